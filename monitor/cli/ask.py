@@ -32,7 +32,7 @@ def url_option(function: Function) -> Function:
 
 
 def ask(url: str, path: str) -> Any:
-    """The JSON at ``path`` of the monitor at ``url``; ``None`` when the monitor says that there is no such thing."""
+    """The JSON at ``path`` of the monitor at ``url``; ``None`` when the monitor does not know it."""
     if not url.startswith(("http://", "https://")):
         raise CommandError(f"--url: must begin with http:// or https://, got {url!r}", f"for example {DEFAULT_URL}")
     try:

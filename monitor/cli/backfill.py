@@ -33,7 +33,7 @@ _WHOLE_NS = 30 * 60 * 10**9
 @click.option("--filter", "where", multiple=True, metavar="KEY=GLOB", help="As a route's match: name=chat-*.")
 @click.option("--rate", type=click.FloatRange(0, 1, min_open=True), help="Share to judge, instead of sampling.rate.")
 @click.option("--state", type=click.Path(path_type=Path), help="Where the run keeps how far it is.")
-@click.option("--dry-run", is_flag=True, help="Only tell what it would take.")
+@click.option("--dry-run", is_flag=True, help="Only print what it would take.")
 @click.option("--yes", is_flag=True, help="Do not ask before judging.")
 def backfill(  # noqa: PLR0917  # click passes options by name
     config: Path,

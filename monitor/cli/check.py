@@ -1,4 +1,4 @@
-"""``sidejudge check``: is this configuration usable, and what does it say?"""
+"""``sidejudge check``: is this configuration valid, and which values are in force?"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _MOST_COLUMNS = 5
 
 
 _RATIOS = 100
-"""From here up a figure is a time or a count, of which four decimals say nothing."""
+"""From here up a figure is a time or a count, shown without four decimals."""
 
 
 @click.command()

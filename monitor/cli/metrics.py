@@ -73,7 +73,7 @@ def _section(cards: list[Card]) -> Iterator[str]:
 
 
 def _title(name: str, *more: str) -> str:
-    """The name and what is said of it, no wider than the terminal."""
+    """The name and its description, no wider than the terminal."""
     from .table import paragraph
 
     plain = paragraph(" · ".join((name, *more)), 2)

@@ -27,7 +27,7 @@ class ProgressDisplay:
 
 @contextlib.contextmanager
 def progress(total: int | None, unit: Literal["bytes", "tests", "looks"]) -> Iterator[ProgressDisplay]:
-    """A bar over ``total`` on a terminal; without a total (a pipe), or off a terminal, only what is said is shown."""
+    """A bar over ``total`` on a terminal; without a total (a pipe) or a terminal, only messages are shown."""
     if total is None or not sys.stderr.isatty():
         yield ProgressDisplay(lambda _done, _counts: None, lambda text: click.echo(visible(text), err=True))
         return
@@ -54,7 +54,7 @@ def progress(total: int | None, unit: Literal["bytes", "tests", "looks"]) -> Ite
                 drawn = done
                 bar.update(task, completed=done, description=_told(counts))
 
-        # Above the bar, not through it; as it stands, for what is said may quote anything.
+        # Above the bar, not through it; unformatted, because a message may quote anything.
         yield ProgressDisplay(
             step, lambda text: console.print(visible(text), markup=False, highlight=False, soft_wrap=True)
         )

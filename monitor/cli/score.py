@@ -28,7 +28,7 @@ _IN_FLIGHT = 8
 @click.option("--rubric", "chosen", multiple=True, metavar="NAME", help="Judge every case by this rubric; repeatable.")
 @click.option("--overwrite", is_flag=True, help="Begin anew where verdicts stand already.")
 @click.option(
-    "--repeat", type=click.IntRange(min=1), metavar="N", help="Judge each case N times; each verdict says its run."
+    "--repeat", type=click.IntRange(min=1), metavar="N", help="Judge each case N times; each verdict names its run."
 )
 @click.option("--keep-outputs", is_flag=True, help="Have each verdict carry its model_output, for audits.")
 @config_option
@@ -120,7 +120,7 @@ def score(
 
 
 def _refuse_nothing(tally: ScoreTally, cases: str, *, told: bool) -> None:
-    """A run that says nothing of any case must not look like one that went well: ``CommandError``.
+    """A run without a verdict on any case must not look like a successful one: ``CommandError``.
 
     ``told``: that no case was judged has its reason above already.
     """

@@ -16,7 +16,7 @@ EXIT_CODES: Mapping[str, int] = {"healthy": 0, "warning": 1, "critical": 3, "ins
 @click.command()
 @click.argument("address", metavar="[URL]", required=False)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("--any-state", is_flag=True, help="Exit with 0 whenever a monitor answers, whatever it says.")
+@click.option("--any-state", is_flag=True, help="Exit with 0 whenever a monitor answers, whatever the statuses are.")
 @url_option
 def status(address: str | None, url: str, form: str, *, any_state: bool) -> int:
     """Show, for each service and rubric of the monitor at URL, whether it is healthy, and on what evidence.
@@ -60,7 +60,7 @@ def _show(answer: Mapping[str, Any]) -> None:
     ]  # fmt: skip
     click.echo(table(head, rows) if rows else "no verdict in the window yet")
     for each in answer["standings"]:
-        if each["status"] in ("warning", "critical"):  # of the others the table says it all
+        if each["status"] in ("warning", "critical"):  # the table is enough for the others
             where = f"{each['service']}, {each['environment']}, {each['rubric']}"
             click.echo(visible(f"  {where}: {each['reason']}"))
     for each in answer.get("suspicions", ()):

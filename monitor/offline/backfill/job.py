@@ -39,7 +39,7 @@ from .reading import MOST_ATTEMPTS, Reader, UnreadError
 from .run import Backfill, Progress, case_of, sampler_of
 
 _AROUND_NS: Final = 30 * 60 * 10**9
-"""How far from what a listing saw rows are looked for, where `sources.langfuse.look_back` does not say."""
+"""How far from the listed times rows are searched, where `sources.langfuse.look_back` is not set."""
 
 
 _Each = TypeVar("_Each")
@@ -68,7 +68,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What tells it from other jobs in the same store: not its window, so that it may be widened."""
+        """What distinguishes it from other jobs in the same store; not its window, which may be widened."""
         said = json.dumps([self.config.fingerprint, self.wanted.describe()])
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
@@ -167,7 +167,7 @@ class Begun:
     async def run(
         self, heard: Callable[[Progress], None], judged: Callable[[], None]
     ) -> tuple[Progress, ExportSnapshot]:
-        """Judge, and wait until the scores are where they belong. ``judged`` is told between the two.
+        """Judge, and wait until the scores are delivered. ``judged`` is called between the two.
 
         Raises what ``Backfill.judge`` raises.
         """

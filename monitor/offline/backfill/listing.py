@@ -1,4 +1,4 @@
-"""Listing: which traces of a stretch of time are to be judged, told without reading any of their contents."""
+"""Lists the traces of a time range that are to be judged, without reading their contents."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Listing:
 async def list_traces(
     langfuse: Langfuse, server: LangfuseServer, window: Window, sampler: Sampler, wanted: MatchSection
 ) -> Listing:
-    """List a window. What cannot be told from a listing is drawn, and looked at again once it is read.
+    """List a window. A trace that a listing does not decide is drawn, and decided once it is read.
 
     Raises ``LangfuseError``.
     """

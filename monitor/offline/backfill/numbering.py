@@ -40,7 +40,7 @@ class Numbered:
 
 
 class Numbering:
-    """Asks one Langfuse; ``v3`` says by which read."""
+    """Reads one Langfuse; ``v3`` is whether by the old API."""
 
     def __init__(self, langfuse: Langfuse, rubrics: Mapping[str, Rubric], *, v3: bool) -> None:
         self._langfuse, self._rubrics, self._v3 = langfuse, rubrics, v3

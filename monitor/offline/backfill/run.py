@@ -56,7 +56,7 @@ _PAUSE_S: Final = 0.25
 
 
 class StoppedError(Exception):
-    """Scores are not taken any more, and only a person can help: the message says why."""
+    """Scores are refused for a reason that needs a person; the message names it."""
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class Progress:
 
 
 class SilentScoreCounters:
-    """Nobody counts: a run tells of itself."""
+    """Counts nothing: a run reports its own figures."""
 
     def exported(self, _destination: str, _count: int = 1, *, at_s: float | None = None) -> None: ...
     def export_failed(self, _destination: str, _reason: str, _count: int = 1) -> None: ...
@@ -100,7 +100,7 @@ def sampler_of(config: Config, wanted: MatchSection) -> Sampler:
 
 
 class Backfill:
-    """One run of one job. ``heard`` is told after each trace; ``clock_ns`` is the present, not what is judged.
+    """One run of one job. ``heard`` is called after each trace; ``clock_ns`` is the present, not what is judged.
 
     ``langfuse`` and ``server`` are where scores go; where that has no way to read them, nothing is known of what stands
     there.
@@ -283,7 +283,7 @@ class Backfill:
         return told is not None and told.get("backfill") == self._job
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
-        """What is held of traces, for their stages, and what an earlier job said of them."""
+        """The chunks of traces, for their stages, and the results of an earlier job."""
         held = ((trace_id, self._held.get(trace_id)) for trace_id in trace_ids)
         return [([] if payload is None else [payload], self._store.story(trace_id)) for trace_id, payload in held]
 

@@ -1,4 +1,4 @@
-"""Digest: a short name for a case exactly as it is judged, by which a verdict on something else is told."""
+"""Digest of a case as it is judged; a verdict with another digest is on something else."""
 
 from __future__ import annotations
 

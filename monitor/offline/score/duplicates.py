@@ -1,4 +1,4 @@
-"""Duplicates: a case id that stands twice, told once."""
+"""Duplicates: a case id that occurs twice is reported once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gaps: why verdicts are incomplete, told once for all that are for the same reason."""
+"""Gaps: why verdicts are incomplete, each reason once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _REASON = 300
 
 
 _JUDGE_WANTED, _EMBEDDINGS_WANTED = "needs a judge", "needs embeddings"
-"""What the lexical answerer says of a question that is for somebody else."""
+"""What the lexical evaluator answers to a question for another evaluator."""
 
 
 @dataclass(slots=True)
 class Gaps:
-    """Hears verdicts as their JSON says them. ``count`` is how many were incomplete."""
+    """Takes verdicts as JSON. ``count`` is how many were incomplete."""
 
     count: int = 0
     _times: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -40,7 +40,7 @@ class Gaps:
                     self._times[gap] += 1
 
     def told(self) -> Iterator[str]:
-        """A line for each reason, the most frequent first, and one of remedy for each that somebody else could tell."""
+        """A line for each reason, the most frequent first, and one of remedy where another evaluator would help."""
         metrics: dict[tuple[str, str, int], list[str]] = {}
         for (rubric, metric, reason), times in self._times.most_common():
             metrics.setdefault((rubric, reason, times), []).append(metric)

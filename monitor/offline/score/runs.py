@@ -17,7 +17,7 @@ RUBRIC = "answer"
 MAX_RUNS = 1000
 """More runs than anybody repeats: beyond it, ``run`` is not what it should be, and memory would grow with the file."""
 _MANY = 10
-"""Versions of the rubric that are told apart."""
+"""Versions of the rubric that are distinguished."""
 
 
 class UnusableError(Exception):

@@ -73,7 +73,7 @@ class ScoreTally:
         return sum(c.passed for c in found), sum(c.failed for c in found), sum(c.incomplete for c in found)
 
     def add(self, verdict: Mapping[str, object]) -> None:
-        """Count one verdict, as its JSON says it."""
+        """Count one verdict, given as JSON."""
         self.gaps.add(verdict)
         count = self.rubrics.setdefault(str(verdict["rubric"]), Count())
         count.add(verdict.get("passed"), verdict.get("composite"))

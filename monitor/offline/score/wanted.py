@@ -1,4 +1,4 @@
-"""Wanted: the verdict that comes next in a run, by which one that stands already is told from another's."""
+"""Wanted: the verdict that comes next in a run; an existing one is compared with it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Replay: the past under another declaration: what would have been told, and what judging it cost."""
+"""Replay: verdicts of the past and another declaration come in, the alerts and costs that it would have had go out."""

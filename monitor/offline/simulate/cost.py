@@ -1,4 +1,4 @@
-"""Cost: what judging the past took, and what it would have taken, as far as its verdicts tell."""
+"""Cost: what judging the past took, and what it would have taken, as far as its verdicts record it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay: verdicts of the past in their order, looked at as the declaration says, by the monitor's own watch."""
+"""Replay: the monitor's own watch over verdicts of the past, in their order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ReplayedCourse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What the past would have been told as, from ``begin_ns`` to ``end_ns``."""
+    """The alerts that the past would have had, from ``begin_ns`` to ``end_ns``."""
 
     begin_ns: int
     end_ns: int
@@ -40,7 +40,7 @@ class Replayed:
 
 
 class Replay:
-    """Plays verdicts under a declaration. Events are as in a monitor; nobody is told of them."""
+    """Plays verdicts under a declaration. Events are as in a monitor; none is delivered."""
 
     def __init__(self, declared: Declaration, watched: Mapping[str, WatchedWindow], costs: Costs) -> None:
         self._watched, self._costs = watched, costs

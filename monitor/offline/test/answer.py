@@ -1,4 +1,4 @@
-"""Answer: what an agent said, read as fields of a case."""
+"""Answer: an agent's reply, read as fields of a case."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ FIELDS = (
     "agents_called", "tools_used", "context", "input_tokens", "output_tokens", "cost_usd", "model", "trace_id",
     "latency_model_ms",
 )  # fmt: skip
-"""What an answer may tell beside its ``output``, each as in a case. Anything else in it is left alone."""
+"""What an answer may hold beside its ``output``, each as in a case. Anything else is ignored."""
 
 
 class AnswerError(ValueError):
-    """What the agent said is no answer, and why."""
+    """The agent's reply is no answer; the message says why."""
 
 
 def read_answer(said: object) -> dict[str, Json]:
-    """The fields of a case that an answer makes: ``model_output`` and what it tells beside it.
+    """The fields of a case that an answer makes: ``model_output`` and what it holds beside it.
 
     An answer is text, or a map with ``output``, which may be any JSON but null.
     """
@@ -37,7 +37,7 @@ def read_answer(said: object) -> dict[str, Json]:
     for name, value in told.items():
         if (why := not_plain(value)) is not None:
             raise AnswerError(f"{name} {why}")
-    # As a file would tell it: an answer that is judged now and one that is read again are the same.
+    # As a file would hold it: an answer that is judged now and one that is read again are the same.
     fields: dict[str, Json] = json.loads(line(told))
     for wrong in field_errors(fields):
         raise AnswerError(f"{wrong.field} {wrong.message}; {wrong.remedy}")

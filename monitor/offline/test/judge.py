@@ -1,4 +1,4 @@
-"""Judge: which rubrics a tested case is judged by, and what they say."""
+"""Judge: the rubrics that apply to a tested case, and their verdicts."""
 
 from __future__ import annotations
 

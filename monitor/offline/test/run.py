@@ -46,7 +46,7 @@ class AgentUnreachableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedTest:
-    """One test, run once: what is said of it, and its verdicts as the format page writes them."""
+    """One test, run once: its result, and its verdicts as the format page writes them."""
 
     outcome: RunSummary
     verdicts: Sequence[Mapping[str, object]] = ()
@@ -116,7 +116,7 @@ class Runner:
         return FinishedTest(outcome=outcome, verdicts=verdicts, resumed=resumed)
 
     async def _asked(self, test: Mapping[str, Json]) -> dict[str, Any]:
-        """The part of a result that tells of the call: the case that came of it, or why none did."""
+        """The part of a result that describes the call: the case that came of it, or why none did."""
         case, error, attempts, timed_out = None, None, 1, False
         started = time.perf_counter()
         try:

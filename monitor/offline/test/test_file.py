@@ -42,7 +42,7 @@ class TestSetError(Exception):
 
 
 def read_test_set(path: Path, scenarios: Iterable[str]) -> TestSet:
-    """The test set of a file; ``TestSetError`` tells all that is wrong. ``scenarios`` are the names that are known.
+    """The test set of a file; ``TestSetError`` lists all that is wrong. ``scenarios`` are the names that are known.
 
     Every test has an ``id`` (``test-0001``, by its place, where it gives none) and a ``complexity`` afterwards; a null
     field is one that is not there, except ``expected``, which may expect null.
