@@ -1,0 +1,24 @@
+"""Whether work grows in proportion to its input: a ratio of two measurements in one run, on a machine of any speed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+SHORT, LONG = 15_000, 60_000
+"""Characters. Work in the square of the length takes 16 times as long on the longer text."""
+MOST = 9.0
+FLOOR_S = 0.02
+"""Below this the clock tells nothing."""
+
+
+def assert_linear(work: Callable[[int], object]) -> None:
+    """``work`` on a length of ``LONG`` takes at most ``MOST`` times the CPU of one of ``SHORT``; best of three."""
+    short, long = (min(_cpu_seconds(work, length) for _ in range(3)) for length in (SHORT, LONG))
+    assert long <= MOST * short + FLOOR_S, f"{long / max(short, 1e-9):.1f} times as long for 4 times the text"
+
+
+def _cpu_seconds(work: Callable[[int], object], length: int) -> float:
+    start = time.process_time()
+    work(length)
+    return time.process_time() - start
