@@ -7,6 +7,7 @@ understood word by word and speak of different things. Anything else might be sa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
@@ -38,6 +39,7 @@ QUESTIONS = (SameIntent, SameHighlight, CorrectHighlight, SummaryClaims, Support
 _OPEN = NoAnswer("words alone cannot tell: it needs a judge")
 _NAME_ENDINGS = ("name", "names", "nombre", "नाम")
 """How the name of a field ends that holds a name (``customer_name``)."""
+_DEMONYMS = ("man", "men", "woman", "women", "ish", "ese", "ian", "ians", "ean", "eans", "ican", "icans")
 _CALENDAR = words_of(
     "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august",
     "september october november december christmas easter ok okay tv internet online english german spanish",
@@ -170,9 +172,15 @@ def _made_up(claim: Claim, text: str, witnesses: tuple[TranscriptIndex, ...]) ->
     for name in claim.names:
         words = [word for word in tokens(name) if len(word) > 1]
         strange = [word for word in words if not any(witness.may_name(word) for witness in witnesses)]
-        if strange and _CALENDAR.isdisjoint(strange):
+        if strange and _CALENDAR.isdisjoint(strange) and not _describes(name, text):
             return f"the name {name[:40]} stands neither in transcript nor in reference"
     return None
+
+
+def _describes(name: str, text: str) -> bool:
+    """Whether a word with a capital says what somebody is, and names nobody: *an Englishman*, *Norwegian*."""
+    word = name.casefold().removesuffix("'s").removesuffix("’s")
+    return word.endswith(_DEMONYMS) or re.search(rf"\b(?:an?|any|eine?|una?) {re.escape(name)}\b", text) is not None
 
 
 def _witnesses(case: Case) -> tuple[TranscriptIndex, ...]:
