@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "backfill": ("monitor.cli.backfill:backfill", "Judge traces that are in Langfuse already."),
     "simulate": ("monitor.cli.simulate:simulate", "Tell which alerts the past would have raised."),
     "explain": ("monitor.cli.explain:explain", "Tell a trace's story, or show a metric's card."),
+    "forget": ("monitor.cli.forget:forget", "Erase what is held of traces, a user or a session."),
     "status": ("monitor.cli.status:status", "Show the status of a running monitor."),
     "export": ("monitor.cli.export:export", "Write rules and dashboards; send scores again."),
     "metrics": ("monitor.cli.metrics:metrics", "List every metric with its weight, bands and source."),

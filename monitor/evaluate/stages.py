@@ -6,6 +6,7 @@ of the event loop, for several traces in step. Between them the judge queue asks
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -261,12 +262,18 @@ def _assembled(trace: Trace, damaged: int) -> dict[str, object]:
     }
 
 
+def user_digest(user_id: str) -> str:
+    """A user as the store remembers one: whose traces these were can be asked, and who it was cannot be read."""
+    return hashlib.sha256(user_id.encode(errors="replace")).hexdigest()[:32]
+
+
 def _identity(case: Case) -> dict[str, object]:
     """What a reader needs to recognise the trace, and none of its contents."""
     return {
         "name": case.name,
         "environment": case.environment,
         "session_id": case.session_id,
+        "user": None if case.user_id is None else user_digest(case.user_id),
         "content_captured": case.content_captured,
         "answered": case.model_output not in (None, ""),
         "agents": len(case.agents_called or ()),

@@ -1,0 +1,133 @@
+"""Erasure: what a store holds of some traces is removed for good, beside a monitor that runs or without one.
+
+Deleted pages are overwritten (``secure_delete``), the log is emptied, and the file is made anew where no monitor uses
+it.
+Answers of judges and vectors of texts are kept by what was asked, not by trace: which of them came of a trace is not
+known, so all of them go. Price: what is asked again is paid again.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from .errors import StoreUnavailable
+from .lock import Lock
+
+_PATIENCE_S: Final = 30.0
+"""How long a running monitor's own write is waited for."""
+_TABLES: Final = ("chunks", "verdicts", "traces", "turns", "referred", "belated")
+"""What is kept by trace. Which traces were read out of Langfuse stays known, else they would be read again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldTrace:
+    """A trace as the store holds it: what is known of it, and its spans as far as they are still there.
+
+    ``last_ns`` is when it was closed, else when its last spans came, in ns since the epoch.
+    """
+
+    trace_id: bytes
+    details: dict[str, Any]
+    payloads: tuple[bytes, ...]
+    last_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """What was removed, in rows. ``rewritten``: whether the file was made anew, which needs that no monitor uses it."""
+
+    traces: int
+    rows: dict[str, int]
+    rewritten: bool
+
+
+def held_traces(path: Path) -> Iterator[HeldTrace]:
+    """Every trace of which the store holds anything. Raises ``StoreUnavailable``."""
+    with _opened(path) as connection:
+        ids = [row[0] for row in connection.execute("SELECT trace_id FROM traces UNION SELECT trace_id FROM chunks")]
+        for trace_id in ids:
+            row = connection.execute("SELECT story, closed_ns FROM traces WHERE trace_id = ?", (trace_id,)).fetchone()
+            chunks = connection.execute(
+                "SELECT payload, received_ns FROM chunks WHERE trace_id = ? ORDER BY seq", (trace_id,)
+            ).fetchall()
+            yield HeldTrace(
+                trace_id=trace_id,
+                details=json.loads(row[0]) if row is not None else {},
+                payloads=tuple(payload for payload, _ in chunks),
+                last_ns=max([received for _, received in chunks] + ([row[1]] if row is not None else [])),
+            )
+
+
+def erase(path: Path, traces: Collection[bytes], *, scores: bool, now_ns: int) -> Erased:
+    """Remove everything that the store holds of these traces.
+
+    Args:
+        path: The store's file.
+        traces: The trace ids, 16 bytes each; sessions' keys likewise.
+        scores: Whether their scores in Langfuse are deleted too; the monitor does that as it delivers.
+        now_ns: The time, in ns since the epoch.
+
+    Raises:
+        StoreUnavailable: There is no such store, or it cannot be written.
+    """
+    rows: dict[str, int] = {}
+    with _opened(path) as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+        with connection:  # one transaction: all of it, or nothing
+            connection.execute("BEGIN IMMEDIATE")
+            for trace_id in traces:
+                for table in _TABLES:
+                    done = connection.execute(f"DELETE FROM {table} WHERE trace_id = ?", (trace_id,))  # noqa: S608  # names of our own
+                    rows[table] = rows.get(table, 0) + done.rowcount
+                rows["scores"] = rows.get("scores", 0) + _scores(connection, trace_id, now_ns, delete_there=scores)
+                # Notices name their examples.
+                named = connection.execute("DELETE FROM mail WHERE instr(body, ?) > 0", (trace_id.hex(),))
+                rows["notices"] = rows.get("notices", 0) + named.rowcount
+                connection.execute("DELETE FROM kept WHERE instr(value, ?) > 0", (trace_id.hex(),))
+            if traces:
+                rows["judge answers"] = connection.execute("DELETE FROM judged").rowcount
+                rows["vectors"] = connection.execute("DELETE FROM vectors").rowcount
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        rewritten = _rewritten(path, connection)
+    return Erased(traces=len(traces), rows={name: count for name, count in rows.items() if count}, rewritten=rewritten)
+
+
+def _scores(connection: sqlite3.Connection, trace_id: bytes, now_ns: int, *, delete_there: bool) -> int:
+    if not delete_there:
+        return connection.execute("DELETE FROM outbox WHERE trace_id = ?", (trace_id,)).rowcount
+    return connection.execute(
+        "UPDATE outbox SET body = NULL, state = 'waiting', version = version + 1, attempts = 0, due_ns = ?, "
+        "queued_ns = ? WHERE trace_id = ?",
+        (now_ns, now_ns, trace_id),
+    ).rowcount
+
+
+def _rewritten(path: Path, connection: sqlite3.Connection) -> bool:
+    try:
+        lock = Lock(path)
+    except StoreUnavailable:
+        return False  # a monitor uses it; what was deleted is overwritten all the same
+    try:
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        lock.release()
+    return True
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    if not path.is_file():
+        raise StoreUnavailable(f"store {path}: there is no such file; name the file of store.path")
+    address = f"{path.resolve().as_uri()}?mode=rw"
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE_S, isolation_level=None)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise StoreUnavailable(f"store {path}: it cannot be used as a store of sidejudge ({error})") from error

@@ -1,0 +1,84 @@
+"""``sidejudge forget``: remove what is held of traces, a user, a session, or of a time."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from .errors import CALL, DATA, CommandError
+from .settings import config_option, loaded
+
+
+@click.command()
+@click.argument("trace_ids", nargs=-1, metavar="[TRACE_ID]...")
+@click.option("--user", "users", multiple=True, metavar="ID", help="All traces of this user.")
+@click.option("--session", "sessions", multiple=True, metavar="ID", help="All traces of this session.")
+@click.option("--before", metavar="TIME", help="All traces that ended before, as 2026-11-01 or 2026-11-01T12:00Z.")
+@click.option("--langfuse", is_flag=True, help="Delete their scores in Langfuse too; the running monitor does it.")
+@click.option("--store", type=click.Path(path_type=Path), help="The store's file; default: store.path of --config.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@config_option
+def forget(  # noqa: PLR0917  # click passes options by name
+    trace_ids: tuple[str, ...], users: tuple[str, ...], sessions: tuple[str, ...], before: str | None,
+    langfuse: bool, store: Path | None, yes: bool, config: Path | None,  # noqa: FBT001  # click's signature
+) -> int:  # fmt: skip
+    """Forget traces: spans, turns, verdicts, quotations, cached answers and vectors are erased and overwritten.
+
+    The monitor may run. Which answers of judges and which vectors came of a trace is not known, so all cached ones go;
+    what is asked again is paid again. Exits with 1 when nothing of them was held.
+    """
+    from integrations.store.erasure import erase, held_traces
+    from integrations.store.errors import StoreError
+    from monitor.offline.forget.selection import Selection
+
+    if not (trace_ids or users or sessions or before):
+        raise CommandError("what is to be forgotten?", "name trace ids, --user, --session or --before", CALL)
+    settings = loaded(config).config
+    path = store or settings.store.path
+    selection = Selection(
+        traces=frozenset(map(_trace_id, trace_ids)), users=frozenset(users), sessions=frozenset(sessions),
+        before_ns=_instant(before) if before is not None else None,
+    )  # fmt: skip
+    try:
+        found = set(selection.selected(held_traces(path)))
+        if not found:
+            click.echo("nothing is held of them")
+            return DATA
+        if not yes and not click.confirm(f"Erase {len(found)} traces from {path}?"):
+            return 0
+        erased = erase(path, found, scores=langfuse, now_ns=time.time_ns())
+    except StoreError as error:
+        raise CommandError(str(error), "name the file with --store, and check its permissions") from error
+    rows = ", ".join(f"{count} {name}" for name, count in sorted(erased.rows.items()))
+    click.echo(f"forgot {erased.traces} traces ({rows})")
+    if not erased.rewritten:
+        click.echo("a monitor uses the store: what was deleted is overwritten, the file keeps its size")
+    if settings.sinks.jsonl is not None:
+        click.echo(
+            f"verdicts that were written to {settings.sinks.jsonl.path} are still there: remove them by trace_id"
+        )
+    if langfuse:
+        click.echo("their scores in Langfuse are deleted as the monitor delivers")
+    return 0
+
+
+def _trace_id(text: str) -> bytes:
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        found = b""
+    if len(found) != 16:
+        raise CommandError(f"{text!r} is no trace id", "a trace id has 32 hexadecimal digits", CALL)
+    return found
+
+
+def _instant(text: str) -> int:
+    from datetime import UTC, datetime
+
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise CommandError(f"--before: {text!r} is no time", "for example --before 2026-11-01T12:00Z", CALL) from None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1e9)

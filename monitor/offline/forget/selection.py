@@ -1,0 +1,40 @@
+"""Which traces of a store are to be forgotten: by id, user, session or age."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from integrations.dialects import normalise
+from integrations.otlp.wire.kept import decode_kept
+from integrations.store.erasure import HeldTrace
+from monitor.evaluate.stages import user_digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What is to be forgotten; a trace is that any one of them names. ``before_ns`` is in ns since the epoch."""
+
+    traces: frozenset[bytes] = frozenset()
+    users: frozenset[str] = frozenset()
+    sessions: frozenset[str] = frozenset()
+    before_ns: int | None = None
+
+    def selected(self, held: Iterable[HeldTrace]) -> Iterator[bytes]:
+        """The ids of the traces that it names."""
+        for trace in held:
+            if self._names(trace):
+                yield trace.trace_id
+
+    def _names(self, trace: HeldTrace) -> bool:
+        if trace.trace_id in self.traces or (self.before_ns is not None and trace.last_ns < self.before_ns):
+            return True
+        if not self.users and not self.sessions:
+            return False
+        users, sessions = {trace.details.get("user")}, {trace.details.get("session_id")}
+        if trace.payloads:  # of an open trace its spans alone say whose it is
+            for raw in decode_kept(trace.payloads).spans:
+                span = normalise(raw)
+                users.add(None if span.user_id is None else user_digest(span.user_id))
+                sessions.add(span.session_id)
+        return not users.isdisjoint(map(user_digest, self.users)) or not self.sessions.isdisjoint(sessions)

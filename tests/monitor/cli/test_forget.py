@@ -1,0 +1,79 @@
+"""``sidejudge forget``: afterwards no byte of a forgotten trace is in the store, and everything else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.otlp_requests import S, request, span, trace
+
+CANARY = "canary-4711-of-ann"
+
+
+@pytest.fixture
+def stored(serving):
+    """A store with three traces of two users, one of which is still open; the monitor has ended."""
+    monitor = serving(assembly={"grace": "100ms", "idle": "10m"})
+
+    def sent(number, user, **more):
+        attributes = {
+            "gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "user.id": user, "session.id": f"s-{user}",
+            "gen_ai.input.messages": f'[{{"role":"user","parts":[{{"type":"text","content":"{CANARY} {user}"}}]}}]',
+        }  # fmt: skip
+        body = request([S(trace_id=trace(number), span_id=span(number), attributes=attributes, **more)])
+        assert monitor.post(body).status_code == 200
+
+    sent(1, "ann")
+    sent(2, "bob")
+    monitor.until(lambda: len(monitor.verdicts()) == 2, "no verdicts")
+    sent(3, "ann", parent_id=span(99))  # its parent never comes: it stays open
+    monitor.stop()
+    return monitor.folder / "state.sqlite"
+
+
+def held(path, text):
+    """Whether the text stands anywhere in the files of the store."""
+    return any(text.encode() in file.read_bytes() for file in path.parent.glob("state.sqlite*") if file.is_file())
+
+
+def test_a_user_is_forgotten_to_the_last_byte_and_nobody_else(call, stored):
+    assert held(stored, f"{CANARY} ann")
+    done = call("forget", "--user", "ann", "--store", str(stored), "--yes")
+    assert done.exit_code == 0, done.output
+    assert "forgot 2 traces" in done.output
+    assert not held(stored, f"{CANARY} ann")
+    assert not held(stored, trace(1).hex())
+    assert held(stored, f"{CANARY} bob")
+    assert call("forget", "--user", "ann", "--store", str(stored), "--yes").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "count"),
+    [
+        ([trace(2).hex()], 1), (["--session", "s-ann"], 2), (["--before", "2100-01-01"], 3),
+        ([trace(1).hex(), "--user", "bob"], 2),
+    ],
+)  # fmt: skip
+def test_traces_are_chosen_by_id_session_and_age(call, stored, arguments, count):
+    done = call("forget", *arguments, "--store", str(stored), "--yes")
+    assert f"forgot {count} traces" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [([], "what is to be forgotten?"), (["xyz"], "is no trace id"), (["--before", "soon"], "is no time")],
+)
+def test_a_mistake_has_a_cause_and_a_remedy(call, tmp_path, arguments, cause):
+    done = call("forget", *arguments, "--store", str(tmp_path / "s.sqlite"))
+    assert done.exit_code == 2
+    assert cause in done.output
+    assert "remedy:" in done.output
+
+
+def test_beside_a_monitor_that_runs_it_works_too(call, serving, stored):
+    running = serving(store={"path": str(stored)})
+    done = call("forget", "--user", "bob", "--store", str(stored), "--yes")
+    assert "a monitor uses the store" in done.output
+    assert running.answers("/readyz")
+    judged = {verdict["trace_id"] for verdict in running.verdicts()}
+    assert trace(1).hex() in judged
+    assert trace(2).hex() not in judged
