@@ -18,6 +18,7 @@ from scoring.questions.declared import AskDeclared
 from scoring.questions.question import Begun, PendingMetrics, Question, Reply, Steps
 from scoring.result.result import NotApplicable, Result, Scored, Unavailable
 from scoring.trace.span import Span, SpanKind
+from scoring.trace.trace import Trace
 
 MAX_SPANS: Final = 50
 """Spans of one trace that are measured, the earliest first."""
@@ -86,12 +87,20 @@ def _with_texts(question: Question, step: Case) -> Question:
 
 
 def case_of(case: Case, span: Span) -> Case:
-    """A step as a case of its own: what went into it and came out, its time, tokens, cost and tool."""
-    tool, usage = span.tool, span.usage
+    """A step as a case of its own: what went into it and came out, its time, tokens, cost and tool.
+
+    What comes out of a model call without a text are the calls of tools that it asked for.
+    """
+    tool, usage, output = span.tool, span.usage, span.output
+    if output is None and tool is not None:
+        output = tool.result
+    elif output is None:
+        asked = [call for message in span.output_messages for call in message.tool_calls]
+        output = [{"tool": call.name, "arguments": call.arguments} for call in asked] or None
     return Case(
         case_id=f"{case.case_id}/{span.span_id}",
         trace_id=case.trace_id,
-        model_output=span.output if span.output is not None or tool is None else tool.result,
+        model_output=output,
         input=span.input if span.input is not None or tool is None else tool.arguments,
         system_prompt=span.system_prompt,
         context=span.documents or None,
@@ -112,6 +121,7 @@ def case_of(case: Case, span: Span) -> Case:
         completion=case.completion,
         content_captured=case.content_captured,
         capture_switch=case.capture_switch,
+        trace=Trace.of(span.trace_id, [span], case.completion or "batch"),
     )
 
 

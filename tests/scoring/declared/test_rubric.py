@@ -18,7 +18,7 @@ from scoring.questions.declared import AskDeclared
 from scoring.questions.question import Answer, NoAnswer
 from scoring.result.result import Method, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS
-from scoring.trace.span import Span, SpanKind, ToolCall
+from scoring.trace.span import Message, Span, SpanKind, ToolCall
 from scoring.trace.trace import Trace
 
 pytest.importorskip("cel_expr_python")
@@ -142,12 +142,13 @@ def test_all_questions_of_a_case_travel_in_one_call_and_each_answer_is_read_stri
         for name, question, value in zip(request.ids, request.questions, (True, "warm", 4), strict=True)
     ]
     read = request.read(json.dumps({"answers": answers}))
-    assert [each.value for each in read.values()] == [True, "warm", 4]
+    assert [read.answers[question].value for question in request.questions] == [True, "warm", 4]
     for at, wrong in ((0, 1), (0, "true"), (1, "cold"), (2, 6), (2, 4.5), (2, True)):
         broken = [dict(each) for each in answers]
         broken[at]["answer"] = wrong
-        with pytest.raises(ValueError, match="q"):
-            request.read(json.dumps({"answers": broken}))
+        read = request.read(json.dumps({"answers": broken}))
+        assert list(read.faults) == [request.questions[at]]
+        assert len(read.answers) == 2  # the others stand
 
 
 def test_two_questions_of_one_name_and_other_words_do_not_meet():
@@ -284,6 +285,18 @@ def test_a_rubric_of_spans_measures_each_that_matches_and_takes_their_mean_or_th
     rubric = declared_rubric("own", {"judges": "spans", "spans": {"name": "none"}, "metrics": metrics}, SOURCES)
     assert isinstance(score(case, rubric, created_at=AT).scores[0].result, NotApplicable)
     assert isinstance(score(CASE, rubric, created_at=AT).scores[0].result, Unavailable)
+
+
+def test_a_model_call_without_a_text_is_judged_by_the_tools_that_it_asked_for_and_by_why_it_stopped():
+    asked = Message(role="assistant", tool_calls=(ToolCall(name="search", arguments={"q": 1}),))
+    spans = [span("a", parent_id=None, output_messages=(asked,), finish_reason="tool_calls")]
+    case = Case(case_id="1", model_output="x", trace=Trace.of("1", spans, "root_ended"))
+    metrics = [
+        {"id": "searches", "check": {"contains": "search"}},
+        {"id": "stopped", "check": {"finish-reason": "tool_calls"}},
+    ]
+    rubric = declared_rubric("own", {"judges": "spans", "metrics": metrics}, SOURCES)
+    assert [each.result.value for each in score(case, rubric, created_at=AT).scores] == [1.0, 1.0]
 
 
 def test_a_question_of_spans_shows_the_judge_each_spans_own_texts():
