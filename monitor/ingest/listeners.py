@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from typing import Any, Protocol
 
@@ -187,5 +188,5 @@ def _forward(section: ForwardSection, receiver: OtlpReceiver, cors: Cors | None,
         otlp_path=section.otlp_path,
         passthrough=section.passthrough,
         passing=passing,
-        pages=WebPages(section.hosts, cors),
+        pages=WebPages(section.hosts, cors, in_cluster="KUBERNETES_SERVICE_HOST" in os.environ),
     )

@@ -22,9 +22,14 @@ _PRIVATE: Final = (".localhost", ".local", ".internal", ".svc", ".home.arpa", ".
 
 
 class WebPages:
-    """Decides on requests. ``hosts`` are further names of this monitor; ``cors`` the origins whose pages may send."""
+    """Decides on requests.
 
-    def __init__(self, hosts: Sequence[str] = (), cors: Cors | None = None) -> None:
+    ``hosts`` are further names of this monitor; ``cors`` the origins whose pages may send. ``in_cluster`` says that it
+    runs in Kubernetes, where ``service.namespace`` is a name that everybody uses and that no browser resolves.
+    """
+
+    def __init__(self, hosts: Sequence[str] = (), cors: Cors | None = None, *, in_cluster: bool = False) -> None:
+        self._dots = 1 if in_cluster else 0
         self._hosts = tuple(host.lower() for host in hosts)
         self._cors = cors
 
@@ -59,4 +64,8 @@ class WebPages:
         else:
             return True
         name = name.rstrip(".")
-        return "." not in name or name.endswith(_PRIVATE) or any(fnmatchcase(name, each) for each in self._hosts)
+        return (
+            name.count(".") <= self._dots
+            or name.endswith(_PRIVATE)
+            or any(fnmatchcase(name, each) for each in self._hosts)
+        )
