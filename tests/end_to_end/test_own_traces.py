@@ -199,7 +199,10 @@ def test_killed_while_it_judges_it_judges_anew_and_tells_of_that(serving, provid
     assert {e.attributes["sidejudge.evaluation.trace_id"] for e in events(collector.taken)} == {root.trace_id}
 
 
-PLAIN = {"routes": [{"rubrics": ["workflow"], "scenario": "any"}], "scenarios": {"any": {}}}
+PLAIN = {
+    "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
+    "scenarios": {"any": {"tools_should_exclude": ["shell"]}},
+}
 """Judged without a judge: there are events and no own traces."""
 
 
