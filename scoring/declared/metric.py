@@ -99,7 +99,7 @@ def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | 
         return _used(reading, name, sources, match)
     value = _READERS[kind](reading, name, sources)
     weight, prerequisite = reading.number("weight", 0.0, 1.0) or 0.0, reading.truth("prerequisite")
-    bands = None if value is None else _bands(reading, value)
+    bands = None if value is None else _bands(reading, value, over_several=match is not None)
     blocker = _blocker(reading, bands, binary=value is not None and value.binary)
     short = reading.text("short") or None
     bounds = (0.0, 1.0) if value is None else _bounds(reading, value)
@@ -301,7 +301,10 @@ def changed(criterion: Criterion, reading: Reading, name: str) -> Criterion:
     )
 
 
-def _bands(reading: Reading, value: _Value) -> Bands | None:
+def _bands(reading: Reading, value: _Value, *, over_several: bool) -> Bands | None:
+    """Bands of a value; the mean over several spans is a number, though each of them is 1 or 0."""
+    if value.binary and over_several:
+        return _new_bands(reading, None) or must_be_one()
     if value.binary:
         for key in ("good", "acceptable"):
             if reading.has(key):

@@ -287,6 +287,14 @@ def test_a_rubric_of_spans_measures_each_that_matches_and_takes_their_mean_or_th
     assert isinstance(score(CASE, rubric, created_at=AT).scores[0].result, Unavailable)
 
 
+def test_the_mean_over_spans_may_have_bands_of_its_own():
+    case = Case(case_id="1", model_output="x", trace=TRACE)
+    metric = {"id": "docs", "check": {"contains": "docs"}}
+    for bands, passed in (({}, False), ({"good": 0.9, "acceptable": 0.5}, True)):
+        given = {"judges": "spans", "spans": {"kind": "llm"}, "metrics": [{**metric, **bands}]}
+        assert score(case, declared_rubric("own", given, SOURCES), created_at=AT).passed is passed
+
+
 def test_a_model_call_without_a_text_is_judged_by_the_tools_that_it_asked_for_and_by_why_it_stopped():
     asked = Message(role="assistant", tool_calls=(ToolCall(name="search", arguments={"q": 1}),))
     spans = [span("a", parent_id=None, output_messages=(asked,), finish_reason="tool_calls")]
