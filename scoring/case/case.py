@@ -163,7 +163,7 @@ class Case:
         return "\n".join(turn.text for turn in self.transcript)
 
     @cached_property
-    def witness(self) -> TranscriptIndex | None:
+    def transcript_index(self) -> TranscriptIndex | None:
         """The transcript indexed for lexical answers; ``None`` without one, or beyond ``MAX_TRANSCRIPT`` characters."""
         text = self.transcript_text
         if text is None or len(text) > MAX_TRANSCRIPT:
@@ -173,7 +173,7 @@ class Case:
         return TranscriptIndex(text, moments_of_turns((turn.text, turn.speaker, turn.at) for turn in self.transcript))
 
     @cached_property
-    def reference_witness(self) -> TranscriptIndex | None:
+    def reference_index(self) -> TranscriptIndex | None:
         """The texts of the expected outcome indexed likewise, numbers and keys not among them; ``None`` when too long.
 
         Each text is a moment, with empty ones between them: what one says does not stand next to what another says.

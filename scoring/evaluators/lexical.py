@@ -70,7 +70,7 @@ def prove(case: Case, question: Question) -> Reply:
 
 def _read(case: Case, reason: str) -> tuple[tuple[Claim, ...], TranscriptIndex] | NoAnswer:
     """The claims of a reason and the transcript that they are looked up in."""
-    index = case.witness
+    index = case.transcript_index
     if index is None:
         known = case.transcript is not None
         return NoAnswer(f"the transcript is longer than {MAX_TRANSCRIPT} characters" if known else "no transcript")

@@ -144,34 +144,34 @@ def _is_said_by(known: Sequence[tuple[str, Statement]], stated: Statement, *, pr
 
 def _look_up(case: Case, text: str) -> Reply:
     """What transcript and reference say of a text: whether its figures stand in either, and its words together."""
-    witnesses = _witnesses(case)
-    if not witnesses or not all(witness.can_read(text) for witness in witnesses):
+    indexes = _indexes(case)
+    if not indexes or not all(index.can_read(text) for index in indexes):
         return _OPEN
     found = tuple(without_doubtful_names(claim, text) for claim in claims(text))
-    if not found or not all(witness.can_check(text, found) for witness in witnesses):
+    if not found or not all(index.can_check(text, found) for index in indexes):
         return _OPEN
     for claim in found:
-        fault = _made_up(claim, text, witnesses)
+        fault = _made_up(claim, text, indexes)
         if fault is not None:
             return _answered(value=False, why=fault)
-    if any(witness.assertions.state(text) for witness in witnesses):
+    if any(index.assertions.state(text) for index in indexes):
         return _answered(value=True, why="it is said with the same subject, relation and object")
     return _OPEN
 
 
-def _made_up(claim: Claim, text: str, witnesses: tuple[TranscriptIndex, ...]) -> str | None:
+def _made_up(claim: Claim, text: str, indexes: tuple[TranscriptIndex, ...]) -> str | None:
     """A figure, a date or a name that stands nowhere, in no form, and follows from nothing that does."""
-    figures = tuple(witness.figures for witness in witnesses)
+    figures = tuple(index.figures for index in indexes)
     for number in claim.numbers:
         if made_up(number, text, figures):
             return f"the number {number.text[:30]} stands neither in transcript nor in reference"
     for day in claim.dates:
-        elsewhere = [witness.lacks(day) for witness in witnesses]
-        if all(elsewhere) and any(witness.gives_dates() for witness in witnesses):
+        elsewhere = [index.lacks(day) for index in indexes]
+        if all(elsewhere) and any(index.gives_dates() for index in indexes):
             return f"the date {min(day)} stands neither in transcript nor in reference, which give another"
     for name in claim.names:
         words = [word for word in tokens(name) if len(word) > 1]
-        strange = [word for word in words if not any(witness.may_name(word) for witness in witnesses)]
+        strange = [word for word in words if not any(index.may_name(word) for index in indexes)]
         if strange and _CALENDAR.isdisjoint(strange) and not _describes(name, text):
             return f"the name {name[:40]} stands neither in transcript nor in reference"
     return None
@@ -183,22 +183,22 @@ def _describes(name: str, text: str) -> bool:
     return word.endswith(_DEMONYMS) or re.search(rf"\b(?:an?|any|eine?|una?) {re.escape(name)}\b", text) is not None
 
 
-def _witnesses(case: Case) -> tuple[TranscriptIndex, ...]:
+def _indexes(case: Case) -> tuple[TranscriptIndex, ...]:
     """Transcript and reference; none where either is missing or too long: absence from the other says nothing, then."""
-    if case.witness is None or case.reference_witness is None:
+    if case.transcript_index is None or case.reference_index is None:
         return ()
-    return case.witness, case.reference_witness
+    return case.transcript_index, case.reference_index
 
 
 def _look_up_name(case: Case, name: str) -> Reply:
     words = [word for word in tokens(name) if word not in _TITLES]
-    witnesses = _witnesses(case)
-    if not witnesses or not words:
+    indexes = _indexes(case)
+    if not indexes or not words:
         return _OPEN
-    strange = [word for word in words if not any(witness.has_word(word) for witness in witnesses)]
+    strange = [word for word in words if not any(index.has_word(word) for index in indexes)]
     if not strange:
         return _answered(value=True, why="the name stands in transcript or reference")
-    if not all(witnesses[0].uses_script_of(word) for word in strange):
+    if not all(indexes[0].uses_script_of(word) for word in strange):
         return _OPEN
     return _answered(value=False, why=f"the name {strange[0][:40]!r} stands neither in transcript nor in reference")
 

@@ -68,25 +68,25 @@ def contradiction(case: Case, question: Question, value: object) -> str | None:
 
 def _of_citation(case: Case, reason: str, value: object) -> str | None:
     """A reason that quotes the transcript, or names a time of it, does cite it."""
-    witness = case.witness
-    if value is not False or witness is None or not witness.can_read(reason):
+    index = case.transcript_index
+    if value is not False or index is None or not index.can_read(reason):
         return None
     found = [claim for claim in claims(reason) if claim.anchored and not claim.negated]
-    if not found or not witness.can_check(reason, found):
+    if not found or not index.can_check(reason, found):
         return None
-    return "held to cite nothing, and quotes the transcript" if not any(map(witness.fault_of_anchors, found)) else None
+    return "held to cite nothing, and quotes the transcript" if not any(map(index.fault_of_anchors, found)) else None
 
 
 def _of_reason(case: Case, reason: str, value: object) -> str | None:
-    witness = case.witness
-    if value is not True or witness is None or not witness.can_read(reason):
+    index = case.transcript_index
+    if value is not True or index is None or not index.can_read(reason):
         return None
     found = [claim for claim in claims(reason) if not claim.negated]
-    if not witness.can_check(reason, found):
+    if not index.can_check(reason, found):
         return None
     for claim in found:
         # Names are told by their capitals, which is not certain enough.
-        fault = witness.fault_of_anchors(claim) or witness.fault_of_facts(replace(claim, names=()))
+        fault = index.fault_of_anchors(claim) or index.fault_of_facts(replace(claim, names=()))
         if fault is not None:
             return f"held to be factual, and {label(fault, 120)}"
     return None
@@ -98,7 +98,7 @@ def _of_claim(case: Case, claim: str, value: object) -> str | None:
         absent = absent_from(claim, known) if known is not None and case.transcript is not None else None
         return f"held to be true, and {absent} stands neither in transcript nor in reference" if absent else None
     if value is False and len(tokens(claim)) >= _WORD_FOR_WORD:
-        stated = case.reference_witness is not None and WordIndex(written(case.expected_outcome)).has_phrase(claim)
+        stated = case.reference_index is not None and WordIndex(written(case.expected_outcome)).has_phrase(claim)
         return "held to be unsupported, and stands in the reference word for word" if stated else None
     return None
 

@@ -25,7 +25,14 @@ def test_a_drawn_case_has_another_probability_and_scenario_and_is_otherwise_the_
 
 def test_what_was_found_out_of_a_case_is_found_out_anew_of_the_drawn_one():
     seen = replace(CASE)
-    found = (seen.output, seen.expected, seen.transcript_text, seen.spoken_text, seen.witness, seen.reference_witness)
+    found = (
+        seen.output,
+        seen.expected,
+        seen.transcript_text,
+        seen.spoken_text,
+        seen.transcript_index,
+        seen.reference_index,
+    )
     assert None not in found
     assert seen.once(scenario_of) == "named"
     drawn = seen.drawn(1.0, "other")
