@@ -1,6 +1,6 @@
-"""Client of judges: one request to one model through litellm, and what came of it.
+"""Judge client: one request to one model in, its text with tokens and cost out, through litellm.
 
-It asks once. Retries, limits, budget and what to make of the text belong to the runtime; litellm's own retries are off.
+It sends once. Retries, limits, budget and parsing belong to ``monitor.evaluate.judge``; litellm's own retries are off.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _UNKNOWN_CONTEXT: Final = 32_000
 
 
 class JudgeCall(Protocol):
-    """What the client needs of a request: messages, the schema of the answer and its name, and how long that may be."""
+    """A request: messages, the JSON schema of the answer and its name, and the most tokens that the answer takes."""
 
     @property
     def messages(self) -> Sequence[Mapping[str, str]]: ...
@@ -69,10 +69,10 @@ class JudgeModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a model said; an empty text where it said nothing, which is no fault of the provider.
+    """What a model returned; the text is empty where it returned none, which is no fault of the provider.
 
-    ``model`` is what the provider calls it; ``cut_off``: it ran into ``max_tokens``. ``finish_reason`` and
-    ``response_id`` are the provider's words, None where it has none.
+    ``model`` is the provider's name for it; ``cut_off``: it ran into ``max_tokens``. ``finish_reason`` and
+    ``response_id`` are the provider's, None where it gives none.
     """
 
     text: str
@@ -93,7 +93,7 @@ class JudgeClient:
 
     async def complete(self, request: JudgeCall, model: JudgeModel) -> Completion:
         """Ask once. Raises ``ProviderError`` for everything that is not a text from the model."""
-        asked: dict[str, object] = {
+        arguments: dict[str, object] = {
             "model": model.name,
             "messages": [dict(message) for message in request.messages],
             "api_base": model.api_base,
@@ -112,8 +112,8 @@ class JudgeClient:
 
         async def work(litellm: Any) -> Any:
             if litellm.supports_response_schema(model=model.name):
-                asked["response_format"] = {"type": "json_schema", "json_schema": schema}
-            return await litellm.acompletion(**asked)
+                arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+            return await litellm.acompletion(**arguments)
 
         try:
             response = await self._library.run(work)
@@ -171,13 +171,13 @@ def _read(response: Any, model: JudgeModel, duration_s: float) -> Completion:
     )
 
 
-def _text(said: object) -> str | None:
-    return said if isinstance(said, str) and said else None
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _usage(response: Any, model: JudgeModel) -> ProviderUsage:
-    told = getattr(response, "usage", None)
-    read, written = (int(getattr(told, name, 0) or 0) for name in ("prompt_tokens", "completion_tokens"))
+    usage = getattr(response, "usage", None)
+    read, written = (int(getattr(usage, name, 0) or 0) for name in ("prompt_tokens", "completion_tokens"))
     if model.price is not None:
         cost: float | None = model.price.of(read, written)
     else:

@@ -1,8 +1,8 @@
-"""What can go wrong with a provider of models, in terms that an operator and a circuit breaker can act upon.
+"""Provider errors: an exception of litellm in, a kind of failure that an operator and a circuit breaker can act on out.
 
-litellm's exceptions are read once, here. Their classes alone do not tell enough: a refused connection, an answer that
-is no JSON and a missing key all come as ``InternalServerError``; so the chain of causes is read, down to the HTTP
-response. (litellm 1.106; the tests call it over a socket, so a change of its ways shows.)
+The classes of litellm's exceptions do not suffice: a refused connection, an answer that
+is no JSON and a missing key all come as ``InternalServerError``. So the chain of causes is read, down
+to the HTTP response. (litellm 1.106; the tests call it over a socket, so a change of its behaviour shows.)
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ from scoring.lexical.secrets import struck
 _LONGEST_MESSAGE: Final = 300
 _NO_QUOTA: Final = ("insufficient_quota", "credit balance is too low", "insufficient balance")
 _NO_KEY: Final = ("missing credentials", "api_key client option must be set", "api key is missing", "missing api key")
+_TOO_LONG: Final = (
+    "context_length_exceeded", "maximum context length", "context window", "exceeds the available context",
+    "exceed_context_size", "prompt is too long", "input is too long", "too many input tokens", "reduce the length",
+)  # fmt: skip
+"""What providers and local servers write when a prompt does not fit; litellm knows only some of them."""
 _REFUSED: Final = ("content_policy_violation", "content_filter", "responsibleaipolicyviolation")
 _DEEPEST: Final = 20
 _SHORTEST_SECRET: Final = 6
@@ -28,7 +33,7 @@ _SHORTEST_SECRET: Final = 6
 
 
 class ProviderErrorKind(StrEnum):
-    """Why a call to a provider failed, as it is shown to people."""
+    """Why a call to a provider failed, as messages name it."""
 
     AUTHENTICATION_FAILED = "authentication failed"
     MODEL_NOT_FOUND = "model not found"
@@ -46,7 +51,7 @@ class ProviderErrorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderUsage:
-    """What a call consumed. ``cost_usd`` is None where no price is known: unknown is not free."""
+    """Tokens and dollars of a call. ``cost_usd`` is None where no price is known: unknown is not free."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -59,10 +64,10 @@ class _Answered(Protocol):
 
 
 class ProviderError(Exception):
-    """A call that brought no answer. ``message`` is the provider's own word, bounded, without anything like a key.
+    """A call without an answer. ``message`` is the provider's own text, bounded, without anything like a key.
 
-    ``retry_after_s`` is what the provider asked for, None where it asked for nothing. ``usage`` is what was consumed
-    all the same (a refusal is paid for).
+    ``retry_after_s`` is the wait that the provider asked for, or None. ``usage`` is what was consumed all the same: a
+    refusal is paid for.
     """
 
     def __init__(
@@ -88,7 +93,7 @@ def read_error(error: BaseException, *, secret: str | None, now: datetime | None
         (link.response for link in links if isinstance(link, _Answered) and _library(link) == "httpx"), None
     )
     status = response.status_code if response is not None else None
-    kind = _kind({type(link).__name__ for link in links}, {_library(link) for link in links}, status, _said(links))
+    kind = _kind({type(link).__name__ for link in links}, {_library(link) for link in links}, status, _messages(links))
     headers = [getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)]
     waits = (retry_after(each, now or datetime.now(UTC)) for each in headers if isinstance(each, Mapping))
     return ProviderError(
@@ -115,7 +120,11 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 def _kind(names: set[str], modules: set[str], status: int | None, text: str) -> ProviderErrorKind:  # noqa: C901, PLR0912  # a table
     if any(word in text for word in _NO_QUOTA) or status == 402:
         return ProviderErrorKind.CREDIT_EXHAUSTED
-    if "ContextWindowExceededError" in names:
+    if (
+        "ContextWindowExceededError" in names
+        or status == 413
+        or (status in {400, 422} and any(word in text for word in _TOO_LONG))
+    ):
         return ProviderErrorKind.CONTEXT_OVERFLOW
     if "ContentPolicyViolationError" in names or any(word in text for word in _REFUSED):
         return ProviderErrorKind.CONTENT_REFUSED
@@ -155,8 +164,8 @@ def _library(link: BaseException) -> str:
     return type(link).__module__.partition(".")[0]
 
 
-def _said(links: list[BaseException]) -> str:
-    """The beginnings of what was said: further on a provider may quote the request, which is not its word."""
+def _messages(links: list[BaseException]) -> str:
+    """The beginnings of the messages: further on a provider may quote the request, which is not its own text."""
     return " ".join(f"{getattr(link, 'code', '')} {str(link)[:_LONGEST_MESSAGE]}" for link in links).lower()
 
 

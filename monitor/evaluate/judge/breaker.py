@@ -1,9 +1,9 @@
-"""Circuit breaker: stops asking a provider that cannot answer, says why, and looks now and then whether it can again.
+"""Circuit breaker: results of calls in, permission for the next call out.
 
-Closed: calls pass. Open: none does. After a pause it is half open: one call is let through as a probe, and decides. The
-pause doubles with each probe that fails. A probe should hold nothing of any trace (``health_probe.py``), or one
-trace that the provider chokes on would keep it open for all. What cannot mend itself within a call (a wrong key) opens
-it at once, other failures when several follow each other. All methods are pure given ``now`` (seconds of a clock).
+Closed: calls pass. Open: none does. After a pause it is half open: one call passes as a probe and decides. The pause
+doubles with each failed probe. A probe contains nothing of any trace (``health_probe.py``); otherwise a trace that the
+provider cannot process would keep the breaker open for all. A failure that needs an operator (a wrong key) opens it at
+once, other failures when several follow each other. All methods are pure given ``now`` in seconds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class BreakerState:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Leave to make one call. What came of it is only heard while the breaker is still as it was when it gave leave.
+    """Permission for one call. Its result counts only while the breaker has not changed state since.
 
     ``probe``: the breaker is half open, and this call decides.
     """
@@ -69,7 +69,7 @@ class Breaker:
         self._probe_at = now
 
     def state(self, now: float) -> BreakerState:
-        """How it stands. Open turns half open by the passing of time alone."""
+        """The state now. Open becomes half open by the passing of time alone."""
         self._turn(now)
         waits = self._circuit is not Circuit.CLOSED and not self._probing
         return BreakerState(
@@ -80,7 +80,7 @@ class Breaker:
         )
 
     def permit(self, now: float) -> Permit | None:
-        """Leave to make a call, or None. Whoever has it must say ``succeeded``, ``failed`` or ``abandoned``."""
+        """A permit, or None. Its holder must call ``succeeded``, ``failed`` or ``abandoned``."""
         self._turn(now)
         if self._circuit is Circuit.OPEN or (self._circuit is Circuit.HALF_OPEN and self._probing):
             return None
@@ -97,7 +97,7 @@ class Breaker:
             self._pause_s = FIRST_PAUSE_S
 
     def failed(self, permit: Permit, error: ProviderError, now: float) -> None:
-        """The call failed; by its kind this opens the breaker at once, counts, or says that the provider works."""
+        """The call failed; by its kind this opens the breaker at once, counts, or shows that the provider works."""
         reaction = REACTIONS[error.kind].breaker
         if reaction == "ignores":
             self.succeeded(permit, now)
@@ -110,12 +110,12 @@ class Breaker:
             since = self._since if again else now
             self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S) if again else FIRST_PAUSE_S
             asked_s = min(error.retry_after_s or 0.0, LONGEST_PAUSE_S)
-            # Of an error that may quote the request, and with it a trace, only the kind is shown to everybody.
+            # An error may quote the request, and with it a trace: only its kind is shown to everybody.
             self._become(Circuit.OPEN, str(error if reaction == "trips" else error.kind), since)
             self._probe_at = now + max(self._pause_s, asked_s)
 
     def abandoned(self, permit: Permit) -> None:
-        """The call was given up before anything came of it; another may probe."""
+        """The call was cancelled without a result; another may probe."""
         if permit.generation == self._generation:
             self._probing = False
 

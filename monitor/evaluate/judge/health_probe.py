@@ -1,4 +1,4 @@
-"""Greeting: one short question to which every model knows an answer, to learn whether it answers at all."""
+"""Health probe: one short request that every model can answer, to learn whether the provider answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SCHEMA: Mapping[str, object] = {
 
 
 class _HealthProbe:
-    """The request: what the client needs to know of one."""
+    """A request as the client takes it."""
 
     messages: Final[tuple[Mapping[str, str], ...]] = (
         {"role": "user", "content": 'Answer with the JSON {"ready": true}.'},
@@ -26,4 +26,4 @@ class _HealthProbe:
 
 
 HEALTH_PROBE: Final = _HealthProbe()
-"""It holds nothing of any trace: what comes of it says something of the provider alone."""
+"""It contains nothing of any trace, so its result depends on the provider alone."""

@@ -1,4 +1,4 @@
-"""Trial call: does a model answer at all? One short question, for people who set up a judge."""
+"""Probe: a judge model in, why it cannot answer one structured question out."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Limits: how many calls run at once, and how many requests and tokens a minute a provider is sent.
+"""Rate limits: a call's estimated tokens in, a slot to run it out, at most so many at once and so many a minute.
 
 Requests and tokens are paced by the generic cell rate algorithm (ITU-T I.371): each takes its share of the minute, and
-a second's worth may come at once. Who comes first is served first. What a call really used is settled afterwards, so a
-wrong estimate delays later calls and adds up to nothing.
+one second's worth may come at once, first come first served. The real usage corrects the estimate afterwards: a wrong
+estimate delays later calls and does not accumulate.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Pace:
 
 
 class Slot:
-    """A running call. ``used`` tells the tokens that it really took."""
+    """A running call. ``used`` records its real tokens."""
 
     def __init__(self, tokens: Pace | None, estimate: int) -> None:
         self._tokens = tokens
         self._estimate = estimate
 
     def used(self, tokens: int) -> None:
-        """Correct the estimate; the last word counts."""
+        """Correct the estimate; the last call counts."""
         if self._tokens is not None:
             self._tokens.settle(tokens - self._estimate)
             self._estimate = tokens
@@ -68,7 +68,7 @@ class RateLimits:
 
     @asynccontextmanager
     async def slot(self, tokens: int) -> AsyncIterator[Slot]:
-        """Leave to make one call of about so many tokens, held while it runs."""
+        """A slot for one call of about so many tokens, held while it runs."""
         async with self._running:
             now = self._clock()
             waits = [

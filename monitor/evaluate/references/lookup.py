@@ -148,7 +148,7 @@ class References:
         return still_here
 
     def _changed(self, referred: Iterator[tuple[int, bytes, bytes, bytes | None]]) -> dict[bytes, bytes]:
-        """The next traces whose references are others by now, and what they are. In a worker thread.
+        """The next traces whose references have changed, and the new ones. Runs in the default thread pool.
 
         Keys that nothing is held under are compared too: a reference may have been taken away.
         """

@@ -431,6 +431,15 @@ async def test_a_failure_in_passing_is_tried_again_a_few_times_and_then_ends_it(
     assert (b.asked(), b.told[0].reason) == ([1, 1, 1], Reason.JUDGE_FAILED)
 
 
+@pytest.mark.parametrize("why", ["bad request: context length", "bad answer: no JSON", "parse_error: score is missing"])
+async def test_a_failure_that_cannot_change_is_not_tried_again(bench, why):
+    b = bench()
+    b.judge.reply = NoAnswer(why, failed=True)
+    await b.close(1)
+    await b.ended(1)
+    assert (b.asked(), b.told[0].reason) == ([1], Reason.JUDGE_FAILED)
+
+
 PAID = Judgement("m", "p", 0.25, call="1")
 
 

@@ -59,6 +59,11 @@ FAULTS = {
     "an empty text": (fake.says(""), "parse_error: empty", 2, Circuit.CLOSED),
     "a bad request": (fake.error(400, "bad"), "bad request", 1, Circuit.CLOSED),
     "too long for it": (fake.too_long(), "context overflow: ", 1, Circuit.CLOSED),
+    "too long for llama.cpp": (
+        fake.error(400, "the request exceeds the available context size, try increasing it"), "context overflow: ", 1,
+        Circuit.CLOSED,
+    ),
+    "too long for a proxy": (fake.error(413, "Payload Too Large"), "context overflow: ", 1, Circuit.CLOSED),
     "a refusal": (fake.refuses(), REFUSED, 1, Circuit.CLOSED),
     "a filter": (fake.filtered(), REFUSED, 1, Circuit.CLOSED),
     "prose": (fake.says("The answer is good, I would say."), "parse_error: not JSON", 2, Circuit.CLOSED),
