@@ -23,7 +23,7 @@ _MOST_TRIES: Final = 100
 _MOST_XML: Final = 1_000_000
 _MOST_SQL: Final = 20_000
 _MOST_REGEX: Final = 1_000_000
-_BEGINS: Final = re.compile(r"\s*\ufeff?\s*[\[{\"\d\-tfn`~]")
+_BEGINS: Final = re.compile(r"[\s\ufeff]*[\[{\"\d\-tfn`~]")
 """How JSON, or a fence around it, begins: prose is seen at its first letter."""
 _DECODER: Final = json.JSONDecoder()
 

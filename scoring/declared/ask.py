@@ -24,7 +24,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "transcript": "conversation", "tools": "tools", "system_prompt": "system_prompt",
 }  # fmt: skip
 """What a question may name, and the part of the case that it stands for; ``metadata.KEY`` besides."""
-_VARIABLE: Final = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_VARIABLE: Final = re.compile(r"\{\{([^{}]*)\}\}")
 _METADATA: Final = re.compile(r"metadata\.[\w.-]{1,100}")
 _KINDS: Final = ("boolean", "scale", "one_of", "number", "findings")
 _MOST_LEVELS: Final = 101
@@ -190,7 +190,7 @@ def _from_langfuse(inner: Reading, prompts: Prompts) -> tuple[str, str, str | No
 def _parts(text: str, reading: Reading) -> tuple[str, ...]:
     """The parts that a question names, the output always among them."""
     found = {"model_output": None}
-    for name in _VARIABLE.findall(text):
+    for name in map(str.strip, _VARIABLE.findall(text)):
         if name in VARIABLES:
             found[VARIABLES[name]] = None
         elif _METADATA.fullmatch(name):
@@ -300,7 +300,7 @@ def _instructions(
     text: str, steps: Sequence[str], examples: Sequence[str], kind: AnswerKind, choices: Sequence[str | float]
 ) -> str:  # fmt: skip
     """What the judge reads under the question's name. Variables become names of the data that is shown."""
-    told = [_VARIABLE.sub(lambda found: f'"{VARIABLES.get(found[1], found[1])}"', text).strip()]
+    told = [_VARIABLE.sub(lambda found: f'"{VARIABLES.get(found[1].strip(), found[1].strip())}"', text).strip()]
     if steps:
         told += ["Steps:", *(f"{number}. {step}" for number, step in enumerate(steps, 1))]
     if examples:

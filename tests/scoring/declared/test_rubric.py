@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 
 import pytest
 
@@ -193,6 +195,14 @@ def test_findings_are_better_the_fewer_there_are():
     assert verdict(rubric, m=("a",)).composite == 0.75
     assert verdict(rubric, m=("a",)).rating == "acceptable"
     assert not verdict(rubric, m=("a", "b")).passed
+
+
+@pytest.mark.parametrize("text", ["{{" + " " * 7900, "{{" * 3900, "{{ a" * 1900, "{{ output }} " * 600])
+def test_no_template_keeps_the_reader_busy(text):
+    before = time.perf_counter()
+    with contextlib.suppress(DeclarationError):
+        one(ask=text)
+    assert time.perf_counter() - before < 1.0
 
 
 def test_a_part_that_is_not_known_leaves_the_question_unasked():
