@@ -41,7 +41,10 @@ def asked(number: int, *, trace_number: int | None = None, tail: bytes = HIGH, n
         "langfuse.trace.metadata.expected_outcome": f"Order {number} comes tomorrow.",
     }
     trace_id = trace(number if trace_number is None else trace_number, tail)
-    return request([S(trace_id=trace_id, span_id=span(1), name=name, attributes=said)])
+    # What a tool returned is the source that the answer is judged by.
+    looked_up = {"langfuse.observation.type": "tool", "langfuse.observation.output": f"Order {number}: tomorrow."}
+    tool = S(trace_id=trace_id, span_id=span(2), parent_id=span(1), name="look_up", attributes=looked_up)
+    return request([S(trace_id=trace_id, span_id=span(1), name=name, attributes=said), tool])
 
 
 def judged_by(provider: Provider, rubrics=("quality",), **judge: Any) -> dict[str, Any]:
@@ -119,7 +122,9 @@ def test_what_needs_judgement_is_judged_and_everything_that_asks_is_told(serving
 def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age(serving, provider):
     provider.standing = error(503, "overloaded")
     routes = [{"match": {"name": "plain"}, "rubrics": ["workflow"], "scenario": "any"}, {"rubrics": ["quality"]}]
-    monitor = serving(**{**judged_by(provider), "routes": routes, "scenarios": {"any": {}}})
+    monitor = serving(
+        **{**judged_by(provider), "routes": routes, "scenarios": {"any": {"tools_should_exclude": ["delete"]}}}
+    )
     for number in range(12):
         monitor.post(asked(number))
         time.sleep(0.05)

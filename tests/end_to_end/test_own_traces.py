@@ -268,7 +268,7 @@ def test_where_the_sdk_is_switched_off_the_monitor_says_that_it_tells_nothing(tm
     told = _plain_start(
         tmp_path, {"OTEL_SDK_DISABLED": "true"}, sinks={"otel_events": {"endpoint": "http://127.0.0.1:9"}}
     )
-    assert "sinks.otel_events is configured and tells nothing" in told.stderr
+    assert "sinks.otel_events is configured and sends nothing" in told.stderr
 
 
 def test_a_monitor_without_the_sink_imports_nothing_of_the_sdk(tmp_path):

@@ -27,7 +27,10 @@ from opentelemetry.trace import SpanKind, set_span_in_context
 from tests.fakes.upstream import upstream
 from tests.running import Running, free_port
 
-ANSWER = {"routes": [{"rubrics": ["answer", "workflow"], "scenario": "any"}], "scenarios": {"any": {}}}
+ANSWER = {
+    "routes": [{"rubrics": ["answer", "workflow"], "scenario": "any"}],
+    "scenarios": {"any": {"tools_should_exclude": ["no_such_tool"]}},
+}
 AUTH = {"auth": {"bearer": ["let-me-in"]}}
 HEADERS = {"authorization": "Bearer let-me-in"}
 

@@ -18,7 +18,10 @@ from tests.fakes.upstream import upstream
 from tests.integrations.otlp.wire.test_request_logs import logs
 from tests.otlp_requests import HIGH, S, request, span, trace
 
-ANY = {"routes": [{"rubrics": ["workflow"], "scenario": "any"}], "scenarios": {"any": {}}}
+ANY = {
+    "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
+    "scenarios": {"any": {"tools_should_exclude": ["no_such_tool"]}},
+}
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"

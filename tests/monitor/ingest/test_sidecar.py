@@ -19,7 +19,10 @@ from tests.integrations.langfuse.test_fake_otel import difference, exchanges, se
 from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.waiting import until
 
-ANY = {"routes": [{"rubrics": ["workflow"], "scenario": "any"}], "scenarios": {"any": {}}}
+ANY = {
+    "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
+    "scenarios": {"any": {"tools_should_exclude": ["no_such_tool"]}},
+}
 PROTOBUF = {"content-type": "application/x-protobuf"}
 
 

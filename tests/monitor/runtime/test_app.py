@@ -30,7 +30,10 @@ DEMO = {
     ],
     "scenarios": {"policy": {"agents_should_include": ["research"], "tools_should_include": ["pdf_retrieval"]}},
 }
-ANY = {"routes": [{"rubrics": ["workflow"], "scenario": "any"}], "scenarios": {"any": {}}}
+ANY = {
+    "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
+    "scenarios": {"any": {"tools_should_exclude": ["no_such_tool"]}},
+}
 
 
 def root(number, tail=LOW, **more) -> S:
