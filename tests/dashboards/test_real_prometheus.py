@@ -134,7 +134,11 @@ def needing_the_judge(number: int) -> bytes:
         "langfuse.observation.output": f"Order {number} comes tomorrow.",
         "langfuse.trace.metadata.expected_outcome": f"Order {number} comes tomorrow.",
     }
-    return request([S(trace_id=trace(number, HIGH), span_id=span(1), attributes=said)])
+    # What a tool returned is the source that the answer is judged by.
+    looked_up = {"langfuse.observation.type": "tool", "langfuse.observation.output": f"Order {number}: tomorrow."}
+    trace_id = trace(number, HIGH)
+    tool = S(trace_id=trace_id, span_id=span(2), parent_id=span(1), name="look_up", attributes=looked_up)
+    return request([S(trace_id=trace_id, span_id=span(1), attributes=said), tool])
 
 
 def inlined(record: str) -> str:

@@ -73,7 +73,7 @@ async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started
     again.monitor.schedule.listeners.append(hear)
     board = await again.get("/v1/alerts")
     assert board["alerts"][0]["since"] == worst["since"]
-    assert again.monitor.view.status().standings[0].appraisal.status is Status.CRITICAL
+    assert again.monitor.view.status().services[0].appraisal.status is Status.CRITICAL
     assert len(heard) == told, "nothing is told again"
 
 
@@ -82,12 +82,12 @@ async def test_verdicts_that_the_watch_had_not_remembered_are_learnt_at_the_next
     app = await started(**calm)
     await app.post(traces(1, 30))
     await app.settled(30)
-    seen = app.monitor.view.status().standings[0].change
+    seen = app.monitor.view.status().services[0].change
     await app.monitor.store.kept.change({"cursor": "0"})  # as after a crash: nothing of the last minutes is remembered
     app.monitor.schedule.remember = _nothing
     await app.monitor.stop()
     again = await started(**calm)
-    assert again.monitor.view.status().standings[0].change == seen
+    assert again.monitor.view.status().services[0].change == seen
 
 
 async def _nothing() -> None:
