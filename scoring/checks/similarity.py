@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from scoring.lexical.text import normalise
+from scoring.lexical.text import normalise, tokens
 from scoring.questions.question import Answer, Steps
 from scoring.questions.translation import SentenceSimilarity
 from scoring.result.result import Failed, Method, Scored, Unavailable
@@ -72,10 +72,12 @@ def rouge_n(n: int, found: str, wanted: str) -> float:
     >>> round(rouge_n(1, "the cat sat", "the cat lay down"), 3)
     0.571
     """
-    left, right = _ngrams(normalise(found).split(), n), _ngrams(normalise(wanted).split(), n)
-    shared = (left & right).total()
+    return _f1(_ngrams(normalise(found).split(), n), _ngrams(normalise(wanted).split(), n))
+
+
+def _f1(left: Counter[tuple[str, ...]], right: Counter[tuple[str, ...]]) -> float:
     total = left.total() + right.total()
-    return 2 * shared / total if total else 0.0
+    return 2 * (left & right).total() / total if total else 0.0
 
 
 def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
@@ -88,7 +90,7 @@ def f_score(found: str, wanted: str) -> float:
     >>> f_score("in Paris, France", "Paris")
     0.5
     """
-    return rouge_n(1, found, wanted)
+    return _f1(_ngrams(tokens(found), 1), _ngrams(tokens(wanted), 1))
 
 
 def _rouge(given: dict[str, Json]) -> Callable[[str, str], float]:

@@ -14,8 +14,8 @@ AnswerKind: TypeAlias = Literal["boolean", "scale", "one_of", "number", "finding
 class AskDeclared(Question):
     """What the instructions ask of the case, whose ``parts`` are shown as data.
 
-    ``metric`` is how it is called in the prompt: unlike for unlike instructions. ``choices`` belong to the ``kind`` of
-    answer, which is, for boolean: a bool; scale: a whole number from ``choices[0]`` to ``choices[1]``; one_of: one of
+    ``metric`` is how it is called in the prompt: unlike for unlike instructions. ``choices`` belong to the ``kind``.
+    Answered by, for boolean: a bool; scale: a whole number from ``choices[0]`` to ``choices[1]``; one_of: one of
     ``choices``; number: a number, between the two where they are given; findings: a tuple of texts, at most
     ``choices[0]``. ``texts`` are shown besides, by name: those of a single step, whose case has other parts.
     """

@@ -62,7 +62,7 @@ def parse_agent_grade(value: object, definition: Definition) -> AgentGrade:
     """Read a judge's answer, as text or decoded; ``ValueError`` names the fault.
 
     >>> parse_agent_grade({"score": 5, "failure_code": None, "turns": [], "reason": "ok"}, DEFINITIONS["tool_routing"])
-    AgentGrade(score=5, acceptable=True, failure_code=None, turns=(), reason='ok')
+    AgentGrade(score=5, acceptable=True, failure_code=None, turns=(), reason='ok', code_note=None)
     """
     found = contract.read_object(value)
     if definition.score_type == "binary":

@@ -16,6 +16,7 @@ from scoring.evaluators.embedding import EMBEDDING_ONLY
 from scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE, form_of
 from scoring.judging.parts import PARTS
 from scoring.judging.prompt import prompt
+from scoring.questions.declared import AskDeclared
 from scoring.questions.question import Question
 
 for _found in pkgutil.walk_packages(scoring.__path__, "scoring."):
@@ -43,7 +44,9 @@ EVERY = pytest.mark.parametrize("form", ALL.values(), ids=ALL)
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.__name__)
 def test_a_type_of_question_has_a_form_or_is_declared_to_be_for_embeddings_only(kind):
-    judged = kind in FORMS or kind in BY_METRIC or (not dataclasses.fields(kind) and form_of(kind()) is not None)
+    # A declared question brings its form along.
+    own = kind in FORMS or kind in BY_METRIC or kind is AskDeclared
+    judged = own or (not dataclasses.fields(kind) and form_of(kind()) is not None)
     assert judged != (kind in EMBEDDING_ONLY), (
         f"{kind.__name__} needs a line in scoring/judging/forms.py and a file in scoring/prompts, "
         "or a place in EMBEDDING_ONLY"

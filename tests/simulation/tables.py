@@ -26,10 +26,11 @@ from simulated import (  # noqa: E402  # the path is set first
     statuses,
 )
 
-from scoring.statistics.cusum import Cusum, average_run_length, design  # noqa: E402  # the path is set first
+from scoring.statistics.cusum import Cusum, design  # noqa: E402  # the path is set first
 from scoring.statistics.interval import Z_95_TWO_SIDED, wilson  # noqa: E402  # the path is set first
 from scoring.statistics.sequence import ConfidenceSequence  # noqa: E402  # the path is set first
 from scoring.status.status import Status  # noqa: E402  # the path is set first
+from tests.run_length import average_run_length  # noqa: E402  # the path is set first
 
 PAGE = HERE.parents[1] / "monitor" / "STATUS.md"
 RATES = (30, 120, 1200)

@@ -13,9 +13,10 @@ from scipy.stats import binom
 from statsmodels.stats.proportion import proportion_confint
 
 from scoring.alerts.declaration import Declaration, SequenceRule
-from scoring.statistics.cusum import Cusum, average_run_length
+from scoring.statistics.cusum import Cusum
 from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status.status import Policy, Status, appraise
+from tests.run_length import average_run_length
 
 _SPEC = importlib.util.spec_from_file_location("simulated", Path(__file__).with_name("simulated.py"))
 simulated = sys.modules["simulated"] = importlib.util.module_from_spec(_SPEC)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from scoring.case.case import Case, Utterance
@@ -220,7 +221,7 @@ def attacked(case, text):
         input=f"{case.input} {text}",
         context=(*case.context, text),
         system_prompt=f"{case.system_prompt} {text}",
-        tools_used=(replace(case.tools_used[0], result=f"{case.tools_used[0].result} {text}"),),
+        tools_used=(msgspec.structs.replace(case.tools_used[0], result=f"{case.tools_used[0].result} {text}"),),
         metadata={"note": text, text: 1},
         tags=(text,),
         name=text,

@@ -10,12 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.statistics.cusum import Chart, Cusum, _run_lengths, design
-
-
-def average_run_length(pass_ratio, *, jump, limit_steps):
-    """Verdicts until S first reaches the limit, on average, from 0."""
-    return next(mean for height, mean in enumerate(_run_lengths(pass_ratio, jump), 1) if height == limit_steps)
+from scoring.statistics.cusum import Chart, Cusum, design
+from tests.run_length import average_run_length
 
 
 def of_markov_chain(pass_ratio: float, jump: int, limit_steps: int) -> float:
