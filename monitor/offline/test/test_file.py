@@ -23,7 +23,7 @@ CASE_FIELDS = (
 TEST_FIELDS = ("id", "expected", "complexity", *CASE_FIELDS)
 ANSWERED = (
     "model_output", "agents_called", "tools_used", "latency_e2e_ms", "latency_model_ms", "timed_out", "input_tokens",
-    "output_tokens", "cost_usd", "model", "trace_id", "repeats",
+    "output_tokens", "cost_usd", "model", "trace_id", "root_span_id", "handoffs", "error", "repeats",
 )  # fmt: skip
 """Fields of a case that the agent's answer makes."""
 _OTHER_NAMES = {"case_id": "id", "expected_outcome": "expected"}
