@@ -27,13 +27,23 @@ from monitor.offline.backfill.reading import Reader
 from monitor.offline.backfill.run import Backfill, Progress, sampler_of
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
-from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, Request
 
 MINUTE_NS = 60 * 10**9
 START_NS = 1_795_000_000 * 10**9
 EVERYTHING = MatchSection()
 SPEED = 200
 """So many times faster than the clock on the wall, so that nobody waits for Langfuse's workers."""
+
+
+def asks_for_batches(request: Request) -> bool:
+    """Whether it is the empty batch that shows whether the server takes batches."""
+    return request.path == "/ingestion" and not request.body["batch"]
+
+
+def writes_scores(request: Request) -> bool:
+    """Whether it carries scores, in either body."""
+    return request.method == "POST" and request.path in ("/scores", "/ingestion") and not asks_for_batches(request)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from monitor.offline.backfill.run import StoppedError
 from scoring.rubrics import RUBRICS
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode
+from tests.monitor.offline.backfill.conftest import asks_for_batches, writes_scores
 
 SEED = 3
 """Of a trace that both rubrics have something to say of."""
@@ -32,7 +33,7 @@ def anew(scene) -> None:
 
 
 def posts(scene) -> int:
-    return sum(request.method != "GET" for request in scene.fake.requests)
+    return sum(request.method != "GET" and not asks_for_batches(request) for request in scene.fake.requests)
 
 
 def rows(scene) -> dict[tuple[str, str], dict]:
@@ -119,7 +120,7 @@ async def test_a_monitor_that_spoke_between_reading_and_writing_has_the_last_wor
     spoken = []
 
     def meanwhile(request):
-        if request.method != "POST" or request.path != "/scores" or spoken:
+        if not writes_scores(request) or spoken:
             return None
         spoken.append(request)
         for (_, name), row in ours.items():
@@ -139,7 +140,7 @@ async def test_a_monitor_that_spoke_between_reading_and_writing_has_the_last_wor
 async def test_a_run_that_goes_on_later_looks_again_before_it_sends(scene):
     scene.put(1, seed=SEED)
     refused = faults.error(403, "Ingestion suspended")
-    scene.fake.standing_fault = lambda request: refused(request) if request.method == "POST" else None
+    scene.fake.standing_fault = lambda request: refused(request) if writes_scores(request) else None
     with pytest.raises(StoppedError):
         await scene.run()
     scene.fake.standing_fault = None

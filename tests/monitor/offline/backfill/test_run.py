@@ -15,6 +15,7 @@ from monitor.evaluate.references.places import InFile
 from monitor.offline.backfill.run import Progress, StoppedError
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode
+from tests.monitor.offline.backfill.conftest import writes_scores
 
 
 class KilledError(Exception):
@@ -102,7 +103,7 @@ async def test_a_trace_that_cannot_be_read_lets_the_others_by(scene):
 async def test_refused_keys_end_the_run_and_are_said(scene):
     scene.put(3)
     refused = faults.error(403, "Ingestion suspended")
-    scene.fake.standing_fault = lambda request: refused(request) if request.path == "/scores" else None
+    scene.fake.standing_fault = lambda request: refused(request) if writes_scores(request) else None
     with pytest.raises(StoppedError, match="suspended"):
         await scene.run()
     scene.fake.standing_fault = faults.error(401, "Invalid credentials.")
