@@ -216,7 +216,7 @@ async def test_the_present_is_not_told_of_yesterday(opened):
     await scene.look()
     assert (scene.verdict()["revision"], scene.verdict()["passed"]) == (2, False)
     for _ in range(2):
-        (standing,) = scene.monitor.view.status().standings
+        (standing,) = scene.monitor.view.status().services
         assert (standing.estimate, standing.incomplete) == (None, 1), "only what was judged in the last hour counts"
         await scene.restart()
 
@@ -243,13 +243,13 @@ async def test_a_window_that_reaches_back_to_the_first_verdict_has_the_revision_
     scene.expect(scene.right[1])
     await scene.look()
 
-    (told,) = scene.monitor.view.status().standings
+    (told,) = scene.monitor.view.status().services
     assert (told.incomplete, told.estimate.n) == (0, 1)
     await scene.restart()
-    (told,) = scene.monitor.view.status().standings
+    (told,) = scene.monitor.view.status().services
     assert (told.incomplete, told.estimate.n) == (0, 1)
     scene.now_ns += 23 * HOUR_S * 10**9
-    (told,) = scene.monitor.view.status().standings
+    (told,) = scene.monitor.view.status().services
     assert told.estimate is None, "it leaves the window when the first verdict would have"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from integrations.langfuse.budget import RequestBudget
@@ -188,7 +189,7 @@ def called(number: int) -> list[RawSpan]:
     shift = time.time_ns() - 60 * 10**9 - max(span.end_ns for span in spans)
     said = {"langfuse.trace.metadata.call_id": json.dumps(f"call {number}")}
     return [
-        replace(
+        msgspec.structs.replace(
             span, trace_id=f"{number + 1:032x}", attributes={**span.attributes, **said},
             start_ns=(span.start_ns + shift) // 10**6 * 10**6, end_ns=(span.end_ns + shift) // 10**6 * 10**6,
         )
