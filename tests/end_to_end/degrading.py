@@ -86,7 +86,13 @@ class Traffic:
                 "langfuse.observation.output": f"Order {self._number} comes tomorrow.",
                 "langfuse.trace.metadata.expected_outcome": f"Order {self._number} comes tomorrow.",
             }
-            return [S(span_id=span(1), attributes=said, **each)]
+            # What a tool returned is the source that the answer is judged by.
+            looked_up = {
+                "langfuse.observation.type": "tool",
+                "langfuse.observation.output": f"Order {self._number}: tomorrow.",
+            }
+            tool = S(span_id=span(2), parent_id=span(1), name="look_up", attributes=looked_up, **each)
+            return [S(span_id=span(1), attributes=said, **each), tool]
         root = S(span_id=span(1), attributes={"gen_ai.operation.name": "invoke_agent"}, **each)
         called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": USED}
         return [root] if fails else [root, S(span_id=span(2), parent_id=span(1), attributes=called, **each)]
