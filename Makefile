@@ -4,9 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-# Files are spread over processes, each whole: what a file sets up once is set up once. Half of the time tests wait for servers and
-# processes that they started, so there are more processes than cores. The slow files come first (tests/conftest.py).
-SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
+# Files are spread over processes, each whole: what a file sets up once is set up once. The slow files come first
+# (tests/conftest.py).
+SPREAD := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test coverage check fmt faults bench bench-peers lock reference charts lock-images clean
 
