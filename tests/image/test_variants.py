@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from monitor.demo.traffic import SampleTraffic
+from monitor.demo.traffic import SampleTraffic, Sent
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 from tests.image.container import Container, send
@@ -20,6 +20,16 @@ pytestmark = [
 
 PATIENCE_S = 180
 """litellm takes its time to load where others want the machine too."""
+
+
+class AgentTraffic(SampleTraffic):
+    """Runs of agents alone: what their tools returned is the source that an answer is judged by."""
+
+    def next(self, now_ns: int, wrong: float) -> Sent:
+        while True:
+            sent = super().next(now_ns, wrong)
+            if sent.service == "research-assistant":
+                return sent
 
 
 @pytest.fixture
@@ -45,7 +55,7 @@ def story(container: Container, trace_id: str):
 
 def test_a_judge_is_asked_from_a_read_only_root(container):
     container.start()
-    trace_id, status = send(container.otlp, SampleTraffic(5))
+    trace_id, status = send(container.otlp, AgentTraffic(5))
     assert status == 200
     assert container.settled(PATIENCE_S)["ended"]["scored"] == 1
     verdicts = story(container, trace_id)["verdicts"]
@@ -57,7 +67,7 @@ def test_a_judge_is_asked_from_a_read_only_root(container):
 def test_killed_while_a_judge_is_asked_it_asks_again_and_nothing_that_was_acknowledged_is_lost(container, provider):
     provider.standing = judges(delay_s=60)
     container.start()
-    traffic = SampleTraffic(5)
+    traffic = AgentTraffic(5)
     acknowledged = [trace_id for trace_id, status in (send(container.otlp, traffic) for _ in range(5)) if status == 200]
     assert len(acknowledged) == 5
     end = time.monotonic() + PATIENCE_S
