@@ -117,8 +117,9 @@ class AssemblySection(Section):
     root_wait: Duration = Field(
         default=parse_duration("24h"),
         description="how long a trace stays open whose root is still to come, where at least four fifths of its "
-        "service's traces have roots: `idle` and `deadline` do not close it (0s: they do). Under pressure such traces "
-        "are closed first, those first that nothing has come of for longest",
+        "service's traces have roots, and at most a fifth of those lack another span: `idle` and `deadline` do not "
+        "close it (0s: they do). Under pressure such traces are closed first, those first that nothing has come of for "
+        "longest",
     )
     max_trace_spans: int = Field(
         default=10_000,

@@ -362,7 +362,8 @@ class Assembler:
             return
         took_ns = max(0, entry.root_ns - entry.opened_ns) if entry.root_ns is not None else None
         service = entry.origin.service
-        ceased = self._roots.learn(service, took_ns, amends=entry.rootless is True)
+        torn = entry.rooted and not entry.whole
+        ceased = self._roots.learn(service, took_ns, amends=entry.rootless is True, torn=torn)
         entry.rootless = took_ns is None
         if ceased:
             for trace_id in self._rootless:

@@ -4,6 +4,10 @@ A run of an agent may take hours, and its root is exported last. The service's l
 worth it. A trace that was closed without a root is no evidence yet: some of them are remembered for as long as a root
 may take, and count when it has come, or has not. An open trace that is without a root for much longer than the
 service's roots take counts as one without, so a service that stops sending roots is not waited for all day.
+
+Where parts of traces go to other monitors, a root comes but parents do not, and the root of another part never comes.
+So the roots of a service are not expected while many of its traces with a root lack parents. The price: where an
+exporter leaves out spans between others, nothing is waited for, and a root that comes late makes a revision.
 """
 
 from __future__ import annotations
@@ -20,6 +24,10 @@ _EXPECTED: Final = 0.8
 """Share of traces with a root from which on a service is expected to send them."""
 _DOUBTED: Final = 0.5
 """Share below which it no longer is. The gap keeps a service from changing sides with every trace."""
+_TORN: Final = 0.2
+"""Share of the traces with a root that lack a parent, above which the service's roots are not expected."""
+_MENDED: Final = 0.1
+"""Share up to which they are expected again."""
 _OVERDUE: Final = 2
 """A root is overdue after this many times the longest that one took lately."""
 _FADING: Final = 0.99
@@ -34,6 +42,7 @@ _NAME_LENGTH: Final = 200
 class _History:
     rooted: deque[bool] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     count: int = 0  # of those with a root
+    torn: deque[bool] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))  # of traces with a root
     longest_ns: float = 0.0
     expected: bool = False
     probed: int = 0
@@ -70,13 +79,14 @@ class ExpectedRoots:
         history = self._histories.get(service)
         return 0 if history is None else int(_OVERDUE * history.longest_ns)
 
-    def learn(self, service: str | None, took_ns: int | None, *, amends: bool = False) -> bool:
+    def learn(self, service: str | None, took_ns: int | None, *, amends: bool = False, torn: bool = False) -> bool:
         """Record whether a trace had a root.
 
         Args:
             service: The service it is of.
             took_ns: How long after its first span the root came; None when none came.
             amends: The trace was recorded as one without a root before, and has one.
+            torn: The trace has a root and lacks a parent that its spans name.
 
         Returns:
             Whether the service has just ceased to be one whose roots are expected.
@@ -93,10 +103,14 @@ class ExpectedRoots:
         history.count += took_ns is not None
         if took_ns is not None:
             history.longest_ns = max(took_ns, history.longest_ns * _FADING)
+            history.torn.append(torn)
         before = history.expected
         if len(rooted) >= _ENOUGH:
             share = history.count / len(rooted)
-            history.expected = share >= (_DOUBTED if before else _EXPECTED)
+            torn_share = sum(history.torn) / max(1, len(history.torn))
+            history.expected = share >= (_DOUBTED if before else _EXPECTED) and torn_share <= (
+                _TORN if before else _MENDED
+            )
         return before and not history.expected
 
     def _history(self, service: str | None) -> _History | None:

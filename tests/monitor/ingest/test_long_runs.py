@@ -244,3 +244,25 @@ def test_a_root_that_comes_after_hours_leaves_what_is_missing_the_usual_time():
 def test_limits_are_of_one_kind():
     """Every pair of lengths meets, so no run is left out between two."""
     assert all(before[2] == after[1] for before, after in pairwise(LENGTHS))
+
+
+def test_the_roots_of_a_service_whose_traces_are_split_are_not_waited_for_until_its_traces_are_whole_again():
+    assembler = Assembler(AssemblyLimits(root_wait_ns=86_400 * S))
+    now_ns = 0
+
+    def close(number: int, *spans: tuple[int, int]) -> list[int]:
+        """What is closed within a minute of the arrival of these spans."""
+        nonlocal now_ns
+        assembler.add(agent(number, *spans), now_ns)
+        now_ns += 60 * S
+        return [int.from_bytes(closing.trace_id, "big") for closing in assembler.due(now_ns)]
+
+    for number in range(1, 8):
+        assert close(number, (1, 0), (2, 1)) == [number]
+    assert close(50, (3, 2)) == [], "its root is waited for"
+    assert close(8, (1, 0), (3, 2)) == [8]
+    assert close(9, (1, 0), (3, 2)) == [9, 50], "2 of 9 lack a parent"
+    assert close(51, (3, 2)) == [51]
+    for number in range(10, 30):
+        close(number, (1, 0), (2, 1))
+    assert close(52, (3, 2)) == [], "2 of 29 do"
