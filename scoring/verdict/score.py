@@ -74,7 +74,7 @@ def asked_of_judges(scores: Sequence[Score]) -> dict[str, object]:
     calls = _calls(judgements)
     shares: defaultdict[str, float] = defaultdict(float)
     for score in scores:
-        for call in _calls((*score.asked, *score.judgements)):  # what was asked in vain is paid as well
+        for call in _calls((*score.asked, *score.judgements)):  # requests without an answer are paid as well
             shares[call.call] += call.share
     return {
         "model": judgements[0].model,
