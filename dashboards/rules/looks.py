@@ -74,10 +74,12 @@ def _status(declared: Declaration) -> RecordingRule:
     told = f'sum without (level) (count_over_time({BELOW}{{level="warning"}}[{_reach(declared)}]))'
     proved = f"({warned} >= {needed} or {warned} == 0 or {told} >= {declared.rule.looks})"
     enough = f"{effective(window)} >= {declared.policy.min_samples:g}"
+    # Where no verdict ever passed or failed there are no samples: a process still knows the window, by the incomplete.
+    undecided = fleet(f.STATUS, "status", where=f'status="{Status.INSUFFICIENT_DATA.value}"', operation="max")
     return RecordingRule(
         record=STATUS,
         expr=f"({warned} >= bool {needed}) + ({critical} >= bool {needed})\nand\n{proved}\nand\n{enough}\n"
-        f"or\n{effective(window)} * 0 - 1",
+        f"or\n{effective(window)} * 0 - 1\nor\n0 - ({undecided} > 0)",
     )
 
 

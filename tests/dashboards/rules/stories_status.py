@@ -29,6 +29,7 @@ def stories() -> Iterator[Scenario]:
     yield from _estimates()
     yield from _thresholds()
     yield from _looks()
+    yield from _undecided()
     yield from _status_alerts()
     yield from _story()
 
@@ -245,6 +246,23 @@ def _looks() -> Iterator[Scenario]:
     yield status("0000000000100", "...........00", 0)
     yield status("1" * 13, "1" * 13, -1, samples=29)
     yield status("1" * 13, "1" * 13, 2, samples=30)
+
+
+def _undecided() -> Iterator[Scenario]:
+    name, undecided = "sidejudge_status", {**PLACE, "status": "insufficient_data"}
+    for a, b, code in ((1, 1, -1), (1, 0, -1), (0, 0, None)):
+        yield Scenario(
+            name=f"no verdict ever passed or failed, and processes say {a} and {b} of insufficient data",
+            under=(r.STATUS,),
+            given={
+                **constant(name, {**undecided, **target("a")}, a),
+                **constant(name, {**undecided, **target("b")}, b),
+            },
+            checks=(
+                is_number(r.STATUS, "1h", code),
+                Check(at="1h", expr=f'count({r.STATUS}{{status=""}})', value=code and 1),
+            ),
+        )
 
 
 def _status_alerts() -> Iterator[Scenario]:
