@@ -47,36 +47,39 @@ def read_story(path: Path, trace_id: str) -> dict[str, Any] | None:
 
 def read_verdicts(path: Path, since_ns: int) -> Iterator[dict[str, Any]]:
     """The verdicts closed from then on, the oldest first, as they come. Raises ``StoreUnavailable``."""
-    with _opened(path, "ro") as connection:
+    with opened(path, "ro") as connection:
         for text, _closed_ns in connection.execute(queries()["verdicts_since"], (since_ns,)):
             yield json.loads(text)
 
 
 def latest_verdict_ns(path: Path) -> int | None:
     """When the latest verdict was closed, ``None`` when there is none. Raises ``StoreUnavailable``."""
-    with _opened(path, "ro") as connection:
+    with opened(path, "ro") as connection:
         (latest,) = connection.execute(queries()["latest_verdict"]).fetchone()
     return latest if latest is None else int(latest)
 
 
 def read_dead(path: Path) -> list[Dead]:
     """The scores that the store at ``path`` has given up, the oldest first. Raises ``StoreUnavailable``."""
-    with _opened(path, "ro") as connection:
+    with opened(path, "ro") as connection:
         return dead_rows(connection)
 
 
 def replay_dead(path: Path, ids: Sequence[str] | None) -> int:
     """Let scores wait again that were given up (None: all); how many. Raises ``StoreUnavailable``."""
-    with _opened(path, "rw") as connection, connection:
+    with opened(path, "rw") as connection, connection:
         return replay(connection, ids)
 
 
 @contextmanager
-def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+def opened(path: Path, mode: str, timeout_s: float = 10.0) -> Iterator[sqlite3.Connection]:
+    """A connection to a store, closed in the end. Raises ``StoreUnavailable`` where there is none, or it fails."""
     if not path.is_file():
         raise StoreUnavailable(f"store {path}: there is no such file; name the file of store.path")
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=10.0)) as connection:
+        with closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=timeout_s)
+        ) as connection:
             yield connection
     except sqlite3.Error as error:
         raise StoreUnavailable(f"store {path}: it cannot be used as a store of sidejudge ({error})") from error

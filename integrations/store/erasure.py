@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from .archive import opened
 from .errors import StoreUnavailable
 from .lock import Lock
 
@@ -49,7 +49,7 @@ class Erased:
 
 def held_traces(path: Path) -> Iterator[HeldTrace]:
     """Every trace of which the store holds anything. Raises ``StoreUnavailable``."""
-    with _opened(path) as connection:
+    with opened(path, "rw", _PATIENCE_S) as connection:
         ids = [row[0] for row in connection.execute("SELECT trace_id FROM traces UNION SELECT trace_id FROM chunks")]
         for trace_id in ids:
             row = connection.execute("SELECT story, closed_ns FROM traces WHERE trace_id = ?", (trace_id,)).fetchone()
@@ -77,7 +77,8 @@ def erase(path: Path, traces: Collection[bytes], *, scores: bool, now_ns: int) -
         StoreUnavailable: There is no such store, or it cannot be written.
     """
     rows: dict[str, int] = {}
-    with _opened(path) as connection:
+    with opened(path, "rw", _PATIENCE_S) as connection:
+        connection.isolation_level = None  # VACUUM and the pragmas stand outside of transactions
         connection.execute("PRAGMA secure_delete = ON")
         with connection:  # one transaction: all of it, or nothing
             connection.execute("BEGIN IMMEDIATE")
@@ -119,15 +120,3 @@ def _rewritten(path: Path, connection: sqlite3.Connection) -> bool:
     finally:
         lock.release()
     return True
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    if not path.is_file():
-        raise StoreUnavailable(f"store {path}: there is no such file; name the file of store.path")
-    address = f"{path.resolve().as_uri()}?mode=rw"
-    try:
-        with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE_S, isolation_level=None)) as connection:
-            yield connection
-    except sqlite3.Error as error:
-        raise StoreUnavailable(f"store {path}: it cannot be used as a store of sidejudge ({error})") from error

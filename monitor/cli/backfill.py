@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import DATA, CommandError
+from .instants import instant_of
 from .matching import match_of
 from .settings import runnable
 
@@ -157,17 +158,8 @@ def _outcome(at: Progress, dead: int, path: Path) -> int:
 def _window(since: str, until: str | None) -> Window:
     from integrations.langfuse.observations import Window
 
-    from_ns = _instant("--from", since)
-    to_ns = time.time_ns() - _WHOLE_NS if until is None else _instant("--to", until)
+    from_ns = instant_of("--from", since)
+    to_ns = time.time_ns() - _WHOLE_NS if until is None else instant_of("--to", until)
     if to_ns <= from_ns:
         raise CommandError("--to: is not after --from", "name a later time")
     return Window(from_ns=from_ns, to_ns=to_ns)
-
-
-def _instant(option: str, text: str) -> int:
-    from integrations.langfuse.observations import instant_ns
-
-    found = instant_ns(text)
-    if found is None:
-        raise CommandError(f"{option}: {text!r} is no time", f"for example {option} 2026-11-01T12:00Z")
-    return found

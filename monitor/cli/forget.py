@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from .errors import CALL, DATA, CommandError
+from .instants import instant_of
 from .settings import config_option, loaded
 
 
@@ -39,7 +40,7 @@ def forget(  # noqa: PLR0917  # click passes options by name
     path = store or settings.store.path
     selection = Selection(
         traces=frozenset(map(_trace_id, trace_ids)), users=frozenset(users), sessions=frozenset(sessions),
-        before_ns=_instant(before) if before is not None else None,
+        before_ns=instant_of("--before", before) if before is not None else None,
     )  # fmt: skip
     try:
         found = set(selection.selected(held_traces(path)))
@@ -72,13 +73,3 @@ def _trace_id(text: str) -> bytes:
     if len(found) != 16:
         raise CommandError(f"{text!r} is no trace id", "a trace id has 32 hexadecimal digits", CALL)
     return found
-
-
-def _instant(text: str) -> int:
-    from datetime import UTC, datetime
-
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise CommandError(f"--before: {text!r} is no time", "for example --before 2026-11-01T12:00Z", CALL) from None
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1e9)
