@@ -422,6 +422,7 @@ async def test_while_no_trace_can_be_read_none_is_given_up(benches, fake):
 async def test_random_faults_and_kills_lose_and_double_nothing(benches, fake):
     rng = random.Random(7)
     bench = benches(fake)
+    observations_of(fake).clock = lambda: bench.now_ns / SECOND
     kinds = [faults.error(500), faults.proxy_page(), faults.login_page(), faults.resets(), faults.resources(),
              faults.rate_limited(1, 100_000), faults.database_away(), faults.resets(after=50)]  # fmt: skip
     fake.standing_fault = lambda r: rng.choice(kinds)(r) if rng.random() < 0.25 else None
@@ -432,7 +433,7 @@ async def test_random_faults_and_kills_lose_and_double_nothing(benches, fake):
             whole = rows(number, start_ns=bench.now_ns - rng.randrange(20) * SECOND)
             late = rng.randrange(3)
             bench.put(*whole[: 3 - late])
-            observations_of(fake).put(*whole[3 - late :], after_s=rng.choice([0, 0.2]))
+            observations_of(fake).put(*whole[3 - late :], after_s=rng.choice([0, 20]))
         await bench.poll()
         if rng.random() < 0.1:
             bench.killed()
