@@ -29,11 +29,11 @@ class Backoff:
         """Begin again with the shortest wait."""
         self.failures = 0
 
-    def after_failure(self, asked_s: float | None, *, needs_somebody: bool = False) -> float:
+    def after_failure(self, requested_s: float | None, *, needs_somebody: bool = False) -> float:
         """Count a failure and return the seconds to wait.
 
         Args:
-            asked_s: how long the server asks to be left alone; the wait is at least that long, up to an hour.
+            requested_s: how long the server asks to be left alone; the wait is at least that long, up to an hour.
             needs_somebody: only a person can help, so the wait is five minutes from the start.
 
         Returns:
@@ -42,7 +42,7 @@ class Backoff:
         self.failures += 1
         whole_s = SOMEBODY_S if needs_somebody else self._grown(self.failures)
         wait_s = whole_s * (0.5 + self._jitter() / 2)
-        return wait_s if asked_s is None else max(min(asked_s, LONGEST_ASKED_S) + self._jitter(), wait_s)
+        return wait_s if requested_s is None else max(min(requested_s, LONGEST_ASKED_S) + self._jitter(), wait_s)
 
     def postponed_ns(self, attempts: int) -> int:
         """How long one item is postponed that failed ``attempts`` times already, in ns."""

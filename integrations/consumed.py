@@ -1,4 +1,4 @@
-"""Consumed: what a request to a model took, as those see it who count it or tell of it."""
+"""Consumed: what a request to a model took, as those see it who count it or describe it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class FakeAgent:
     """Answers a POST by its path; ``asked`` holds every body that came. Its own threads, its own socket."""
 
     def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
+        self.requested: list[dict[str, Any]] = []
         self.busy = 0
         self.most_at_a_time = 0
         self.refusals = 0
@@ -27,7 +27,7 @@ class FakeAgent:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 with agent._lock:
-                    agent.asked.append(body)
+                    agent.requested.append(body)
                     agent.busy += 1
                     agent.most_at_a_time = max(agent.most_at_a_time, agent.busy)
                 try:
@@ -62,7 +62,7 @@ class FakeAgent:
     def text(self, handler: Any, body: Any) -> None:
         self.reply(handler, f"You said {body['input']}".encode(), Content_Type="text/plain")
 
-    def told(self, handler: Any, body: Any) -> None:
+    def reported(self, handler: Any, body: Any) -> None:
         """What the input says, as JSON."""
         self.reply(handler, json.dumps(body["input"]).encode(), Content_Type="application/json; charset=utf-8")
 

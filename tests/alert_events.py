@@ -15,7 +15,7 @@ TRACES = ("4bf92f3577b34da6a3ce929d0e0e4736", "0af7651916cd43dd8448eb211c80319c"
 
 def event(**changes: Any) -> AlertEvent:
     """A pass rate that turned critical; ``changes`` as the event's own fields."""
-    said: dict[str, Any] = {
+    stated: dict[str, Any] = {
         "turn": AlertTransition.FIRING, "condition": "pass_rate_critical", "severity": Severity.CRITICAL,
         "title": "Too few traces pass", "runbook": "pass-rate-critical",
         "meaning": "users are served badly now; look at the worst traces and at what was deployed",
@@ -30,4 +30,4 @@ def event(**changes: Any) -> AlertEvent:
             Example(trace_id=TRACES[2], reason="key 'reason' is missing", composite=0.41, closed_ns=1),
         ),
     }  # fmt: skip
-    return AlertEvent(**{**said, **changes})
+    return AlertEvent(**{**stated, **changes})

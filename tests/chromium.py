@@ -32,8 +32,8 @@ class Browser:
         path = CHROMIUM.path()
         reading, self._out = os.pipe()
         self._in, writing = os.pipe()
-        self.said: list[str] = []
-        self.asked: list[str] = []
+        self.stated: list[str] = []
+        self.requested: list[str] = []
         self.dialogs: list[str] = []
         self._number = 0
         self._answers: dict[int, dict[str, Any]] = {}
@@ -137,17 +137,17 @@ class Browser:
                 self._answers[message["id"]] = message
                 self._waiting.notify_all()
             return
-        told = message.get("params", {})
+        reported = message.get("params", {})
         match message["method"]:
             case "Page.loadEventFired":
                 self._loaded.put(None)
             case "Network.requestWillBeSent":
-                self.asked.append(told["request"]["url"])
+                self.requested.append(reported["request"]["url"])
             case "Page.javascriptDialogOpening":
-                self.dialogs.append(told["message"])
+                self.dialogs.append(reported["message"])
             case "Runtime.consoleAPICalled":
-                self.said.append(" ".join(str(each.get("value")) for each in told["args"]))
+                self.stated.append(" ".join(str(each.get("value")) for each in reported["args"]))
             case "Runtime.exceptionThrown":
-                self.said.append(str(told["exceptionDetails"].get("exception", told["exceptionDetails"])))
+                self.stated.append(str(reported["exceptionDetails"].get("exception", reported["exceptionDetails"])))
             case "Log.entryAdded":
-                self.said.append(told["entry"]["text"])
+                self.stated.append(reported["entry"]["text"])

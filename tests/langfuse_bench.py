@@ -114,11 +114,11 @@ class Bench:
         return {row["id"]: row["value"] for row in rows}
 
     def posts(self) -> list[Any]:
-        return [request.body for request in self.fake.asked("POST", "/scores")]
+        return [request.body for request in self.fake.requested("POST", "/scores")]
 
     def batches(self) -> list[list[Any]]:
         """The events of each request to ``ingestion``, probes left out."""
-        sent = [request.body["batch"] for request in self.fake.asked("POST", "/ingestion")]
+        sent = [request.body["batch"] for request in self.fake.requested("POST", "/ingestion")]
         return [batch for batch in sent if batch]
 
 

@@ -35,7 +35,7 @@ class Running:
         self.otlp = f"http://127.0.0.1:{(otlp := free_port())}"
         self.api = f"http://127.0.0.1:{(api := free_port())}"
         self.config = folder / "sidejudge.yaml"
-        self._said: dict[str, Any] = {
+        self._stated: dict[str, Any] = {
             "sampling": {"rate": 1.0},
             "assembly": {"grace": "200ms", "idle": "2s"},
             "sources": {"otlp": {"http": f"127.0.0.1:{otlp}"}},
@@ -48,8 +48,8 @@ class Running:
 
     def configure(self, **config: Any) -> None:
         """Write the configuration, sections of it replaced by these; it holds from the next start on."""
-        self._said |= config
-        self.config.write_text(yaml.safe_dump(self._said))
+        self._stated |= config
+        self.config.write_text(yaml.safe_dump(self._stated))
 
     def start(self) -> Running:
         log = (self.folder / "log").open("ab")

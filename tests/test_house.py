@@ -32,9 +32,9 @@ def test_no_public_class_name_stands_for_two_ideas() -> None:
 
 @pytest.mark.parametrize("room", [str(path.relative_to(ROOT)) for path in PRODUCT if path.name == "__init__.py"])
 def test_a_room_opens_with_one_sentence(room: str) -> None:
-    said = ast.get_docstring(ast.parse((ROOT / room).read_text()))
-    assert said, "its docstring: what comes in and what goes out"
-    assert re.fullmatch(r"[A-Z`].*[.]", said.split("\n\n")[0], re.DOTALL)
+    stated = ast.get_docstring(ast.parse((ROOT / room).read_text()))
+    assert stated, "its docstring: what comes in and what goes out"
+    assert re.fullmatch(r"[A-Z`].*[.]", stated.split("\n\n")[0], re.DOTALL)
 
 
 def test_nothing_lies_beside_the_rooms() -> None:

@@ -51,7 +51,7 @@ def trend_drawing(trend: Trend | None, thresholds: Thresholds) -> TrendDrawing |
     """The drawing, with words that say the same; None where there is no verdict at all."""
     if trend is None or not any(trend.estimates):
         return None
-    known = trend.told()
+    known = trend.reported()
     lowest = min([thresholds.critical, 1 - _LEAST_SPAN, *(each.lower for each in known if each is not None)])
     scale = _Scale(len(known), lowest)
     runs = [list(run) for is_known, run in groupby(enumerate(known), lambda item: item[1] is not None) if is_known]

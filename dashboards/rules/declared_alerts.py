@@ -1,6 +1,6 @@
-"""Declared alerts: one alert for each condition of the declaration, over the whole fleet where PromQL can tell.
+"""Declared alerts: one alert for each condition of the declaration, over the whole fleet where PromQL can say.
 
-What only a process can tell (a mean against its band) is raised from the process's own
+What only a process can say (a mean against its band) is raised from the process's own
 alerts. A condition without an expression here is an error, so none is forgotten.
 """
 
@@ -32,14 +32,14 @@ def declared_alerts(declared: Declaration) -> list[AlertingRule]:
 
 
 def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
-    expr, said = _TELLING[condition.id](declared)
+    expr, stated = _TELLING[condition.id](declared)
     status = condition.id in {"pass_rate_critical", "pass_rate_warning"}
-    told_in_process = expr.startswith(_IN_PROCESS)
+    reported_in_process = expr.startswith(_IN_PROCESS)
     return AlertingRule(
         id=condition.id, severity=condition.severity, title=condition.title, when=condition.when,
-        meaning=condition.meaning, expr=expr, said=said,
+        meaning=condition.meaning, expr=expr, stated=stated,
         # What a process tells has waited there; a status has its looks, and afterwards its hold.
-        for_ns=0 if told_in_process else condition.for_ns,
+        for_ns=0 if reported_in_process else condition.for_ns,
         keep_ns=declared.rule.hold_ns if status else condition.keep_ns,
     )  # fmt: skip
 
@@ -57,7 +57,7 @@ def _change(_: Declaration) -> tuple[str, str]:
 
 
 def _share(name: str, id_: str, what: str, match: str = "") -> Callable[[Declaration], tuple[str, str]]:
-    def telling(declared: Declaration) -> tuple[str, str]:
+    def reporting(declared: Declaration) -> tuple[str, str]:
         window, policy = window_of(declared), declared.policy
         expr = (
             f"{lower(name, window)}\n> {_ON_SITE} {_limit(id_)}\n"
@@ -66,7 +66,7 @@ def _share(name: str, id_: str, what: str, match: str = "") -> Callable[[Declara
         )
         return expr, f"At least {_SHARE} of the verdicts of {_PLACE} {what}, over {window}."
 
-    return telling
+    return reporting
 
 
 def _judge_failed(declared: Declaration) -> tuple[str, str]:
@@ -103,8 +103,10 @@ def _lag(_: Declaration) -> tuple[str, str]:
         for part in ("bucket", "count")
     )
     late = f"histogram_quantile(0.95, {buckets})\n> {_ON_SITE} {_limit('evaluation_lag')}"
-    said = f"5 % of the traces waited longer than {{{{ $value | humanizeDuration }}}} for verdicts, over {LAG_WINDOW}."
-    return f"{late}\nand\n{counted} >= {LEAST_LAGS}", said
+    stated = (
+        f"5 % of the traces waited longer than {{{{ $value | humanizeDuration }}}} for verdicts, over {LAG_WINDOW}."
+    )
+    return f"{late}\nand\n{counted} >= {LEAST_LAGS}", stated
 
 
 def _spool(_: Declaration) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Fleet alerts: what only Prometheus can tell: long windows over all processes, and a monitor that is silent or gone.
+"""Fleet alerts: what only Prometheus can say: long windows over all processes, and a monitor that is silent or gone.
 
 Burn rates are those of the SRE workbook (chapter 5), with the warning threshold as objective. A factor of 14.4 asks
 for 216 % failures at an objective of 85 %: thresholds are capped so that they can be reached.
@@ -45,7 +45,7 @@ def _sustained() -> AlertingRule:
         when="upper 99 % bound of the day's pass ratio below the warning threshold; at least 3 failures",
         meaning="the service may be too quiet for the hourly window; over a day the evidence is in",
         expr=f'{upper(DAY, 99)}\n< {_ON_RUBRIC} {THRESHOLD}{{level="warning"}}\nand\n{failures(DAY)} >= 3',
-        said=f"With 99 % confidence at most {_SHARE} of the day's traffic passes {_PLACE}.",
+        stated=f"With 99 % confidence at most {_SHARE} of the day's traffic passes {_PLACE}.",
         for_ns=_HOUR_NS, keep_ns=_HOUR_NS,
     )  # fmt: skip
 
@@ -60,7 +60,7 @@ def _burn(burn: tuple[float, str, str, int, int, Severity]) -> AlertingRule:
         meaning="at this pace the failures of a month that the warning threshold allows are used up early",
         expr=f"{failed_ratio(long)}\n> {_ON_RUBRIC} {limit}\nand\n{failed_ratio(short)}\n> {_ON_RUBRIC} {limit}\nand\n"
         f"{failures(long)} >= {least}",
-        said=f"{_SHARE} of the traffic failed {_PLACE} over {long}.",
+        stated=f"{_SHARE} of the traffic failed {_PLACE} over {long}.",
         for_ns=for_ns, keep_ns=15 * _MINUTE_NS, labels={"long": long, "short": short},
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def _unknown() -> AlertingRule:
         when="the last status that was known within a day is warning or critical, and now there is too little to tell",
         meaning="silence is not recovery: nobody knows whether the service is well again",
         expr=f"last_over_time({KNOWN}[{DAY}]) >= 1\nunless\n{STATUS} >= 0",
-        said=f"{_PLACE} has too few verdicts to tell whether it has recovered.",
+        stated=f"{_PLACE} has too few verdicts to tell whether it has recovered.",
         for_ns=10 * _MINUTE_NS,
     )  # fmt: skip
 
@@ -84,7 +84,7 @@ def _silent() -> AlertingRule:
         when="at least 20 traces were drawn in 30 minutes and no verdict was reached",
         meaning="no status and no alert on quality says anything while this lasts",
         expr=f"{kept} >= 20\nunless\n{verdicts}",
-        said="{{ $value | humanize }} traces of {{ $labels.service }} were drawn in 30 minutes and not one was judged.",
+        stated="{{ $value | humanize }} traces of {{ $labels.service }} were drawn in 30 minutes and none was judged.",
         for_ns=15 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
     )  # fmt: skip
 
@@ -98,7 +98,7 @@ def _losing() -> AlertingRule:
         "crashed",
         meaning="what is lost is missing from every number; estimates are sound only if the loss is by chance",
         expr=f"{lost} / ({kept} > 0) > 0.05\nand\n{lost} >= 3",
-        said=f"{_SHARE} of the traces of {{{{ $labels.service }}}} were lost, over 15m.",
+        stated=f"{_SHARE} of the traces of {{{{ $labels.service }}}} were lost, over 15m.",
         for_ns=15 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def _refusing() -> AlertingRule:
         when="at least 5 OTLP requests in 15 minutes were answered with an error",
         meaning="their traces are seen by nobody unless the sender tries again; the code says what is wrong with them",
         expr=f'{fleet(f.REQUESTS_REFUSED, window="15m")} >= 5',
-        said="{{ $value | humanize }} requests were answered with {{ $labels.code }}, over 15m.",
+        stated="{{ $value | humanize }} requests were answered with {{ $labels.code }}, over 15m.",
         for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
     )  # fmt: skip
 
@@ -121,7 +121,7 @@ def _exports() -> AlertingRule:
         when="more than 5 % of the verdicts that were handed to a destination in 15 minutes were not accepted",
         meaning="they are missing there; statuses and metrics here do not depend on it",
         expr=f"{failed} / ({handed} > 0) > 0.05",
-        said=f"{{{{ $labels.destination }}}} did not accept {_SHARE} of the verdicts, over 15m.",
+        stated=f"{{{{ $labels.destination }}}} did not accept {_SHARE} of the verdicts, over 15m.",
         for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
     )  # fmt: skip
 
@@ -134,7 +134,7 @@ def _labels() -> AlertingRule:
         when="a monitor that reads labels of people has not read them for six hours",
         meaning="agreement with people and corrected pass ratios stand still, and no alert on agreement says more",
         expr=f"time() - {read} > 21600",
-        said="Labels of people were last read {{ $value | humanizeDuration }} ago.",
+        stated="Labels of people were last read {{ $value | humanizeDuration }} ago.",
         for_ns=10 * _MINUTE_NS,
     )  # fmt: skip
 
@@ -148,7 +148,7 @@ def _down() -> AlertingRule:
         'by its container name "sidejudge"',
         meaning="its verdicts are missing from the fleet's numbers, which may not notice",
         expr=f'up{{container="sidejudge"}} == 0\nor\nup == 0\nand {same}\n{known}',
-        said="{{ $labels.instance }} of {{ $labels.job }} does not answer.",
+        stated="{{ $labels.instance }} of {{ $labels.job }} does not answer.",
         for_ns=10 * _MINUTE_NS,
     )  # fmt: skip
 
@@ -159,6 +159,6 @@ def _absent() -> AlertingRule:
         when=f"no target exports {f.BUILD_INFO.name}",
         meaning="either none runs or Prometheus does not find them; no alert on quality can fire",
         expr=f"absent({f.BUILD_INFO.name})",
-        said="Prometheus knows no monitor.",
+        stated="Prometheus knows no monitor.",
         for_ns=15 * _MINUTE_NS,
     )  # fmt: skip

@@ -71,8 +71,8 @@ def _status(declared: Declaration) -> RecordingRule:
     """A number for each status; of looks that were not all told it says only what they prove."""
     needed, window = declared.rule.needed, window_of(declared)
     warned, critical = (f'sum without (level) ({LOOKS_BELOW}{{level="{level}"}})' for level in LEVELS)
-    told = f'sum without (level) (count_over_time({BELOW}{{level="warning"}}[{_reach(declared)}]))'
-    proved = f"({warned} >= {needed} or {warned} == 0 or {told} >= {declared.rule.looks})"
+    reported = f'sum without (level) (count_over_time({BELOW}{{level="warning"}}[{_reach(declared)}]))'
+    proved = f"({warned} >= {needed} or {warned} == 0 or {reported} >= {declared.rule.looks})"
     enough = f"{effective(window)} >= {declared.policy.min_samples:g}"
     # Where no verdict ever passed or failed there are no samples: a process still knows the window, by the incomplete.
     undecided = fleet(f.STATUS, "status", where=f'status="{Status.INSUFFICIENT_DATA.value}"', operation="max")
@@ -84,7 +84,7 @@ def _status(declared: Declaration) -> RecordingRule:
 
 
 def _known() -> RecordingRule:
-    """The status where it can be told: what was last known outlives the traffic."""
+    """The status where it can be known: what was last known outlives the traffic."""
     return RecordingRule(record=KNOWN, expr=f"{STATUS} >= 0")
 
 
@@ -97,5 +97,5 @@ def _in_process() -> RecordingRule:
     """Mode ``sequence``: PromQL cannot follow verdicts one by one, so the worst status that a process says holds."""
     by = {status: fleet(f.STATUS, "status", where=f'status="{status.value}"', operation="max") for status in Status}
     known = f"clamp_max(2 * {by[Status.CRITICAL]} + {by[Status.WARNING]}, 2)"
-    told = f"{by[Status.HEALTHY]} + {by[Status.WARNING]} + {by[Status.CRITICAL]} > 0"
-    return RecordingRule(record=STATUS, expr=f"{known}\nand\n{told}\nor\n-1 * {by[Status.INSUFFICIENT_DATA]}")
+    reported = f"{by[Status.HEALTHY]} + {by[Status.WARNING]} + {by[Status.CRITICAL]} > 0"
+    return RecordingRule(record=STATUS, expr=f"{known}\nand\n{reported}\nor\n-1 * {by[Status.INSUFFICIENT_DATA]}")

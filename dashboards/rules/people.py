@@ -1,7 +1,7 @@
 """People: the judge's errors on labelled traces, and the pass ratio that people would have found, for the whole fleet.
 
 The ratio is Rogan and Gladen's, as in ``scoring.statistics.rogan_gladen``, of the fleet's own pass ratio. Every process
-knows the labels of its project, so errors are averaged over processes and never added. Its interval is told by
+knows the labels of its project, so errors are averaged over processes and never added. Its interval is given by
 each process only: it takes the numbers of labels behind the errors.
 """
 

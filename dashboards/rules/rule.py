@@ -26,9 +26,9 @@ class RecordingRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertingRule:
-    """An alert. ``said`` is a template of Prometheus that puts labels and value into words.
+    """An alert. ``stated`` is a template of Prometheus that puts labels and value into words.
 
-    ``id`` is that of the condition it is generated from, or its own where only Prometheus can tell; ``title``,
+    ``id`` is that of the condition it is generated from, or its own where only Prometheus can say; ``title``,
     ``when`` and ``meaning`` are for people, as those of a condition. ``labels`` come on top of the severity.
     """
 
@@ -38,7 +38,7 @@ class AlertingRule:
     when: str
     meaning: str
     expr: str
-    said: str
+    stated: str
     for_ns: int = 0
     keep_ns: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class AlertingRule:
             "labels": {"severity": self.severity.value, **self.labels},
             "annotations": {
                 "summary": f"{self.title}.",
-                "description": f"{self.said} {_sentence(self.meaning)}",
+                "description": f"{self.stated} {_sentence(self.meaning)}",
                 **where,
             },
         }

@@ -93,7 +93,7 @@ class HttpAgent:
         latency_ms = (time.perf_counter() - started) * 1000
         if not response.is_success:
             raise _refusal(response, content, attempt)
-        return AgentReply(said=_said_in(response, content, attempt), latency_ms=latency_ms, attempts=attempt)
+        return AgentReply(stated=_stated_in(response, content, attempt), latency_ms=latency_ms, attempts=attempt)
 
 
 def _body(request: Request) -> bytes:
@@ -116,9 +116,9 @@ async def _bounded(response: httpx.Response, attempt: int) -> bytes:
 def _refusal(response: httpx.Response, content: bytes, attempt: int) -> Exception:
     code = response.status_code
     phrase = response.reason_phrase
-    said = label(struck(" ".join(content[: 4 * _SHOWN].decode(errors="replace").split())), _SHOWN)
+    stated = label(struck(" ".join(content[: 4 * _SHOWN].decode(errors="replace").split())), _SHOWN)
     where = f" to {label(struck(response.headers['location']), _SHOWN)}" if "location" in response.headers else ""
-    reason = f"it answered {f'{code} {phrase}'.strip()}{where}" + (f": {said}" if said else "")
+    reason = f"it answered {f'{code} {phrase}'.strip()}{where}" + (f": {stated}" if stated else "")
     error = AgentError(reason, attempts=attempt)
     wait = response.headers.get("retry-after", "").strip()
     if code == HTTPStatus.SERVICE_UNAVAILABLE and wait.isascii() and wait.isdigit() and int(wait[:9]) <= MAX_WAIT_S:
@@ -126,7 +126,7 @@ def _refusal(response: httpx.Response, content: bytes, attempt: int) -> Exceptio
     return error
 
 
-def _said_in(response: httpx.Response, content: bytes, attempt: int) -> object:
+def _stated_in(response: httpx.Response, content: bytes, attempt: int) -> object:
     """Text, or the JSON object with ``output``. What calls itself JSON must be JSON."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_json = kind == "application/json" or kind.endswith("+json")

@@ -52,11 +52,11 @@ class PythonAgent:
         started = time.perf_counter()
         try:
             if inspect.iscoroutinefunction(self._call):
-                said = await self._call(request.input)
+                stated = await self._call(request.input)
             else:
-                said = await self._in_thread(partial(self._call, request.input))
-                if inspect.isawaitable(said):
-                    said = await said
+                stated = await self._in_thread(partial(self._call, request.input))
+                if inspect.isawaitable(stated):
+                    stated = await stated
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -66,7 +66,7 @@ class PythonAgent:
             raise
         except (Exception, SystemExit) as error:
             raise _raised(error) from error
-        return AgentReply(said=said, latency_ms=(time.perf_counter() - started) * 1000)
+        return AgentReply(stated=stated, latency_ms=(time.perf_counter() - started) * 1000)
 
     async def _in_thread(self, call: Callable[[], object]) -> Any:
         """Call in a thread that does not keep the process from ending."""

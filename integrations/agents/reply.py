@@ -21,7 +21,7 @@ class Request:
 class AgentReply:
     """What the agent said, not yet looked at. ``latency_ms`` is that of the attempt that brought it."""
 
-    said: object
+    stated: object
     latency_ms: float
     attempts: int = 1
 

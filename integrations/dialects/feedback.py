@@ -44,9 +44,9 @@ def in_attributes(attributes: Mapping[str, AttributeValue]) -> tuple[str, Json] 
     for key, kind in attributes.items():
         found = _EVALUATION.fullmatch(key) if key.endswith(".annotator_kind") else None
         if found and isinstance(kind, str) and kind.upper() == "HUMAN":
-            said = _said(attributes, f"{found[1]}label", f"{found[1]}score")
-            if said is not None:
-                return said
+            stated = _stated(attributes, f"{found[1]}label", f"{found[1]}score")
+            if stated is not None:
+                return stated
     return None
 
 
@@ -56,9 +56,9 @@ def in_events(events: Iterable[RawEvent]) -> tuple[str, Json] | None:
         if event.name == _EVENT:
             name = event.attributes.get("gen_ai.evaluation.name")
             if isinstance(name, str) and "feedback" in name.lower():
-                return _said(event.attributes, "gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value")
+                return _stated(event.attributes, "gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value")
     return None
 
 
-def _said(attributes: Mapping[str, AttributeValue], *keys: str) -> tuple[str, Json] | None:
+def _stated(attributes: Mapping[str, AttributeValue], *keys: str) -> tuple[str, Json] | None:
     return next(((key, unwrap.decoded(attributes[key])) for key in keys if attributes.get(key) is not None), None)

@@ -80,23 +80,23 @@ def normalise(
     operation = reading.text("kind", "gen_ai.operation.name")
     kind = _kind(reading, operation)
     contents = genai_events.EventContents() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
-    asked, answered = contents.asked, contents.answered
+    requested, answered = contents.requested, contents.answered
     fields = _FIELDS.read(reading)
     if operation == "create_agent":  # which is not yet to run it
         fields["agent"] = None
         reading.provenance.pop("agent", None)
     fields |= {
-        "input_messages": asked,
+        "input_messages": requested,
         "output_messages": answered,
-        "input": messages.last_text(asked, "user"),
+        "input": messages.last_text(requested, "user"),
         "output": messages.last_text(answered, "assistant"),
-        "system_prompt": _system(contents.instructions) or messages.system_text(asked),
+        "system_prompt": _system(contents.instructions) or messages.system_text(requested),
     }
     if kind is SpanKind.AGENT and fields["agent"] is None and (named := raw.name.removeprefix("invoke_agent").strip()):
         fields["agent"] = named
         reading.note("agent", "span name")
     if kind is SpanKind.CHAIN:  # a workflow's state stands in its messages as JSON
-        fields["input"] = messages.said_in(unwrap.task(fields["input"]), "user")
+        fields["input"] = messages.stated_in(unwrap.task(fields["input"]), "user")
     if kind is SpanKind.TOOL:
         fields |= _tool(reading)
     if kind is SpanKind.RETRIEVER:
@@ -130,22 +130,22 @@ def _kind(reading: SpanReading, operation: str | None) -> SpanKind:
 
 def _read(reading: SpanReading) -> genai_events.EventContents:
     """Messages from the span, else from its events; instructions from wherever they are."""
-    asked = messages.read(unwrap.decoded(reading.value("input", genai_events.MESSAGES_IN)))
+    requested = messages.read(unwrap.decoded(reading.value("input", genai_events.MESSAGES_IN)))
     answered = messages.read(_spoken(unwrap.decoded(reading.value("output", genai_events.MESSAGES_OUT))))
-    contents = genai_events.EventContents(asked=asked, answered=answered)
-    if not asked and not answered and reading.raw.events:
+    contents = genai_events.EventContents(requested=requested, answered=answered)
+    if not requested and not answered and reading.raw.events:
         contents = genai_events.read(reading, reading.raw.events)
     instructions = unwrap.decoded(reading.value("system_prompt", genai_events.INSTRUCTIONS))
     return replace(contents, instructions=instructions) if instructions else contents
 
 
-def _spoken(said: Json) -> Json:
+def _spoken(stated: Json) -> Json:
     """Of what a model put out, a message without a role is the assistant's."""
-    if not isinstance(said, list):
-        return said
+    if not isinstance(stated, list):
+        return stated
     return [
         {**item, "role": "assistant"} if isinstance(item, dict) and item.get("role") in _NO_ROLE else item
-        for item in said
+        for item in stated
     ]
 
 

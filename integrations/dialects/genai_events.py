@@ -32,7 +32,7 @@ _MESSAGE_KEYS = frozenset({"role", "content", "tool_calls", "parts"})
 class EventContents(Struct, frozen=True, kw_only=True):
     """Messages in and out, and the instructions (a list of parts, or text) where they stand apart from them."""
 
-    asked: tuple[Message, ...] = ()
+    requested: tuple[Message, ...] = ()
     answered: tuple[Message, ...] = ()
     instructions: Json = None
 
@@ -52,7 +52,7 @@ def read(reading: SpanReading, events: Iterable[RawEvent], source: str = "event"
 
     ``source`` is what the provenance calls them, before the name of each.
     """
-    asked: tuple[Message, ...] = ()
+    requested: tuple[Message, ...] = ()
     answered: tuple[Message, ...] = ()
     instructions: Json = None
     old_in: list[Message] = []
@@ -61,18 +61,20 @@ def read(reading: SpanReading, events: Iterable[RawEvent], source: str = "event"
         if event.name == DETAILS:
             # One event may hold both, or one the question and another the answer.
             if found := _details(reading, "input", event.attributes.get(MESSAGES_IN)):
-                asked = found
+                requested = found
             if found := _details(reading, "output", event.attributes.get(MESSAGES_OUT)):
                 answered = found
             instructions = unwrap.decoded(event.attributes.get(INSTRUCTIONS)) or instructions
         elif (role := _ROLES.get(event.name)) is not None:
-            if said := _said(_message(event.attributes, role)):
-                old_in += said
+            if stated := _stated(_message(event.attributes, role)):
+                old_in += stated
                 reading.note("input", f"{source} {event.name}")
-        elif event.name == CHOICE and (said := _said(_choice(event.attributes))):
-            old_out += said
+        elif event.name == CHOICE and (stated := _stated(_choice(event.attributes))):
+            old_out += stated
             reading.note("output", f"{source} {event.name}")
-    return EventContents(asked=asked or tuple(old_in), answered=answered or tuple(old_out), instructions=instructions)
+    return EventContents(
+        requested=requested or tuple(old_in), answered=answered or tuple(old_out), instructions=instructions
+    )
 
 
 def _details(reading: SpanReading, field: str, value: AttributeValue) -> tuple[Message, ...]:
@@ -101,6 +103,6 @@ def _choice(attributes: Mapping[str, AttributeValue]) -> Json:
     return _message(attributes, "assistant")
 
 
-def _said(message: Json) -> tuple[Message, ...]:
+def _stated(message: Json) -> tuple[Message, ...]:
     """The messages, without those whose contents the client left out: events are sent for them all the same."""
     return tuple(m for m in messages.read(message) if m.text or m.tool_calls)

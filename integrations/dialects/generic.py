@@ -24,10 +24,10 @@ def speaks(raw: RawSpan) -> bool:
 def normalise(raw: RawSpan) -> Span:
     """A span of which only the plainest things are known."""
     reading = SpanReading(raw)
-    asked = unwrap.task(reading.value("input", "input.value", "input"))
+    requested = unwrap.task(reading.value("input", "input.value", "input"))
     answered = unwrap.answer(reading.value("output", "output.value", "output"))
-    unread = reading.unread() if asked is None and answered is None else ()
-    return reading.span(NAME, SpanKind.OTHER, input=asked, output=answered, unread=unread)
+    unread = reading.unread() if requested is None and answered is None else ()
+    return reading.span(NAME, SpanKind.OTHER, input=requested, output=answered, unread=unread)
 
 
 DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise)

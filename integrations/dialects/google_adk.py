@@ -77,8 +77,8 @@ def _bare_result(message: Message) -> Message:
 def _call(reading: SpanReading, fields: dict[str, Any]) -> None:
     request = unwrap.decoded(reading.attributes.get(_REQUEST))
     response = unwrap.decoded(reading.attributes.get(_RESPONSE))
-    if isinstance(request, dict) and (asked := messages.read(request.get("contents"))):
-        fields |= {"input_messages": asked, "input": messages.last_text(asked, "user")}
+    if isinstance(request, dict) and (requested := messages.read(request.get("contents"))):
+        fields |= {"input_messages": requested, "input": messages.last_text(requested, "user")}
         fields["system_prompt"] = _instruction(request.get("config"))
         reading.note("input", _REQUEST)
     if isinstance(response, dict):

@@ -38,17 +38,17 @@ def normalise(raw: RawSpan) -> Span:
     reading = SpanReading(raw)
     kind = _kind(reading)
     given, returned = reading.value("input", *_IN), reading.value("output", *_OUT)
-    asked_raw, answered_raw = unwrap.decoded(given), unwrap.decoded(returned)
-    asked, answered = _messages(asked_raw, "user"), _messages(answered_raw, "assistant")
+    requested_raw, answered_raw = unwrap.decoded(given), unwrap.decoded(returned)
+    requested, answered = _messages(requested_raw, "user"), _messages(answered_raw, "assistant")
     fields: dict[str, Any] = {
-        "input": messages.last_text(asked, "user") or haystack_shapes.sole_text(asked_raw),
+        "input": messages.last_text(requested, "user") or haystack_shapes.sole_text(requested_raw),
         "output": messages.last_text(answered, "assistant") or haystack_shapes.sole_text(answered_raw),
     }
     if kind is SpanKind.LLM:
-        fields |= {"input_messages": asked, "output_messages": answered} | _reply(reading, answered_raw)
-        fields["system_prompt"] = messages.system_text(asked)
+        fields |= {"input_messages": requested, "output_messages": answered} | _reply(reading, answered_raw)
+        fields["system_prompt"] = messages.system_text(requested)
     elif kind is SpanKind.AGENT:
-        fields["system_prompt"] = messages.system_text(answered) or messages.system_text(asked)
+        fields["system_prompt"] = messages.system_text(answered) or messages.system_text(requested)
         fields["agent"] = haystack_shapes.introduced(reading, fields["system_prompt"])
     elif kind is SpanKind.RETRIEVER and returned is not None:
         fields["documents"] = unwrap.documents(returned)

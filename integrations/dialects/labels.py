@@ -43,9 +43,9 @@ def read(raw: RawSpan, names: tuple[str, ...], provenance: dict[str, str]) -> di
             tags = left
             provenance["tags"] = "langfuse.observation.metadata.langfuse_tags"
     if own.feedback or raw.events:
-        said = (feedback.in_attributes(attributes) if own.feedback else None) or feedback.in_events(raw.events)
-        if said is not None and "feedback" not in metadata:
-            provenance["feedback"], metadata["feedback"] = said
+        stated = (feedback.in_attributes(attributes) if own.feedback else None) or feedback.in_events(raw.events)
+        if stated is not None and "feedback" not in metadata:
+            provenance["feedback"], metadata["feedback"] = stated
     if sources:
         provenance["metadata"] = ", ".join(sources)
     found["trace_metadata"], found["metadata"], found["tags"] = trace_metadata, metadata, tags

@@ -46,10 +46,10 @@ def normalise(raw: RawSpan) -> Span:
     agent = as_text(unwrap.decoded(named, scalars=True))
     if agent is None and kind is SpanKind.AGENT:
         kind, agent = _run(reading)
-    asked, answered = reading.value("input", _IN), reading.value("output", _OUT)
+    requested, answered = reading.value("input", _IN), reading.value("output", _OUT)
     fields: dict[str, object] = {"agent": agent, "error": _error(reading)}
-    fields |= _told(reading)
-    if asked is None and answered is None and kind in {SpanKind.LLM, SpanKind.TOOL, SpanKind.AGENT}:
+    fields |= _reported(reading)
+    if requested is None and answered is None and kind in {SpanKind.LLM, SpanKind.TOOL, SpanKind.AGENT}:
         fields["capture_switch"] = SWITCH
     if kind is SpanKind.TOOL:
         fields |= _tool(reading, str(fields["error"]) if fields["error"] else None)
@@ -57,8 +57,8 @@ def normalise(raw: RawSpan) -> Span:
         fields |= _generation(reading)
     else:
         fields |= {
-            "input": messages.said_in(unwrap.task(asked), "user"),
-            "output": messages.said_in(unwrap.answer(answered), "assistant"),
+            "input": messages.stated_in(unwrap.task(requested), "user"),
+            "output": messages.stated_in(unwrap.answer(answered), "assistant"),
         }
         if kind is SpanKind.RETRIEVER and answered is not None:
             fields["documents"] = unwrap.documents(answered)
@@ -79,7 +79,7 @@ def _run(reading: SpanReading) -> tuple[SpanKind, str | None]:
 
 
 def _generation(reading: SpanReading) -> dict[str, object]:
-    asked = messages.read(unwrap.decoded(reading.value("input", _IN)))
+    requested = messages.read(unwrap.decoded(reading.value("input", _IN)))
     raw_answer = reading.value("output", _OUT)
     answered = messages.read(unwrap.decoded(raw_answer))
     answer: Json = messages.last_text(answered, "assistant")
@@ -88,11 +88,11 @@ def _generation(reading: SpanReading) -> dict[str, object]:
         answered = (Message(role="assistant", text=text),) if isinstance(text, str) else ()
         answer = text
     return {
-        "input_messages": asked,
+        "input_messages": requested,
         "output_messages": answered,
-        "input": messages.last_text(asked, "user") or unwrap.task(reading.value("input", _IN)),
+        "input": messages.last_text(requested, "user") or unwrap.task(reading.value("input", _IN)),
         "output": answer,
-        "system_prompt": messages.system_text(asked),
+        "system_prompt": messages.system_text(requested),
     }
 
 
@@ -120,7 +120,7 @@ def _error(reading: SpanReading) -> str | None:
     return reading.text("error", "langfuse.observation.status_message") or "error"
 
 
-def _told(reading: SpanReading) -> dict[str, object]:
+def _reported(reading: SpanReading) -> dict[str, object]:
     found = _FIELDS.read(reading)
     for field, read in _READ_FURTHER:
         if found[field] is not None:

@@ -18,8 +18,8 @@ _NO_AGENTS = frozenset({"tools", "__start__", ""})
 
 def speaker(output: Content) -> str | None:
     """The name under which a node's message appears: that which the graph was given when it was made of an agent."""
-    said = (message for message in messages.read(decoded(output)) if message.role == "assistant")
-    return next((message.name for message in said if message.name), None)
+    stated = (message for message in messages.read(decoded(output)) if message.role == "assistant")
+    return next((message.name for message in stated if message.name), None)
 
 
 def graph(path: Json) -> str | None:

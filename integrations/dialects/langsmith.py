@@ -87,13 +87,13 @@ def _tool(reading: SpanReading, given: Json, returned: Json, error: str | None) 
 
 
 def _call(reading: SpanReading, given: Json, returned: Json) -> dict[str, Any]:
-    asked, answered = messages.read(given), messages.read(returned)
+    requested, answered = messages.read(given), messages.read(returned)
     return {
-        "input_messages": asked,
+        "input_messages": requested,
         "output_messages": answered,
-        "input": messages.last_text(asked, "user") or unwrap.task(given),
+        "input": messages.last_text(requested, "user") or unwrap.task(given),
         "output": messages.last_text(answered, "assistant") if answered else unwrap.answer(returned),
-        "system_prompt": messages.system_text(asked),
+        "system_prompt": messages.system_text(requested),
         "model": reading.text("model", "gen_ai.response.model") or _model(reading, returned),
         "requested_model": reading.text("requested_model", "gen_ai.request.model"),
         "response_id": reading.text("response_id", "gen_ai.response.id"),

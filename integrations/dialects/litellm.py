@@ -111,18 +111,18 @@ def _raw_call(raw: RawSpan, provider: str) -> Span:
             body[key] = unwrap.decoded(raw.attributes[name])
     given: dict[str, Json] = {key: body[key] for key in _GIVEN if key in body}
     returned: dict[str, Json] = {key: value for key, value in body.items() if key not in given}
-    asked, answered = messages.read(given), messages.read(returned)
+    requested, answered = messages.read(given), messages.read(returned)
     reading.note("kind", f"llm.{provider}.*")
     reading.note("input", f"llm.{provider}.{next(iter(given), '')}")
     reading.note("output", f"llm.{provider}.{next(iter(returned), '')}")
     return reading.span(
         NAME,
         SpanKind.LLM,
-        input_messages=asked,
+        input_messages=requested,
         output_messages=answered,
-        input=messages.last_text(asked, "user"),
+        input=messages.last_text(requested, "user"),
         output=messages.last_text(answered, "assistant"),
-        system_prompt=messages.system_text(asked),
+        system_prompt=messages.system_text(requested),
         model=reading.text("model", f"llm.{provider}.model"),
         response_id=reading.text("response_id", f"llm.{provider}.id"),
         usage=from_details(unwrap.decoded(reading.value("usage", f"llm.{provider}.usage"))),

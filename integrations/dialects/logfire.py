@@ -55,10 +55,10 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> Span
 def _client(reading: SpanReading, fields: dict[str, Any]) -> None:
     """The request and the response: of the Agents SDK, and of all calls in earlier versions."""
     for key in ("raw_input", "input", "request_data"):
-        asked = () if fields["input_messages"] else messages.read(unwrap.decoded(reading.attributes.get(key)))
-        if asked:
-            fields |= {"input_messages": asked, "input": messages.last_text(asked, "user")}
-            fields["system_prompt"] = fields["system_prompt"] or messages.system_text(asked)
+        requested = () if fields["input_messages"] else messages.read(unwrap.decoded(reading.attributes.get(key)))
+        if requested:
+            fields |= {"input_messages": requested, "input": messages.last_text(requested, "user")}
+            fields["system_prompt"] = fields["system_prompt"] or messages.system_text(requested)
             reading.note("input", key)
     for key in ("response", "output", "response_data"):
         answered = () if fields["output_messages"] else messages.read(unwrap.decoded(reading.attributes.get(key)))

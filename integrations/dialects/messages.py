@@ -68,7 +68,7 @@ def last_content(value: Json, role: str) -> Json:
     return None if not others or _role(_plain(value)) is not None else value
 
 
-def said_in(value: Json, role: str) -> Json:
+def stated_in(value: Json, role: str) -> Json:
     """The same of a value that may be JSON text: LangGraph's state is sent so, as a list of messages."""
     held = unwrap.decoded(value)
     found = last_content(held, role)

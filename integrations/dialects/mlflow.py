@@ -65,7 +65,7 @@ def _task(given: Json) -> Json:
 
 
 def _call(reading: SpanReading, given: Json, returned: Json) -> dict[str, Any]:
-    asked, answered = messages.read(given), messages.read(returned)
+    requested, answered = messages.read(given), messages.read(returned)
     request, response = _map(given), _map(returned)
     model = as_text(response.get("model")) or as_text(unwrap.written(reading.value("model", "mlflow.llm.model")))
     for field, source, held in (("requested_model", _IN, request), ("model", _OUT, response)):
@@ -74,9 +74,9 @@ def _call(reading: SpanReading, given: Json, returned: Json) -> dict[str, Any]:
     if response.get("id"):
         reading.note("response_id", _OUT)
     return {
-        "input_messages": asked,
+        "input_messages": requested,
         "output_messages": answered,
-        "system_prompt": messages.system_text(asked) or as_text(request.get("instructions")),
+        "system_prompt": messages.system_text(requested) or as_text(request.get("instructions")),
         "requested_model": as_text(request.get("model")),
         "model": model,
         "response_id": as_text(response.get("id")),

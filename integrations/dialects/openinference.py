@@ -68,16 +68,18 @@ def normalise(raw: RawSpan) -> Span:
     reading.provenance.setdefault("kind", "scope")
     fields: dict[str, Any] = {"agent": _agent(reading, kind)}
     fields |= _FIELDS.read(reading)
-    asked, answered = reading.value("input", _IN), reading.value("output", _OUT)
+    requested, answered = reading.value("input", _IN), reading.value("output", _OUT)
     if kind is SpanKind.TOOL:
         fields |= _tool(reading)
     elif kind is SpanKind.LLM:
         fields |= _llm(reading)
         if fields.get("model") is None and fields.get("requested_model") is None:
-            fields["requested_model"] = _asked_model(reading)
+            fields["requested_model"] = _requested_model(reading)
     else:
-        fields["input"] = _quoted_text(reading, "input", asked) or messages.said_in(unwrap.task(asked), "user")
-        fields["output"] = _quoted_text(reading, "output", answered) or messages.said_in(
+        fields["input"] = _quoted_text(reading, "input", requested) or messages.stated_in(
+            unwrap.task(requested), "user"
+        )
+        fields["output"] = _quoted_text(reading, "output", answered) or messages.stated_in(
             unwrap.answer(answered), "assistant"
         )
         if kind is SpanKind.RETRIEVER:
@@ -86,7 +88,7 @@ def normalise(raw: RawSpan) -> Span:
         fields["agent"] = raw.name
         reading.note("agent", "span name")
     kind = openinference_frameworks.adapt(reading, kind, fields)
-    silent = asked is None and answered is None and not fields.get("input_messages")
+    silent = requested is None and answered is None and not fields.get("input_messages")
     if silent and kind in {SpanKind.LLM, SpanKind.TOOL}:
         fields["capture_switch"] = SWITCH
     return reading.span(NAME, kind, **fields)
@@ -112,21 +114,21 @@ def _quoted_text(reading: SpanReading, direction: str, value: object) -> str | N
     return str(value) if plain and str(value).startswith('"') else None
 
 
-def _asked_model(reading: SpanReading) -> str | None:
+def _requested_model(reading: SpanReading) -> str | None:
     """Of a call that failed the model stands among its parameters alone."""
     given = unwrap.decoded(reading.value("requested_model", "llm.invocation_parameters"))
     return as_text(given.get("model")) if isinstance(given, dict) else None
 
 
 def _llm(reading: SpanReading) -> dict[str, Any]:
-    asked = tuple(_flattened(reading, "llm.input_messages."))
+    requested = tuple(_flattened(reading, "llm.input_messages."))
     answered = tuple(_flattened(reading, "llm.output_messages."))
     raw_in, raw_out = reading.value("input", _IN), reading.value("output", _OUT)
-    if asked:
-        asked = _completed_by(asked, raw_in)
+    if requested:
+        requested = _completed_by(requested, raw_in)
         reading.note("input", "llm.input_messages")
     elif raw_in is not None:
-        asked = messages.read(unwrap.decoded(raw_in))
+        requested = messages.read(unwrap.decoded(raw_in))
     if answered:
         answered = _completed_by(answered, raw_out)
         reading.note("output", "llm.output_messages")
@@ -139,27 +141,27 @@ def _llm(reading: SpanReading) -> dict[str, Any]:
     if response:
         reading.note("response_id", _OUT)
     return {
-        "input_messages": asked,
+        "input_messages": requested,
         "output_messages": answered,
-        "input": messages.last_text(asked, "user") or _quoted_text(reading, "input", raw_in) or unwrap.task(raw_in),
+        "input": messages.last_text(requested, "user") or _quoted_text(reading, "input", raw_in) or unwrap.task(raw_in),
         "output": messages.last_text(answered, "assistant")
         if answered
         else _quoted_text(reading, "output", raw_out) or unwrap.answer(raw_out),
-        "system_prompt": messages.system_text(asked) or _instructions(raw_in, raw_out),
+        "system_prompt": messages.system_text(requested) or _instructions(raw_in, raw_out),
         "response_id": response[1] if response else None,
     }
 
 
-def _completed_by(said: tuple[Message, ...], raw: AttributeValue) -> tuple[Message, ...]:
+def _completed_by(stated: tuple[Message, ...], raw: AttributeValue) -> tuple[Message, ...]:
     """The messages; calls of tools and their answers with what some clients leave in the raw body alone.
 
     That is ids, and arguments where there are none: an empty map has nothing to flatten.
     """
-    if not any((m.role == "tool" and m.tool_call_id is None) or _lacks(m) for m in said):
-        return said
+    if not any((m.role == "tool" and m.tool_call_id is None) or _lacks(m) for m in stated):
+        return stated
     full = messages.read(unwrap.decoded(raw))
-    if [(m.role, len(m.tool_calls)) for m in full] != [(m.role, len(m.tool_calls)) for m in said]:
-        return said
+    if [(m.role, len(m.tool_calls)) for m in full] != [(m.role, len(m.tool_calls)) for m in stated]:
+        return stated
     return tuple(
         replace(
             m,
@@ -167,7 +169,7 @@ def _completed_by(said: tuple[Message, ...], raw: AttributeValue) -> tuple[Messa
             name=m.name or whole.name,
             tool_calls=tuple(map(_completed, m.tool_calls, whole.tool_calls)),
         )
-        for m, whole in zip(said, full, strict=True)
+        for m, whole in zip(stated, full, strict=True)
     )
 
 
@@ -189,8 +191,8 @@ def _instructions(request: AttributeValue, response: AttributeValue) -> str | No
             and isinstance(held := unwrap.decoded(body), dict)
             and held.get(key)
         ):
-            said = held[key]
-            whole = said if isinstance(said, dict) and "parts" in said else {"content": said}
+            stated = held[key]
+            whole = stated if isinstance(stated, dict) and "parts" in stated else {"content": stated}
             return messages.system_text(messages.read({**whole, "role": "system"}))
     return None
 
@@ -223,11 +225,11 @@ def _tool(reading: SpanReading) -> dict[str, Any]:
         name = reading.raw.name
         reading.note("tool.name", "span name")
     error = failure(reading.raw) or outcome.error
-    told_again = error is not None and isinstance(outcome.result, str) and outcome.result in error
+    reported_again = error is not None and isinstance(outcome.result, str) and outcome.result in error
     tool = ToolCall(
         name=name,
         arguments=unwrap.arguments(reading.value("tool.arguments", _IN, "gen_ai.tool.call.arguments")),
-        result=None if told_again else outcome.result,
+        result=None if reported_again else outcome.result,
         error=error,
         call_id=reading.text("tool.call_id", "tool_call.id", "tool.id", "tool.call_id", "gen_ai.tool.call.id")
         or outcome.call_id,

@@ -42,8 +42,8 @@ def _contents(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> N
     match unwrap.decoded(reading.attributes.get("input.value")):
         case {"input": held, **others} if not isinstance(held, list) and (others or kind is SpanKind.TOOL):
             fields["input"] = held
-        case {"state": {"inputs": [{"prompt": str(asked)}, *_]}}:
-            fields["input"] = asked
+        case {"state": {"inputs": [{"prompt": str(requested)}, *_]}}:
+            fields["input"] = requested
     match unwrap.decoded(reading.attributes.get("output.value")):
         case {"final_answer": str(answer)} if kind is SpanKind.CHAIN:
             fields["output"] = answer
@@ -64,16 +64,16 @@ def _tool(fields: dict[str, Any]) -> SpanKind:
 
 def _call(reading: SpanReading, fields: dict[str, Any]) -> None:
     """The model is the one that was asked for; cached tokens stand in BeeAI's own notes."""
-    reading.model_asked_for(fields)
+    reading.model_requested_for(fields)
     used: Usage | None = fields.get("usage")
     cached = reading.whole("usage.cached_input", "metadata.usage.cached_prompt_tokens")
     if used is not None and cached:
         fields["usage"] = replace(used, cached_input=cached)
-    fields["output_messages"] = tuple(map(_said, fields["output_messages"]))
+    fields["output_messages"] = tuple(map(_stated, fields["output_messages"]))
     fields["output"] = messages.last_text(fields["output_messages"], "assistant") or fields.get("output")
 
 
-def _said(message: Message) -> Message:
+def _stated(message: Message) -> Message:
     """What the pseudo-tool receives is the answer; arguments that run into another call's stand on the tool's span."""
     calls = tuple(
         replace(call, arguments=None) if isinstance(call.arguments, str) else call

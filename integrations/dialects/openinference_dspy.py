@@ -19,7 +19,7 @@ _FINISH = "finish"
 def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
     if kind is SpanKind.LLM:
-        reading.model_asked_for(fields)
+        reading.model_requested_for(fields)
     elif kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
         name = tool.name.removesuffix(".__call__").removesuffix(".acall")

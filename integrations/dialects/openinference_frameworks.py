@@ -44,13 +44,13 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> S
     """Pipelines and agents are CHAIN; messages are printed objects; an agent is known by its system prompt alone."""
     if kind is SpanKind.LLM:
         return kind
-    asked_raw = unwrap.decoded(reading.attributes.get("input.value"))
+    requested_raw = unwrap.decoded(reading.attributes.get("input.value"))
     answered_raw = unwrap.decoded(reading.attributes.get("output.value"))
-    asked, answered = (
-        messages.read(haystack_shapes.component(asked_raw)),
+    requested, answered = (
+        messages.read(haystack_shapes.component(requested_raw)),
         messages.read(haystack_shapes.component(answered_raw)),
     )
-    if task := messages.last_text(asked, "user") or haystack_shapes.sole_text(asked_raw):
+    if task := messages.last_text(requested, "user") or haystack_shapes.sole_text(requested_raw):
         fields["input"] = task
     if answer := messages.last_text(answered, "assistant"):
         fields["output"] = answer
@@ -58,8 +58,8 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> S
     if name != "Agent.run":
         return kind
     # The run's output repeats its input; only what comes after it was said in this run.
-    said = tuple(m for m in answered if m not in asked or m.role == "system")
-    fields |= {"input_messages": asked, "output_messages": said, "system_prompt": messages.system_text(answered)}
+    stated = tuple(m for m in answered if m not in requested or m.role == "system")
+    fields |= {"input_messages": requested, "output_messages": stated, "system_prompt": messages.system_text(answered)}
     if models := _MODEL.findall(str(reading.attributes.get("output.value"))):
         fields["model"] = models[-1]
         reading.note("model", "output.value: meta of the last message")
@@ -89,7 +89,7 @@ def _own_usage(output: Json) -> object:
 def _llama_index(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Workflow steps are CHAIN with printed events, cut at 200 characters; the event names the current agent."""
     name = reading.raw.name
-    reading.model_asked_for(fields)
+    reading.model_requested_for(fields)
     if kind is SpanKind.LLM and name.endswith("._prepare_chat_with_tools"):
         # Preparation, not a call: it has no answer and no tokens.
         for field in ("input", "output", "input_messages", "output_messages"):
@@ -127,7 +127,7 @@ def _openai_agents(reading: SpanReading, kind: SpanKind, fields: dict[str, Any])
 def _litellm(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """A response is sent whole only where it calls tools; else nothing but its text, without the model's name."""
     if kind is SpanKind.LLM:
-        reading.model_asked_for(fields)
+        reading.model_requested_for(fields)
         returned = unwrap.decoded(reading.attributes.get("output.value"))
         answering = returned.get("model") if isinstance(returned, dict) and "choices" in returned else None
         if isinstance(answering, str):
@@ -139,16 +139,16 @@ def _litellm(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> Sp
 def _strands(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Its own spans, translated: an agent's answer is printed, with a line break behind it."""
     del reading
-    if kind is SpanKind.AGENT and isinstance(said := fields.get("output"), str):
-        fields["output"] = said.rstrip("\n")
+    if kind is SpanKind.AGENT and isinstance(stated := fields.get("output"), str):
+        fields["output"] = stated.rstrip("\n")
     return kind
 
 
 def _google_adk(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """A run's input is all that it was called with; a tool's output is the answer that Gemini gets to its call."""
     given = unwrap.decoded(reading.attributes.get("input.value")) if kind is SpanKind.CHAIN else None
-    if isinstance(given, dict) and isinstance(said := given.get("new_message"), dict):
-        fields["input"] = messages.last_content(said, "user")
+    if isinstance(given, dict) and isinstance(stated := given.get("new_message"), dict):
+        fields["input"] = messages.last_content(stated, "user")
     if kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
         match tool.result:

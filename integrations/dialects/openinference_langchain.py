@@ -23,9 +23,11 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
     if kind is SpanKind.LLM:
         returned = reading.attributes.get("output.value")
         if isinstance(returned, str) and (answering := _MODEL.search(returned)):
-            asked = fields.get("model")
-            fields["requested_model"] = fields.get("requested_model") or (asked if asked != answering[1] else None)
-            if fields["requested_model"] == asked and (source := reading.provenance.get("model")):
+            requested = fields.get("model")
+            fields["requested_model"] = fields.get("requested_model") or (
+                requested if requested != answering[1] else None
+            )
+            if fields["requested_model"] == requested and (source := reading.provenance.get("model")):
                 reading.note("requested_model", source)
             fields["model"] = answering[1]
             reading.note("model", "output.value: response_metadata")

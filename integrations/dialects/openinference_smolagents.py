@@ -59,7 +59,7 @@ def _named(given: Json, parameters: AttributeValue) -> dict[str, Json] | None:
 
 def _answering(reading: SpanReading, fields: dict[str, Any]) -> None:
     """The model that answered stands in the printed response alone."""
-    reading.model_asked_for(fields)
+    reading.model_requested_for(fields)
     returned = unwrap.decoded(reading.attributes.get("output.value"))
     raw = returned.get("raw") if isinstance(returned, dict) else None
     if isinstance(raw, str) and (models := _ANSWERING_MODEL.findall(raw)):

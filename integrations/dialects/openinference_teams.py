@@ -57,8 +57,8 @@ def autogen(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> Spa
         held = given.get("messages")
         printed = [text for item in held if (text := _printed(item))] if isinstance(held, list) else []
         fields["input"] = as_text(given.get("task")) or (printed[-1] if printed else None)
-    if isinstance(returned, dict) and isinstance(said := returned.get("messages"), list):
-        texts = [text for item in said if (text := _said(item))]
+    if isinstance(returned, dict) and isinstance(stated := returned.get("messages"), list):
+        texts = [text for item in stated if (text := _stated(item))]
         fields["output"] = texts[-1] if texts else None
     return kind
 
@@ -75,7 +75,7 @@ def _printed(message: Json) -> str | None:
     return as_text(read[0]) if isinstance(read, list) else None
 
 
-def _said(message: Json) -> str | None:
+def _stated(message: Json) -> str | None:
     """What an agent said: not what the user did, nor what ended the conversation."""
     if not isinstance(message, dict) or message.get("source") == "user" or message.get("type") == "StopMessage":
         return None

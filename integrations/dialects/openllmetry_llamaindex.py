@@ -30,11 +30,11 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
         fields["agent"] = agent
         reading.note("agent", f"{_OUT}: current_agent_name")
     ended = out.get("result")
-    said = ended if isinstance(ended, dict) else out
-    fields["output"] = messages.last_text(messages.read(said.get("response")), "assistant") or returned
-    if isinstance(asked := out.get("input"), list):
+    stated = ended if isinstance(ended, dict) else out
+    fields["output"] = messages.last_text(messages.read(stated.get("response")), "assistant") or returned
+    if isinstance(requested := out.get("input"), list):
         fields["output"] = None
-        fields["input"] = messages.last_text(messages.read(asked), "user")
+        fields["input"] = messages.last_text(messages.read(requested), "user")
         reading.note("input", f"{_OUT}: input")
     return kind
 

@@ -35,11 +35,11 @@ def normalise(raw: RawSpan) -> Span:
 def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     if (stated := reading.text("kind", _REQUEST)) is not None:
         kind = _KINDS.get(stated, SpanKind.LLM)
-    asked = _messages(reading, "input", _ASKED, "user")
+    requested = _messages(reading, "input", _ASKED, "user")
     answered = _messages(reading, "output", _ANSWERED, "assistant")
-    if asked:
-        fields |= {"input_messages": asked, "input": messages.last_text(asked, "user")}
-        fields["system_prompt"] = messages.system_text(asked)
+    if requested:
+        fields |= {"input_messages": requested, "input": messages.last_text(requested, "user")}
+        fields["system_prompt"] = messages.system_text(requested)
     if answered:
         fields |= {"output_messages": answered, "output": messages.last_text(answered, "assistant")}
     return kind

@@ -44,12 +44,12 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
         return kind
     if not fields["input_messages"] and not fields["output_messages"]:
         contents = genai_events.read(reading, *_events(reading))
-        asked, answered = contents.asked, contents.answered
+        requested, answered = contents.requested, contents.answered
         if kind is SpanKind.AGENT and (found := messages.read(unwrap.decoded(reading.value("input", _ALL)))):
-            asked, answered = _run(found)
-        fields |= {"input_messages": asked, "output_messages": answered}
-        fields |= {"input": messages.last_text(asked, "user"), "output": messages.last_text(answered, "assistant")}
-        fields["system_prompt"] = fields["system_prompt"] or messages.system_text(asked)
+            requested, answered = _run(found)
+        fields |= {"input_messages": requested, "output_messages": answered}
+        fields |= {"input": messages.last_text(requested, "user"), "output": messages.last_text(answered, "assistant")}
+        fields["system_prompt"] = fields["system_prompt"] or messages.system_text(requested)
     if kind is SpanKind.LLM:
         fields["output_messages"] = _without_results(reading, fields["output_messages"])
         fields["output"] = messages.last_text(fields["output_messages"], "assistant")
@@ -58,16 +58,16 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
     return kind
 
 
-def _without_results(reading: SpanReading, said: tuple[Message, ...]) -> tuple[Message, ...]:
+def _without_results(reading: SpanReading, stated: tuple[Message, ...]) -> tuple[Message, ...]:
     """What a pseudo-tool for results receives is the answer; the request shows which tools are such."""
-    if not any(message.tool_calls for message in said):
-        return said
+    if not any(message.tool_calls for message in stated):
+        return stated
     request = unwrap.decoded(reading.attributes.get(_REQUEST))
     listed = request.get("output_tools") if isinstance(request, dict) else None
     tools = listed if isinstance(listed, list) else [{"name": _RESULT}]
     names = {str(item.get("name")) for item in tools if isinstance(item, dict)}
     found = []
-    for message in said:
+    for message in stated:
         given = [call.arguments for call in message.tool_calls if call.name in names]
         calls = tuple(call for call in message.tool_calls if call.name not in names)
         text = message.text or (json.dumps(given[0], ensure_ascii=False) if given else "")

@@ -114,7 +114,7 @@ class SpanReading:
             self.whole(f"{field}.reasoning_output", *reasoning) if reasoning else None,
         )
 
-    def model_asked_for(self, fields: dict[str, Any]) -> None:
+    def model_requested_for(self, fields: dict[str, Any]) -> None:
         """The model that was read is the one that was asked for; which one answered is not known there."""
         fields["requested_model"], fields["model"] = fields.get("requested_model") or fields.get("model"), None
         if (source := self.provenance.pop("model", None)) is not None:

@@ -63,15 +63,15 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> Span
 def _whole(reading: SpanReading) -> dict[str, Any]:
     """``generateText`` and its like around their calls; the usage there is the last call's, and is left out."""
     prompt = unwrap.decoded(reading.value("input", "ai.prompt"))
-    asked: Json = prompt
+    requested: Json = prompt
     system: Json = None
     if isinstance(prompt, dict):
         system = prompt.get("system")
-        asked = prompt.get("prompt") or messages.last_content(prompt.get("messages"), "user")
-        asked = messages.last_content(asked, "user")
+        requested = prompt.get("prompt") or messages.last_content(prompt.get("messages"), "user")
+        requested = messages.last_content(requested, "user")
     answer = reading.text("output", "ai.response.text", "ai.response.object")
     return {
-        "input": asked,
+        "input": requested,
         "output": answer,
         "system_prompt": system if isinstance(system, str) else None,
         "capture_switch": SWITCH if prompt is None and answer is None else None,
@@ -79,7 +79,7 @@ def _whole(reading: SpanReading) -> dict[str, Any]:
 
 
 def _call(reading: SpanReading) -> dict[str, Any]:
-    asked = messages.read(unwrap.decoded(reading.value("input", "ai.prompt.messages")))
+    requested = messages.read(unwrap.decoded(reading.value("input", "ai.prompt.messages")))
     text = reading.text("output", "ai.response.text", "ai.response.object") or ""
     listed = unwrap.decoded(reading.value("output.tool_calls", "ai.response.toolCalls"))
     calls = message_parts.calls(listed if isinstance(listed, list) else [])
@@ -87,16 +87,16 @@ def _call(reading: SpanReading) -> dict[str, Any]:
     offered = reading.attributes.get("ai.prompt.tools")
     return {
         "agent": reading.text("agent", "ai.telemetry.functionId") if offered else None,
-        "input_messages": asked,
+        "input_messages": requested,
         "output_messages": answered,
-        "input": messages.last_text(asked, "user"),
+        "input": messages.last_text(requested, "user"),
         "output": text or None,
-        "system_prompt": messages.system_text(asked),
+        "system_prompt": messages.system_text(requested),
         "model": reading.text("model", "ai.response.model", "gen_ai.response.model"),
         "requested_model": reading.text("requested_model", "ai.model.id", "gen_ai.request.model"),
         "response_id": reading.text("response_id", "ai.response.id", "gen_ai.response.id"),
         "usage": _usage(reading),
-        "capture_switch": None if asked or answered else SWITCH,
+        "capture_switch": None if requested or answered else SWITCH,
     }
 
 

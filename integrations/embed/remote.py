@@ -75,8 +75,8 @@ def _read(response: Any, count: int) -> list[Vector]:
         vector = item["embedding"]
         if not isinstance(vector, list) or not all(type(value) in (int, float) for value in vector):
             raise ProviderError(ProviderErrorKind.BAD_ANSWER, "an embedding is not a list of numbers")
-        told = item.get("index")
-        by_place[told if isinstance(told, int) else place] = vector
+        reported = item.get("index")
+        by_place[reported if isinstance(reported, int) else place] = vector
     if set(by_place) != set(range(count)):
         raise ProviderError(ProviderErrorKind.BAD_ANSWER, f"{len(by_place)} embeddings for {count} texts")
     if len({len(vector) for vector in by_place.values()}) > 1:

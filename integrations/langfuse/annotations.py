@@ -95,19 +95,19 @@ def value_of(row: Mapping[str, Any]) -> float | str | None:
 
     The older read tells texts by a field of their own, and writes a truth value there as well.
     """
-    said = row.get("value")
+    stated = row.get("value")
     if row.get("dataType") in ("CATEGORICAL", "TEXT", "CORRECTION"):
-        text = row["stringValue"] if isinstance(row.get("stringValue"), str) else said
+        text = row["stringValue"] if isinstance(row.get("stringValue"), str) else stated
         return text if isinstance(text, str) else None
-    return float(said) if isinstance(said, int | float) else None
+    return float(stated) if isinstance(stated, int | float) else None
 
 
 def _subject(row: Mapping[str, Any]) -> tuple[SubjectKind, str, str | None] | None:
-    told = row.get("subject")
-    if isinstance(told, Mapping):
-        kind, of = told.get("kind"), _text(told.get("id"))
+    reported = row.get("subject")
+    if isinstance(reported, Mapping):
+        kind, of = reported.get("kind"), _text(reported.get("id"))
         if kind == "observation":
-            trace = _text(told.get("traceId"))
+            trace = _text(reported.get("traceId"))
             return ("trace", trace, of) if trace else None
         return (kind, of, None) if of and kind in ("trace", "session") else None
     trace, session = _text(row.get("traceId")), _text(row.get("sessionId"))

@@ -110,7 +110,7 @@ class Langfuse:
         try:
             # The library's limits are for each read; a server that drips would hold a request for ever.
             async with asyncio.timeout(self._timeout_s):
-                status, told, answer = await self._send(request)
+                status, reported, answer = await self._send(request)
         except (TimeoutError, httpx.TimeoutException):
             raise LangfuseError(LangfuseErrorKind.TIMEOUT, f"no answer within {self._timeout_s:g} s") from None
         except httpx.TransportError as error:
@@ -118,9 +118,9 @@ class Langfuse:
         except httpx.DecodingError:
             raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "the answer's compression is damaged") from None
         if status == HTTPStatus.TOO_MANY_REQUESTS and method != "DELETE":
-            limit = read_refusal(status, told, answer)
+            limit = read_refusal(status, reported, answer)
             self.budget.limited(limit.retry_after_s, limit.per_minute)
-        return _read(status, told, answer)
+        return _read(status, reported, answer)
 
     async def _send(self, request: httpx.Request) -> tuple[int, httpx.Headers, bytes]:
         response = await self._http.send(request, stream=True)

@@ -1,4 +1,4 @@
-"""Contents: in whose words a row's input and output stood on the span, told by the attributes that Langfuse kept.
+"""Contents: in whose words a row's input and output stood on the span, given by the attributes that Langfuse kept.
 
 Each rule undoes one of those by which Langfuse takes contents from a span (``extractInputAndOutput`` of its
 ``OtelIngestionProcessor``), so that the client's own dialect finds them where it looks.
@@ -45,45 +45,49 @@ class Contents(NamedTuple):
     events: tuple[RawEvent, ...] = ()
 
 
-def contents(kept: Mapping[str, AttributeValue], scope: str, asked: Any, answered: Any, at_ns: int) -> Contents | None:
+def contents(
+    kept: Mapping[str, AttributeValue], scope: str, requested: Any, answered: Any, at_ns: int
+) -> Contents | None:
     """Where input and output stood on a span of which Langfuse kept these attributes; None where nothing tells.
 
     Events get the time ``at_ns``.
     """
     if scope == "ai":
-        return Contents(_of_vercel(kept, asked, answered))
-    if asked is None and answered is None:
+        return Contents(_of_vercel(kept, requested, answered))
+    if requested is None and answered is None:
         return Contents({})
-    return _of_attributes(kept, asked, answered) or _of_conventions(kept, asked, answered, at_ns)
+    return _of_attributes(kept, requested, answered) or _of_conventions(kept, requested, answered, at_ns)
 
 
-def told(kept: Mapping[str, AttributeValue]) -> bool:
+def reported(kept: Mapping[str, AttributeValue]) -> bool:
     """Whether what was kept is of a convention that a dialect reads."""
     return any(key.startswith(_CONVENTIONS) for key in kept)
 
 
-def _of_attributes(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -> Contents | None:
+def _of_attributes(kept: Mapping[str, AttributeValue], requested: Any, answered: Any) -> Contents | None:
     """Contents in words of the client's own."""
     for sign, one, other in _BY_SIGN:
         if sign in kept:
-            again = _said_again(kept, asked, answered) if one == "input.value" else {}
-            return Contents({**again, one: asked, other: answered})
+            again = _stated_again(kept, requested, answered) if one == "input.value" else {}
+            return Contents({**again, one: requested, other: answered})
     if any(key.startswith("gcp.vertex.agent.") for key in kept):
-        return Contents(_of_adk(kept, asked, answered))
-    if _numbered(asked) or _numbered(answered):
-        events = [each for side in (asked, answered) for each in (side if isinstance(side, list) else [side]) if each]
+        return Contents(_of_adk(kept, requested, answered))
+    if _numbered(requested) or _numbered(answered):
+        events = [
+            each for side in (requested, answered) for each in (side if isinstance(side, list) else [side]) if each
+        ]
         return Contents({"events": events})
-    if "llm.request.type" in kept and all(each is None or _plain(each) for each in (asked, answered)):
-        return Contents({**_flat("gen_ai.prompt", asked), **_flat("gen_ai.completion", answered)})
+    if "llm.request.type" in kept and all(each is None or _plain(each) for each in (requested, answered)):
+        return Contents({**_flat("gen_ai.prompt", requested), **_flat("gen_ai.completion", answered)})
     schema = read(kept.get("logfire.json_schema"))
     properties = schema.get("properties") if isinstance(schema, dict) else None
     listed = properties if isinstance(properties, dict) else {}
     there = {key for key, value in listed.items() if value != {"type": "null"}}
     keys = next((pair for pair in _BY_SCHEMA if not there.isdisjoint(pair)), None)
-    return None if keys is None else Contents(dict(zip(keys, (asked, answered), strict=True)))
+    return None if keys is None else Contents(dict(zip(keys, (requested, answered), strict=True)))
 
 
-def _said_again(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -> dict[str, Any]:
+def _stated_again(kept: Mapping[str, AttributeValue], requested: Any, answered: Any) -> dict[str, Any]:
     """In the conventions' words: what a framework said in these, and OpenInference beside it, is kept in the latter's.
 
     A lone text is a message there.
@@ -91,23 +95,25 @@ def _said_again(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -
     if "gen_ai.operation.name" not in kept:
         return {}
     if _is_tool(kept):
-        return {_ARGUMENTS: asked, _RESULT: answered}
-    sides = ((_ASKED, "user", asked), (_ANSWERED, "assistant", answered))
-    return {key: [{"role": role, "content": said}] if isinstance(said, str) else said for key, role, said in sides}
+        return {_ARGUMENTS: requested, _RESULT: answered}
+    sides = ((_ASKED, "user", requested), (_ANSWERED, "assistant", answered))
+    return {
+        key: [{"role": role, "content": stated}] if isinstance(stated, str) else stated for key, role, stated in sides
+    }
 
 
-def _of_conventions(kept: Mapping[str, AttributeValue], asked: Any, answered: Any, at_ns: int) -> Contents | None:
+def _of_conventions(kept: Mapping[str, AttributeValue], requested: Any, answered: Any, at_ns: int) -> Contents | None:
     """Contents in the words of the GenAI conventions, or in the plain ones of spans that do not follow these."""
     if not any(key.startswith("gen_ai.") for key in kept):
-        return Contents({"input": asked, "output": answered}) if told(kept) else None
-    if events := _of_events(asked, answered, at_ns):
+        return Contents({"input": requested, "output": answered}) if reported(kept) else None
+    if events := _of_events(requested, answered, at_ns):
         return Contents({}, events)
-    said = {_ASKED: asked, _ANSWERED: answered}
+    stated = {_ASKED: requested, _ANSWERED: answered}
     if not _is_tool(kept):
-        return Contents(said)
-    if _messages(asked) or _messages(answered):
-        return Contents({}, (RawEvent(name=_DETAILS, time_ns=at_ns, attributes=texts(said)),))
-    return Contents({_ARGUMENTS: asked, _RESULT: answered})
+        return Contents(stated)
+    if _messages(requested) or _messages(answered):
+        return Contents({}, (RawEvent(name=_DETAILS, time_ns=at_ns, attributes=texts(stated)),))
+    return Contents({_ARGUMENTS: requested, _RESULT: answered})
 
 
 def _numbered(value: Any) -> bool:
@@ -136,12 +142,12 @@ def _is_tool(kept: Mapping[str, AttributeValue]) -> bool:
     return operation == "execute_tool" or (operation is None and "gen_ai.tool.name" in kept)
 
 
-def _of_vercel(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -> dict[str, Any]:
+def _of_vercel(kept: Mapping[str, AttributeValue], requested: Any, answered: Any) -> dict[str, Any]:
     """The AI SDK up to version 6, by the operation that the span is of."""
     operation = str(kept.get("ai.operationId") or "")
     if operation == "ai.toolCall":
-        return {"ai.toolCall.args": asked, "ai.toolCall.result": answered}
-    found: dict[str, Any] = {"ai.prompt.messages" if ".do" in operation else "ai.prompt": asked}
+        return {"ai.toolCall.args": requested, "ai.toolCall.result": answered}
+    found: dict[str, Any] = {"ai.prompt.messages" if ".do" in operation else "ai.prompt": requested}
     if isinstance(answered, dict) and answered.keys() == {"role", "content", "tool_calls"}:
         found |= {"ai.response.text": answered["content"], "ai.response.toolCalls": answered["tool_calls"]}
     elif "Object" in operation:
@@ -151,29 +157,29 @@ def _of_vercel(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) ->
     return found
 
 
-def _of_adk(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -> dict[str, Any]:
+def _of_adk(kept: Mapping[str, AttributeValue], requested: Any, answered: Any) -> dict[str, Any]:
     """Schema 1 has words of its own for calls and tools; agents and schema 2 keep to the conventions."""
     if _is_tool(kept):
-        return {"gcp.vertex.agent.tool_call_args": asked, "gcp.vertex.agent.tool_response": answered}
-    if isinstance(asked, dict) or isinstance(answered, dict):
-        return {"gcp.vertex.agent.llm_request": asked, "gcp.vertex.agent.llm_response": answered}
-    return {_ASKED: asked, _ANSWERED: answered}
+        return {"gcp.vertex.agent.tool_call_args": requested, "gcp.vertex.agent.tool_response": answered}
+    if isinstance(requested, dict) or isinstance(answered, dict):
+        return {"gcp.vertex.agent.llm_request": requested, "gcp.vertex.agent.llm_response": answered}
+    return {_ASKED: requested, _ANSWERED: answered}
 
 
-def _of_events(asked: Any, answered: Any, at_ns: int) -> tuple[RawEvent, ...]:
+def _of_events(requested: Any, answered: Any, at_ns: int) -> tuple[RawEvent, ...]:
     """Contents that Langfuse put together from the older conventions' events, one object an event; else none.
 
-    A choice is told by its ``message`` with what belongs to it beside it.
+    A choice is given by its ``message`` with what belongs to it beside it.
     """
     chosen = answered if isinstance(answered, list) else [answered]
-    spoken = asked if isinstance(asked, list) else []
+    spoken = requested if isinstance(requested, list) else []
     if not all(isinstance(each, dict) and "message" in each and "role" not in each for each in chosen):
         return ()
     if not all(isinstance(each, dict) and each.get("role") in _ROLES and "parts" not in each for each in spoken):
         return ()
     events = [(f"gen_ai.{each['role']}.message", {k: v for k, v in each.items() if k != "role"}) for each in spoken]
     events += [(_CHOICE, each) for each in chosen]
-    return tuple(RawEvent(name=name, time_ns=at_ns, attributes=texts(said)) for name, said in events)
+    return tuple(RawEvent(name=name, time_ns=at_ns, attributes=texts(stated)) for name, stated in events)
 
 
 def _messages(value: Any) -> bool:

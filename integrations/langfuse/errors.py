@@ -92,8 +92,8 @@ class LangfuseError(Exception):
         self.retry_after_s = retry_after_s
         self.per_minute = per_minute
         self.body = body
-        told = str(kind).replace("_", " ") if status is None else f"{str(kind).replace('_', ' ')} (HTTP {status})"
-        super().__init__(f"{told}: {self.message}" if self.message else told)
+        reported = str(kind).replace("_", " ") if status is None else f"{str(kind).replace('_', ' ')} (HTTP {status})"
+        super().__init__(f"{reported}: {self.message}" if self.message else reported)
 
 
 def read_refusal(
@@ -112,7 +112,7 @@ def read_refusal(
         # Paths that no Langfuse of this version knows are answered with the web application's page.
         message = "a page in place of an answer"
     elif isinstance(body, Mapping):
-        message = _said(body)
+        message = _stated(body)
     else:
         message = "a page in place of an answer" if is_page else content[:200].decode("utf-8", "replace")
     limited = status == 429
@@ -134,7 +134,7 @@ def as_json(content: bytes) -> Any:
         return None
 
 
-def _said(body: Mapping[str, Any]) -> str:
+def _stated(body: Mapping[str, Any]) -> str:
     """Message and first issue of a refusal (issues name fields and rules, never values)."""
     message = str(body.get("message", ""))
     issues = body.get("error")

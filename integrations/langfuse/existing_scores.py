@@ -30,15 +30,15 @@ class ExistingScore:
     revision: int
     row: Mapping[str, Any]
 
-    def says(self, body: Mapping[str, Any], *, within: float = 0.0) -> bool:
+    def states(self, body: Mapping[str, Any], *, within: float = 0.0) -> bool:
         """Whether it equals a body, whatever the revision; ``within``: numbers may be this far apart.
 
         Where they may be apart at all, the comment is not compared: it may quote them.
         """
         if not same_value(self.row, body["value"], within=within):
             return False
-        told, meant = _mapping(self.row.get("metadata")), _mapping(body.get("metadata"))
-        if not all(_alike(told.get(key), value) for key, value in meant.items() if key != REVISION):
+        reported, meant = _mapping(self.row.get("metadata")), _mapping(body.get("metadata"))
+        if not all(_alike(reported.get(key), value) for key, value in meant.items() if key != REVISION):
             return False
         return within > 0 or _alike(self.row.get("comment"), body.get("comment"))
 

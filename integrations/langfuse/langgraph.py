@@ -2,7 +2,7 @@
 
 Langfuse's LangChain handler writes an agent's name (``lc_agent_name``) into the metadata of all its steps, and that of
 the outermost agent into the trace's. Version 4 keeps one map of both, in which the trace's entry covers the step's: so
-all steps seem to be the outermost agent's. Which graph a step belongs to is told by its checkpoint namespace as well,
+all steps seem to be the outermost agent's. Which graph a step belongs to is given by its checkpoint namespace as well,
 ``tools:ID|model:ID`` for a step ``model`` of a graph that a step ``tools`` called; that graph's own span has the
 namespace of the step that called it, and bears the name that the agent was given.
 """

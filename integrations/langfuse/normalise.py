@@ -60,21 +60,21 @@ def raw_span(row: Row) -> RawSpan | None:
     if start_ns is None or not is_trace_id(row.get("traceId")) or not row.get("id"):
         return None
     metadata = row.get("metadata")
-    said, sent, resource, scope = _sorted(metadata if isinstance(metadata, Mapping) else {})
+    stated, sent, resource, scope = _sorted(metadata if isinstance(metadata, Mapping) else {})
     scope_name, scope_version = (str(scope.get(key) or "") for key in ("name", "version"))
     parent = row.get("parentObservationId")
-    told = origin(row, sent, scope_name, start_ns)
+    reported = origin(row, sent, scope_name, start_ns)
     # What Langfuse reads of its own words stands in the columns.
     attributes = {key: value for key, value in sent.items() if not key.startswith("langfuse.")}
-    attributes |= _labels(row) if told else _attributes(row)
+    attributes |= _labels(row) if reported else _attributes(row)
     modern = scope_name == "langfuse-sdk" and _MODERN.match(scope_version) is not None
     domain = _TRACE if sent else _OBSERVATION
-    for key, value in said.items():
+    for key, value in stated.items():
         # From version 5 on texts are JSON too, and read as such.
         as_sent = json.dumps(value, ensure_ascii=False) if modern and isinstance(value, str) else value
         attributes[f"{domain}metadata.{key}"] = as_sent
-    told = told or RowOrigin()
-    attributes |= told.attributes
+    reported = reported or RowOrigin()
+    attributes |= reported.attributes
     if row.get("isRootObservation") is True and parent:
         attributes["langfuse.internal.is_app_root"] = True
     failed = row.get("level") == "ERROR"
@@ -82,11 +82,11 @@ def raw_span(row: Row) -> RawSpan | None:
         trace_id=str(row["traceId"]),
         span_id=span_id(str(row["id"])),
         parent_id=span_id(str(parent)) if parent else None,
-        name=told.name or str(row.get("name") or ""),
+        name=reported.name or str(row.get("name") or ""),
         start_ns=start_ns,
         end_ns=max(start_ns, instant_ns(row.get("endTime")) or start_ns),
         attributes=attributes,
-        events=told.events,
+        events=reported.events,
         status_code=2 if failed else 0,
         status_message=str(row.get("statusMessage") or "") if failed else "",
         scope_name=scope_name,
@@ -135,8 +135,8 @@ def _labels(row: Row) -> dict[str, AttributeValue]:
 
 
 def _columns(row: Row, columns: Iterable[tuple[str, str]]) -> dict[str, AttributeValue]:
-    told = ((key, row.get(column)) for column, key in columns)
-    return {key: text(value) for key, value in told if value not in (None, "")}
+    reported = ((key, row.get(column)) for column, key in columns)
+    return {key: text(value) for key, value in reported if value not in (None, "")}
 
 
 def _sorted(
@@ -146,18 +146,18 @@ def _sorted(
 
     In v2 all of it is one flat map with dotted keys; the legacy reads nest it.
     """
-    said: dict[str, Any] = {}
+    stated: dict[str, Any] = {}
     kept: dict[str, dict[str, Any]] = {"attributes": {}, "resourceAttributes": {}, "scope": {}}
     for key, value in metadata.items():
         head, _, rest = key.partition(".")
         if head not in kept:
-            said[key] = value
+            stated[key] = value
         elif rest:
             kept[head][rest] = value
         elif isinstance(value, Mapping):
             kept[head].update(value)
     sent = {key: _as_sent(value) for key, value in kept["attributes"].items()}
-    return nested(said), sent, kept["resourceAttributes"], kept["scope"]
+    return nested(stated), sent, kept["resourceAttributes"], kept["scope"]
 
 
 def _as_sent(value: Any) -> AttributeValue:

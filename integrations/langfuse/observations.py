@@ -135,11 +135,11 @@ def instant(at_ns: int) -> str:
 async def _read(langfuse: Langfuse, query: Mapping[str, str], fields: str, limit: int) -> AsyncIterator[Sequence[Row]]:
     cursor: str | None = None
     while True:
-        asked: dict[str, str | int] = {**query, "fields": fields, "limit": limit}
+        requested: dict[str, str | int] = {**query, "fields": fields, "limit": limit}
         if cursor is not None:
-            asked["cursor"] = cursor
+            requested["cursor"] = cursor
         try:
-            body = await langfuse.get("v2/observations", asked)
+            body = await langfuse.get("v2/observations", requested)
         except LangfuseError as error:
             if error.kind is LangfuseErrorKind.TOO_EXPENSIVE and limit > 1:
                 limit = max(1, limit // 4)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from integrations.raw import AttributeValue, RawEvent
 
-from .contents import contents, told
+from .contents import contents, reported
 from .jsontext import read, text
 from .observations import Row
 
@@ -38,16 +38,18 @@ def origin(row: Row, kept: Mapping[str, AttributeValue], scope: str, at_ns: int)
     """
     if not scope or scope.startswith(_SDK) or any(key.startswith("langfuse.observation.") for key in kept):
         return None
-    asked, tools = _without_tools(read(row.get("input")))
+    requested, tools = _without_tools(read(row.get("input")))
     answered = read(row.get("output"))
-    found = contents(kept, scope, asked, answered, at_ns)
-    if found is None or not (found.attributes or found.events or told(kept) or row.get("type") in (None, "", "SPAN")):
+    found = contents(kept, scope, requested, answered, at_ns)
+    if found is None or not (
+        found.attributes or found.events or reported(kept) or row.get("type") in (None, "", "SPAN")
+    ):
         return None
     more: dict[str, AttributeValue] = {**_cost(row, kept)}
-    whole = ((answered, row.get("output")), (asked, row.get("input") if tools is None else None))
+    whole = ((answered, row.get("output")), (requested, row.get("input") if tools is None else None))
     for key, value in found.attributes.items():
         # What was not taken apart is the text that came, to the letter: an answer may be an object.
-        came = next((said for side, said in whole if side is value and isinstance(said, str)), None)
+        came = next((stated for side, stated in whole if side is value and isinstance(stated, str)), None)
         if value is not None:
             more[key] = text(value) if came is None else came
     if tools is not None:
@@ -60,7 +62,7 @@ def _cost(row: Row, kept: Mapping[str, AttributeValue]) -> dict[str, AttributeVa
     details = row.get("costDetails")
     total = details.get("total") if isinstance(details, Mapping) else None
     key = "llm.cost.total" if "openinference.span.kind" in kept else "gen_ai.usage.cost"
-    if row.get("type") != "GENERATION" or not isinstance(total, int | float) or not told(kept):
+    if row.get("type") != "GENERATION" or not isinstance(total, int | float) or not reported(kept):
         return {}
     return {} if any("cost" in held for held in kept) else {key: total}
 
@@ -74,14 +76,14 @@ def _name(row: Row, kept: Mapping[str, AttributeValue]) -> str | None:
     return None
 
 
-def _without_tools(asked: Any) -> tuple[Any, Any]:
+def _without_tools(requested: Any) -> tuple[Any, Any]:
     """Versions from 4 on put the tools that a model was offered into the input, which becomes an object for them."""
-    if isinstance(asked, dict) and isinstance(tools := asked.get("tools"), list) and tools:
-        others = asked.keys() - {"tools"}
+    if isinstance(requested, dict) and isinstance(tools := requested.get("tools"), list) and tools:
+        others = requested.keys() - {"tools"}
         if not others:
             return None, tools
-        if others == {"messages"} and isinstance(asked["messages"], list):
-            return asked["messages"], tools
-        if others == {"prompt"} and isinstance(asked["prompt"], str):
-            return asked["prompt"], tools
-    return asked, None
+        if others == {"messages"} and isinstance(requested["messages"], list):
+            return requested["messages"], tools
+        if others == {"prompt"} and isinstance(requested["prompt"], str):
+            return requested["prompt"], tools
+    return requested, None

@@ -40,9 +40,9 @@ def same_value(row: Mapping[str, Any], value: float | str, *, within: float = 0.
 
     ``within``: numbers may be this far apart.
     """
-    said = row.get("stringValue") if isinstance(value, str) and "stringValue" in row else row.get("value")
-    if isinstance(value, str) or isinstance(said, str):
-        return said == value
-    return isinstance(said, int | float) and math.isclose(
-        float(said), float(value), rel_tol=1e-9, abs_tol=max(within, 1e-12)
+    stated = row.get("stringValue") if isinstance(value, str) and "stringValue" in row else row.get("value")
+    if isinstance(value, str) or isinstance(stated, str):
+        return stated == value
+    return isinstance(stated, int | float) and math.isclose(
+        float(stated), float(value), rel_tol=1e-9, abs_tol=max(within, 1e-12)
     )

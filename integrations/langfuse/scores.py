@@ -73,8 +73,8 @@ def score_id(trace_id: str, name: str, *, observation_id: str = "") -> str:
     >>> score_id("36524d221566b94755e27265a6220988", "qa_score")
     'sj-4c527823f69580023793b687cc4a8dd6'
     """
-    said = f"{trace_id}\x00{observation_id}\x00{name}"
-    return f"sj-{hashlib.sha256(said.encode()).hexdigest()[:32]}"
+    stated = f"{trace_id}\x00{observation_id}\x00{name}"
+    return f"sj-{hashlib.sha256(stated.encode()).hexdigest()[:32]}"
 
 
 def scores_of(verdict: Verdict, rubric: Rubric) -> Iterator[dict[str, Any]]:
@@ -162,9 +162,9 @@ def environment(name: str | None) -> str | None:
     >>> environment("Production"), environment("langfuse-eval"), environment("a b")
     ('production', None, None)
     """
-    said = (name or "").lower()
-    fits = 0 < len(said) <= 40 and said.isascii() and all(c.isalnum() or c in "-_" for c in said)
-    return said if fits and not said.startswith("langfuse") else None
+    stated = (name or "").lower()
+    fits = 0 < len(stated) <= 40 and stated.isascii() and all(c.isalnum() or c in "-_" for c in stated)
+    return stated if fits and not stated.startswith("langfuse") else None
 
 
 def timestamp(at_ns: int) -> str:

@@ -246,5 +246,5 @@ def _wants_an_array(error: LangfuseError) -> bool:
 def _first_error(body: Any) -> str:
     errors = body.get("errors") if isinstance(body, Mapping) else None
     first = errors[0] if isinstance(errors, list) and errors else None
-    said = first.get("message", "") if isinstance(first, Mapping) else ""
-    return f"refused: {said}"[:300]
+    stated = first.get("message", "") if isinstance(first, Mapping) else ""
+    return f"refused: {stated}"[:300]

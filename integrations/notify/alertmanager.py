@@ -18,7 +18,7 @@ from scoring.alerts.event import AlertEvent
 from scoring.alerts.lifecycle import AlertTransition
 from scoring.notices.notice import Notice, NoticeKind
 from scoring.notices.text import Wording, plain
-from scoring.notices.wording import tell, tell_event
+from scoring.notices.wording import report, report_event
 
 REFRESH_S: Final = 60.0
 """How often the alerts that stand are sent again."""
@@ -59,12 +59,12 @@ def alertmanager_body(notice: Notice, wording: Wording, labels: Mapping[str, str
 def _alert(event: AlertEvent, wording: Wording, labels: Mapping[str, str], now_ns: int) -> dict[str, Any]:
     over = event.turn in {AlertTransition.RESOLVED, AlertTransition.EXPIRED}
     ends_ns = event.at_ns if over else now_ns + int(ENDS_AFTER_S * 1e9)
-    told = tell_event(event, wording)
+    reported = report_event(event, wording)
     named = {
         "alertname": alert_name(event.condition), "severity": event.severity.value,
         **dict(event.labels), **labels,
     }  # fmt: skip
-    annotations = {"summary": told.title, "description": told.text.partition("\n\n")[2].strip()}
+    annotations = {"summary": reported.title, "description": reported.text.partition("\n\n")[2].strip()}
     runbook, trace = wording.runbook(event.runbook), _worst(event, wording)
     return {
         "labels": {name: plain(value, _MAX_VALUE) for name, value in named.items()},
@@ -82,10 +82,10 @@ def _worst(event: AlertEvent, wording: Wording) -> str | None:
 def _test(notice: Notice, labels: Mapping[str, str], now_ns: int) -> Iterable[dict[str, Any]]:
     """An alert that ends after a minute, for a notice that somebody asked for."""
     if notice.kind is NoticeKind.TEST:
-        told = tell(notice, Wording())
+        reported = report(notice, Wording())
         yield {
             "labels": {"alertname": "SidejudgeTest", "severity": "info", **labels},
-            "annotations": {"summary": told.title, "description": told.text.partition("\n\n")[2].strip()},
+            "annotations": {"summary": reported.title, "description": reported.text.partition("\n\n")[2].strip()},
             "startsAt": _instant(notice.at_ns),
             "endsAt": _instant(now_ns + 60 * 10**9),
         }

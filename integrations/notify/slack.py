@@ -16,7 +16,7 @@ from scoring.alerts.lifecycle import AlertTransition
 from scoring.lexical.label import label
 from scoring.notices.notice import Notice, NoticeKind
 from scoring.notices.text import NoticeText, TextLine, Wording
-from scoring.notices.wording import tell
+from scoring.notices.wording import report
 
 _HEADER: Final = 148
 """Characters of a header; Slack takes 150."""
@@ -40,15 +40,15 @@ class Slack:
 
 def slack_body(notice: Notice, wording: Wording) -> bytes:
     """The message: a header, a section for each paragraph, and the title alone for notifications."""
-    told = tell(notice, wording)
-    title = f"{_sign(notice)} {told.title}".strip()
-    said = {"text": escape(title), "blocks": blocks(title, told)}
-    return json.dumps(said).encode()
+    reported = report(notice, wording)
+    title = f"{_sign(notice)} {reported.title}".strip()
+    stated = {"text": escape(title), "blocks": blocks(title, reported)}
+    return json.dumps(stated).encode()
 
 
-def blocks(title: str, told: NoticeText) -> list[dict[str, Any]]:
+def blocks(title: str, reported: NoticeText) -> list[dict[str, Any]]:
     """The blocks of a message, within Slack's limits."""
-    sections = [text for lines in told.paragraphs for text in _sections(lines)][:_SECTIONS]
+    sections = [text for lines in reported.paragraphs for text in _sections(lines)][:_SECTIONS]
     return [
         {"type": "header", "text": {"type": "plain_text", "text": label(title, _HEADER)}},
         *({"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}} for text in sections),

@@ -19,7 +19,7 @@ from integrations.post import Poster
 from scoring.alerts.event import AlertEvent
 from scoring.notices.notice import Notice
 from scoring.notices.text import Wording
-from scoring.notices.wording import tell
+from scoring.notices.wording import report
 
 VERSION = 1
 """Of the body's shape: it changes when a field changes its meaning or goes; fields may be added."""
@@ -52,22 +52,22 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
 
 def webhook_body(notice: Notice, wording: Wording) -> bytes:
     """The notice as JSON: in words (``title``, ``text``) and as data. Times in ``…_ns`` are ns since the epoch."""
-    told = tell(notice, wording)
-    said = {
+    reported = report(notice, wording)
+    stated = {
         "version": VERSION, "id": notice.id, "kind": notice.kind.value,
         "at": datetime.fromtimestamp(notice.at_ns / 1e9, UTC).isoformat(timespec="milliseconds"),
-        "title": told.title, "text": told.text,
+        "title": reported.title, "text": reported.text,
         "alerts": [_alert(event, wording) for event in notice.events],
         "report": notice.report.to_json() if notice.report is not None else None,
     }  # fmt: skip
-    return json.dumps(said).encode()
+    return json.dumps(stated).encode()
 
 
 def _alert(event: AlertEvent, wording: Wording) -> dict[str, Any]:
     """One alert as data, with its links; without the traces' reasons where those are to be left out."""
     if not wording.reasons:
         event = replace(event, examples=tuple(replace(each, reason="") for each in event.examples))
-    said: dict[str, Any] = dict(event.to_json())
-    said["runbook_url"] = wording.runbook(event.runbook)
-    said["examples"] = [{**each, "url": wording.trace(each["trace_id"])} for each in said["examples"]]
-    return said
+    stated: dict[str, Any] = dict(event.to_json())
+    stated["runbook_url"] = wording.runbook(event.runbook)
+    stated["examples"] = [{**each, "url": wording.trace(each["trace_id"])} for each in stated["examples"]]
+    return stated

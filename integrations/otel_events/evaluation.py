@@ -29,7 +29,7 @@ MAX_EXPLANATION: Final = 1000
 Attributes: TypeAlias = Mapping[str, str | float | int | bool | list[str]]
 
 
-def tell(
+def report(
     logger: Logger, judged: EvaluationSubject, verdict: Verdict, rubric: Rubric, *, at_ns: int, own_trace_id: str | None
 ) -> int:
     """Write the events of one verdict and return how many; ``own_trace_id`` is the trace of its judging, if any."""
@@ -37,7 +37,7 @@ def tell(
     common = {**judged.attributes, **_of(verdict)}
     if own_trace_id is not None:
         common["sidejudge.evaluation.trace_id"] = own_trace_id
-    told = 0
+    reported = 0
     for attributes in evaluations(verdict, rubric):
         logger.emit(
             timestamp=at_ns,
@@ -47,8 +47,8 @@ def tell(
             attributes={**attributes, **common},
             event_name=EVENT,
         )
-        told += 1
-    return told
+        reported += 1
+    return reported
 
 
 def evaluations(verdict: Verdict, rubric: Rubric) -> Iterator[Attributes]:

@@ -34,16 +34,16 @@ class EvaluationSubject:
     @property
     def attributes(self) -> dict[str, str]:
         """The same as attributes, for whoever does not follow links."""
-        said = {
+        stated = {
             "sidejudge.judged.trace_id": self.trace_id,
             "sidejudge.judged.case_id": None if self.case_id == self.trace_id else self.case_id,
             "sidejudge.judged.session_id": self.session_id,
             "sidejudge.judged.service": self.service,
             "sidejudge.judged.environment": self.environment,
         }
-        return {key: label(value, 200) for key, value in said.items() if value}
+        return {key: label(value, 200) for key, value in stated.items() if value}
 
 
-def _id(said: str | None, length: int) -> int:
+def _id(stated: str | None, length: int) -> int:
     """An id as a number; 0 where it is none."""
-    return int(said, 16) if said is not None and len(said) == length and _HEX.issuperset(said) else 0
+    return int(stated, 16) if stated is not None and len(stated) == length and _HEX.issuperset(stated) else 0

@@ -95,7 +95,7 @@ class OwnTrace:
                 "gen_ai.request.model": label(model, 200),
                 **self._marks,
                 **_used(call.usage),
-                **_said(call.completion),
+                **_stated(call.completion),
             },
             links=self._links,
             start_time=call.start_ns,
@@ -124,22 +124,22 @@ def _used(usage: Consumed) -> dict[str, int | float | str]:
     """Tokens and dollars. Of a request without an answer neither is known: it may have been paid for all the same."""
     if not usage.input_tokens and not usage.output_tokens:
         return {}
-    said: dict[str, int | float | str] = {
+    stated: dict[str, int | float | str] = {
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
     }
     if usage.cost_usd is not None:
-        said["sidejudge.cost_usd"] = usage.cost_usd
-        said["langfuse.observation.cost_details"] = json.dumps({"total": usage.cost_usd})
-    return said
+        stated["sidejudge.cost_usd"] = usage.cost_usd
+        stated["langfuse.observation.cost_details"] = json.dumps({"total": usage.cost_usd})
+    return stated
 
 
-def _said(completion: Said | None) -> dict[str, str | list[str]]:
+def _stated(completion: Said | None) -> dict[str, str | list[str]]:
     if completion is None:
         return {}
-    said: dict[str, str | list[str]] = {"gen_ai.response.model": label(completion.model, 200)}
+    stated: dict[str, str | list[str]] = {"gen_ai.response.model": label(completion.model, 200)}
     if completion.finish_reason is not None:
-        said["gen_ai.response.finish_reasons"] = [label(completion.finish_reason)]
+        stated["gen_ai.response.finish_reasons"] = [label(completion.finish_reason)]
     if completion.response_id is not None:
-        said["gen_ai.response.id"] = label(completion.response_id, 200)
-    return said
+        stated["gen_ai.response.id"] = label(completion.response_id, 200)
+    return stated

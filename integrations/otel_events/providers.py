@@ -54,7 +54,7 @@ def telemetry(*, version: str, environment: str | None, clock_ns: Callable[[], i
     """
     spans: MemoryQueue[ReadableSpan] = MemoryQueue(room, clock_ns)
     events: MemoryQueue[ReadableLogRecord] = MemoryQueue(room, clock_ns)
-    said = {
+    stated = {
         "service.name": OWN_SERVICE,
         "service.version": version,
         "service.instance.id": str(uuid.uuid4()),
@@ -62,7 +62,7 @@ def telemetry(*, version: str, environment: str | None, clock_ns: Callable[[], i
         "telemetry.sdk.name": "opentelemetry",
         "deployment.environment.name": environment,
     }
-    resource = Resource({key: value for key, value in said.items() if value is not None})
+    resource = Resource({key: value for key, value in stated.items() if value is not None})
     tracers = TracerProvider(
         sampler=ALWAYS_ON,
         resource=resource,

@@ -39,8 +39,8 @@ class Signal:
             read.ParseFromString(answer)
         except DecodeError:  # some servers answer in words
             return 0, ""
-        said = read.partial_success
-        return max(0, getattr(said, self._rejected)), label(said.error_message, 200)
+        stated = read.partial_success
+        return max(0, getattr(stated, self._rejected)), label(stated.error_message, 200)
 
 
 TRACES: Final = Signal(

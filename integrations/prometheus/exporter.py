@@ -282,7 +282,7 @@ class Exporter:
         labels = (self._label("destination", destination), self._label("reason", reason))
         self._counter(f.EXPORTS_FAILED, *labels).inc(count)
 
-    def alert_told(self, alert: str, turn: str) -> None:
+    def alert_reported(self, alert: str, turn: str) -> None:
         """An alert changed, and those who want to know were notified."""
         self._counter(f.ALERT_EVENTS, alert, turn).inc()
 

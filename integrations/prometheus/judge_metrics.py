@@ -67,10 +67,10 @@ class JudgeMetrics:
         self._counted.counter(f.JUDGE_TOKENS, model, "output").inc(usage.output_tokens)
         self._counted.counter(f.JUDGE_COST, model).inc(usage.cost_usd or 0.0)
 
-    def repaired(self, model: str, *, asked: int, answered: int) -> None:
+    def repaired(self, model: str, *, requested: int, answered: int) -> None:
         """Questions that were asked again, and how many of them were answered then."""
         self._counted.counter(f.JUDGE_REPAIRS, model, "answered").inc(answered)
-        self._counted.counter(f.JUDGE_REPAIRS, model, "unanswered").inc(asked - answered)
+        self._counted.counter(f.JUDGE_REPAIRS, model, "unanswered").inc(requested - answered)
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         """So many questions were answered by the cache, so many not."""

@@ -76,14 +76,14 @@ def _sent(number: int, replies: tuple[Any, ...], *, waiting: dict[int, Any]) -> 
 def _advanced(number: int, steps: Any, replies: tuple[Any, ...] | None, waiting: dict[int, Any]) -> tuple[str, Any]:
     """The next questions of a generator, or its result. It may yield one question, and is then sent one answer."""
     try:
-        asked = next(steps) if replies is None else steps.send(replies)
+        requested = next(steps) if replies is None else steps.send(replies)
     except StopIteration as done:
         return "result", done.value
-    single = isinstance(asked, Question)
+    single = isinstance(requested, Question)
     waiting[number] = _Single(steps) if single and not isinstance(steps, _Single) else steps
     if len(waiting) > _MOST_WAITING:
         del waiting[next(iter(waiting))]
-    return "ask", (asked,) if single else tuple(asked)
+    return "ask", (requested,) if single else tuple(requested)
 
 
 class _Single:

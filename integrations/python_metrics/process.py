@@ -78,7 +78,7 @@ class FunctionProcess:
         # Without what metrics have derived of the case: it is large, and holds what cannot travel.
         clean = case.drawn(case.sampling_probability, case.scenario)
         self._calls += 1
-        answer = self._asked(name, ("call", self._calls, name, dict(arguments), clean), timeout_s)
+        answer = self._requested(name, ("call", self._calls, name, dict(arguments), clean), timeout_s)
         if isinstance(answer, Failed):
             return answer
         kind, value = answer
@@ -87,22 +87,22 @@ class FunctionProcess:
         return result_of(value, passes)
 
     def _steps(
-        self, name: str, number: int, asked: tuple[Question, ...], timeout_s: float, passes: Sequence[str]
+        self, name: str, number: int, requested: tuple[Question, ...], timeout_s: float, passes: Sequence[str]
     ) -> Steps:  # fmt: skip
         generation = self._generation
         while True:
-            replies = yield asked
+            replies = yield requested
             if generation != self._generation:
                 return Failed(f"{name} was given up: its process was restarted while it waited for answers")
-            answer = self._asked(name, ("send", number, tuple(replies)), timeout_s)
+            answer = self._requested(name, ("send", number, tuple(replies)), timeout_s)
             if isinstance(answer, Failed):
                 return answer
             kind, value = answer
             if kind != "ask":
                 return result_of(value, passes)
-            asked = value
+            requested = value
 
-    def _asked(self, name: str, request: tuple[object, ...], timeout_s: float) -> tuple[str, Any] | Failed:
+    def _requested(self, name: str, request: tuple[object, ...], timeout_s: float) -> tuple[str, Any] | Failed:
         try:
             # A process that was just started imports the module again first; that is not the function's time.
             if name not in self._known:

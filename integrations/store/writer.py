@@ -81,13 +81,13 @@ class Writer:
 
     async def _done(self, works: Sequence[Work]) -> list[_Job]:
         loop = asyncio.get_running_loop()
-        asked = _Asked([_Job(work) for work in works], loop, loop.create_future())
+        requested = _Asked([_Job(work) for work in works], loop, loop.create_future())
         with self._closing:
             if self._closed:
                 raise StoreUnavailable(f"store {self._path}: it is closed; the monitor is shutting down")
-            self._queue.put(asked)
-        await asked.future
-        return asked.jobs
+            self._queue.put(requested)
+        await requested.future
+        return requested.jobs
 
     def close(self) -> None:
         """Commit what is queued, then stop; idempotent."""
@@ -105,14 +105,14 @@ class Writer:
             last = first is None
             while not last and len(jobs) < _TOGETHER:
                 try:
-                    asked = self._queue.get_nowait()
+                    requested = self._queue.get_nowait()
                 except Empty:
                     break
-                if asked is None:
+                if requested is None:
                     last = True
                 else:
-                    waiting.append(asked)
-                    jobs += asked.jobs
+                    waiting.append(requested)
+                    jobs += requested.jobs
             if jobs:
                 self._commit(jobs)
                 _answer(waiting)
@@ -161,9 +161,9 @@ class Writer:
 
 
 def _answer(waiting: list[_Asked]) -> None:
-    for loop in {asked.loop for asked in waiting}:
+    for loop in {requested.loop for requested in waiting}:
         try:
-            loop.call_soon_threadsafe(_resolve, [asked.future for asked in waiting if asked.loop is loop])
+            loop.call_soon_threadsafe(_resolve, [requested.future for requested in waiting if requested.loop is loop])
         except RuntimeError:
             _log.debug("the loop that asked for a commit is closed")
 

@@ -72,7 +72,7 @@ def details(members: Sequence[WindowContents], watched: WatchedWindow) -> Detail
     means = {name: mean_estimate(pairs) for name, pairs in values.items()}
     return Details(
         blocked=_blocked(members, watched.blocking),
-        means={name: told for name, told in means.items() if told is not None},
+        means={name: reported for name, reported in means.items() if reported is not None},
         violating=estimate(followed),
         # Of verdicts, not of traffic: what the judge fails at is what it was given.
         judge_failed=estimate((not held.judge_failed, 1.0) for held in members),
@@ -86,9 +86,9 @@ def _blocked(members: Iterable[WindowContents], blocking: Sequence[str]) -> dict
     found = {}
     for metric in blocking:
         hit = [held.weight for held in decided if metric in held.blockers]
-        told = from_sums(
+        reported = from_sums(
             n=len(decided), failures=len(hit), weight=weight, failed_weight=math.fsum(hit), squared_weight=squared
         )
-        if told is not None:
-            found[metric] = told
+        if reported is not None:
+            found[metric] = reported
     return found

@@ -34,15 +34,15 @@ def examples(store: Failures, labels: Labels, since_ns: int) -> tuple[Example, .
         return ()
     found = store.verdicts(rubric=about["rubric"], passed="false", since_ns=since_ns, limit=_LOOKED_AT)
     mine = [verdict for verdict in found if _speaks_of(verdict, about)]
-    mine.sort(key=lambda said: -1.0 if said["composite_norm"] is None else float(said["composite_norm"]))
+    mine.sort(key=lambda stated: -1.0 if stated["composite_norm"] is None else float(stated["composite_norm"]))
     return tuple(
         Example(
-            trace_id=str(said["trace_id"] or said["case_id"]),
-            reason=label(str(said["reason"]), _REASON),
-            composite=said["composite"],
-            closed_ns=int(said["closed_ns"]),
+            trace_id=str(stated["trace_id"] or stated["case_id"]),
+            reason=label(str(stated["reason"]), _REASON),
+            composite=stated["composite"],
+            closed_ns=int(stated["closed_ns"]),
         )
-        for said in mine[:MOST]
+        for stated in mine[:MOST]
     )
 
 

@@ -28,7 +28,7 @@ class Key(NamedTuple):
 class Observation:
     """One verdict in a window.
 
-    ``identity`` is the trace's id (the case's, without a trace); with the rubric it tells what a revision replaces.
+    ``identity`` is the trace's id (the case's, without a trace); with the rubric it says what a revision replaces.
     ``passed`` None (incomplete) stays out of the pass ratio; ``judge_failed`` says that a metric that was tried and
     failed is why. ``weight`` is the inverse of the inclusion probability.
     ``blockers`` are the metrics that blocked. ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored
@@ -69,23 +69,23 @@ def observe_stored(stored: Iterable[Mapping[str, object]]) -> Iterable[tuple[Key
     return map(_observation, stored)
 
 
-def _observation(said: Mapping[str, object]) -> tuple[Key, Observation]:
+def _observation(stated: Mapping[str, object]) -> tuple[Key, Observation]:
     key = Key(
-        str(said["service"] or UNKNOWN_SERVICE),
-        str(said["environment"] or UNKNOWN_ENVIRONMENT),
-        str(said["rubric"]),
+        str(stated["service"] or UNKNOWN_SERVICE),
+        str(stated["environment"] or UNKNOWN_ENVIRONMENT),
+        str(stated["rubric"]),
     )
-    scores: list[Mapping[str, object]] = said["scores"]  # type: ignore[assignment]  # a list by the verdict's format
+    scores: list[Mapping[str, object]] = stated["scores"]  # type: ignore[assignment]  # a list by the verdict's format
     return key, Observation(
-        identity=str(said["trace_id"] or said["case_id"]),
-        at_ns=min(_nanoseconds(str(said["created_at"])), int(said.get("closed_ns", 1 << 63))),  # type: ignore[call-overload]  # a time
-        passed=said["passed"],  # type: ignore[arg-type]  # bool or None by the verdict's format
-        weight=1.0 / float(said["sampling_probability"]),  # type: ignore[arg-type]  # a number in (0, 1]
-        selection="forced" if said.get("selection") == "forced" else "random",
-        revision=int(said.get("revision", 1)),  # type: ignore[call-overload]  # a whole number
-        composite=said["composite_norm"],  # type: ignore[arg-type]  # a number or None
-        blockers=tuple(map(str, said.get("blockers") or ())),  # type: ignore[call-overload]  # a list by the verdict's format
-        judge_failed=said["passed"] is None
+        identity=str(stated["trace_id"] or stated["case_id"]),
+        at_ns=min(_nanoseconds(str(stated["created_at"])), int(stated.get("closed_ns", 1 << 63))),  # type: ignore[call-overload]  # a time
+        passed=stated["passed"],  # type: ignore[arg-type]  # bool or None by the verdict's format
+        weight=1.0 / float(stated["sampling_probability"]),  # type: ignore[arg-type]  # a number in (0, 1]
+        selection="forced" if stated.get("selection") == "forced" else "random",
+        revision=int(stated.get("revision", 1)),  # type: ignore[call-overload]  # a whole number
+        composite=stated["composite_norm"],  # type: ignore[arg-type]  # a number or None
+        blockers=tuple(map(str, stated.get("blockers") or ())),  # type: ignore[call-overload]  # a list by the verdict's format
+        judge_failed=stated["passed"] is None
         and any(score["status"] == Failed.status and score["weight"] for score in scores),
         metrics={
             str(score["metric"]): float(score["value"])  # type: ignore[arg-type]  # scored: a number

@@ -72,7 +72,7 @@ class EvaluationSchedule:
         """Take up what the last run left, events that nobody took among it."""
         self._kept = self._memory.all()
         self._watch.restore(self._kept)
-        left = [event_of_json(json.loads(said)) for name, said in self._kept.items() if name.startswith(_EVENT)]
+        left = [event_of_json(json.loads(stated)) for name, stated in self._kept.items() if name.startswith(_EVENT)]
         order = list(Severity)
         for event in sorted(left, key=lambda event: (event.at_ns, order.index(event.severity))):
             self._waiting[_EVENT + event.id] = event
@@ -107,7 +107,9 @@ class EvaluationSchedule:
         """Commit what has changed since it was last remembered."""
         now = self._watch.to_memory()
         now |= {name: json.dumps(event.to_json()) for name, event in self._waiting.items()}
-        changed: dict[str, str | None] = {name: said for name, said in now.items() if self._kept.get(name) != said}
+        changed: dict[str, str | None] = {
+            name: stated for name, stated in now.items() if self._kept.get(name) != stated
+        }
         changed |= dict.fromkeys(self._kept.keys() - now.keys())
         await self._memory.change(changed)
         self._kept = now
@@ -115,8 +117,8 @@ class EvaluationSchedule:
     async def _notify(self) -> list[AlertEvent]:
         taken = []
         for name, event in list(self._waiting.items()):
-            said = {"condition": event.condition, "turn": event.turn.value, "severity": event.severity.value}
-            log.info("alert", extra={**said, "fingerprint": event.fingerprint, "muted": event.muted})
+            stated = {"condition": event.condition, "turn": event.turn.value, "severity": event.severity.value}
+            log.info("alert", extra={**stated, "fingerprint": event.fingerprint, "muted": event.muted})
             try:
                 for listener in self.listeners:
                     await listener(event)

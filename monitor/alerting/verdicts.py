@@ -49,8 +49,8 @@ class VerdictObserver:
         self._schedule.restore()
         begin_ns, known_ns = now_ns - self._windows.window_ns, self._watch.cursor_ns
         stored = self._store.verdicts_since(min(begin_ns, known_ns or begin_ns))
-        for said, (key, seen) in zip(stored, observe_stored(stored), strict=True):
-            if seen.at_ns > begin_ns and self._in_force(key.rubric, said.get("rubric_version")):
+        for stated, (key, seen) in zip(stored, observe_stored(stored), strict=True):
+            if seen.at_ns > begin_ns and self._in_force(key.rubric, stated.get("rubric_version")):
                 self._windows.add(key, seen)
             if seen.at_ns > known_ns:
                 self._watch.learn(key, seen)

@@ -48,11 +48,11 @@ class _Tracked:
             "sequence": self.sequence.to_json() if self.sequence else None,
         }
 
-    def restore(self, said: Mapping[str, Any]) -> None:
-        self.cusum.restore(said["cusum"])
-        self.held = HysteresisState.of_json(said["held"]) if said["held"] else None
-        if self.sequence is not None and said["sequence"]:
-            self.sequence.restore(said["sequence"])
+    def restore(self, stated: Mapping[str, Any]) -> None:
+        self.cusum.restore(stated["cusum"])
+        self.held = HysteresisState.of_json(stated["held"]) if stated["held"] else None
+        if self.sequence is not None and stated["sequence"]:
+            self.sequence.restore(stated["sequence"])
 
 
 class Watch:
@@ -103,12 +103,12 @@ class Watch:
         windows = []
         for key in keys:
             self._step(key, facts.now_ns)
-            told = details.get(key, Details())
+            reported = details.get(key, Details())
             windows.append(
                 WindowFacts(
                     standing=self._in_force(key, self._of_the_moment(key, facts.now_ns)),
-                    blocked=told.blocked, means=told.means, acceptable=acceptable.get(key.rubric, {}),
-                    violating=told.violating, judge_failed=told.judge_failed,
+                    blocked=reported.blocked, means=reported.means, acceptable=acceptable.get(key.rubric, {}),
+                    violating=reported.violating, judge_failed=reported.judge_failed,
                 )
             )  # fmt: skip
         return list(self._advance(replace(facts, windows=windows)))
@@ -133,20 +133,20 @@ class Watch:
         """What a restart needs, as JSON by name."""
         kept = {_STATE + json.dumps(key): json.dumps(tracked.to_json()) for key, tracked in self._tracked.items()}
         for (condition, labels), alert in self.alerts.items():
-            said = {**alert.to_json(), "unheard": (condition, labels) in self._unheard}
-            kept[_ALERT + fingerprint(condition, labels)] = json.dumps(said)
+            stated = {**alert.to_json(), "unheard": (condition, labels) in self._unheard}
+            kept[_ALERT + fingerprint(condition, labels)] = json.dumps(stated)
         return {**kept, "cursor": str(self.cursor_ns)}
 
     def restore(self, kept: Mapping[str, str]) -> None:
         """Go on from what ``to_memory`` returned. What this configuration does not watch is dropped."""
         self.cursor_ns = int(kept.get("cursor", "0"))
-        for name, said in kept.items():
+        for name, stated in kept.items():
             if name.startswith(_STATE):
                 tracked = self._track(Key(*json.loads(name.removeprefix(_STATE))))
                 if tracked is not None:
-                    tracked.restore(json.loads(said))
+                    tracked.restore(json.loads(stated))
             elif name.startswith(_ALERT):
-                known = json.loads(said)
+                known = json.loads(stated)
                 alert = Alert.of_json(known)
                 if alert.condition in self._by_id:
                     self.alerts[alert.condition, alert.labels] = alert
@@ -189,7 +189,7 @@ class Watch:
             return replace(standing, since_ns=held.since_ns if same and held else None)
         if held is None:
             return replace(standing, appraisal=Appraisal(Status.INSUFFICIENT_DATA, "it was not looked at yet"))
-        return replace(standing, appraisal=_said(held, moment.appraisal, self.declared), since_ns=held.since_ns)
+        return replace(standing, appraisal=_stated(held, moment.appraisal, self.declared), since_ns=held.since_ns)
 
     def _change(self, key: Key, tracked: _Tracked) -> StatusChange:
         chart = self.declared.chart(key.rubric, self._windows.decided(key))
@@ -213,9 +213,9 @@ class Watch:
                     self.alerts[place] = after
                 if turn is not None and (after or before) is not None:
                     turns[place] = (_last(after, before, finding), turn)
-        yield from self._told(turns, facts.now_ns)
+        yield from self._reported(turns, facts.now_ns)
 
-    def _told(
+    def _reported(
         self, turns: Mapping[tuple[str, Labels], tuple[Alert, AlertTransition]], now_ns: int
     ) -> Iterator[AlertEvent]:
         """Events, the most severe first. A muted alert is reported once it is no longer muted."""
@@ -224,8 +224,8 @@ class Watch:
             alert = self.alerts[place]
             if alert.stage is Stage.FIRING and not self.is_muted(alert):
                 self._unheard.discard(place)
-                told = self.alerts[place] = replace(alert, told=alert.told + 1)
-                yield self._event(told, AlertTransition.FIRING, now_ns, muted=False)
+                reported = self.alerts[place] = replace(alert, reported=alert.reported + 1)
+                yield self._event(reported, AlertTransition.FIRING, now_ns, muted=False)
         order = [condition.id for condition in self.conditions]
         for place, (alert, turn) in sorted(turns.items(), key=lambda item: order.index(item[0][0])):
             if turn is AlertTransition.FIRING:
@@ -238,9 +238,9 @@ class Watch:
         condition, found = self._by_id[alert.condition], alert.finding
         return AlertEvent(
             turn=turn, condition=condition.id, severity=condition.severity, title=condition.title,
-            meaning=condition.meaning, runbook=condition.runbook, labels=alert.labels, said=found.said,
+            meaning=condition.meaning, runbook=condition.runbook, labels=alert.labels, stated=found.stated,
             unit=condition.unit, value=found.value, lower=found.lower, upper=found.upper, n=found.n,
-            limit=found.limit, since_ns=alert.since_ns, at_ns=now_ns, number=alert.told,
+            limit=found.limit, since_ns=alert.since_ns, at_ns=now_ns, number=alert.reported,
             changed_ns=found.changed_ns, muted=muted,
         )  # fmt: skip
 
@@ -251,11 +251,11 @@ def _last(after: Alert | None, before: Alert | None, finding: AlertFinding | Non
     if alert is None:
         raise ValueError("an event is about an alert")
     if after is None:  # it is over, which is one more event
-        alert = replace(alert, told=alert.told + 1)
+        alert = replace(alert, reported=alert.reported + 1)
     return replace(alert, finding=finding) if finding is not None else alert
 
 
-def _said(held: HysteresisState, moment: Appraisal, declared: Declaration) -> Appraisal:
+def _stated(held: HysteresisState, moment: Appraisal, declared: Declaration) -> Appraisal:
     """The status in force and why; where the numbers of this moment give another status, the reason names both."""
     if held.status is moment.status:
         return moment

@@ -65,7 +65,7 @@ class AlertBody(_Body):
         return cls(
             fingerprint=fingerprint(alert.condition, alert.labels), condition=condition.id,
             severity=condition.severity, stage=alert.stage, muted=posted.muted, title=condition.title,
-            said=found.said, labels=dict(alert.labels), unit=condition.unit, value=found.value, lower=found.lower,
+            said=found.stated, labels=dict(alert.labels), unit=condition.unit, value=found.value, lower=found.lower,
             upper=found.upper, n=found.n, limit=found.limit,
             since=datetime.fromtimestamp(alert.since_ns / 1e9, UTC), fired_at=instant(alert.fired_ns),
             last_breached_at=datetime.fromtimestamp(alert.breached_ns / 1e9, UTC),

@@ -47,8 +47,8 @@ class SecurityHeaders:
                 message["body"] = b""
             await send(message)
 
-        asked = {**scope, "method": "GET"} if head else scope
-        await self._app(asked, receive, with_headers if scope["type"] == "http" else send)
+        requested = {**scope, "method": "GET"} if head else scope
+        await self._app(requested, receive, with_headers if scope["type"] == "http" else send)
 
 
 def explain_errors(app: FastAPI) -> None:

@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
         except Exception as error:
             if debug:
                 raise
-            code = _say(error)
+            code = _report(error)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             code = 130
@@ -88,7 +88,7 @@ class LazyGroup(click.Group):
         sys.exit(code)
 
 
-def _say(error: Exception) -> int:
+def _report(error: Exception) -> int:
     """Write cause and remedy, and return the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code

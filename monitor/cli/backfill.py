@@ -105,7 +105,7 @@ async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
     from .progress import progress
 
     async with job.begun() as begun:
-        _tell(begun.found, await begun.estimate_work(), job.source.requests_per_minute)
+        _report(begun.found, await begun.estimate_work(), job.source.requests_per_minute)
         if job.config.sessions is not None and not job.judges_sessions:
             click.echo("sessions: not judged, for with --filter their other turns are not read")
         if dry_run or not begun.found.drawn:
@@ -115,24 +115,28 @@ async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
         with progress(len(begun.found.drawn), "tests") as shown:
             at, standing = await begun.run(
                 lambda at: shown.step(at.done, lambda: (at.passed, at.failed, at.incomplete)),
-                lambda: shown.say("judged; waiting until Langfuse has stored the scores"),
+                lambda: shown.report("judged; waiting until Langfuse has stored the scores"),
             )
     return _outcome(at, standing.dead, job.store.path)
 
 
-def _tell(found: Listing, told: WorkEstimate, per_minute: int) -> None:
+def _report(found: Listing, reported: WorkEstimate, per_minute: int) -> None:
     click.echo(f"traces in this time: {found.seen:,}")
     for why, count in sorted(found.left_out.items()):
         click.echo(f"  left out, {why.replace('_', ' ')}: {count:,}")
     click.echo(f"  drawn: {len(found.drawn):,}")
     if not found.drawn:
         return
-    share = told.judged / told.read if told.read else 0.0
-    click.echo(f"as {told.read} of them were read: about {told.traces * share:,.0f} have a rubric")
-    if told.sessions:
-        click.echo(f"sessions: about {told.sessions:,}")
-    click.echo(f"questions for the judge, first round: about {told.questions:,.0f}")
-    cost = "not known, for no price is" if told.usd is None else f"about ${told.usd:,.2f}, answers at their longest"
+    share = reported.judged / reported.read if reported.read else 0.0
+    click.echo(f"as {reported.read} of them were read: about {reported.traces * share:,.0f} have a rubric")
+    if reported.sessions:
+        click.echo(f"sessions: about {reported.sessions:,}")
+    click.echo(f"questions for the judge, first round: about {reported.questions:,.0f}")
+    cost = (
+        "not known, for no price is"
+        if reported.usd is None
+        else f"about ${reported.usd:,.2f}, answers at their longest"
+    )
     click.echo(f"cost: {cost}; some metrics ask again")
     # Each trace is read, and then what its scores are there.
     click.echo(f"reading: at least {2 * len(found.drawn) / per_minute:,.1f} minutes at {per_minute} requests a minute")

@@ -57,7 +57,7 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration) -> bool
     total = None if verdicts is None else _READINGS * verdicts.stat().st_size
     with progress(total, "bytes") as shown:
         bad = read_labels(
-            labels, calibration, lambda text: shown.say(f"{labels}, {text}"), with_verdicts=verdicts is None
+            labels, calibration, lambda text: shown.report(f"{labels}, {text}"), with_verdicts=verdicts is None
         )
         if not calibration.labels:
             raise CommandError(f"LABELS: {labels} holds no label", "'sidejudge calibrate --help' shows one")
@@ -71,7 +71,7 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration) -> bool
             (calibration.unmet, "labels on cases without a verdict by their rubric"),
         ):
             if count:
-                shown.say(f"{words}: {count}")
+                shown.report(f"{words}: {count}")
     if calibration.unmet == calibration.labels:
         raise CommandError(
             "LABELS: no label is about a case that has a verdict by its rubric",
@@ -83,7 +83,7 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration) -> bool
 def _read_verdicts(verdicts: Path, calibration: Calibration, shown: ProgressDisplay) -> int:
     from monitor.offline.score.verdict_source import VerdictSource
 
-    source = VerdictSource(path=verdicts, complain=lambda text: shown.say(f"{verdicts}, {text}"))
+    source = VerdictSource(path=verdicts, complain=lambda text: shown.report(f"{verdicts}, {text}"))
     source.read_into(calibration, lambda read: shown.step(read, None))
     return source.bad_lines
 

@@ -100,12 +100,12 @@ def _template(runs: Runs) -> str:
 
     first = runs.first or {}
     judge = first.get("judge")
-    said = {
+    stated = {
         "timestamp_utc": first.get("created_at"),
         "evaluator_model_id": judge.get("model") if isinstance(judge, dict) else None,
         "evaluator_prompt_template_version_or_hash": judge.get("prompt_version") if isinstance(judge, dict) else None,
     }
-    return template({name: value for name, value in said.items() if isinstance(value, str)})
+    return template({name: value for name, value in stated.items() if isinstance(value, str)})
 
 
 def _show(decision: Release) -> None:
@@ -137,9 +137,9 @@ def _show(decision: Release) -> None:
 
 
 def _figures(runs: Sequence[tuple[str, RunReport]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    told = [run.aggregates for _, run in runs]
-    rows = [(name, *(str(getattr(each, name)) for each in told)) for name in _COUNTS]
-    rows += [(name, *(_shown(each.figures[name]) for each in told)) for name in told[0].figures]
+    reported = [run.aggregates for _, run in runs]
+    rows = [(name, *(str(getattr(each, name)) for each in reported)) for name in _COUNTS]
+    rows += [(name, *(_shown(each.figures[name]) for each in reported)) for name in reported[0].figures]
     return ("figure", *(label for label, _ in runs)), rows
 
 

@@ -122,7 +122,7 @@ def _labels(path: Path) -> dict[str, bool]:
             except (LabelLineError, orjson.JSONDecodeError) as error:
                 raise CommandError(f"{path}: line {line.number}: {error}", "see the format of labels") from error
             if label.metric == PASS:
-                found[label.subject[1]] = label.said in (1, 1.0, "pass")
+                found[label.subject[1]] = label.stated in (1, 1.0, "pass")
     return found
 
 

@@ -19,10 +19,10 @@ _STEP = {"bytes": 1 << 16, "tests": 1, "looks": 60}
 
 @dataclass(frozen=True, slots=True)
 class ProgressDisplay:
-    """``step`` says how far things are, and whom to ask for the counts; ``say`` prints a line, made harmless."""
+    """``step`` says how far things are, and whom to ask for the counts; ``report`` prints a line, made harmless."""
 
     step: Callable[[int, Counts | None], None]
-    say: Callable[[str], None]
+    report: Callable[[str], None]
 
 
 @contextlib.contextmanager
@@ -52,7 +52,7 @@ def progress(total: int | None, unit: Literal["bytes", "tests", "looks"]) -> Ite
             nonlocal drawn
             if done - drawn >= _STEP[unit]:
                 drawn = done
-                bar.update(task, completed=done, description=_told(counts))
+                bar.update(task, completed=done, description=_reported(counts))
 
         # Above the bar, not through it; unformatted, because a message may quote anything.
         yield ProgressDisplay(
@@ -60,7 +60,7 @@ def progress(total: int | None, unit: Literal["bytes", "tests", "looks"]) -> Ite
         )
 
 
-def _told(counts: Counts | None) -> str:
+def _reported(counts: Counts | None) -> str:
     if counts is None:
         return ""
     passed, failed, incomplete = counts()

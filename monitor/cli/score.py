@@ -98,7 +98,7 @@ def score(
                 router=Router(settings.routes, settings.scenarios),
                 scenarios=settings.scenarios,
                 chosen=tuple(dict.fromkeys(chosen)),
-                complain=shown.say,
+                complain=shown.report,
                 by_task=not settings.routes,
                 repeat=repeat,
                 keep_outputs=keep_outputs,
@@ -112,17 +112,17 @@ def score(
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
     _report(tally, verdicts.resumed)
-    if (told := expense.told()) is not None:
-        click.echo(told, err=True)
+    if (reported := expense.reported()) is not None:
+        click.echo(reported, err=True)
     wrong = bool(tally.bad_lines or (tally.unrouted and not settings.routes))
-    _refuse_nothing(tally, str(cases), told=wrong)
+    _refuse_nothing(tally, str(cases), reported=wrong)
     return DATA if wrong else 0
 
 
-def _refuse_nothing(tally: ScoreTally, cases: str, *, told: bool) -> None:
+def _refuse_nothing(tally: ScoreTally, cases: str, *, reported: bool) -> None:
     """A run without a verdict on any case must not look like a successful one: ``CommandError``.
 
-    ``told``: that no case was judged has its reason above already.
+    ``reported``: that no case was judged has its reason above already.
     """
     if tally.broken:
         raise CommandError(
@@ -130,7 +130,7 @@ def _refuse_nothing(tally: ScoreTally, cases: str, *, told: bool) -> None:
             "mend what the reasons above name, then call again with --overwrite: what failed is not tried again",
             DATA,
         )
-    if tally.rubrics or told:
+    if tally.rubrics or reported:
         return
     if tally.excluded or tally.unrouted:
         raise CommandError(
@@ -161,8 +161,8 @@ def _report(tally: ScoreTally, resumed: int) -> None:
     click.echo(table(head, rows) if rows else "no verdicts", err=True)
     if tally.gaps.count:
         click.echo(f"incomplete verdicts: {tally.gaps.count}", err=True)
-        for told in tally.gaps.told():
-            click.echo(paragraph(f"  {visible(told)}", 4), err=True)
+        for reported in tally.gaps.reported():
+            click.echo(paragraph(f"  {visible(reported)}", 4), err=True)
     for count, one, several in (
         (resumed, "verdict stood already and was not judged again", "verdicts stood already and were not judged again"),
         (tally.bad_lines, "line is no case and was skipped", "lines are no cases and were skipped"),

@@ -41,8 +41,8 @@ def scorecard(
     replaces the earlier one. What is unknown is a dash with its reason. Bad lines are reported, and the exit code is 1.
     """
     files = {name: Path(file) for name, file in _pairs("MODEL=VERDICTS.jsonl", models).items()}
-    told = {name: _positive("--cost", name, text) for name, text in _pairs("--cost", costs).items()}
-    for name in told:
+    reported = {name: _positive("--cost", name, text) for name, text in _pairs("--cost", costs).items()}
+    for name in reported:
         if name not in files:
             raise CommandError(f"--cost: there is no model {name!r}", f"choose from {', '.join(files)}")
     options = _options({name: _share(name, text) for name, text in _pairs("--weight", weights).items()})
@@ -58,9 +58,9 @@ def scorecard(
     from .table import visible
 
     tallies, clean = _read(files)
-    card = filled(tallies, costs=told, options=options)
+    card = filled(tallies, costs=reported, options=options)
     for note in card.notes:
-        _say(f"{click.style('warning:', fg='yellow')} {visible(note)}")
+        _report(f"{click.style('warning:', fg='yellow')} {visible(note)}")
     text = _rendered(card, form, aligned=out is None and sys.stdout.isatty())
     if out is None:
         click.echo(text, nl=False)
@@ -137,7 +137,7 @@ def _read_one(name: str, file: Path, tally: ModelTally, shown: ProgressDisplay, 
 
     from .table import visible
 
-    source = VerdictSource(path=file, complain=lambda text: shown.say(f"{name}: {file}, {text}"))
+    source = VerdictSource(path=file, complain=lambda text: shown.report(f"{name}: {file}, {text}"))
     source.read_into(tally, lambda read: shown.step(before + read, None))
     others = ", ".join(sorted(tally.others))
     for count, words in (
@@ -147,7 +147,7 @@ def _read_one(name: str, file: Path, tally: ModelTally, shown: ProgressDisplay, 
         (tally.others.total(), f"of rubrics that the scorecard does not show ({others})"),
     ):
         if count:
-            shown.say(f"{name}: lines that are {words}: {count}")
+            shown.report(f"{name}: lines that are {words}: {count}")
     if not tally.rubrics:
         raise CommandError(
             visible(f"{name}: {file} has no verdict that the scorecard shows"),
@@ -156,7 +156,7 @@ def _read_one(name: str, file: Path, tally: ModelTally, shown: ProgressDisplay, 
     return not source.bad_lines
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     click.echo(text, err=True)
 
 

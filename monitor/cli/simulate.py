@@ -82,7 +82,7 @@ def _filed(path: Path) -> Any:
         cause = "is no regular file" if path.exists() else "does not exist"
         raise CommandError(f"--verdicts: {path} {cause}", "name what 'score' or sinks.jsonl wrote")
     with progress(path.stat().st_size, "bytes") as shown:
-        return FiledPast(path, lambda text: shown.say(f"{path}, {text}"), lambda read: shown.step(read, None))
+        return FiledPast(path, lambda text: shown.report(f"{path}, {text}"), lambda read: shown.step(read, None))
 
 
 def _stored(path: Path) -> Any:
@@ -121,7 +121,7 @@ def _show(replayed: Replayed, settings: Config) -> None:
         (
             each.condition, each.severity.value + (" (muted)" if each.muted else ""),
             ", ".join(value for _, value in each.labels) or "the monitor", _moment(each.began_ns),
-            _lasted(each, replayed.end_ns), each.said,
+            _lasted(each, replayed.end_ns), each.stated,
         )
         for each in replayed.incidents
     ]  # fmt: skip
@@ -144,22 +144,23 @@ def _show(replayed: Replayed, settings: Config) -> None:
     click.echo("\n" + visible(_bill(replayed.judging, settings)))
 
 
-def _bill(told: Judging, settings: Config) -> str:
-    if told.paid_usd is None or told.whole_usd is None or told.at_rate_usd is None:
-        return f"judge: no cost is stated by {told.verdicts} verdicts"
-    said = (
-        f"judge: ${told.paid_usd:.2f} for {told.judged} of {told.verdicts} verdicts, by {', '.join(told.models)}; "
-        f"about ${told.whole_usd:.2f} for all traffic, ${told.at_rate_usd:.2f} at the base rate {told.rate:g} "
+def _bill(reported: Judging, settings: Config) -> str:
+    if reported.paid_usd is None or reported.whole_usd is None or reported.at_rate_usd is None:
+        return f"judge: no cost is stated by {reported.verdicts} verdicts"
+    stated = (
+        f"judge: ${reported.paid_usd:.2f} for {reported.judged} of {reported.verdicts} verdicts, "
+        f"by {', '.join(reported.models)}; about ${reported.whole_usd:.2f} for all traffic, "
+        f"${reported.at_rate_usd:.2f} at the base rate {reported.rate:g} "
         "(what rules keep comes on top)"
     )
     judge = settings.evaluators.judge
     for period, dearest, budget in (
-        ("hour", told.dearest_hour_usd, judge.budget_usd_per_hour if judge else None),
-        ("day", told.dearest_day_usd, judge.budget_usd_per_day if judge else None),
+        ("hour", reported.dearest_hour_usd, judge.budget_usd_per_hour if judge else None),
+        ("day", reported.dearest_day_usd, judge.budget_usd_per_day if judge else None),
     ):
         of = f" of ${budget:.2f}" if budget is not None else ""
-        said += f"; dearest {period} ${dearest:.2f}{of}" if dearest is not None else ""
-    return said
+        stated += f"; dearest {period} ${dearest:.2f}{of}" if dearest is not None else ""
+    return stated
 
 
 def _lasted(incident: Incident, end_ns: int) -> str:

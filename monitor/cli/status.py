@@ -22,7 +22,7 @@ def status(address: str | None, url: str, form: str, *, any_state: bool) -> int:
     """Show, for each service and rubric of the monitor at URL, whether it is healthy, and on what evidence.
 
     The exit code is for scripts. 0: healthy; 1: the worst that is known is a warning; 3: it is critical; 4: there is
-    too little data to tell of any service; 2: no monitor answers, or the call is wrong.
+    too little data to describe any service; 2: no monitor answers, or the call is wrong.
     """
     from .errors import CommandError
 
@@ -76,9 +76,9 @@ def _show(answer: Mapping[str, Any]) -> None:
     if answer.get("belated") is not None:
         _show_belated(answer["belated"])
     for each in answer["exports"]:
-        told = f"{each['destination']}: {each['state']}" + (f" ({each['reason']})" if each["reason"] else "")
+        reported = f"{each['destination']}: {each['state']}" + (f" ({each['reason']})" if each["reason"] else "")
         unseen = f"{each['unseen']} not seen there yet, " if each["unseen"] else ""
-        click.echo(visible(f"export to {told}: {each['waiting']} wait, {unseen}{each['dead']} given up"))
+        click.echo(visible(f"export to {reported}: {each['waiting']} wait, {unseen}{each['dead']} given up"))
     outcomes, alerts = answer["outcomes"], answer["alerts"]
     ended = ", ".join(f"{reason} {count}" for reason, count in outcomes["ended"].items() if count) or "none"
     thresholds = alerts["thresholds"]
@@ -99,11 +99,11 @@ def _show(answer: Mapping[str, Any]) -> None:
 def _show_pull(pull: Mapping[str, Any]) -> None:
     from .table import visible
 
-    told = f"reading from {pull['server'] or 'Langfuse'}: {pull['state']}" + (
+    reported = f"reading from {pull['server'] or 'Langfuse'}: {pull['state']}" + (
         f" ({pull['reason']})" if pull["reason"] else ""
     )
     lag = "" if pull["lag_s"] is None else f", {pull['lag_s']:.0f} s behind"
-    click.echo(visible(f"{told}, {pull['taken']} traces taken, {pull['pending']} not whole or not read yet{lag}"))
+    click.echo(visible(f"{reported}, {pull['taken']} traces taken, {pull['pending']} not whole or not read yet{lag}"))
 
 
 def _show_belated(belated: Mapping[str, Any]) -> None:
@@ -113,8 +113,8 @@ def _show_belated(belated: Mapping[str, Any]) -> None:
         return
     why = f" ({belated['reason']})" if belated["reason"] else ""
     vain = "".join(f", {reason} {count}" for reason, count in belated["failures"].items())
-    told = f"{belated['waiting']} verdicts wait to be revised, {belated['given_up']} stand all the same"
-    click.echo(visible(f"references that came late: {belated['state']}{why}, {told}{vain}"))
+    reported = f"{belated['waiting']} verdicts wait to be revised, {belated['given_up']} stand all the same"
+    click.echo(visible(f"references that came late: {belated['state']}{why}, {reported}{vain}"))
 
 
 def _show_judge(judge: Mapping[str, Any]) -> None:
@@ -131,5 +131,5 @@ def _show_judge(judge: Mapping[str, Any]) -> None:
             click.echo(visible(f"  {model['model']} is {model['state'].replace('_', ' ')}: {model['reason']}"))
     thinned = {priority: share for priority, share in judge["shares"].items() if share < 1.0}
     if thinned:
-        told = ", ".join(f"{share:.0%} of priority {priority}" for priority, share in thinned.items())
-        click.echo(f"  the budget reaches for {told}")
+        reported = ", ".join(f"{share:.0%} of priority {priority}" for priority, share in thinned.items())
+        click.echo(f"  the budget reaches for {reported}")

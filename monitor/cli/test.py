@@ -129,7 +129,7 @@ def test(  # noqa: PLR0917  # click passes options by name
     if form == "json":
         click.echo(json.dumps(summary, indent=2, ensure_ascii=True))
     else:
-        report(tests, found, summary, expense.told())
+        report(tests, found, summary, expense.reported())
     return 0 if summary.get("passed") == summary.get("total_tests") else DATA
 
 

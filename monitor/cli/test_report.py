@@ -69,19 +69,19 @@ def _incomplete(gaps: Gaps) -> Iterator[str]:
     """Why there are verdicts that neither passed nor failed, and what to do."""
     if gaps.count:
         yield click.style(f"INCOMPLETE VERDICTS ({gaps.count})", bold=True)
-        yield from (paragraph(f"  {visible(line)}", 4) for line in gaps.told())
+        yield from (paragraph(f"  {visible(line)}", 4) for line in gaps.reported())
         yield ""
 
 
 def _repeats(summary: Mapping[str, Any]) -> Iterator[str]:
     if "repeats" not in summary:
         return
-    told = summary["repeats"]
+    reported = summary["repeats"]
     rows = [
-        (name, *(number(told[key][part]) for part in ("mean", "sd")), " ".join(map(number, told[key]["each"])))
+        (name, *(number(reported[key][part]) for part in ("mean", "sd")), " ".join(map(number, reported[key]["each"])))
         for key, name in (("pass_rate", "pass rate"), ("overall_score", "mean overall score"))
     ]
-    yield table((f"over {told['runs']} runs", "mean", "sd", "each"), rows) + "\n"
+    yield table((f"over {reported['runs']} runs", "mean", "sd", "each"), rows) + "\n"
 
 
 def _last_line(tests: TestSet, found: Sequence[FinishedTest], summary: Mapping[str, Any]) -> str:

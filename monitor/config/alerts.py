@@ -148,7 +148,7 @@ class AlertsSection(Section):
 
     @field_validator("notify")
     @classmethod
-    def _told_apart(cls, notify: tuple[NotifySection, ...]) -> tuple[NotifySection, ...]:
+    def _reported_apart(cls, notify: tuple[NotifySection, ...]) -> tuple[NotifySection, ...]:
         names(notify)
         return notify
 

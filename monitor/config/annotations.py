@@ -33,8 +33,8 @@ class PeopleScore(Section):
         known = [criterion.metric.id for criterion in (*rubric.criteria, *rubric.opt_in)] if rubric is not None else []
         if rubric is not None and self.metric is not None and self.metric not in known:
             raise ValueError(f"metric: {self.rubric} has no metric {self.metric!r}\x00{','.join(known)}")
-        for field, said in (("passes", self.passes), ("pass_at", self.pass_at is not None)):
-            if self.metric is not None and said:
+        for field, stated in (("passes", self.passes), ("pass_at", self.pass_at is not None)):
+            if self.metric is not None and stated:
                 raise ValueError(
                     f"{field}: a score of a metric passes nothing, it is compared with the metric; leave it out"
                 )

@@ -164,8 +164,8 @@ class _Reader:
             text = _STAND_IN.sub(lambda found: self._variable(found[1], environ, node, at), text).replace("$${", "${")
         return text if node.style else plain_value(text)
 
-    def _variable(self, said: str, environ: Mapping[str, str], node: yaml.Node, at: Location) -> str:
-        name, default, fallback = said.partition(":-")
+    def _variable(self, stated: str, environ: Mapping[str, str], node: yaml.Node, at: Location) -> str:
+        name, default, fallback = stated.partition(":-")
         value = environ.get(name)
         if value is None and not default:
             self._complain(at, node, f"needs the environment variable {name}, which is not set")
@@ -197,10 +197,10 @@ def _short(tag: str) -> str:
 def _not_yaml(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark is not None else None
-    said = " ".join(part for part in (error.context, error.problem) if part)
+    stated = " ".join(part for part in (error.context, error.problem) if part)
     here = text.split("\n")[line - 1] if line is not None and line <= text.count("\n") + 1 else ""
     if "\t" in here[: len(here) - len(here.lstrip())]:
         return Problem(path="", message="indents with a tab; YAML wants spaces", source=source, line=line)
-    if "but found another document" in said:
+    if "but found another document" in stated:
         return Problem(path="", message="holds more than one YAML document", source=source, line=line)
-    return Problem(path="", message=f"is not YAML: {said}", source=source, line=line)
+    return Problem(path="", message=f"is not YAML: {stated}", source=source, line=line)

@@ -20,7 +20,7 @@ from .renamed import RENAMED, rename_keys, rename_keys_in_lists
 from .rubric_declarations import Declarations, read_declarations
 from .rubric_sources import sources
 from .scenarios import read_scenarios
-from .validation_messages import problem_of, told_once
+from .validation_messages import problem_of, reported_once
 
 Origin = Literal["default", "file", "environment"]
 
@@ -67,7 +67,7 @@ def load_config(path: Path | str | None = None) -> Config:
 
 
 def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:
-    """Like ``load``, and tells where each value comes from."""
+    """Like ``load``, and says where each value comes from."""
     document = _read_file(path, environ) if path is not None else Document()
     renamed = [(old, RENAMED[old]) for old in rename_keys(document, str(path))]
     renamed += rename_keys_in_lists(document, str(path))
@@ -89,7 +89,7 @@ def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:
     except ValidationError as error:
         place = _Place(document, overrides, path, declared)
         refused = [problem_of(each, place.spoken_of(each["loc"]), place) for each in error.errors(include_url=False)]
-        problems += told_once(refused, problems)
+        problems += reported_once(refused, problems)
     if problems or config is None:
         raise ConfigError(problems)
     return Loaded(

@@ -130,9 +130,9 @@ class MatchSection(BaseModel):
 
     def describe(self) -> str:
         """The condition in one line, as in the configuration; ``anything`` when it has no keys."""
-        said = self.model_dump(exclude_defaults=True)
-        said |= {f"{_PREFIX}{key}": glob for key, glob in said.pop("metadata", {}).items()}
-        texts = (f"{key}: {'|'.join(v) if isinstance(v, tuple) else v}" for key, v in said.items())
+        stated = self.model_dump(exclude_defaults=True)
+        stated |= {f"{_PREFIX}{key}": glob for key, glob in stated.pop("metadata", {}).items()}
+        texts = (f"{key}: {'|'.join(v) if isinstance(v, tuple) else v}" for key, v in stated.items())
         return ", ".join(texts) or "anything"
 
 

@@ -376,5 +376,5 @@ class Config(Section):
     @property
     def fingerprint(self) -> str:
         """SHA-256 of what is in force, as hex: equal for equal behaviour, whatever file or variable said it."""
-        said = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(said.encode()).hexdigest()
+        stated = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(stated.encode()).hexdigest()

@@ -122,10 +122,10 @@ class NotifySection(Section):
 
     @model_validator(mode="after")
     def _is_one(self) -> NotifySection:
-        said = [kind for kind in ("alertmanager", "webhook", "slack") if getattr(self, kind) is not None]
-        if len(said) != 1:
+        stated = [kind for kind in ("alertmanager", "webhook", "slack") if getattr(self, kind) is not None]
+        if len(stated) != 1:
             raise ValueError(
-                f"must hold exactly one of alertmanager, webhook and slack, got {' and '.join(said) or 'none'}"
+                f"must hold exactly one of alertmanager, webhook and slack, got {' and '.join(stated) or 'none'}"
             )
         return self
 

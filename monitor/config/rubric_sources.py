@@ -72,10 +72,10 @@ class _Prompts:
         """The text, or why there is none."""
         key = (name, label, version)
         if key not in self._read:
-            self._read[key] = self._asked(name, label, version)
+            self._read[key] = self._requested(name, label, version)
         return self._read[key]
 
-    def _asked(self, name: str, label: str | None, version: int | None) -> PromptText | str:
+    def _requested(self, name: str, label: str | None, version: int | None) -> PromptText | str:
         from integrations.langfuse.prompts import PromptError, read_prompt  # noqa: PLC0415  # only where there are prompts
         from scoring.declared.ask import PromptText  # noqa: PLC0415  # as above
 

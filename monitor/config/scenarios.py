@@ -76,15 +76,15 @@ def _check(given: Mapping[str, Json], at: Location, place: Place) -> list[Proble
         try:
             parse_scenario(name, scenario)
         except ScenarioError as error:
-            problems.extend(_problem(said, (*at, name), place) for said in error.problems)
+            problems.extend(_problem(stated, (*at, name), place) for stated in error.problems)
     return problems
 
 
-def _problem(said: str, at: Location, place: Place) -> Problem:
+def _problem(stated: str, at: Location, place: Place) -> Problem:
     """A scenario's own problem (``field.path: what is wrong``) with its place in the file."""
-    field, colon, message = said.partition(": ")
+    field, colon, message = stated.partition(": ")
     if not colon:
-        field, message = "", said
+        field, message = "", stated
     source, line = place((*at, *field.split(".")))
     path = path_of(at) + (f".{field}" if field else "")
     return Problem(path=path, message=message, source=source, line=line)

@@ -47,15 +47,15 @@ def problem_of(error: ErrorDetails, location: Sequence[str | int], place: Place)
         return Problem(path=path, message=_REQUIRED, source=source, line=line)
     if kind == "value_error":
         message, _, valid = error["msg"].removeprefix("Value error, ").partition("\x00")
-        said, choices = error["input"], tuple(valid.split(",")) if valid else ()
-        near = nearest(said, choices) if isinstance(said, str) else None
+        stated, choices = error["input"], tuple(valid.split(",")) if valid else ()
+        near = nearest(stated, choices) if isinstance(stated, str) else None
         return Problem(
             path=path, message=message, source=source, line=line, nearest=near, valid=() if near else choices
         )
     return Problem(path=path, message=_wanted(error), source=source, line=line)
 
 
-def told_once(refused: Sequence[Problem], known: Sequence[Problem]) -> list[Problem]:
+def reported_once(refused: Sequence[Problem], known: Sequence[Problem]) -> list[Problem]:
     """Refusals without those that only repeat another mistake.
 
     A key that is required is not missed where it was misspelled; a value is not complained of where reading it failed

@@ -131,7 +131,7 @@ def _own_telemetry(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
-    """Weighed metrics of a rubric that nobody who is configured can tell."""
+    """Weighed metrics of a rubric that nobody who is configured can say."""
     evaluators = config.evaluators
     sections = {Method.JUDGE: evaluators.judge, Method.EMBEDDING: evaluators.embedding}
     absent = [method for method, section in sections.items() if section is None]
@@ -147,7 +147,7 @@ def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
 
 
 def only_judged(name: str) -> list[str]:
-    """Weighed metrics of a rubric that ships that nobody but a judge can tell."""
+    """Weighed metrics of a rubric that ships that nobody but a judge can say."""
     return [c.metric.id for c in RUBRICS[name].criteria if c.weight and tuple(c.metric.methods) == (Method.JUDGE,)]
 
 

@@ -65,8 +65,8 @@ class Evaluation:
     @property
     def open(self) -> tuple[Question, ...]:
         """The questions to be asked now, each once, in the order in which they arose."""
-        asked = self._evaluation.questions
-        return tuple([q for q in asked if q not in self._known]) if asked and not self.dropped else ()
+        requested = self._evaluation.questions
+        return tuple([q for q in requested if q not in self._known]) if requested and not self.dropped else ()
 
     @property
     def undecided(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class Evaluation:
         return tuple(reply.reason for reply in self._known.values() if isinstance(reply, NoAnswer) and reply.failed)
 
     @property
-    def asked_in_vain(self) -> bool:
+    def requested_in_vain(self) -> bool:
         """Whether a judge received a request about the case and gave no answer."""
         return any(isinstance(reply, NoAnswer) and reply.judgement is not None for reply in self._known.values())
 
@@ -168,9 +168,9 @@ class Evaluation:
         return self.case if probability is None else replace(self.case, sampling_probability=probability)
 
 
-def _shares(asked: JudgementsByMetric) -> Mapping[str, float]:
+def _shares(requested: JudgementsByMetric) -> Mapping[str, float]:
     """By call, the share of its cost that falls to each metric that it was made for: the shares sum to 1."""
-    metrics = Counter(call for each in asked.values() for call in {judgement.call for judgement in each})
+    metrics = Counter(call for each in requested.values() for call in {judgement.call for judgement in each})
     return {call: 1 / count for call, count in metrics.items()}
 
 

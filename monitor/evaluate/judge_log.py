@@ -56,8 +56,8 @@ class JudgeLog:
                 seconds = round(self._clock_s() - self._out.pop(name), 1)
                 log.info("the judge answers again", extra={"judge": name, "outage_s": seconds})
 
-    def repaired(self, model: str, *, asked: int, answered: int) -> None:
-        self._then.repaired(model, asked=asked, answered=answered)
+    def repaired(self, model: str, *, requested: int, answered: int) -> None:
+        self._then.repaired(model, requested=requested, answered=answered)
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         self._then.looked_up(hits=hits, misses=misses)

@@ -42,13 +42,13 @@ class _GivenUp:
 
 @dataclass(slots=True, kw_only=True)
 class _Running:
-    """A job that runs. ``resumed``: it was deferred before. ``asked``: the judge was asked."""
+    """A job that runs. ``resumed``: it was deferred before. ``requested``: the judge was asked."""
 
     job: EvaluationJob
     place: DeferredPlace
     resumed: bool = False
     instead: NoAnswer | None = None
-    asked: bool = False
+    requested: bool = False
     account: JudgeAccount
 
 
@@ -183,13 +183,13 @@ class JudgeQueue:
         except Exception as error:  # noqa: BLE001  # a bug costs one trace its verdict and must not end the monitor
             fail(running.job, error)
             return True
-        if running.asked and evaluation is not None and any(why.startswith(OUTAGE) for why in evaluation.failures):
+        if running.requested and evaluation is not None and any(why.startswith(OUTAGE) for why in evaluation.failures):
             self._careful = self._outage is not None
             # A provider that failed the health probe received nothing of the trace, so the attempt does not count.
-            attempts = running.place.attempts + (evaluation.asked_in_vain or not self._careful)
+            attempts = running.place.attempts + (evaluation.requested_in_vain or not self._careful)
             running.place = replace(running.place, attempts=attempts, judgements=evaluation.judgements)
             return not self._careful and running.place.attempts >= _ATTEMPTS
-        if running.asked:
+        if running.requested:
             self._careful = False
             if evaluation is not None and any(why.startswith(OVER_BUDGET) for why in evaluation.failures):
                 evaluation.withdraw()
@@ -203,8 +203,8 @@ class JudgeQueue:
             raise PostponedError
         if not running.resumed and (self.deferred or self._careful):
             raise PostponedError  # others are older
-        if not running.asked and self._judge is not None:
-            running.asked = True
+        if not running.requested and self._judge is not None:
+            running.requested = True
             self._draw(running, self._judge)
         return None if running.job.waits else _NOT_DRAWN
 

@@ -79,7 +79,7 @@ class AnnotationQueueFeeder:
         if known is not None and known["queue"] == self._name:
             self._looked_ns, self._put, self._trying = known["looked_ns"], known["put"], known["trying"]
 
-    def asked_for(self, given: Annotation) -> bool:
+    def requested_for(self, given: Annotation) -> bool:
         """Whether a label is on something that we put in."""
         return given.subject in self._put or (given.queue is not None and given.queue == self._queue_id)
 
@@ -106,10 +106,10 @@ class AnnotationQueueFeeder:
         except LangfuseError as error:
             if error.kind is LangfuseErrorKind.NOT_FOUND:
                 self._queue_id = None
-            self._say(str(error))
+            self._report(str(error))
             return
         if self._queue_id is not None:
-            self._say("")
+            self._report("")
         self._looked_ns = now_ns
         self._left_out = {name: at for name, at in self._left_out.items() if at > now_ns - 2 * _AGAIN_NS}
         await self._remember()
@@ -158,10 +158,10 @@ class AnnotationQueueFeeder:
         if len(found) == 1:
             self._queue_id = found[0]
         else:
-            self._say(f"{len(found) or 'no'} annotation queue{'s bear' if found else ' bears'} this name")
+            self._report(f"{len(found) or 'no'} annotation queue{'s bear' if found else ' bears'} this name")
         return self._queue_id
 
-    def _say(self, reason: str) -> None:
+    def _report(self, reason: str) -> None:
         if reason and reason != self._reason:
             log.warning("nothing is put into the annotation queue now", extra={"cause": reason})
         self._reason = reason

@@ -47,7 +47,7 @@ class LangfuseFeedback:
         self._people = None if read is None else HumanLabels(
             langfuse=scores_out.langfuse, server=lambda: scores_out.server, rubrics=list(rubrics.values()),
             scores=read.scores, corrections_fail=read.corrections_fail, facts=store, clock_ns=clock_ns,
-            asked_for=self._routing.asked_for if self._routing else lambda _: False,
+            requested_for=self._routing.requested_for if self._routing else lambda _: False,
         )  # fmt: skip
         self._every_ns = read.every.ns if read else 0
         self._read_due_ns = self._route_due_ns = 0

@@ -69,15 +69,15 @@ class LabelComparison:
             del known[next(iter(known))]
 
     def _hear(self, given: Annotation, about: LabelledScore, rows: Mapping[str, Mapping[str, Any]]) -> str | None:
-        said = about.read(given.value)
-        if said is None:
+        stated = about.read(given.value)
+        if stated is None:
             return UNREADABLE
         score, state = map(rows.get, about.ids(given.subject))
         row = score or state
         if row is None:
             return UNMET
-        told = row.get("metadata")
-        metadata: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+        reported = row.get("metadata")
+        metadata: Mapping[str, Any] = reported if isinstance(reported, Mapping) else {}
         version = self._rubrics[about.rubric].version
         if metadata.get("rubric_version") != version:
             return OTHER_VERSION
@@ -86,7 +86,7 @@ class LabelComparison:
             return None
         kept = self._agreements.hear(
             rubric=about.rubric, version=version, metric=about.metric, subject=given.subject, by=by,
-            people=said, ours=None if score is None else _ours(said, score, metadata),
+            people=stated, ours=None if score is None else _ours(stated, score, metadata),
         )  # fmt: skip
         return None if kept else UNREADABLE
 
@@ -108,9 +108,9 @@ class LabelComparison:
         return found
 
 
-def _ours(said: Said, score: Mapping[str, Any], metadata: Mapping[str, Any]) -> Said | None:
+def _ours(stated: Said, score: Mapping[str, Any], metadata: Mapping[str, Any]) -> Said | None:
     """Our result in a person's terms: a category is compared with our rating, a number with our value."""
-    if not isinstance(said, str):
+    if not isinstance(stated, str):
         return value_of(score)
     rating = metadata.get("rating")
     return rating if isinstance(rating, str) else None

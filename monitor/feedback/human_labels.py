@@ -24,7 +24,7 @@ from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.verdict.rubric import Rubric
 
 from .comparison import OTHER_VERSION, UNMET, UNREADABLE, Label, LabelComparison
-from .score_names import asked, failing
+from .score_names import failing, requested
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -55,7 +55,7 @@ class LabelObserver(Protocol):
 
 
 class HumanLabels:
-    """Reads labels in ticks. ``asked_for`` returns whether we asked people to look at what a label is about.
+    """Reads labels in ticks. ``requested_for`` returns whether we asked people to look at what a label is about.
 
     ``corrections_fail`` are rubrics for which a corrected answer is one that a person failed.
     """
@@ -69,12 +69,12 @@ class HumanLabels:
         scores: Sequence[PeopleScore],
         facts: LabelObserver,
         clock_ns: Callable[[], int],
-        asked_for: Callable[[Annotation], bool] = lambda _: False,
+        requested_for: Callable[[Annotation], bool] = lambda _: False,
         corrections_fail: Sequence[str] = (),
     ) -> None:
         self._langfuse, self._server, self._facts, self._clock_ns = langfuse, server, facts, clock_ns
         self._rubrics = {rubric.id: rubric for rubric in rubrics}
-        self._asked, self._asked_for = asked(rubrics, scores), asked_for
+        self._requested, self._requested_for = requested(rubrics, scores), requested_for
         self._failing = [failing(rubric) for rubric in rubrics if rubric.id in corrections_fail]
         self._agreements = Agreements()
         self._comparison = LabelComparison(langfuse, self._rubrics, self._agreements)
@@ -86,7 +86,7 @@ class HumanLabels:
         self._reason = ""
         self._passed_over: Counter[str] = Counter()
         self._measured: list[Calibrated] = []
-        self._told: list[Agreement] = []
+        self._reported: list[Agreement] = []
         self._kept: dict[str, Mapping[str, object]] = {}
 
     def restore(self) -> None:
@@ -96,9 +96,9 @@ class HumanLabels:
             self._read_ns, self._project = known["read_ns"], known["project"]
             self._comparison.corrected = known["corrected"]
         for rubric in self._rubrics.values():
-            said = self._facts.fact(f"{FACT}/{rubric.id}")
-            if said is not None and said["version"] == rubric.version:
-                self._agreements.restore(rubric.id, said)
+            stated = self._facts.fact(f"{FACT}/{rubric.id}")
+            if stated is not None and stated["version"] == rubric.version:
+                self._agreements.restore(rubric.id, stated)
         self._measure()
 
     async def tick(self) -> None:
@@ -120,7 +120,7 @@ class HumanLabels:
 
     def agreements(self) -> list[Agreement]:
         """Kappa by rubric, for the condition that watches it."""
-        return self._told
+        return self._reported
 
     def standing(self) -> AgreementSnapshot:
         """Agreement as measured so far."""
@@ -172,13 +172,13 @@ class HumanLabels:
             elif given.correction:
                 corrections.append(given)
             else:
-                labels.append((given, self._asked[given.name]))
+                labels.append((given, self._requested[given.name]))
         self._settled |= {given.id: (given.changed, None) for given in corrections}
         # After the labels, which say more of the verdict than a correction does.
         labels += [
             (replace(given, value=0.0), self._failing)
             for given in corrections
-            if self._failing and not self._asked_for(given)
+            if self._failing and not self._requested_for(given)
         ]
         for start in range(0, len(labels), AT_ONCE):
             some = labels[start : start + AT_ONCE]
@@ -193,16 +193,16 @@ class HumanLabels:
             return UNSIGNED
         if given.correction:
             return None
-        if given.name not in self._asked:
+        if given.name not in self._requested:
             return UNMAPPED
-        return ASKED_FOR if self._asked_for(given) else None
+        return ASKED_FOR if self._requested_for(given) else None
 
     async def _remember(self, read_ns: int) -> None:
         for rubric in self._agreements.rubrics():
-            said = self._agreements.to_json(rubric)
-            if said != self._kept.get(rubric):
-                await self._facts.keep_fact(f"{FACT}/{rubric}", said)
-                self._kept[rubric] = said
+            stated = self._agreements.to_json(rubric)
+            if stated != self._kept.get(rubric):
+                await self._facts.keep_fact(f"{FACT}/{rubric}", stated)
+                self._kept[rubric] = stated
         # After the pairs: killed in between, they are only heard once more.
         self._read_ns = max(self._read_ns or 0, read_ns)
         known = {"read_ns": self._read_ns, "project": self._project, "corrected": self._comparison.corrected}
@@ -210,4 +210,4 @@ class HumanLabels:
         self._measure()
 
     def _measure(self) -> None:
-        self._measured, self._told = self._agreements.report(), self._agreements()
+        self._measured, self._reported = self._agreements.report(), self._agreements()

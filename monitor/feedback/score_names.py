@@ -37,7 +37,7 @@ class LabelledScore:
         return score_id(subject, self.ours), score_id(subject, state_name(self.rubric))
 
 
-def asked(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mapping[str, list[LabelledScore]]:
+def requested(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mapping[str, list[LabelledScore]]:
     """By name of a person's score, what it is about: as configured, else the names of our own scores."""
     rubrics = list(rubrics)
     found: dict[str, list[LabelledScore]] = {}
@@ -45,14 +45,14 @@ def asked(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mapping[s
         for rubric in rubrics:
             if rubric.id == score.rubric:
                 metric = score.metric or PASS
-                said = LabelledScore(
+                stated = LabelledScore(
                     rubric=rubric.id,
                     metric=metric,
                     ours=_name(rubric, metric),
                     passes=score.passes,
                     pass_at=score.pass_at,
                 )
-                found.setdefault(score.name, []).append(said)
+                found.setdefault(score.name, []).append(stated)
     for rubric in rubrics:
         for metric in (PASS, *(c.metric.id for c in (*rubric.criteria, *rubric.opt_in))):
             name = _name(rubric, metric)

@@ -55,15 +55,15 @@ def worse(before: Mapping[str, Any], result: TraceResult) -> RevisionFailure | N
         return RevisionFailure.JUDGE_FAILED
     if result.withdrawn:
         return RevisionFailure.OTHER_RUBRICS
-    decided = {str(said["rubric"]) for said in before["verdicts"] if said["passed"] is not None}
+    decided = {str(stated["rubric"]) for stated in before["verdicts"] if stated["passed"] is not None}
     undone = [verdict for verdict in result.verdicts if verdict.passed is None and verdict.rubric in decided]
     if any(isinstance(score.result, Failed) for verdict in undone for score in verdict.scores):
         return RevisionFailure.JUDGE_FAILED
     return None
 
 
-def _number(told: object) -> int:
-    return told if isinstance(told, int) else 0
+def _number(reported: object) -> int:
+    return reported if isinstance(reported, int) else 0
 
 
 def _over_budget(story: Mapping[str, Any]) -> set[str]:

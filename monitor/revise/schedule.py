@@ -88,10 +88,10 @@ class RevisionSchedule:
         except LangfuseError as error:
             self._failed(error)
         except StoreError as error:
-            self._say("retrying", str(error))
+            self._report("retrying", str(error))
         except Exception:
             log.exception("revising belated traces failed for a reason of our own; it is tried again")
-            self._say("retrying", "an error of our own; the log has it")
+            self._report("retrying", "an error of our own; the log has it")
 
     async def close(self) -> None:
         """End what is under way; it stays owed."""
@@ -123,7 +123,7 @@ class RevisionSchedule:
 
     async def _read_some(self, langfuse: Langfuse) -> None:
         if self._busy():
-            self._say("waiting", "traces that were never judged go first")
+            self._report("waiting", "traces that were never judged go first")
             return
         if not self._revived:  # a process before this one may have had none
             await self._owed.revive(RevisionFailure.NO_LANGFUSE.value, self._clock_ns())
@@ -139,7 +139,7 @@ class RevisionSchedule:
             )
             await self._blame(wanted, answers)
             self._backoff.succeeded()
-        self._say("ok", "")
+        self._report("ok", "")
 
     async def _blame(self, wanted: Sequence[DueRevision], answers: Sequence[BaseException | None]) -> None:
         """Failures that may be a trace's own count against it. The first other one is raised, or if all failed."""
@@ -193,9 +193,9 @@ class RevisionSchedule:
         rests_s = self._backoff.after_failure(error.retry_after_s, needs_somebody=needs_somebody)
         self._rests_until_ns = self._clock_ns() + int(rests_s * 1e9)
         self._server = None
-        self._say("stopped" if needs_somebody else "retrying", str(error))
+        self._report("stopped" if needs_somebody else "retrying", str(error))
 
-    def _say(self, state: BelatedState, reason: str) -> None:
+    def _report(self, state: BelatedState, reason: str) -> None:
         if self._state != state and state in ("retrying", "stopped"):
             log.warning("belated traces cannot be read: %s", state, extra={"cause": reason})
         self._state, self._reason = state, reason

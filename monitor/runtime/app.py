@@ -494,7 +494,7 @@ class Monitor:
         return [*self.sinks.snapshots(), *self.notifications.exports()]
 
     async def _count_event(self, event: AlertEvent) -> None:
-        self.exporter.alert_told(event.condition, event.turn.value)
+        self.exporter.alert_reported(event.condition, event.turn.value)
 
 
 def _annotating(

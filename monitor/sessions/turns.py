@@ -79,5 +79,5 @@ class SessionTurns:
 
 def _read(stored: Mapping[str, Any]) -> Turn:
     case = replace(case_of(stored["case"]), error=stored["error"])
-    said = tuple(Utterance(one["text"], one["speaker"], one["at"]) for one in stored["said"])
-    return Turn(case=case, said=said, started_ns=int(stored["started_ns"]), thinned=bool(stored["thinned"]))
+    stated = tuple(Utterance(one["text"], one["speaker"], one["at"]) for one in stored["said"])
+    return Turn(case=case, stated=stated, started_ns=int(stored["started_ns"]), thinned=bool(stored["thinned"]))

@@ -55,7 +55,7 @@ class Agreements:
         if known is None or known.version != version:
             known = self._rubrics[rubric] = _Known(version)
         pairs = known.metrics.setdefault(metric, OrderedDict())
-        people, ours = _said(people), None if ours is None else _said(ours)
+        people, ours = _stated(people), None if ours is None else _stated(ours)
         kinds = {isinstance(each, str) for each in (people, ours, _first(pairs)) if each is not None}
         if len(kinds) > 1:
             return False
@@ -77,16 +77,16 @@ class Agreements:
             known.metrics[metric].pop((subject, by), None)
 
     def __call__(self) -> list[Agreement]:
-        """Cohen's kappa of every rubric's passes of which it can be told, in the order of their first pairs."""
-        told = []
+        """Cohen's kappa of every rubric's passes of which it can be known, in the order of their first pairs."""
+        reported = []
         for found in self.report():
             kappa = found.figures["kappa"]
             if found.metric == PASS and isinstance(kappa, Kappa):
-                told.append(Agreement(rubric=found.rubric, kappa=kappa.value, upper=kappa.upper, n=found.n))
-        return told
+                reported.append(Agreement(rubric=found.rubric, kappa=kappa.value, upper=kappa.upper, n=found.n))
+        return reported
 
     def report(self) -> list[Calibrated]:
-        """Everything that can be told, by rubric and metric in the order of their first pairs."""
+        """Everything that can be known, by rubric and metric in the order of their first pairs."""
         return [
             _calibrated(rubric, metric, pairs.values())
             for rubric, known in self._rubrics.items()
@@ -109,17 +109,17 @@ class Agreements:
             },
         }
 
-    def restore(self, rubric: str, said: Mapping[str, Any]) -> None:
+    def restore(self, rubric: str, stated: Mapping[str, Any]) -> None:
         """Hear again what ``to_json`` said."""
-        for metric, pairs in said["metrics"].items():
+        for metric, pairs in stated["metrics"].items():
             for subject, by, people, ours in pairs:
                 self.hear(
-                    rubric=rubric, version=said["version"], subject=subject, by=by, people=people, ours=ours,
+                    rubric=rubric, version=stated["version"], subject=subject, by=by, people=people, ours=ours,
                     metric=metric,
                 )  # fmt: skip
 
 
-def _said(value: Said | bool) -> Said:  # noqa: FBT001  # what somebody said, not a switch
+def _stated(value: Said | bool) -> Said:  # noqa: FBT001  # what somebody said, not a switch
     return value if isinstance(value, str) else float(value)
 
 
@@ -127,10 +127,10 @@ def _first(pairs: OrderedDict[tuple[str, str], tuple[Said, Said | None]]) -> Sai
     return next(iter(pairs.values()))[0] if pairs else None
 
 
-def _calibrated(rubric: str, metric: str, said: Iterable[tuple[Said, Said | None]]) -> Calibrated:
+def _calibrated(rubric: str, metric: str, stated: Iterable[tuple[Said, Said | None]]) -> Calibrated:
     pairs: Counter[tuple[Said, Said]] = Counter()
     undecided = 0
-    for people, ours in said:
+    for people, ours in stated:
         if ours is None:
             undecided += 1
         else:

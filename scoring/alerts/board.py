@@ -22,7 +22,7 @@ class Posted:
 
 
 def in_order(posted: Iterable[Posted]) -> list[Posted]:
-    """What matters most first: firing before what cannot be told and what is pending, then by severity, then by age."""
+    """What matters most first: firing before what is not known and what is pending, then by severity, then by age."""
     return sorted(
         posted,
         key=lambda each: (

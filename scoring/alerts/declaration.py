@@ -91,7 +91,7 @@ class Declaration:
         return NONE if self.policy.mode == "point" else self.hysteresis
 
     def new_sequence(self, rubric: str) -> ConfidenceSequence:
-        """A confidence sequence that can tell the rubric's thresholds, those of a recovery, and a bound to show."""
+        """A confidence sequence that can say the rubric's thresholds, those of a recovery, and a bound to show."""
         plain = self.policy_of(rubric).thresholds
         raised = plain.raised(self.rule.recovery_margin)
         return ConfidenceSequence(
@@ -101,7 +101,7 @@ class Declaration:
         )
 
     def good_and_bad(self, rubric: str) -> tuple[float, float]:
-        """The pass ratios that the change detector tells apart; 0 < bad < good < 1, whatever the thresholds are."""
+        """The pass ratios that the change detector distinguishes; 0 < bad < good < 1, whatever the thresholds are."""
         bounds = self.policy_of(rubric).thresholds
         good = self.change.good if self.change.good is not None else bounds.warning + (1 - bounds.warning) / 3
         good = min(good, _BEST_GOOD)

@@ -40,7 +40,7 @@ class AlertEvent:
     meaning: str
     runbook: str
     labels: Labels
-    said: str
+    stated: str
     unit: Unit
     value: float | None
     lower: float | None
@@ -69,7 +69,7 @@ class AlertEvent:
         return {
             "id": self.id, "fingerprint": self.fingerprint, "turn": self.turn.value, "condition": self.condition,
             "severity": self.severity.value, "title": self.title, "meaning": self.meaning, "runbook": self.runbook,
-            "labels": dict(self.labels), "said": self.said, "unit": self.unit, "value": self.value,
+            "labels": dict(self.labels), "said": self.stated, "unit": self.unit, "value": self.value,
             "lower": self.lower, "upper": self.upper, "n": self.n, "limit": self.limit,
             "since_ns": self.since_ns, "at_ns": self.at_ns, "number": self.number,
             "changed_ns": self.changed_ns, "muted": self.muted,
@@ -80,13 +80,14 @@ class AlertEvent:
         }  # fmt: skip
 
 
-def event_of_json(said: Mapping[str, Any]) -> AlertEvent:
+def event_of_json(stated: Mapping[str, Any]) -> AlertEvent:
     """The event that ``to_json`` said."""
-    known = {key: value for key, value in said.items() if key not in {"id", "fingerprint"}}
+    known = {key: value for key, value in stated.items() if key not in {"id", "fingerprint"}}
     return AlertEvent(
         **{
-            **known, "turn": AlertTransition(said["turn"]), "severity": Severity(said["severity"]),
-            "labels": tuple(said["labels"].items()), "examples": tuple(Example(**each) for each in said["examples"]),
+            **known, "turn": AlertTransition(stated["turn"]), "severity": Severity(stated["severity"]),
+            "labels": tuple(stated["labels"].items()),
+            "examples": tuple(Example(**each) for each in stated["examples"]),
         }
     )  # fmt: skip
 

@@ -14,12 +14,12 @@ class AlertFinding:
     """``breached`` is ``None`` when it could not be told; that is neither a breach nor a recovery.
 
     ``value``, ``lower``, ``upper`` and ``limit`` are in the condition's unit, ``None`` where there is none; ``n``
-    counts what the value was made of. ``said`` is one sentence. ``changed_ns`` is the estimated time of the change.
+    counts what the value was made of. ``stated`` is one sentence. ``changed_ns`` is the estimated time of the change.
     """
 
     labels: Labels
     breached: bool | None
-    said: str
+    stated: str
     value: float | None = None
     lower: float | None = None
     upper: float | None = None

@@ -25,7 +25,7 @@ class Incident:
     title: str
     labels: Labels
     began_ns: int
-    said: str
+    stated: str
     value: float | None
     lower: float | None
     upper: float | None
@@ -40,7 +40,7 @@ class Incident:
         """For a wire: times in ns since the epoch, what is not known null."""
         return {
             "condition": self.condition, "severity": self.severity.value, "title": self.title,
-            "labels": dict(self.labels), "began_ns": self.began_ns, "ended_ns": self.ended_ns, "said": self.said,
+            "labels": dict(self.labels), "began_ns": self.began_ns, "ended_ns": self.ended_ns, "said": self.stated,
             "value": self.value, "lower": self.lower, "upper": self.upper, "n": self.n, "limit": self.limit,
             "changed_ns": self.changed_ns, "silent": self.silent, "muted": self.muted,
         }  # fmt: skip
@@ -48,7 +48,7 @@ class Incident:
 
 @dataclass(slots=True)
 class Incidents:
-    """Hears events in order, and tells of the incidents that they make up."""
+    """Hears events in order, and describes the incidents that they make up."""
 
     _over: list[Incident] = field(default_factory=list)
     _standing: dict[str, Incident] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Incidents:
             self._over.append(replace(known, ended_ns=event.at_ns, silent=known.silent or expired))
             del self._standing[event.fingerprint]
 
-    def told(self) -> Sequence[Incident]:
+    def reported(self) -> Sequence[Incident]:
         """All of them, by when they began, the most severe first."""
         order = list(Severity)
         found = [*self._over, *self._standing.values()]
@@ -78,6 +78,6 @@ class Incidents:
 def _begun(event: AlertEvent) -> Incident:
     return Incident(
         condition=event.condition, severity=event.severity, title=event.title, labels=event.labels,
-        began_ns=event.at_ns, said=event.said, value=event.value, lower=event.lower, upper=event.upper, n=event.n,
+        began_ns=event.at_ns, stated=event.stated, value=event.value, lower=event.lower, upper=event.upper, n=event.n,
         limit=event.limit, changed_ns=event.changed_ns, muted=event.muted,
     )  # fmt: skip

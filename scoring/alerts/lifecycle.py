@@ -28,7 +28,7 @@ class Stage(StrEnum):
 
 
 class AlertTransition(StrEnum):
-    """What an event tells: it began (or goes on after a gap), cannot be told any more, is over, or was given up."""
+    """What an event tells: it began (or goes on after a gap), is not known any more, is over, or was given up."""
 
     FIRING = "firing"
     UNKNOWN = "unknown"
@@ -41,7 +41,7 @@ class Alert:
     """One instance of a condition that is, or lately was, breached. Times in ns since the epoch.
 
     ``since_ns``: first breached; ``fired_ns``: began to fire; ``breached_ns``: last seen breached. ``finding`` is
-    the last breach; ``told`` counts the events about it.
+    the last breach; ``reported`` counts the events about it.
     """
 
     condition: str
@@ -51,7 +51,7 @@ class Alert:
     breached_ns: int
     finding: AlertFinding
     fired_ns: int | None = None
-    told: int = 0
+    reported: int = 0
 
     def to_json(self) -> dict[str, object]:
         """What a restart needs."""
@@ -59,22 +59,22 @@ class Alert:
         return {
             "condition": self.condition, "labels": [list(each) for each in self.labels], "stage": self.stage.value,
             "since_ns": self.since_ns, "breached_ns": self.breached_ns, "fired_ns": self.fired_ns,
-            "told": self.told,
+            "told": self.reported,
             "finding": {
-                "breached": found.breached, "said": found.said, "value": found.value, "lower": found.lower,
+                "breached": found.breached, "said": found.stated, "value": found.value, "lower": found.lower,
                 "upper": found.upper, "n": found.n, "limit": found.limit, "changed_ns": found.changed_ns,
             },
         }  # fmt: skip
 
     @classmethod
-    def of_json(cls, said: Mapping[str, Any]) -> Alert:
+    def of_json(cls, stated: Mapping[str, Any]) -> Alert:
         """What ``to_json`` said."""
-        labels = tuple((str(name), str(value)) for name, value in said["labels"])
+        labels = tuple((str(name), str(value)) for name, value in stated["labels"])
         return cls(
-            condition=str(said["condition"]), labels=labels, stage=Stage(said["stage"]),
-            since_ns=int(said["since_ns"]), breached_ns=int(said["breached_ns"]), fired_ns=said["fired_ns"],
-            told=int(said["told"]),
-            finding=AlertFinding(labels=labels, **said["finding"]),
+            condition=str(stated["condition"]), labels=labels, stage=Stage(stated["stage"]),
+            since_ns=int(stated["since_ns"]), breached_ns=int(stated["breached_ns"]), fired_ns=stated["fired_ns"],
+            reported=int(stated["told"]),
+            finding=AlertFinding(labels=labels, **stated["finding"]),
         )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def advance(
             return None, AlertTransition.EXPIRED
         if alert.stage is Stage.UNKNOWN:
             return alert, None
-        return replace(alert, stage=Stage.UNKNOWN, told=alert.told + 1), AlertTransition.UNKNOWN
+        return replace(alert, stage=Stage.UNKNOWN, reported=alert.reported + 1), AlertTransition.UNKNOWN
     if now_ns - alert.breached_ns >= condition.keep_ns:
         return None, AlertTransition.RESOLVED
     return alert, None
@@ -109,7 +109,7 @@ def _breached(alert: Alert, now_ns: int, condition: Condition) -> tuple[Alert, A
     if alert.stage is Stage.FIRING:
         return alert, None
     if alert.stage is Stage.UNKNOWN:
-        return replace(alert, stage=Stage.FIRING, told=alert.told + 1), AlertTransition.FIRING
+        return replace(alert, stage=Stage.FIRING, reported=alert.reported + 1), AlertTransition.FIRING
     if now_ns - alert.since_ns < condition.for_ns:
         return alert, None
-    return replace(alert, stage=Stage.FIRING, fired_ns=now_ns, told=alert.told + 1), AlertTransition.FIRING
+    return replace(alert, stage=Stage.FIRING, fired_ns=now_ns, reported=alert.reported + 1), AlertTransition.FIRING

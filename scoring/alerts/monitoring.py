@@ -81,21 +81,21 @@ def _unreachable(facts: Observed) -> Iterator[AlertFinding]:
         why = judge.unreachable
         yield AlertFinding(
             labels=(), breached=why is not None, value=float(judge.waiting), n=judge.waiting,
-            said="the judge can be asked" if why is None else f"{why}; {judge.waiting} cases wait",
+            stated="the judge can be asked" if why is None else f"{why}; {judge.waiting} cases wait",
         )  # fmt: skip
 
 
 def _agreement(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFinding]:
     if not facts.agreements:
         yield AlertFinding(
-            labels=(), breached=None, said="no verdict has been compared with people's yet", n=0, limit=limit
+            labels=(), breached=None, stated="no verdict has been compared with people's yet", n=0, limit=limit
         )
     for known in facts.agreements:
         enough = known.n >= policy.min_samples
         yield AlertFinding(
             labels=(("rubric", known.rubric),), breached=known.upper < limit if enough else None,
             value=known.kappa, upper=known.upper, n=known.n, limit=limit,
-            said=f"kappa {known.kappa:.2f}, at most {known.upper:.2f}, of {known.n} verdicts that people judged too",
+            stated=f"kappa {known.kappa:.2f}, at most {known.upper:.2f}, of {known.n} verdicts that people judged too",
         )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def _budget(facts: Observed, limit: float) -> Iterator[AlertFinding]:
             share = spending.spent_usd / spending.limit_usd
             yield AlertFinding(
                 labels=(("period", spending.period),), breached=share > limit, value=share, limit=limit,
-                said=f"${spending.spent_usd:.2f} of ${spending.limit_usd:.2f} spent this {spending.period}",
+                stated=f"${spending.spent_usd:.2f} of ${spending.limit_usd:.2f} spent this {spending.period}",
             )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def _lag(facts: Observed, limit_s: float) -> Iterator[AlertFinding]:
     yield AlertFinding(
         labels=(), breached=facts.lag_s > limit_s if known and facts.lag_s is not None else None,
         value=facts.lag_s if known else None, n=facts.lag_n, limit=limit_s,
-        said=f"95 % of {facts.lag_n} traces within {facts.lag_s:.1f} s" if known else "too few traces to tell",
+        stated=f"95 % of {facts.lag_n} traces within {facts.lag_s:.1f} s" if known else "too few traces to tell",
     )  # fmt: skip
 
 
@@ -123,5 +123,5 @@ def _spool(facts: Observed, limit: int) -> Iterator[AlertFinding]:
     yield AlertFinding(
         labels=(), breached=None if size is None else size > limit, value=None if size is None else float(size),
         limit=float(limit),
-        said="the size is not known" if size is None else f"{size / 2**20:.1f} MiB of {limit / 2**20:g} MiB",
+        stated="the size is not known" if size is None else f"{size / 2**20:.1f} MiB of {limit / 2**20:g} MiB",
     )  # fmt: skip

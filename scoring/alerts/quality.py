@@ -96,12 +96,12 @@ def share_found(labels: Labels, events: Estimate | None, limit: float, policy: P
     """A share of events against its limit, on its lower bound, with the guards of the pass ratio."""
     if events is None or events.effective_n < policy.min_samples:
         n = 0 if events is None else events.n
-        return AlertFinding(labels=labels, breached=None, said=f"too few verdicts to tell: {n}", n=n, limit=limit)
+        return AlertFinding(labels=labels, breached=None, stated=f"too few verdicts to tell: {n}", n=n, limit=limit)
     share, lower, upper = 1 - events.pass_ratio, 1 - events.upper, 1 - events.lower
     breached = round(lower, 9) > limit and events.failures >= policy.min_failures
     return AlertFinding(
         labels=labels, breached=breached, value=share, lower=lower, upper=upper, n=events.n, limit=limit,
-        said=f"{what}: {share:.1%} (at least {lower:.1%}) of {events.n} verdicts, the limit is {limit:.1%}",
+        stated=f"{what}: {share:.1%} (at least {lower:.1%}) of {events.n} verdicts, the limit is {limit:.1%}",
     )  # fmt: skip
 
 
@@ -109,14 +109,14 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
     def find(facts: Observed) -> Iterator[AlertFinding]:
         for window in facts.windows:
             standing = window.standing
-            told, state = standing.estimate, standing.appraisal.status
+            reported, state = standing.estimate, standing.appraisal.status
             known = state is not Status.INSUFFICIENT_DATA
             yield AlertFinding(
                 labels=place(standing),
                 breached=state in breaching if known else None,
-                said=standing.appraisal.reason,
-                value=told.pass_ratio if told else None, lower=told.lower if told else None,
-                upper=told.upper if told else None, n=told.n if told else 0,
+                stated=standing.appraisal.reason,
+                value=reported.pass_ratio if reported else None, lower=reported.lower if reported else None,
+                upper=reported.upper if reported else None, n=reported.n if reported else 0,
                 limit=getattr(declared.policy_of(standing.rubric).thresholds, level),
                 changed_ns=standing.change.since_ns if standing.change and standing.change.alarmed else None,
             )  # fmt: skip
@@ -126,14 +126,14 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
 
 def _changed(facts: Observed) -> Iterator[AlertFinding]:
     for window in facts.windows:
-        change, told = window.standing.change, window.standing.estimate
+        change, reported = window.standing.change, window.standing.estimate
         if change is not None:
             yield AlertFinding(
                 labels=place(window.standing), breached=change.alarmed,
-                said=f"the verdicts fit a pass ratio of {change.bad:.3g} better than one of {change.good:.3g}: "
+                stated=f"the verdicts fit a pass ratio of {change.bad:.3g} better than one of {change.good:.3g}: "
                 f"{change.share:.0%} of what raises the early warning",
-                value=told.pass_ratio if told else None, lower=told.lower if told else None,
-                upper=told.upper if told else None, n=told.n if told else 0, changed_ns=change.since_ns,
+                value=reported.pass_ratio if reported else None, lower=reported.lower if reported else None,
+                upper=reported.upper if reported else None, n=reported.n if reported else 0, changed_ns=change.since_ns,
             )  # fmt: skip
 
 
@@ -147,19 +147,19 @@ def _blocked(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFin
 
 def _means(facts: Observed, policy: Policy) -> Iterator[AlertFinding]:
     for window in facts.windows:
-        for metric, told in window.means.items():
+        for metric, reported in window.means.items():
             if metric not in window.acceptable:
                 continue
             bound, higher_is_better = window.acceptable[metric]
             labels = (*place(window.standing), ("metric", metric))
-            favourable = told.upper if higher_is_better else told.lower
+            favourable = reported.upper if higher_is_better else reported.lower
             worse = favourable < bound if higher_is_better else favourable > bound
-            enough = told.effective_n >= policy.min_samples
+            enough = reported.effective_n >= policy.min_samples
             yield AlertFinding(
-                labels=labels, breached=worse if enough else None, value=told.mean, lower=told.lower,
-                upper=told.upper, n=told.n, limit=bound,
-                said=f"mean of {metric} {told.mean:.4g}, between {told.lower:.4g} and {told.upper:.4g} of {told.n}; "
-                f"acceptable is {'at least' if higher_is_better else 'at most'} {bound:g}",
+                labels=labels, breached=worse if enough else None, value=reported.mean, lower=reported.lower,
+                upper=reported.upper, n=reported.n, limit=bound,
+                stated=f"mean of {metric} {reported.mean:.4g}, between {reported.lower:.4g} and {reported.upper:.4g} "
+                f"of {reported.n}; acceptable is {'at least' if higher_is_better else 'at most'} {bound:g}",
             )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ class ParsedOutput:
 class Case:
     """One thing to judge. ``sampling_probability`` is the chance with which it was drawn, in (0, 1].
 
-    ``complete`` is false when the trace behind it was cut short: then *was not called* cannot be told from
+    ``complete`` is false when the trace behind it was cut short: then *was not called* cannot be distinguished from
     *was not seen*. ``content_captured`` is false when the telemetry carried no message contents. ``error`` is what
     the first step that ended in an error said (``None``: no step did). ``repeats`` are the outputs of further runs of
     the same input, in order. ``root_span_id`` is that of the root, else of the earliest of the topmost spans.
@@ -182,7 +182,7 @@ class Case:
         text = "\n".join(stated)
         if len(text) > MAX_TRANSCRIPT:
             return None
-        return TranscriptIndex(text, [moment for said in stated for moment in (Moment(said), Moment(""), Moment(""))])
+        return TranscriptIndex(text, [moment for each in stated for moment in (Moment(each), Moment(""), Moment(""))])
 
 
 _DERIVED = tuple(name for name, value in vars(Case).items() if isinstance(value, cached_property))

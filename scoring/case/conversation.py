@@ -20,15 +20,15 @@ def turns(case: Case) -> tuple[Utterance, ...] | Unavailable:
     """The turns in order, numbered from 0. The transcript's; without one, the messages of the input.
 
     A transcript that is text has a turn a line. The output is the last turn unless the conversation already ends with
-    it. An incomplete trace has no conversation to judge: what the agent did not do cannot be told from what was lost.
+    it. An incomplete trace has no conversation to judge: what was lost cannot be distinguished from what was not done.
     """
     if not case.complete:
         return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
     found = tuple(_spoken(case))
     if case.model_output not in (None, "", [], {}):
         last = Utterance(written(case.model_output), "agent")
-        said = normalise("\n".join(turn.text for turn in found))
-        if not said.endswith(normalise(last.text)):
+        stated = normalise("\n".join(turn.text for turn in found))
+        if not stated.endswith(normalise(last.text)):
             found = (*found, last)
     if found:
         return found
@@ -55,8 +55,8 @@ def _spoken(case: Case) -> Iterator[Utterance]:
 def question_of(case: Case) -> str:
     """What was asked: the input, or the last message of its user; empty when the case does not say."""
     if isinstance(case.input, list):
-        asked = [turn for message in case.input if (turn := _of_message(message)) is not None]
-        from_user = [turn.text for turn in asked if turn.speaker in _ASKING]
+        requested = [turn for message in case.input if (turn := _of_message(message)) is not None]
+        from_user = [turn.text for turn in requested if turn.speaker in _ASKING]
         return from_user[-1] if from_user else ""
     return "" if case.input is None else written(case.input)
 

@@ -30,15 +30,15 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
     ``agents_called`` holds one entry an invocation, in order of start. ``tools_used`` holds hand-offs too, flagged:
     whoever compares tools with expectations leaves flagged ones out. ``context`` is what retrievers returned.
     """
-    told = TraceIndex(trace)
+    reported = TraceIndex(trace)
     root = trace.root or next(iter(trace.tops), None)
-    runs = agent_runs(trace, told.agents)
-    metadata = _metadata(told.metadata)
-    task_input = _first_said(_asked(trace, told, root, runs))
-    answer = _first_said(_answered(trace, told, root, runs))
-    input_tokens, output_tokens = leaves.tokens(trace, told.usage) or (None, None)
+    runs = agent_runs(trace, reported.agents)
+    metadata = _metadata(reported.metadata)
+    task_input = _first_stated(_requested(trace, reported, root, runs))
+    answer = _first_stated(_answered(trace, reported, root, runs))
+    input_tokens, output_tokens = leaves.tokens(trace, reported.usage) or (None, None)
     calls = leaves.model_calls(trace)
-    called = tool_calls(trace, told, runs)
+    called = tool_calls(trace, reported, runs)
     captured = answer is not None or any(_has_content(span) for span in trace.spans)
     return Case(
         case_id=trace.trace_id,
@@ -55,47 +55,47 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
         agents_called=tuple([run.agent for run in runs if run.agent]),
         tools_used=None if called is None else tuple([call for call, _ in called]),
         tool_span_ids=tuple([span_id for _, span_id in called or ()]),
-        context=_context(told.retrievers),
-        system_prompt=told.system_prompt
-        and next((c.system_prompt for c in calls if c.system_prompt), told.system_prompt),
+        context=_context(reported.retrievers),
+        system_prompt=reported.system_prompt
+        and next((c.system_prompt for c in calls if c.system_prompt), reported.system_prompt),
         latency_e2e_ms=_elapsed_ms(trace, root),
         latency_model_ms=leaves.model_ms(trace),
         input_tokens=input_tokens,
         output_tokens=output_tokens,
-        cost_usd=leaves.cost_usd(trace, told.costs),
+        cost_usd=leaves.cost_usd(trace, reported.costs),
         model=_model(trace, calls or [span for span in trace.spans if span.model]),
-        tags=tuple(dict.fromkeys(told.tags)),
+        tags=tuple(dict.fromkeys(reported.tags)),
         metadata=metadata,
         evaluation_criteria_override=_text(metadata.get("evaluation_criteria_override")),
-        session_id=told.session_id,
-        user_id=told.user_id,
-        service=told.service,
-        environment=told.environment,
+        session_id=reported.session_id,
+        user_id=reported.user_id,
+        service=reported.service,
+        environment=reported.environment,
         sampling_probability=sampling_probability,
-        name=told.trace_name or (root.name if root else None),
-        error=told.error,
+        name=reported.trace_name or (root.name if root else None),
+        error=reported.error,
         complete=trace.complete,
         completion=trace.completion,
         content_captured=captured,
         # Contents that may be there need a dialect that reads them, not a switch.
-        capture_switch=None if captured or any(s.unread for s in trace.spans) else told.capture_switch,
+        capture_switch=None if captured or any(s.unread for s in trace.spans) else reported.capture_switch,
     )
 
 
-def _asked(trace: Trace, told: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
+def _requested(trace: Trace, reported: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
     """What was asked: of the trace, else of its root, the topmost agent, the first model call, the topmost step."""
-    yield from told.inputs
+    yield from reported.inputs
     if root is not None:
         yield root.input
     for span in (*_topmost_agents(trace, runs)[:1], *trace.models):
         yield span.input
-    for span in told.chains:
+    for span in reported.chains:
         yield span.input
 
 
-def _answered(trace: Trace, told: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
+def _answered(trace: Trace, reported: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
     """What was answered: by the trace, else by its root, the topmost agent, the last model call, the topmost step."""
-    yield from reversed(told.outputs)
+    yield from reversed(reported.outputs)
     if root is not None:
         yield root.output
     agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
@@ -103,20 +103,20 @@ def _answered(trace: Trace, told: TraceIndex, root: Span | None, runs: Sequence[
         return  # what a model said last before the run failed is a step of it, not its answer
     for span in (*agents, *sorted(trace.models, key=lambda span: span.end_ns, reverse=True)):
         yield span.output
-    # Where models told what they said, and it was no text, steps below them tell of their own affairs.
-    for span in told.chains if not any(call.output_messages for call in trace.models) else ():
+    # Where models told what they said, and it was no text, steps below them describe their own affairs.
+    for span in reported.chains if not any(call.output_messages for call in trace.models) else ():
         yield span.output
 
 
 def _failed_without_answer(root: Span | None, agents: Sequence[Span]) -> bool:
     """Whether the topmost agent, or without one the root step, ended in an error and returned nothing."""
     top = agents[0] if agents else root if root is not None and root.kind in _STEPS else None
-    return top is not None and top.error is not None and not _said(top.output)
+    return top is not None and top.error is not None and not _stated(top.output)
 
 
-def _first_said(values: Iterator[Json]) -> Json:
+def _first_stated(values: Iterator[Json]) -> Json:
     for value in values:
-        if value is not None and _said(value):
+        if value is not None and _stated(value):
             return value
     return None
 
@@ -128,18 +128,18 @@ def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
     return next((sorted(agents, key=lambda span: span.start_ns) for agents in found if agents), [])
 
 
-def _said(value: Json) -> bool:
+def _stated(value: Json) -> bool:
     return bool(value) or (value is not None and value not in ("", [], {}))
 
 
 def _has_content(span: Span) -> bool:
-    return bool(span.input_messages or span.output_messages) or _said(span.input) or _said(span.output)
+    return bool(span.input_messages or span.output_messages) or _stated(span.input) or _stated(span.output)
 
 
-def _metadata(said: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+def _metadata(stated: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     """All metadata in one map; what comes first goes first."""
     found: dict[str, Json] = {}
-    for metadata in said:
+    for metadata in stated:
         found |= metadata if not found else {key: metadata[key] for key in metadata if key not in found}
     return found
 

@@ -32,7 +32,7 @@ def negative(metadata: Mapping[str, Json]) -> bool | None:
     >>> negative({"feedback": "thumbs_down"}), negative({"feedback": 1}), negative({})
     (True, False, None)
     """
-    return next((said for key in KEYS if (said := _complains(metadata.get(key))) is not None), None)
+    return next((stated for key in KEYS if (stated := _complains(metadata.get(key))) is not None), None)
 
 
 def _complains(value: Json, depth: int = 0) -> bool | None:
@@ -45,10 +45,10 @@ def _complains(value: Json, depth: int = 0) -> bool | None:
     if depth:
         return None
     parts = value if isinstance(value, list) else [value.get(key) for key in _WITHIN] if isinstance(value, dict) else []
-    told = [said for part in parts if (said := _complains(part, 1)) is not None]
+    reported = [stated for part in parts if (stated := _complains(part, 1)) is not None]
     if isinstance(value, list):
-        return any(told) if told else None
-    return told[0] if told else None
+        return any(reported) if reported else None
+    return reported[0] if reported else None
 
 
 def _read(word: str) -> bool | None:

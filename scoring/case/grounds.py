@@ -65,7 +65,7 @@ def _named(scenario: Scenario) -> set[str]:
 def sources(case: Case) -> tuple[str, ...] | Unavailable:
     """Retrieved documents and tool results as texts (rubrics §8); empty when it is known that there were none.
 
-    Unavailable when they are not known: in part of a trace *has no source* cannot be told from *was not seen*.
+    Unavailable when they are not known: in part of a trace *has no source* cannot be distinguished from *was not seen*.
     """
     if not case.complete:
         return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")

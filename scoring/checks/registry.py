@@ -156,10 +156,10 @@ def _compared(
         beside = wanted(case)
         if beside is None:
             return _NO_REFERENCE
-        told = [value if isinstance(value, str) else written(value) for value in found]
+        reported = [value if isinstance(value, str) else written(value) for value in found]
         if comparison.measure is None:
-            return _settled(ask_similar(told, beside, comparison.least), settle)
-        return settle(_best([comparison.measure(each, beside) for each in told]))
+            return _settled(ask_similar(reported, beside, comparison.least), settle)
+        return settle(_best([comparison.measure(each, beside) for each in reported]))
 
     return measure
 

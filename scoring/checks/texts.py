@@ -92,9 +92,11 @@ def pattern(value: Json) -> TextTest:
     try:
         compiled = re2.compile(given.encode(errors="replace"), options)  # bytes: no offsets to be counted in characters
     except re2.error as error:
-        said = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else str(error)
+        stated = (
+            error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else str(error)
+        )
         raise CheckError(
-            f"is not a pattern that RE2 takes: {said} (no look-around, no back-references; syntax: RE2)"
+            f"is not a pattern that RE2 takes: {stated} (no look-around, no back-references; syntax: RE2)"
         ) from None
     search = compiled.search
     return lambda found: search(found.encode(errors="replace")) is not None

@@ -35,8 +35,8 @@ def _called(value: Json) -> CaseTest:
         missing = [name for name in wanted if name not in names]
         if missing and not case.complete:
             return _INCOMPLETE
-        said = f"not called: {_listed(missing)}" if missing else f"called: {_listed(wanted)}"
-        return Scored(value=float(not missing), reason=said)
+        stated = f"not called: {_listed(missing)}" if missing else f"called: {_listed(wanted)}"
+        return Scored(value=float(not missing), reason=stated)
 
     return test
 

@@ -130,11 +130,11 @@ class Asked:
 
 def read_ask(reading: Reading, metric: str, prompts: Prompts) -> Asked | None:
     """The question that a metric declares; None when its faults are noted in ``reading``."""
-    asked = reading.given.get("ask")
+    requested = reading.given.get("ask")
     before = len(reading.faults)
     text, version, missing = "", "", None
-    if isinstance(asked, dict):
-        inner = Reading(asked, ("text", "langfuse_prompt", "label", "version"))
+    if isinstance(requested, dict):
+        inner = Reading(requested, ("text", "langfuse_prompt", "label", "version"))
         if inner.has("langfuse_prompt"):
             text, version, missing = _from_langfuse(inner, prompts)
         else:
@@ -142,8 +142,8 @@ def read_ask(reading: Reading, metric: str, prompts: Prompts) -> Asked | None:
             if not text and not inner.faults:
                 inner.complain("must have text or langfuse_prompt")
         reading.take(DeclarationError(inner.faults), "ask")
-    elif is_text(asked):
-        text = str(asked)
+    elif is_text(requested):
+        text = str(requested)
     else:
         reading.complain(
             f"must be a question of 1 to {MAX_TEXT} characters, or a map with text or langfuse_prompt", "ask"
@@ -300,15 +300,17 @@ def _instructions(
     text: str, steps: Sequence[str], examples: Sequence[str], kind: AnswerKind, choices: Sequence[str | float]
 ) -> str:  # fmt: skip
     """What the judge reads under the question's name. Variables become names of the data that is shown."""
-    told = [_VARIABLE.sub(lambda found: f'"{VARIABLES.get(found[1].strip(), found[1].strip())}"', text).strip()]
+    reported = [_VARIABLE.sub(lambda found: f'"{VARIABLES.get(found[1].strip(), found[1].strip())}"', text).strip()]
     if steps:
-        told += ["Steps:", *(f"{number}. {step}" for number, step in enumerate(steps, 1))]
+        reported += ["Steps:", *(f"{number}. {step}" for number, step in enumerate(steps, 1))]
     if examples:
-        told += ["Examples, one a line, with the right answer:", *examples]
-    return "\n".join([*told, f'"answer": {_asked_for(kind, choices)}.', '"reason": what in the data decides it.'])
+        reported += ["Examples, one a line, with the right answer:", *examples]
+    return "\n".join(
+        [*reported, f'"answer": {_requested_for(kind, choices)}.', '"reason": what in the data decides it.']
+    )
 
 
-def _asked_for(kind: AnswerKind, choices: Sequence[str | float]) -> str:
+def _requested_for(kind: AnswerKind, choices: Sequence[str | float]) -> str:
     match kind:
         case "boolean":
             return "true or false"
@@ -348,8 +350,8 @@ def ask(
     if isinstance(answer, dict) and isinstance(answer.get("one_of"), list):
         given["passes"] = answer["one_of"]  # nothing passes or fails here: the answer itself is what is wanted
     reading = Reading(given, tuple(given))
-    asked = read_ask(reading, "own", no_prompts)
+    requested = read_ask(reading, "own", no_prompts)
     reading.check()
-    if asked is None:
+    if requested is None:
         raise fault("is no question", "ask")
-    return asked.question
+    return requested.question

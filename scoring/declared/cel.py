@@ -205,7 +205,7 @@ def _view(names: tuple[str, ...]) -> Callable[[Case], Any]:
     return view
 
 
-def _cause(said: str) -> str:
+def _cause(stated: str) -> str:
     """The first mistake with its place."""
-    found = _PLACE.search(said)
-    return f"line {found[1]}, column {found[2]}: {found[3]}" if found else said.replace("\n", " ")
+    found = _PLACE.search(stated)
+    return f"line {found[1]}, column {found[2]}: {found[3]}" if found else stated.replace("\n", " ")

@@ -201,23 +201,23 @@ def _of_cel(reading: Reading, _: str, __: Sources) -> _Value | None:
 
 
 def _of_ask(reading: Reading, name: str, sources: Sources) -> _Value | None:
-    asked = read_ask(reading, name, sources.prompts)
-    if asked is None:
+    requested = read_ask(reading, name, sources.prompts)
+    if requested is None:
         return None
-    question = asked.question
+    question = requested.question
     return _Value(
-        measure=asked.measure,
+        measure=requested.measure,
         formula=_in_one_line({
-            "ask": question.instructions, "passes": list(asked.passes), "values": dict(asked.values or {}),
-            "rate": asked.rate, "prompt": asked.version,
+            "ask": question.instructions, "passes": list(requested.passes), "values": dict(requested.values or {}),
+            "rate": requested.rate, "prompt": requested.version,
         }),
         title=name.replace("_", " ").capitalize(),
         meaning=question.instructions.split("\n", 2)[1],
-        source=f"Langfuse prompt {asked.version}" if asked.version else "this configuration",
+        source=f"Langfuse prompt {requested.version}" if requested.version else "this configuration",
         undefined=f"one of {', '.join(question.parts)} is not known, or no judge is configured",
         methods=(Method.JUDGE,),
-        binary=asked.binary,
-        bounds=asked.bounds,
+        binary=requested.binary,
+        bounds=requested.bounds,
         more_is_better=question.kind != "findings",
     )  # fmt: skip
 
@@ -257,8 +257,8 @@ _READERS: Final[Mapping[str, Callable[[Reading, str, Sources], _Value | None]]] 
 
 def _used(reading: Reading, name: str, sources: Sources, match: SpanMatch | None) -> Criterion:
     """A metric of another rubric, as it is there, with a weight of its own."""
-    said = reading.text("use")
-    rubric, _, metric = said.partition(".")
+    stated = reading.text("use")
+    rubric, _, metric = stated.partition(".")
     found = sources.rubrics.get(rubric)
     if match is not None:
         reading.complain("looks at whole traces; it cannot be used where spans are judged", "use")
@@ -374,5 +374,5 @@ def _blocker(reading: Reading, bands: Bands | None, *, binary: bool) -> Blocker 
     return Blocker(effect=_EFFECTS[given], above=bands.acceptable)
 
 
-def _in_one_line(said: Mapping[str, object]) -> str:
-    return json.dumps(said, ensure_ascii=False, sort_keys=True, default=str)
+def _in_one_line(stated: Mapping[str, object]) -> str:
+    return json.dumps(stated, ensure_ascii=False, sort_keys=True, default=str)

@@ -73,10 +73,10 @@ def _asking(steps: Steps, step: Case) -> Steps:
     replies: Sequence[Reply] | None = None
     while True:
         try:
-            asked = next(steps) if replies is None else steps.send(replies)
+            requested = next(steps) if replies is None else steps.send(replies)
         except StopIteration as done:
             return cast("Result", done.value)
-        replies = yield tuple(_with_texts(question, step) for question in asked)
+        replies = yield tuple(_with_texts(question, step) for question in requested)
 
 
 def _with_texts(question: Question, step: Case) -> Question:
@@ -95,8 +95,8 @@ def case_of(case: Case, span: Span) -> Case:
     if output is None and tool is not None:
         output = tool.result
     elif output is None:
-        asked = [call for message in span.output_messages for call in message.tool_calls]
-        output = [{"tool": call.name, "arguments": call.arguments} for call in asked] or None
+        requested = [call for message in span.output_messages for call in message.tool_calls]
+        output = [{"tool": call.name, "arguments": call.arguments} for call in requested] or None
     return Case(
         case_id=f"{case.case_id}/{span.span_id}",
         trace_id=case.trace_id,

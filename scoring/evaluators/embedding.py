@@ -40,7 +40,7 @@ Vectors: TypeAlias = Mapping[str, Vector]
 
 QUESTIONS: Final = (SentenceSimilarity, SameEntity, SameHighlight, SameFact)
 EMBEDDING_ONLY: Final = (SentenceSimilarity, SameEntity)
-"""Answered by the cosine of two embeddings, which no judge can tell."""
+"""Answered by the cosine of two embeddings, which no judge can say."""
 
 _UNUSABLE = NoAnswer("the embedding model gives no usable vector for one of the texts", failed=True)
 
@@ -83,9 +83,9 @@ def answer(question: Question, vectors: Vectors) -> Reply:
         case SameEntity(names, found):
             return _answered(_matches(names, found, vectors), f"cosine >= {SAME_ENTITY:.2f}, one to one")
         case SameHighlight(expected, found_one):
-            return _says(expected, found_one, _likeness(expected, found_one, vectors), more_is_less=False)
+            return _states(expected, found_one, _likeness(expected, found_one, vectors), more_is_less=False)
         case SameFact(expected, found_one):
-            return _says(expected, found_one, _likeness(expected, found_one, vectors), more_is_less=True)
+            return _states(expected, found_one, _likeness(expected, found_one, vectors), more_is_less=True)
 
 
 def _given(text: str) -> str:
@@ -107,14 +107,14 @@ def _matches(names: Sequence[str], found: Sequence[str], vectors: Vectors) -> tu
     return tuple(matched.get(at) for at in range(len(names)))
 
 
-def _says(expected: str, found: str, likeness: float, *, more_is_less: bool) -> Reply:
+def _states(expected: str, found: str, likeness: float, *, more_is_less: bool) -> Reply:
     """Whether ``found`` says what is expected; ``more_is_less``: figures beyond the expected ones make it another."""
     if likeness < SAME_STATEMENT:
         return _answered(False, f"cosine {likeness:.3f} < {SAME_STATEMENT:.2f}")
     wanted, given = read_statement(expected), read_statement(found)
     if contradicts(wanted, given) or contradicts(given, wanted) or _other_figures(wanted, given):
         return _answered(False, f"cosine {likeness:.3f}, but other figures or the opposite")
-    if not TURNS.isdisjoint(wanted.said ^ given.said):
+    if not TURNS.isdisjoint(wanted.stated ^ given.stated):
         return NoAnswer("alike, but one of them denies or qualifies: embeddings cannot tell, it needs a judge")
     if not _has_figures_of(given, wanted) or (more_is_less and not _has_figures_of(wanted, given)):
         return NoAnswer("alike, but one of them gives more figures: embeddings cannot tell, it needs a judge")

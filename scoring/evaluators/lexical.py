@@ -10,7 +10,7 @@ has no lexical answer.
 *Cites the transcript* when a claim of the reason quotes words, gives a time stamp, or describes an action whose words
 stand close together in the transcript; praise ("Agent was polite") does not. A claim that something was **not** done
 cites the transcript when it denies a quote, names a time, or is for a third or more about what the transcript talks of
-or about acts of speech that can be told by their phrases (greeting, apology, verification, a time promised …): a denial
+or about acts of speech that have set phrases (greeting, apology, verification, a time promised …): a denial
 of anything else is true of every call, and evidence of none.
 
 *Borne out* when, besides, every quote stands in the transcript (with the speaker and at the time that the reason
@@ -101,24 +101,24 @@ def _estimated(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], i
     """What the claims of a reason amount to."""
     if not found:
         return _answer(value=False, why="points at nothing in the transcript")
-    telling = [claim for claim in found if _cites(claim, index)]
-    if not telling:
+    reporting = [claim for claim in found if _cites(claim, index)]
+    if not reporting:
         if any(index.is_foreign_to(claim) for claim in found):
             return NoAnswer("reason and transcript are written in different scripts")
         return _answer(value=False, why="no quote, time stamp or described action of the transcript")
     if isinstance(question, CitesTranscript):
-        return _answer(value=True, why=_what(telling[0], index))
+        return _answer(value=True, why=_what(reporting[0], index))
     if not any(claim.checkable for claim in found):
         return _answer(value=False, why="names a time and nothing that was said or done then")
     timed = any(claim.stamps for claim in found)
     for claim in found:
         stated = claim if index.has_times else replace(claim, stamps=())
-        fault = _fault(stated, index, tells=claim in telling)
+        fault = _fault(stated, index, reports=claim in reporting)
         if fault is not None:
             return _answer(value=False, why=fault)
     if timed and not index.has_times:
         return NoAnswer("the transcript gives no times that can be read: whether it was said then needs a judge")
-    return _answer(value=True, why=_what(telling[0], index))
+    return _answer(value=True, why=_what(reporting[0], index))
 
 
 def _more_than_quotes(reason: str, exact: Sequence[Claim]) -> bool:
@@ -147,7 +147,7 @@ def _cites(claim: Claim, index: TranscriptIndex) -> bool:
     return index.match(claim).cites
 
 
-def _fault(claim: Claim, index: TranscriptIndex, *, tells: bool) -> str | None:
+def _fault(claim: Claim, index: TranscriptIndex, *, reports: bool) -> str | None:
     """Why a claim is not borne out; None when nothing speaks against it."""
     if claim.negated:
         return index.fault_of_denial(claim)
@@ -159,7 +159,7 @@ def _fault(claim: Claim, index: TranscriptIndex, *, tells: bool) -> str | None:
     match = index.match(claim)
     if claim.stamps:
         return None if match.fits_moment else "what it describes does not stand at that time"
-    if tells:
+    if reports:
         return match.fault
     return "describes what does not stand in the transcript" if match.made_up else None
 

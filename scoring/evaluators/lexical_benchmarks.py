@@ -44,11 +44,11 @@ def _same_fact(case: Case, expected: str, found: str, *, proven: bool) -> Reply:
     return reply
 
 
-def _drawn_on(pieces: tuple[str, ...], said: Json) -> Reply:
+def _drawn_on(pieces: tuple[str, ...], stated: Json) -> Reply:
     if sum(map(len, pieces)) > MAX_TRANSCRIPT:
         return NoAnswer(f"the context is longer than {MAX_TRANSCRIPT} characters")
     try:
-        found = Pieces(pieces).drawn_on(_statements(said))
+        found = Pieces(pieces).drawn_on(_statements(stated))
     except TooMuchError as error:
         return NoAnswer(str(error))
     if found is None:
@@ -57,7 +57,7 @@ def _drawn_on(pieces: tuple[str, ...], said: Json) -> Reply:
     return Answer(value=marked, method=Method.LEXICAL, reason="by shared words")
 
 
-def _statements(said: Json) -> Iterable[str]:
-    for _, leaf in leaves(said, without=ECHOES):
+def _statements(stated: Json) -> Iterable[str]:
+    for _, leaf in leaves(stated, without=ECHOES):
         if isinstance(leaf, str):
             yield from sentences(leaf)

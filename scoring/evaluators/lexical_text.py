@@ -22,7 +22,7 @@ from scoring.lexical.statement import (
     contradicts,
     covers,
     read_statement,
-    says_the_same,
+    states_the_same,
     words_of,
 )
 from scoring.lexical.text import normalise, tokens
@@ -75,7 +75,7 @@ def _short(*texts: str) -> bool:
 
 
 def _same_intent(expected: Statement, found: Statement, *, proven: bool) -> Reply:
-    if says_the_same(expected, found):
+    if states_the_same(expected, found):
         return _answered(value=1.0, why="the same words")
     if proven:
         return _OPEN
@@ -106,7 +106,7 @@ def _same_highlight(expected: Statement, found: Statement, *, proven: bool) -> R
 def _is_correct(case: Case, highlight: str, *, proven: bool) -> Reply:
     stated = read_statement(highlight)
     known = case.once(_reference_statements)
-    if _is_said_by(known, stated, proven=proven):
+    if _is_stated_by(known, stated, proven=proven):
         return _answered(value=True, why="stands in the reference")
     looked_up = _look_up(case, highlight)
     against = next((text for text, fact in known if contradicts(fact, stated)), None)
@@ -121,7 +121,7 @@ def _is_correct(case: Case, highlight: str, *, proven: bool) -> Reply:
 def _is_supported(case: Case, claim: str, about: str, *, proven: bool) -> Reply:
     stated = read_statement(claim)
     known = case.once(_reference_statements)
-    if _is_said_by(known, stated, proven=proven):
+    if _is_stated_by(known, stated, proven=proven):
         return _answered(value=True, why="stands in the reference")
     if normalise(about).endswith(_NAME_ENDINGS):
         return _look_up_name(case, claim)
@@ -130,7 +130,7 @@ def _is_supported(case: Case, claim: str, about: str, *, proven: bool) -> Reply:
     return _OPEN if disputed else looked_up
 
 
-def _is_said_by(known: Sequence[tuple[str, Statement]], stated: Statement, *, proven: bool) -> bool:
+def _is_stated_by(known: Sequence[tuple[str, Statement]], stated: Statement, *, proven: bool) -> bool:
     """Whether the reference says it in the same words, or it says no more than of which domain the call is."""
     if any(covers(fact, stated) for _, fact in known):
         return True

@@ -14,7 +14,7 @@ from scoring.result.result import Method
 def keeps_fact(question: KeepsFact) -> Reply:
     """A fact is kept when every number, date, time and code in it stands in the translation.
 
-    One without any is kept when it stands there word for word; else only a judge can tell.
+    One without any is kept when it stands there word for word; else only a judge can say.
     """
     literal = CriticalFacts(question.fact).facts
     if not literal:

@@ -79,7 +79,7 @@ class Batching:
 
     def _question(self, question: Question) -> int:
         return self._measure(
-            question, lambda: _BREAK.join(["", *layout.asked([_ID], [question]), *layout.emphasis([question])])
+            question, lambda: _BREAK.join(["", *layout.requested([_ID], [question]), *layout.emphasis([question])])
         )
 
     def _measure(self, key: Hashable, write: Callable[[], str]) -> int:

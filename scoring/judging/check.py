@@ -16,7 +16,7 @@ from scoring.evaluators import lexical
 from scoring.lexical.claims import claims
 from scoring.lexical.facts import MAX_TEXT, amounts
 from scoring.lexical.label import label
-from scoring.lexical.statement import MAX_STATEMENT, contradicts, read_statement, says_the_same
+from scoring.lexical.statement import MAX_STATEMENT, contradicts, read_statement, states_the_same
 from scoring.lexical.text import WordIndex, same, tokens
 from scoring.metrics.judge_metrics import ACCEPTABLE_SCORE
 from scoring.questions.agent import GradeAgent
@@ -85,7 +85,7 @@ def _of_reason(case: Case, reason: str, value: object) -> str | None:
     if not index.can_check(reason, found):
         return None
     for claim in found:
-        # Names are told by their capitals, which is not certain enough.
+        # Names are given by their capitals, which is not certain enough.
         fault = index.fault_of_anchors(claim) or index.fault_of_facts(replace(claim, names=()))
         if fault is not None:
             return f"held to be factual, and {label(fault, 120)}"
@@ -107,7 +107,7 @@ def _of_pair(expected: str, found: str, value: object) -> str | None:
     if max(len(expected), len(found)) > MAX_STATEMENT or isinstance(value, str) or value is None:
         return None
     wanted, given = read_statement(expected), read_statement(found)
-    if value in (False, 0) and says_the_same(wanted, given) and (wanted.roots or wanted.figures):
+    if value in (False, 0) and states_the_same(wanted, given) and (wanted.roots or wanted.figures):
         return "held to differ, in the same words"
     if value in (True, 1) and (contradicts(given, wanted) or disagree(amounts(expected), amounts(found))):
         return "held to be the same, with other figures"
@@ -122,10 +122,12 @@ def _of_extraction(facts: Sequence[str], value: object) -> str | None:
 
 
 def _of_kept_fact(case: Case, question: KeepsFact, value: object) -> str | None:
-    told = lexical.answer(case, question)
-    if not isinstance(told, Answer) or told.value == value:
+    reported = lexical.answer(case, question)
+    if not isinstance(reported, Answer) or reported.value == value:
         return None
-    return f"held to be kept, and {told.reason}" if value is True else "held to be lost, and stands in the translation"
+    return (
+        f"held to be kept, and {reported.reason}" if value is True else "held to be lost, and stands in the translation"
+    )
 
 
 def _of_outcomes(pairs: Sequence[tuple[str, str]], value: object) -> str | None:
@@ -186,12 +188,12 @@ def _of_checked_claims(case: Case, output: str, value: Mapping[str, object]) -> 
     known = None if isinstance(truth, Unavailable) else _known(case.input, *truth)
     if not isinstance(listed, list | tuple) or known is None:
         return None
-    said = f"{output}\n{known}"
+    stated = f"{output}\n{known}"
     for one in listed[:_CLAIMS]:
         claim = one.get("claim") if isinstance(one, Mapping) else None
         if not isinstance(claim, str):
             continue
-        if absent := absent_from(claim, said):
+        if absent := absent_from(claim, stated):
             return f"a claim states {absent}, which the output does not"
         if one.get("accurate") is True and (absent := absent_from(claim, known)):
             return f"held to be accurate, and {absent} stands nowhere in the ground truth"

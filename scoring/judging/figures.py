@@ -64,7 +64,7 @@ def _is_specific(number: NumberInText) -> bool:
 
 
 def figures(text: str) -> list[NumberInText]:
-    """The first figures of a text that can be told from a count."""
+    """The first figures of a text that can be known from a count."""
     return [number for number in numbers(text[:MAX_TEXT]) if _is_specific(number)][:_MOST]
 
 

@@ -59,12 +59,12 @@ class Form:
 
     def texts(self, question: Question) -> dict[str, str]:
         """The question's own texts by field; empty ones are left out. They come from the case, and are data."""
-        told: dict[str, str] = {}
+        reported: dict[str, str] = {}
         for field in dataclasses.fields(question):
             value = getattr(question, field.name)
             if field.name not in self.untold and value not in (None, "", ()):
-                told[field.name] = value if isinstance(value, str) else self._listed(value)
-        return told
+                reported[field.name] = value if isinstance(value, str) else self._listed(value)
+        return reported
 
     def _listed(self, items: Sequence[object]) -> str:
         if not self.numbered:

@@ -70,30 +70,30 @@ def user(shown: Sequence[str], names: Sequence[str], questions: Sequence[Questio
     """The material and the questions."""
     closing = f"Answer all {len(questions)} questions." if len(questions) > 1 else "Answer the question."
     inputs = ["INPUTS", *shown] if shown else []
-    stated = [*inputs, "QUESTIONS", *asked(names, questions), *emphasis(questions)]
+    stated = [*inputs, "QUESTIONS", *requested(names, questions), *emphasis(questions)]
     return "\n\n".join([*stated, f"{closing} Return the JSON object only."])
 
 
-def asked(names: Sequence[str], questions: Sequence[Question]) -> list[str]:
+def requested(names: Sequence[str], questions: Sequence[Question]) -> list[str]:
     """The questions by their ids, each with its texts. A text that stood before is named, not shown again."""
     shown: dict[str, str] = {}
-    return [_asked(name, question, shown) for name, question in zip(names, questions, strict=True)]
+    return [_requested(name, question, shown) for name, question in zip(names, questions, strict=True)]
 
 
-def _asked(name: str, question: Question, shown: dict[str, str]) -> str:
+def _requested(name: str, question: Question, shown: dict[str, str]) -> str:
     form = form_for(question)
-    told = [f"id: {name}", f"metric: {form.metric}"]
+    reported = [f"id: {name}", f"metric: {form.metric}"]
     for field, text in form.texts(question).items():
         place = f"{name.partition('-')[0]}.{field}"
         before = shown.setdefault(text, place)
-        told.append(f"{field}: the same text as {before}" if before != place else f"{field}:\n{fence(place, text)}")
-    return "\n".join(told)
+        reported.append(f"{field}: the same text as {before}" if before != place else f"{field}:\n{fence(place, text)}")
+    return "\n".join(reported)
 
 
 def emphasis(questions: Sequence[Question]) -> list[str]:
     """What a test case stresses, under the heading that seed 001 names."""
-    told = dict.fromkeys(q.emphasis for q in questions if isinstance(q, GradeAgent) and q.emphasis)
-    return [f"{EMPHASIS_HEADING}\n{fence('emphasis', text)}" for text in told]
+    reported = dict.fromkeys(q.emphasis for q in questions if isinstance(q, GradeAgent) and q.emphasis)
+    return [f"{EMPHASIS_HEADING}\n{fence('emphasis', text)}" for text in reported]
 
 
 def schema(forms: Iterable[Form]) -> dict[str, Json]:

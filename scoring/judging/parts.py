@@ -52,8 +52,8 @@ def _transcript(case: Case) -> str | None:
     return _turns(case.transcript)
 
 
-def _turns(said: Iterable[Utterance]) -> str | None:
-    return lines(_known({"at": one.at, "speaker": one.speaker, "text": one.text}) for one in said) or None
+def _turns(stated: Iterable[Utterance]) -> str | None:
+    return lines(_known({"at": one.at, "speaker": one.speaker, "text": one.text}) for one in stated) or None
 
 
 def _conversation(case: Case) -> str | None:

@@ -80,9 +80,9 @@ def agent_grade(definition: Definition) -> Reader:
         reason, graded = explanation(found, "reason"), parse_agent_grade(found, definition)
         code = found["failure_code"]  # as given: the metric normalises it again and notes that it did
         binary = definition.score_type == "binary"
-        told: dict[str, object] = {"passed": graded.acceptable} if binary else {"score": graded.score}
+        reported: dict[str, object] = {"passed": graded.acceptable} if binary else {"score": graded.score}
         kept = code[:_LONGEST_CODE] if isinstance(code, str) else None
-        return {**told, "failure_code": kept, "turns": list(graded.turns), "reason": reason}, reason
+        return {**reported, "failure_code": kept, "turns": list(graded.turns), "reason": reason}, reason
 
     return read
 
@@ -119,11 +119,11 @@ def reasoning(found: Mapping[str, object], _: Question) -> tuple[object, str]:
 
 def instructions(found: Mapping[str, object], question: Question) -> tuple[object, str]:
     """Instructions, each followed or not; where they were listed, as many as were."""
-    told = [
+    reported = [
         {"instruction": contract.text(one, "instruction"), "followed": contract.yes_or_no(one, "followed")}
         for one in objects(found, "instructions", ("instruction", "followed"), MOST)
     ]
     listed = question.instructions if isinstance(question, FollowsInstructions) else None
-    if listed is not None and len(told) != len(listed):
+    if listed is not None and len(reported) != len(listed):
         raise ParseError("instructions are not as many as were asked about")
-    return {"instructions": told}, explanation(found, "reason")
+    return {"instructions": reported}, explanation(found, "reason")

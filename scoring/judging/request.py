@@ -143,8 +143,8 @@ def cache_key(case: Case, question: Question) -> str:
     """SHA-256 of all that an answer depends on but the model: the prompt, the question, what it shows of the case."""
     form = form_for(question)
     shown = [(name, part(case, name)) for name in form.parts]
-    asked = [type(question).__name__, [getattr(question, field.name) for field in dataclasses.fields(question)]]
-    return hashlib.sha256(json.dumps([form.version, asked, shown]).encode()).hexdigest()
+    requested = [type(question).__name__, [getattr(question, field.name) for field in dataclasses.fields(question)]]
+    return hashlib.sha256(json.dumps([form.version, requested, shown]).encode()).hexdigest()
 
 
 def requests(
@@ -163,9 +163,9 @@ def requests(
     shown = PromptMaterial(case)
     batching = Batching(shown, context_tokens)
     refused: dict[Question, NoAnswer] = {}
-    asked = list(dict.fromkeys(filter(can_judge, questions)))
-    alone = [[question] for question in asked if form_for(question).alone]
-    together = [question for question in asked if not form_for(question).alone]
+    requested = list(dict.fromkeys(filter(can_judge, questions)))
+    alone = [[question] for question in requested if form_for(question).alone]
+    together = [question for question in requested if not form_for(question).alone]
     made = [_template(shown, group, batching) for group in alone if batching.fits(group)]
     refused |= {group[0]: batching.refusal(group[0]) for group in alone if not batching.fits(group)}
     made += [_batch(shown, group, batching) for group in batching.groups(together, refused)]

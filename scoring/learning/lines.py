@@ -256,7 +256,7 @@ def _values_stand_before(tool: str, argument: str, run: ObservedRun) -> bool:
 
 
 def _values(run: ObservedRun, tool: str, argument: str) -> Iterator[tuple[Json, list[str]]]:
-    before: list[str] = [run.asked]
+    before: list[str] = [run.requested]
     for call in run.calls:
         if call.tool == tool and argument in call.arguments:
             yield call.arguments[argument], list(before)

@@ -25,14 +25,14 @@ class ObservedCall:
 class ObservedRun:
     """One run. ``good`` is None where nothing says whether it was; ``group`` is the task or the name of it.
 
-    ``asked`` is its input as text; ``tokens`` and ``seconds`` are None where they are not known.
+    ``requested`` is its input as text; ``tokens`` and ``seconds`` are None where they are not known.
     """
 
     case_id: str
     group: str
     calls: tuple[ObservedCall, ...]
     agents: tuple[str, ...] | None
-    asked: str
+    requested: str
     good: bool | None = None
     tokens: int | None = None
     seconds: float | None = None
@@ -65,7 +65,7 @@ def observe_run(case: Case, *, group: str, good: bool | None) -> ObservedRun | N
         group=group,
         calls=tuple(calls),
         agents=case.agents_called,
-        asked=searchable(case.input) + searchable(case.transcript_text),
+        requested=searchable(case.input) + searchable(case.transcript_text),
         good=good,
         tokens=(case.input_tokens or 0) + (case.output_tokens or 0) if known else None,
         seconds=None if case.latency_e2e_ms is None else case.latency_e2e_ms / 1000,

@@ -56,7 +56,7 @@ class Assertions:
         self._found = [made for moment in moments for made in _of(moment)]
         self._where: dict[str, list[int]] = {}
         for at, made in enumerate(self._found):
-            for word in made.statement.said:
+            for word in made.statement.stated:
                 self._where.setdefault(word, []).append(at)
 
     def state(self, claim: str) -> bool:
@@ -83,7 +83,7 @@ def _of(moment: Moment) -> Iterator[Assertion]:
         if "?" in sentence or not sentence.strip() or len(sentence) > _MAX_CLAUSE:
             continue
         # What turns one clause round may reach into the next (*if …, …*).
-        if not (TURNS | _ATTITUDES).isdisjoint(read_statement(sentence).said) and _CLAUSES.search(sentence):
+        if not (TURNS | _ATTITUDES).isdisjoint(read_statement(sentence).stated) and _CLAUSES.search(sentence):
             continue
         for clause in _CLAUSES.split(sentence):
             words = tokens(clause)
@@ -102,14 +102,14 @@ def _read(clause: str, skipped: int) -> Statement:
 
 
 def _states(made: Assertion, wanted: Statement) -> bool:
-    said = made.statement
-    if not (TURNS | _ATTITUDES).isdisjoint(said.said - wanted.said):
+    stated = made.statement
+    if not (TURNS | _ATTITUDES).isdisjoint(stated.stated - wanted.stated):
         return False
-    if not all(any(figure.agrees(other) for other in said.figures) for figure in wanted.figures):
+    if not all(any(figure.agrees(other) for other in stated.figures) for figure in wanted.figures):
         return False
     subject, rest = wanted.roots[0], wanted.roots[1:]
     if made.by_speaker:
         enough = len(rest) + bool(wanted.figures) >= _LEAST
-        return subject in made.speaker and enough and said.roots[: len(rest)] == rest
+        return subject in made.speaker and enough and stated.roots[: len(rest)] == rest
     enough = len(wanted.roots) + bool(wanted.figures) > _LEAST
-    return enough and subject not in {AGENT, CUSTOMER} and said.roots[: len(wanted.roots)] == wanted.roots
+    return enough and subject not in {AGENT, CUSTOMER} and stated.roots[: len(wanted.roots)] == wanted.roots

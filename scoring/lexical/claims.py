@@ -87,7 +87,7 @@ class Claim:
         return bool(self.quotes or self.content or self.acts or self.numbers or self.dates or self.names)
 
     @property
-    def says_something(self) -> bool:
+    def states_something(self) -> bool:
         return self.anchored or bool(self.content or self.acts or self.numbers or self.dates)
 
 
@@ -129,7 +129,7 @@ def _claims(reason: str) -> tuple[Claim, ...]:
     for quote in reversed(quoted):
         masked = f"{masked[: quote.start]} {_QUOTED} {masked[quote.end :]}"
     masked = _UNSPACED_NOT.sub(" not ", _SPOKEN_TIME.sub(_as_stamp, masked))
-    return tuple(islice((claim for claim in _read(masked, quoted) if claim.says_something), MAX_CLAIMS))
+    return tuple(islice((claim for claim in _read(masked, quoted) if claim.states_something), MAX_CLAIMS))
 
 
 def _read(masked: str, quoted: list[Quote]) -> Iterator[Claim]:
@@ -177,7 +177,7 @@ def _claim(clause: str, quoted: tuple[str, ...], *, german: bool) -> Claim:
     dated = list(found_dates(normal))
     rest = _without_marks(_cut(normal, [(start, end) for _, start, end in dated]))
     words = words_of(rest)
-    told = [word for word in words if not _is_light(word) and not word.isdigit()]
+    reported = [word for word in words if not _is_light(word) and not word.isdigit()]
     acts = frozenset(index for index, (cues, _) in enumerate(ACTS) if not cues.isdisjoint(words))
     return Claim(
         quotes=quoted,
@@ -185,7 +185,7 @@ def _claim(clause: str, quoted: tuple[str, ...], *, german: bool) -> Claim:
         numbers=(*numbers(rest), *(NumberInText(value, frozenset({value})) for value in spoken_figures(words))),
         dates=tuple(readings for readings, _, _ in dated if readings),
         names=tuple(_names(plain, german=german)),
-        content=frozenset(stems(told)[:_MAX_CONTENT]),
+        content=frozenset(stems(reported)[:_MAX_CONTENT]),
         acts=acts,
         reports=any(word in REPORTING for word in words),
         negated=_is_negated(words),

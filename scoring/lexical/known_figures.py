@@ -71,7 +71,7 @@ class KnownFigures:
                 self._amounts.add(value)
 
     def gives(self, value: float) -> bool:
-        """Whether the number stands in the text, or might: beside words that are not read nobody can tell."""
+        """Whether the number stands in the text, or might: beside words that are not read nobody can say."""
         return self._unread or value in self._values
 
     def lacks_amount(self, value: float) -> bool:

@@ -51,7 +51,7 @@ class Statement:
     figures: tuple[NumberInText, ...]
 
     @property
-    def said(self) -> frozenset[str]:
+    def stated(self) -> frozenset[str]:
         return frozenset(self.roots)
 
     @property
@@ -106,11 +106,11 @@ def covers(statement: Statement, other: Statement) -> bool:
     return (
         _is_subsequence(other.roots, statement.roots, lambda a, b: a == b)
         and _is_subsequence(other.figures, statement.figures, NumberInText.agrees)
-        and TURNS.isdisjoint(statement.said - other.said)
+        and TURNS.isdisjoint(statement.stated - other.stated)
     )
 
 
-def says_the_same(left: Statement, right: Statement) -> bool:
+def states_the_same(left: Statement, right: Statement) -> bool:
     """Whether both say the same, word for word and figure for figure."""
     return covers(left, right) and covers(right, left)
 
@@ -125,8 +125,8 @@ def contradicts(statement: Statement, other: Statement) -> bool:
         denied = [not _DENIALS.isdisjoint(one.roots) for one in (statement, other)]
         if denied[0] != denied[1]:
             return True
-    topic = other.said - {AGENT, CUSTOMER}
-    if not topic or not topic <= statement.said or not TURNS.isdisjoint(statement.said ^ other.said):
+    topic = other.stated - {AGENT, CUSTOMER}
+    if not topic or not topic <= statement.stated or not TURNS.isdisjoint(statement.stated ^ other.stated):
         return False
     if statement.amounts or other.amounts:
         return _disagree(statement.amounts, other.amounts)

@@ -71,10 +71,10 @@ def moments_of_text(text: str) -> list[Moment]:
             head = _HEAD.match(part)
             stamp = head and (head[1] or head[3])
             speaker = head and head[2]
-            said = part[head.end() :] if head else part
+            stated = part[head.end() :] if head else part
             at = timestamps(stamp)[0] if stamp else None
             if speaker or stamp:
-                found.append(Moment(said, role_of(speaker), at, speaker or None))
+                found.append(Moment(stated, role_of(speaker), at, speaker or None))
             else:
                 found.extend(Moment(sentence) for sentence in _SENTENCE_END.split(part) if sentence.strip())
     return found

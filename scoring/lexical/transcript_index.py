@@ -82,8 +82,8 @@ class TranscriptIndex:
             for number in (*numbers(moment.text), *spoken):
                 self._spent += _PRICE_OF_NUMBER
                 for value in number.values:
-                    if len(said := self._numbers.setdefault(value, [])) < _MAX_PLACES:
-                        said.append((at, number))
+                    if len(stated := self._numbers.setdefault(value, [])) < _MAX_PLACES:
+                        stated.append((at, number))
         self._digits = _joined_digits(normalise(text))
         self._dates = list(dict.fromkeys(dates(text)))
         self._matches: dict[Claim, TranscriptMatch] = {}
@@ -142,7 +142,7 @@ class TranscriptIndex:
         return 20 + 2 * visited + scans * scan + len(claim.dates) * len(self._dates)
 
     def is_foreign_to(self, claim: Claim) -> bool:
-        """Whether the claim's words are of a script that the transcript does not use: words cannot tell, then."""
+        """Whether the claim's words are of a script that the transcript does not use: words cannot say, then."""
         written = {_script(word[0]) for word in claim.content if not word[0].isdigit()}
         differ = bool(written) and bool(self._scripts) and written.isdisjoint(self._scripts)
         return differ and not any(self._places_of(unit, claim) for unit in self._units(claim))
@@ -173,7 +173,7 @@ class TranscriptIndex:
             if at not in self._times:
                 return f"the time {at // 60:02}:{at % 60:02} does not stand in the transcript"
         for quote in claim.quotes:
-            if not self._said(quote):
+            if not self._stated(quote):
                 return f"{quote[:60]!r} does not stand in the transcript"
             places = self._moments_with(quote)
             if claim.stamps and places and not any(moment.at in claim.stamps for moment in places):
@@ -217,7 +217,7 @@ class TranscriptIndex:
             if at not in self._times:
                 return f"the time {at // 60:02}:{at % 60:02} does not stand in the transcript"
         for quote in claim.quotes:
-            if self._said(quote):
+            if self._stated(quote):
                 return f"{quote[:60]!r} does stand in the transcript"
         if claim.quotes:
             return None
@@ -338,8 +338,8 @@ class TranscriptIndex:
         if not word.startswith(_ACT):
             return self._where.get(word, [])
         act = int(word.removeprefix(_ACT))
-        said = [at for cue in claim.content & _ACT_STEMS[act] for at in self._where.get(cue, ())]
-        return sorted({*said, *self._by(claim.role, self._acts[act])})
+        stated = [at for cue in claim.content & _ACT_STEMS[act] for at in self._where.get(cue, ())]
+        return sorted({*stated, *self._by(claim.role, self._acts[act])})
 
     def _places_of_number(self, number: NumberInText) -> list[int]:
         return [at for value in number.values for at, other in self._numbers.get(value, ()) if number.agrees(other)]
@@ -369,7 +369,7 @@ class TranscriptIndex:
                         return False
         return seen
 
-    def _said(self, quote: str) -> bool:
+    def _stated(self, quote: str) -> bool:
         """Whether a quotation stands here; an ellipsis stands for words left out."""
         return all(self._index.has_phrase(part) for part in _parts(quote) if tokens(part))
 

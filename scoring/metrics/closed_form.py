@@ -56,7 +56,7 @@ class FieldComparison:
     """Fields counted on both sides. ``places``: fields that either side has; ``ids`` of them are matched items' ids.
 
     ``wrong`` are the paths of those that do not match, ``strange`` the ids that the reference does not know or that
-    stand twice. ``said`` and ``wanted`` are the prose of the output and of the reference.
+    stand twice. ``stated`` and ``wanted`` are the prose of the output and of the reference.
     """
 
     matched: int = 0
@@ -66,7 +66,7 @@ class FieldComparison:
     ids: int = 0
     wrong: list[str] = field(default_factory=list)
     strange: list[object] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    stated: list[str] = field(default_factory=list)
     wanted: list[str] = field(default_factory=list)
 
 
@@ -157,14 +157,14 @@ def _key_of(expected: Sequence[Json]) -> str | None:
     names = sorted(first, key=lambda name: not is_id(name)) if isinstance(first, dict) else []
     for name in names[:_MOST_KEYS]:
         values = [item[name] for item in expected if isinstance(item, dict) and name in item]
-        told = {strict_key(value) for value in values if isinstance(value, str | int) and is_closed(value)}
-        if len(told) == len(expected):
+        reported = {strict_key(value) for value in values if isinstance(value, str | int) and is_closed(value)}
+        if len(reported) == len(expected):
             return name
     return None
 
 
 def _as_wholes(place: _Place, found: list[Json], expected: list[Json]) -> Iterator[_Place]:
-    """Items that nothing tells apart match when they are equal; what is left on either side has no partner."""
+    """Items that nothing distinguishes match when they are equal; what is left on either side has no partner."""
     by_text: dict[str | None, list[Json]] = {}
     for item in found:
         # Nothing to be equal to on the other side: no need to look at all that the item holds, level by level.
@@ -188,7 +188,7 @@ def _written(value: Json) -> str | None:
 def _count_values(place: _Place, found: list[Json], expected: list[Json], made: FieldComparison) -> None:
     """Plain values of a list, each matched at most once. One that is prose makes the list prose."""
     if not all(map(is_closed, expected or found)):
-        for side, texts in ((found, made.said), (expected, made.wanted)):
+        for side, texts in ((found, made.stated), (expected, made.wanted)):
             if place.kept:
                 texts.extend(item for item in side if isinstance(item, str))
         return
@@ -210,7 +210,7 @@ def _plain(place: _Place, made: FieldComparison) -> None:
         return
     if not is_closed(found if expected is _ABSENT else expected):
         if place.kept:
-            made.said.extend([found] if isinstance(found, str) else [])
+            made.stated.extend([found] if isinstance(found, str) else [])
             made.wanted.extend([expected] if isinstance(expected, str) else [])
         return
     made.places += 1

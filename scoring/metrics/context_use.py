@@ -17,7 +17,7 @@ from scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
 from .settle import settle
 
 MAX_PIECES = 2000
-"""Pieces of context that are told apart."""
+"""Pieces of context that are distinguished."""
 _SHOWN = 50
 
 

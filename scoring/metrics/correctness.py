@@ -126,24 +126,24 @@ def _compared(case: Case) -> FieldComparison:
 
 def _facts(made: FieldComparison) -> Generator[tuple[Question, ...], Sequence[Reply], _Facts | Unavailable | Failed]:
     """Facts matched one to one: closed-form fields at their places, and the statements of the prose, wherever."""
-    said, wanted = _statements(made.said), _statements(made.wanted)
-    if max(len(said), len(wanted)) > MAX_FACTS:
+    stated, wanted = _statements(made.stated), _statements(made.wanted)
+    if max(len(stated), len(wanted)) > MAX_FACTS:
         return Unavailable(f"more than {MAX_FACTS} facts to compare")
     apart: Sequence[Reply] = ()
-    if said and wanted and sorted(map(str, said)) != sorted(map(str, wanted)):
-        taken_apart = yield tuple(StatedClaims(tuple(map(str, side))) for side in (said, wanted))
+    if stated and wanted and sorted(map(str, stated)) != sorted(map(str, wanted)):
+        taken_apart = yield tuple(StatedClaims(tuple(map(str, side))) for side in (stated, wanted))
         # Claims of one side are not held against whole sentences of the other.
         if not any(isinstance(reply, NoAnswer) and not reply.failed for reply in taken_apart):
-            claims = [read_claims(reply, side) for reply, side in zip(taken_apart, (said, wanted), strict=True)]
+            claims = [read_claims(reply, side) for reply, side in zip(taken_apart, (stated, wanted), strict=True)]
             failed = next((one for one in claims if isinstance(one, Failed)), None)
             if failed is not None:
                 return failed
-            said, wanted = (one for one in claims if not isinstance(one, Failed))
+            stated, wanted = (one for one in claims if not isinstance(one, Failed))
             apart = taken_apart
-    paired = yield from pair_up([f.text for f in wanted], [f.text for f in said], SameFact, "facts")
+    paired = yield from pair_up([f.text for f in wanted], [f.text for f in stated], SameFact, "facts")
     if not isinstance(paired, Pairing):
         return paired
-    counted = _counted(made, paired, len(said), len(wanted))
+    counted = _counted(made, paired, len(stated), len(wanted))
     return replace(
         counted,
         method=least_certain((counted.method, *methods_of(apart))),
@@ -155,12 +155,12 @@ def _statements(texts: Sequence[str]) -> tuple[SummaryField, ...]:
     return tuple(SummaryField(sentence) for text in texts for sentence in sentences(text))
 
 
-def _counted(made: FieldComparison, paired: Pairing, said: int, wanted: int) -> _Facts:
+def _counted(made: FieldComparison, paired: Pairing, stated: int, wanted: int) -> _Facts:
     # An id by which an item was found is no fact of its own.
     return _Facts(
         matched=made.matched - made.ids + wanted - len(paired.missed),
         expected=made.expected - made.ids + wanted,
-        found=made.found - made.ids + said,
+        found=made.found - made.ids + stated,
         missed=(*made.wrong, *paired.missed),
         method=paired.method,
         judgements=paired.judgements,

@@ -20,13 +20,13 @@ def top_emotions(emotions: dict[str, Json]) -> frozenset[str]:
     >>> sorted(top_emotions({"anger": 45, "Fear": 45.0, "joy": 10}))
     ['anger', 'fear']
     """
-    told = {
+    reported = {
         name: round(value, _DIGITS)
         for name, value in emotions.items()
         if kind(value) == "number" and isinstance(value, int | float)
     }
-    most = max(told.values(), default=0)
-    return frozenset(normalise(name) for name, value in told.items() if value == most) if most > 0 else frozenset()
+    most = max(reported.values(), default=0)
+    return frozenset(normalise(name) for name, value in reported.items() if value == most) if most > 0 else frozenset()
 
 
 def expected_emotions(case: Case) -> dict[str, Json] | Unavailable:

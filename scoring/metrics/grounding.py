@@ -48,22 +48,22 @@ def grounding(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], Gr
     claims = read_claims(reply, facts)
     if isinstance(claims, Failed):
         return claims
-    asked = tuple({Supported(fact.text, fact.about): None for fact in claims if _key(fact) not in known})
-    replies = yield asked
+    requested = tuple({Supported(fact.text, fact.about): None for fact in claims if _key(fact) not in known})
+    replies = yield requested
     settled = settle(replies, truth)
     if not isinstance(settled, tuple):
         return settled
     values, method, judgements = settled
-    refuted = {(question.claim, question.about) for question, held in zip(asked, values, strict=True) if not held}
+    refuted = {(question.claim, question.about) for question, held in zip(requested, values, strict=True) if not held}
     unsupported = tuple(str(fact) for fact in claims if (fact.text, fact.about) in refuted)
     if unsupported and case.transcript is None:
         return Unavailable("no transcript to look facts up in")
-    told = why(replies, values) if asked else ""
+    reported = why(replies, values) if requested else ""
     return Grounding(
         claims=len(claims),
         unsupported=unsupported,
         method=least_certain((method, *methods_of([reply]))),
-        reason=told,
+        reason=reported,
         judgements=tuple(dict.fromkeys((*judgements_of([reply]), *judgements))),
     )
 
@@ -98,14 +98,14 @@ def read_claims(reply: Reply, facts: tuple[SummaryField, ...]) -> tuple[SummaryF
     return tuple(map(SummaryField, claims))
 
 
-def _scored(found: Grounding, value: float, said: str) -> Scored:
+def _scored(found: Grounding, value: float, stated: str) -> Scored:
     first = f"; unsupported: {shown(found.unsupported)[0]}" if found.unsupported else ""
     if first and found.reason:
         first += f" ({found.reason})"
     return Scored(
         value=value,
         method=found.method,
-        reason=f"{said}{first}",
+        reason=f"{stated}{first}",
         details={"claims": found.claims, "unsupported": shown(found.unsupported)},
         judgements=found.judgements,
     )

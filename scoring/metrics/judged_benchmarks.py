@@ -1,4 +1,4 @@
-"""The two benchmarks that only a judge can tell: sound reasoning, and instructions followed (seed 000, Layer 2)."""
+"""The two benchmarks that only a judge can say: sound reasoning, and instructions followed (seed 000, Layer 2)."""
 
 from __future__ import annotations
 
@@ -58,14 +58,15 @@ def instruction_following(case: Case) -> Steps:
     settled = settle(replies, lambda value: read_instructions(value, listed))
     if not isinstance(settled, tuple):
         return settled
-    (told,), method, judgements = settled
-    if not told:
+    (reported,), method, judgements = settled
+    if not reported:
         return NotApplicable("the system prompt gives no instruction")
-    broken = [instruction for instruction, followed in told if not followed]
+    broken = [instruction for instruction, followed in reported if not followed]
     return Scored(
-        value=(len(told) - len(broken)) / len(told),
+        value=(len(reported) - len(broken)) / len(reported),
         method=method,
-        reason=f"{len(told) - len(broken)} of {len(told)} followed" + (f"; not: {label(broken[0])}" if broken else ""),
+        reason=f"{len(reported) - len(broken)} of {len(reported)} followed"
+        + (f"; not: {label(broken[0])}" if broken else ""),
         details={"not_followed": shown(broken)},
         judgements=judgements,
     )
@@ -93,12 +94,12 @@ def read_reasoning(value: object) -> tuple[list[tuple[str, float]], bool]:
 
 def read_instructions(value: object, listed: Sequence[str] | None) -> list[tuple[str, bool]]:
     """A judge's instructions, each followed or not; as many as are ``listed``. ``ValueError`` names the fault."""
-    told = [_read_instruction(one) for one in _listed(contract.read_object(value), "instructions")]
+    reported = [_read_instruction(one) for one in _listed(contract.read_object(value), "instructions")]
     if listed is None:
-        return told
-    if len(told) != len(listed):
-        raise ValueError(f"instructions are {len(told)}, not {len(listed)}")
-    return [(instruction, followed) for instruction, (_, followed) in zip(listed, told, strict=True)]
+        return reported
+    if len(reported) != len(listed):
+        raise ValueError(f"instructions are {len(reported)}, not {len(listed)}")
+    return [(instruction, followed) for instruction, (_, followed) in zip(listed, reported, strict=True)]
 
 
 def _listed(found: object, key: str) -> Sequence[object]:

@@ -43,7 +43,7 @@ class Pieces:
             self._where.setdefault(unit, []).append(place)
 
     def drawn_on(self, statements: Iterable[str]) -> frozenset[int] | None:
-        """Numbers of the pieces; None when words cannot tell: too few statements can be traced to any piece.
+        """Numbers of the pieces; None when words cannot say: too few statements can be traced to any piece.
 
         ``TooMuchError`` when it would cost too much.
 
@@ -52,12 +52,12 @@ class Pieces:
         [0]
         """
         found: set[int] = set()
-        traced = told = cost = 0
+        traced = reported = cost = 0
         for statement in statements:
             units = _units(statement)
             if len(units) < _SHARED:
                 continue
-            told += 1
+            reported += 1
             cost += sum(len(self._where.get(unit, ())) for unit in units)
             if cost > BUDGET:
                 raise TooMuchError(f"tracing this would cost more than {BUDGET} steps")
@@ -66,7 +66,7 @@ class Pieces:
             places = [place for place, count in shared.items() if count >= enough]
             found.update(self._piece_of[place] for place in places)
             traced += bool(places)
-        return frozenset(found) if 2 * traced >= told > 0 else None
+        return frozenset(found) if 2 * traced >= reported > 0 else None
 
 
 def _units(text: str) -> frozenset[str]:

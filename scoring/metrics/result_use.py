@@ -30,22 +30,22 @@ _COMMON = STOPWORDS | VAGUE | RUBRIC_WORDS | _PLAIN
 
 
 def unused_results(case: Case, calls: Sequence[ToolCall]) -> tuple[list[str], list[str]]:
-    """Names of the tools whose result the output bears out nothing of, and of those where it cannot be told.
+    """Names of the tools whose result the output bears out nothing of, and of those where it is not known.
 
     A result is used when the output has one of its numbers, or one of its words (names among them), that is no common
     word and stands neither in the case's input nor in the call's own arguments. Short words and single digits count
-    only for a result that has nothing longer. A result that brings nothing new cannot be told to be used or unused.
+    only for a result that has nothing longer. A result that brings nothing new is not known to be used or unused.
     """
-    said = _read(decoded(case.model_output))
-    asked = _read(case.input)
+    stated = _read(decoded(case.model_output))
+    requested = _read(case.input)
     unused: list[str] = []
     untold: list[str] = []
     for call in calls:
         own = _read(decoded(call.arguments))
-        new = _read(decoded(call.result)).without(asked).without(own).distinctive()
+        new = _read(decoded(call.result)).without(requested).without(own).distinctive()
         if not new:
             untold.append(call.name)
-        elif not new.shows_in(said.without(asked)):
+        elif not new.shows_in(stated.without(requested)):
             unused.append(call.name)
     return list(dict.fromkeys(unused)), list(dict.fromkeys(untold))
 
@@ -53,22 +53,22 @@ def unused_results(case: Case, calls: Sequence[ToolCall]) -> tuple[list[str], li
 class LaterWords:
     """The words and numbers of what a run says and does, gathered from its end towards its beginning.
 
-    ``asked`` is the input of the run, whose words a result may share without having been used.
+    ``requested`` is the input of the run, whose words a result may share without having been used.
     """
 
-    def __init__(self, asked: Json) -> None:
-        self._asked = _read(asked)
-        self._said = _Content(words=frozenset(), pairs=frozenset(), figures=frozenset())
+    def __init__(self, requested: Json) -> None:
+        self._requested = _read(requested)
+        self._stated = _Content(words=frozenset(), pairs=frozenset(), figures=frozenset())
 
     def add(self, value: Json) -> None:
         """Add what was said or done before all that was added so far."""
         if value is not None:
-            self._said = self._said.with_(_read(decoded(value)).without(self._asked))
+            self._stated = self._stated.with_(_read(decoded(value)).without(self._requested))
 
     def bear_out(self, call: ToolCall) -> bool | None:
         """Whether anything of a call's result occurs in what was added; None where it brings nothing to look for."""
-        new = _read(decoded(call.result)).without(self._asked).without(_read(decoded(call.arguments))).distinctive()
-        return new.shows_in(self._said) if new else None
+        new = _read(decoded(call.result)).without(self._requested).without(_read(decoded(call.arguments))).distinctive()
+        return new.shows_in(self._stated) if new else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +101,11 @@ class _Content:
         )
         return long or self
 
-    def shows_in(self, said: _Content) -> bool:
-        if not self.words.isdisjoint(said.words) or not self.figures.isdisjoint(said.figures):
+    def shows_in(self, stated: _Content) -> bool:
+        if not self.words.isdisjoint(stated.words) or not self.figures.isdisjoint(stated.figures):
             return True
-        enough = min(_ENOUGH_PIECES, len(self.pairs), len(said.pairs))
-        return enough > 0 and len(self.pairs & said.pairs) >= enough
+        enough = min(_ENOUGH_PIECES, len(self.pairs), len(stated.pairs))
+        return enough > 0 and len(self.pairs & stated.pairs) >= enough
 
 
 def _read(value: Json) -> _Content:

@@ -32,7 +32,7 @@ class SentimentSentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """Both sides matched by sentence id; ``answered`` tells whether the model gave any item at all.
+    """Both sides matched by sentence id; ``answered`` says whether the model gave any item at all.
 
     ``unlabelled`` are sentences for which the reference itself has no label: they count nowhere.
     """
@@ -51,12 +51,12 @@ class Labels:
 
     def remarks(self) -> dict[str, object]:
         """What was ignored."""
-        told = {
+        reported = {
             "unknown_ids": shown(self.matched.unknown),
             "repeated_ids": shown(self.matched.repeated),
             "unlabelled_in_reference": shown(self.unlabelled),
         }
-        return {name: ids for name, ids in told.items() if ids}
+        return {name: ids for name, ids in reported.items() if ids}
 
 
 def read_labels(case: Case) -> Labels | Unavailable:

@@ -22,8 +22,8 @@ def settle(
     """
     refused = [reply for reply in replies if isinstance(reply, NoAnswer)]
     if refused:
-        told = next((reply for reply in refused if reply.failed), refused[0])
-        return Failed(told.reason) if told.failed else Unavailable(told.reason)
+        reported = next((reply for reply in refused if reply.failed), refused[0])
+        return Failed(reported.reason) if reported.failed else Unavailable(reported.reason)
     answers = [reply for reply in replies if isinstance(reply, Answer)]
     try:
         values = [read(answer.value) for answer in answers]

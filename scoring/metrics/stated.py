@@ -62,7 +62,7 @@ def _of_leaves(value: Json) -> Iterator[SummaryField]:
             if key and is_closed(leaf):
                 yield SummaryField(leaf, key)
             else:
-                yield from (SummaryField(said) for said in sentences(leaf) if not said.endswith(("?", "？")))
+                yield from (SummaryField(each) for each in sentences(leaf) if not each.endswith(("?", "？")))
         elif kind(leaf) == "number":
             yield SummaryField(json.dumps(leaf), key)
 

@@ -182,14 +182,14 @@ class _Check:
                 continue
             # Not equal to any; it may still fit one that has the same keys: null for a label, a shorter inner list.
             candidates = shapes.by_head.get(_head(item)) or [shapes.most_like(item)]
-            told: list[str] | None = None
+            reported: list[str] | None = None
             for shape in candidates:
                 one = list(islice(self.differences(item, shape, f"{path}[{index}]", f"{pattern}[]"), _SHOWN))
-                if told is None or len(one) < len(told):
-                    told = one
+                if reported is None or len(one) < len(reported):
+                    reported = one
                 if not one:
                     break
-            yield from told or ()
+            yield from reported or ()
 
     def _shapes_of(self, expected: list[Json]) -> _Shapes:
         known = self._shapes.get(id(expected))
@@ -201,8 +201,8 @@ class _Check:
     def _outline(self, value: Json, depth: int = 0) -> Hashable:
         """A hashable outline of a value: equal outlines, equal shape."""
         if not isinstance(value, dict | list):
-            told = kind(value)
-            return told if told != "not JSON" else object()  # equal to nothing
+            reported = kind(value)
+            return reported if reported != "not JSON" else object()  # equal to nothing
         known = self._outlines.get(id(value))
         if known is not None:
             return known

@@ -48,8 +48,8 @@ class Summary:
     def facts(self) -> tuple[SummaryField, ...]:
         """The purpose, each highlight, each field that is filled."""
         purpose = (SummaryField(self.call_purpose),) if self.call_purpose.strip() else ()
-        told = (SummaryField(_written(value), name) for name, value in self.fields.items() if is_filled(value))
-        return (*purpose, *map(SummaryField, self.highlights), *told)
+        reported = (SummaryField(_written(value), name) for name, value in self.fields.items() if is_filled(value))
+        return (*purpose, *map(SummaryField, self.highlights), *reported)
 
 
 def is_filled(value: Json) -> bool:
@@ -145,13 +145,15 @@ def fabrication_free(case: Case) -> Steps:
     claims = _claims(taken_apart[0], facts)
     if isinstance(claims, Failed):
         return claims
-    asked = tuple({Supported(c.text, c.about): None for c in claims if normalise(c.text) not in known})
-    replies = yield asked
+    requested = tuple({Supported(c.text, c.about): None for c in claims if normalise(c.text) not in known})
+    replies = yield requested
     settled = settle(replies, truth)
     if not isinstance(settled, tuple):
         return settled
     values, method, judgements = settled
-    unsupported = {(question.claim, question.about) for question, held in zip(asked, values, strict=True) if not held}
+    unsupported = {
+        (question.claim, question.about) for question, held in zip(requested, values, strict=True) if not held
+    }
     if unsupported and case.transcript is None:
         return Unavailable("no transcript to look facts up in")
     fabricated = [str(claim) for claim in claims if (claim.text, claim.about) in unsupported]

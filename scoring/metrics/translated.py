@@ -53,13 +53,13 @@ class Translation:
 
     def remarks(self) -> dict[str, object]:
         """What was ignored or is no translation."""
-        told = {
+        reported = {
             "missing": shown(s.source_id for s in self.sentences if s.given is None and not s.copied),
             "copied": shown(s.source_id for s in self.sentences if s.copied),
             "unknown_ids": shown(self.matched.unknown),
             "repeated_ids": shown(self.matched.repeated),
         }
-        return {name: ids for name, ids in told.items() if ids}
+        return {name: ids for name, ids in reported.items() if ids}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +77,10 @@ class Handled:
         return self.given is not None and same(self.given, self.expected) and self.borne_out
 
     def __str__(self) -> str:
-        said = "not reported" if self.given is None else f"as {self.given[:40]!r}"
+        stated = "not reported" if self.given is None else f"as {self.given[:40]!r}"
         if self.given is not None and same(self.given, self.expected):
-            return f"{self.name[:40]} ({said}, which does not stand in the translation)"
-        return f"{self.name[:40]} ({said}, expected {self.expected[:40]!r})"
+            return f"{self.name[:40]} ({stated}, which does not stand in the translation)"
+        return f"{self.name[:40]} ({stated}, expected {self.expected[:40]!r})"
 
 
 def read_translation(case: Case) -> Translation | Unavailable:
@@ -126,9 +126,9 @@ def read_handled(case: Case, key: str, name_key: str) -> tuple[Handled, ...] | U
         if not same(known[1], handled_as):
             return Unavailable(f"expected_outcome.{key}[{index}]: {name[:40]!r} stands twice, handled differently")
     mentions = Mentions((translation.full, *translation.texts))
-    said = _first_of_each(items(case.output.value, key), name_key)
+    stated = _first_of_each(items(case.output.value, key), name_key)
     return tuple(
-        Handled(name=name, expected=handled_as, given=said.get(normal), borne_out=mentions.has(handled_as))
+        Handled(name=name, expected=handled_as, given=stated.get(normal), borne_out=mentions.has(handled_as))
         for normal, (name, handled_as) in wanted.items()
     )
 
@@ -160,11 +160,11 @@ def _text(item: Json, key: str) -> str:
 
 
 def _first_of_each(given: Sequence[Json], name_key: str) -> dict[str, str]:
-    said: dict[str, str] = {}
+    stated: dict[str, str] = {}
     for item in given:
         if name := _text(item, name_key).strip():
-            said.setdefault(normalise(name), _text(item, "handled_as"))
-    return said
+            stated.setdefault(normalise(name), _text(item, "handled_as"))
+    return stated
 
 
 def _without_spaces(text: str) -> str:

@@ -26,13 +26,13 @@ def unfounded_values(
     """
     if not wanted:
         return
-    asked = searchable(case.input) + searchable(case.transcript_text)
+    requested = searchable(case.input) + searchable(case.transcript_text)
     before: list[str] = []
     for call in calls:
         arguments = decoded(call.arguments)
         given = arguments if isinstance(arguments, dict) else {}
         for name, places in wanted.get(call.name, {}).items():
-            texts = [asked] if "input" in places else []
+            texts = [requested] if "input" in places else []
             texts += before if "results" in places else []
             if name in given and not stands_in(given[name], texts):
                 yield f"{label(call.name)}.{label(name)}: its value stands in no {' and no '.join(places)}"

@@ -72,12 +72,12 @@ class DailyReportText:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, said: Mapping[str, Any]) -> DailyReportText:
+    def of_json(cls, stated: Mapping[str, Any]) -> DailyReportText:
         """What ``to_json`` said."""
-        courses = (ServiceDay(**{**each, "status": Status(each["status"])}) for each in said["courses"])
+        courses = (ServiceDay(**{**each, "status": Status(each["status"])}) for each in stated["courses"])
         return cls(
-            begin_ns=said["begin_ns"], end_ns=said["end_ns"], courses=tuple(courses), more=said["more"],
-            weakest=tuple(WeakMetric(**each) for each in said["weakest"]),
-            agreements=tuple(AgreedOn(**each) for each in said["agreements"]),
-            cost_usd=said["cost_usd"], firing=tuple(said["firing"]),
+            begin_ns=stated["begin_ns"], end_ns=stated["end_ns"], courses=tuple(courses), more=stated["more"],
+            weakest=tuple(WeakMetric(**each) for each in stated["weakest"]),
+            agreements=tuple(AgreedOn(**each) for each in stated["agreements"]),
+            cost_usd=stated["cost_usd"], firing=tuple(stated["firing"]),
         )  # fmt: skip

@@ -31,9 +31,9 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A message made at ``at_ns``. ``events`` are what it tells of: one for an alert or a reminder.
+    """A message made at ``at_ns``. ``events`` are what it describes: one for an alert or a reminder.
 
-    ``id`` is the same each time the notice is delivered, so that a receiver can tell that it has it already.
+    ``id`` is the same each time the notice is delivered, so that a receiver can say that it has it already.
     """
 
     id: str
@@ -51,10 +51,10 @@ class Notice:
         }  # fmt: skip
 
     @classmethod
-    def of_json(cls, said: Mapping[str, Any]) -> Notice:
+    def of_json(cls, stated: Mapping[str, Any]) -> Notice:
         """What ``to_json`` said."""
         return cls(
-            id=said["id"], kind=NoticeKind(said["kind"]), at_ns=said["at_ns"],
-            events=tuple(map(event_of_json, said["events"])),
-            report=DailyReportText.of_json(said["report"]) if said["report"] is not None else None,
+            id=stated["id"], kind=NoticeKind(stated["kind"]), at_ns=stated["at_ns"],
+            events=tuple(map(event_of_json, stated["events"])),
+            report=DailyReportText.of_json(stated["report"]) if stated["report"] is not None else None,
         )  # fmt: skip

@@ -80,8 +80,8 @@ def lasting(ns: int) -> str:
     if seconds < _MINUTE_S:
         return "less than a minute"
     parts = [(seconds // _DAY_S, "day"), (seconds % _DAY_S // _HOUR_S, "hour"), (seconds % _HOUR_S // 60, "minute")]
-    said = [f"{number} {unit}{'' if number == 1 else 's'}" for number, unit in parts if number]
-    return " ".join(said[:2])
+    stated = [f"{number} {unit}{'' if number == 1 else 's'}" for number, unit in parts if number]
+    return " ".join(stated[:2])
 
 
 def _quoted(text: str) -> str:

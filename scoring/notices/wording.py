@@ -21,21 +21,21 @@ _OVER = {
 }
 
 
-def tell(notice: Notice, wording: Wording) -> NoticeText:
+def report(notice: Notice, wording: Wording) -> NoticeText:
     """A notice in words."""
     if notice.kind is NoticeKind.TEST:
         return _test(notice)
     if notice.kind is NoticeKind.REPORT and notice.report is not None:
-        return tell_report(notice.report)
+        return report_report(notice.report)
     if notice.kind in {NoticeKind.DIGEST, NoticeKind.REFRESH}:
         return _digest(notice)
     if notice.kind is NoticeKind.GROUP:
         return _group(notice, wording)
     (event,) = notice.events
-    return tell_event(event, wording, again=notice.kind is NoticeKind.REMINDER)
+    return report_event(event, wording, again=notice.kind is NoticeKind.REMINDER)
 
 
-def tell_event(event: AlertEvent, wording: Wording, *, again: bool = False) -> NoticeText:
+def report_event(event: AlertEvent, wording: Wording, *, again: bool = False) -> NoticeText:
     """One event in words; ``again``: it was told before and still is so."""
     return NoticeText(
         title=headline(event, again=again),
@@ -79,9 +79,9 @@ def _facts(event: AlertEvent) -> Iterator[TextLine]:
         )
     if (how_bad := measured(event)) is not None:
         yield TextLine(text=how_bad)
-    if event.said:
-        said = plain(event.said)
-        yield TextLine(text=f"{said[:1].upper()}{said[1:]}.")
+    if event.stated:
+        stated = plain(event.stated)
+        yield TextLine(text=f"{stated[:1].upper()}{stated[1:]}.")
     yield TextLine(text=since(event))
     if event.turn is AlertTransition.FIRING:
         yield TextLine(text=f"What it means: {event.meaning}.")
@@ -152,15 +152,15 @@ def _group(notice: Notice, wording: Wording) -> NoticeText:
 
 
 def _in_short(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
-    told = f"{headline(event)}. {measured(event) or plain(event.said)}"
-    yield TextLine(text=told, link=wording.runbook(event.runbook), link_text=event.runbook)
+    reported = f"{headline(event)}. {measured(event) or plain(event.stated)}"
+    yield TextLine(text=reported, link=wording.runbook(event.runbook), link_text=event.runbook)
     if event.examples and event.turn is AlertTransition.FIRING:
         yield example_line(1, event.examples[0], wording)
 
 
 def _digest(notice: Notice) -> NoticeText:
     shown = notice.events[:MOST_IN_DIGEST]
-    lines = [TextLine(text=f"{headline(event)}. {measured(event) or plain(event.said)}") for event in shown]
+    lines = [TextLine(text=f"{headline(event)}. {measured(event) or plain(event.stated)}") for event in shown]
     if len(notice.events) > len(shown):
         lines.append(TextLine(text=f"… and {len(notice.events) - len(shown)} more."))
     number = len(notice.events)
@@ -168,7 +168,7 @@ def _digest(notice: Notice) -> NoticeText:
     return NoticeText(title=title, paragraphs=(tuple(lines),))
 
 
-def tell_report(report: DailyReportText) -> NoticeText:
+def report_report(report: DailyReportText) -> NoticeText:
     """A day in words."""
     firing = [TextLine(text=f"Firing now: {plain(title)}") for title in report.firing]
     rest = [TextLine(text=f"… and {report.more} more.")] if report.more else []

@@ -105,7 +105,7 @@ class PendingMetrics(Generic[K]):
         """Open questions in the order in which they were first asked."""
         if not self._running:
             return ()
-        return tuple(dict.fromkeys(q for _, asked in self._running.values() for q in asked))
+        return tuple(dict.fromkeys(q for _, requested in self._running.values() for q in requested))
 
     def give(self, replies: Mapping[Question, Reply]) -> None:
         """Answer every open question. A question without a reply counts as one that nobody could answer."""
@@ -115,9 +115,9 @@ class PendingMetrics(Generic[K]):
     def advance(self, replies: Mapping[Question, Reply]) -> bool:
         """Advance the metrics all of whose open questions are answered here, the others wait; whether any did."""
         ready = {name: running for name, running in self._running.items() if all(q in replies for q in running[1])}
-        for name, (steps, asked) in ready.items():
+        for name, (steps, requested) in ready.items():
             del self._running[name]
-            heard = [replies[q] for q in asked]
+            heard = [replies[q] for q in requested]
             judged = [reply.judgement for reply in heard if reply.judgement is not None]
             if judged:
                 self.judgements[name] = tuple(dict.fromkeys((*self.judgements.get(name, ()), *judged)))
@@ -131,13 +131,13 @@ class PendingMetrics(Generic[K]):
 
     def _advance(self, name: K, steps: Steps, replies: Sequence[Reply] | None) -> None:
         try:
-            asked = next(steps) if replies is None else steps.send(replies)
-            while not asked:  # nothing left to ask in this round
-                asked = steps.send(())
+            requested = next(steps) if replies is None else steps.send(replies)
+            while not requested:  # nothing left to ask in this round
+                requested = steps.send(())
         except StopIteration as done:
             self.results[name] = done.value
         else:
-            self._running[name] = (steps, asked)
+            self._running[name] = (steps, requested)
 
 
 def run(started: Mapping[K, Begun], answer: Callable[[Question], Reply]) -> PendingMetrics[K]:

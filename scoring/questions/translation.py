@@ -20,7 +20,7 @@ class SentenceSimilarity(Question):
 
 @dataclass(frozen=True, slots=True)
 class HowFluent(Question):
-    """Is this translation grammatically correct and natural in its target language? Only a judge can tell.
+    """Is this translation grammatically correct and natural in its target language? Only a judge can say.
 
     ``language`` is the target language where the case names one (``hi``); None: that of the case's reference.
     Answered by a number in [0, 1], by the levels of seed 000, Task 4, Metric 3: 1.0 reads like a native translation,

@@ -47,8 +47,8 @@ class AgentGrade:
         Turns that the conversation does not have, and a diagnosis of what did not fail, are dropped and told.
         """
         if self.acceptable:
-            told = {"failure_code": self.failure_code, "turns": list(self.turns)}
-            ignored = {key: value for key, value in told.items() if value}
+            reported = {"failure_code": self.failure_code, "turns": list(self.turns)}
+            ignored = {key: value for key, value in reported.items() if value}
             return {"failure_code": None, "turns": [], **({"ignored": ignored} if ignored else {})}
         known = [turn for turn in self.turns if 0 <= turn < len(conversation)]
         dropped = [turn for turn in self.turns if not 0 <= turn < len(conversation)]

@@ -140,16 +140,16 @@ def token_efficiency_norm(total: float) -> float:
 
 def _passes(_: float, results: Mapping[str, Result]) -> bool | None:
     """The four conditions of §3.1: one that fails decides; one that is unknown leaves the rest undecided."""
-    told: list[bool | None] = []
+    reported: list[bool | None] = []
     for name, bound in _PASS_AT_LEAST.items():
         result = results[name]
-        told.append(result.value >= bound if isinstance(result, Scored) else None)
+        reported.append(result.value >= bound if isinstance(result, Scored) else None)
     for name, bound in _PASS_AT_MOST.items():
         result = results[name]
-        told.append(result.value <= bound if isinstance(result, Scored) else None)
-    if False in told:
+        reported.append(result.value <= bound if isinstance(result, Scored) else None)
+    if False in reported:
         return False
-    return None if None in told else True
+    return None if None in reported else True
 
 
 def evaluator_error(accuracy: Result, faithfulness: Result) -> str | None:

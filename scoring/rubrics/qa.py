@@ -73,7 +73,7 @@ class ScorecardItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallScorecard:
-    """Both sides matched by question id; ``answered`` tells whether the model gave any item at all."""
+    """Both sides matched by question id; ``answered`` says whether the model gave any item at all."""
 
     items: tuple[ScorecardItem, ...]
     matched: Matched
@@ -96,12 +96,12 @@ class CallScorecard:
                 or item.answer.get("type", _type(item)) != _type(item)
             )
         ]
-        told = {
+        reported = {
             "unknown_ids": shown(self.matched.unknown),
             "repeated_ids": shown(self.matched.repeated),
             "differing_scale_or_type": shown(differing),
         }
-        return {name: ids for name, ids in told.items() if ids}
+        return {name: ids for name, ids in reported.items() if ids}
 
 
 def read_scorecard(case: Case) -> CallScorecard | Unavailable:
@@ -193,13 +193,13 @@ def _gap_accuracy(card: CallScorecard) -> Result:
 
 
 def _false_pass_rate(card: CallScorecard) -> Result:
-    asked = [item for item in card.items if item.pass_fail]
-    if not asked:
+    requested = [item for item in card.items if item.pass_fail]
+    if not requested:
         return NotApplicable("the reference has no PASS_FAIL question")
-    wrong = [item for item in asked if item.false_pass]
+    wrong = [item for item in requested if item.false_pass]
     return Scored(
-        value=len(wrong) / len(asked),
-        reason=f"{len(wrong)} of {len(asked)} PASS_FAIL questions wrongly passed"
+        value=len(wrong) / len(requested),
+        reason=f"{len(wrong)} of {len(requested)} PASS_FAIL questions wrongly passed"
         + (f": {', '.join(label(str(item.question_id)) for item in wrong[:5])}" if wrong else ""),
         details={"wrongly_passed": shown(item.question_id for item in wrong)},
     )

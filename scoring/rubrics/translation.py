@@ -55,23 +55,24 @@ def _meaning(case: Case) -> Steps:
         return Scored(value=_ratio(0, translation), reason="the reference has no sentence")
     # A text has cosine 1 to itself and a missing one is 0: neither needs a model.
     alike = {index: float(_alike(s)) for index, s in enumerate(translation.sentences) if s.given is None or _alike(s)}
-    asked = {index: s for index, s in enumerate(translation.sentences) if index not in alike}
+    requested = {index: s for index, s in enumerate(translation.sentences) if index not in alike}
     method, judgements = Method.EXACT, judgements_of(())
-    if asked:
-        replies = yield (SentenceSimilarity(tuple((s.given or "", s.expected) for s in asked.values())),)
-        settled = settle(replies, lambda value: read_cosines(value, len(asked)))
+    if requested:
+        replies = yield (SentenceSimilarity(tuple((s.given or "", s.expected) for s in requested.values())),)
+        settled = settle(replies, lambda value: read_cosines(value, len(requested)))
         if not isinstance(settled, tuple):
             return settled
         (cosines,), method, judgements = settled
-        alike |= zip(asked, cosines, strict=True)
+        alike |= zip(requested, cosines, strict=True)
     total = sum(alike[index] for index in range(len(translation.sentences)))
     worst = sorted(alike, key=lambda index: (alike[index], index))[:_SHOWN]
-    told = [(shown([translation.sentences[index].source_id])[0], round(alike[index], 3)) for index in worst]
+    reported = [(shown([translation.sentences[index].source_id])[0], round(alike[index], 3)) for index in worst]
     return Scored(
         value=_ratio(total, translation),
         method=method,
-        reason=f"lowest of {len(translation.sentences)} sentences: " + ", ".join(f"{n} ({v:g})" for n, v in told[:3]),
-        details={"lowest": [{"source_id": name, "similarity": value} for name, value in told]},
+        reason=f"lowest of {len(translation.sentences)} sentences: "
+        + ", ".join(f"{n} ({v:g})" for n, v in reported[:3]),
+        details={"lowest": [{"source_id": name, "similarity": value} for name, value in reported]},
         judgements=judgements,
     )
 
@@ -103,12 +104,12 @@ def _fluency(case: Case) -> Steps:
     settled = settle(replies, lambda value: read_number(value, 0.0, 1.0))
     if not isinstance(settled, tuple):
         return settled
-    (said,), method, judgements = settled
+    (stated,), method, judgements = settled
     return Scored(
-        value=fluency_level(said),
+        value=fluency_level(stated),
         method=method,
         reason=replies[0].reason,
-        details={"answered": said},
+        details={"answered": stated},
         judgements=judgements,
     )
 

@@ -35,7 +35,7 @@ _NO_RESULT_USE = NotApplicable("the scenario asks for no result to be used")
 def read_scenario(case: Case) -> Scenario | Unavailable:
     """The case's scenario; unavailable without one, and for a trace that was cut short.
 
-    In part of a trace *was not called* cannot be told from *was not seen*.
+    In part of a trace *was not called* cannot be distinguished from *was not seen*.
     """
     if not case.complete:
         return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
@@ -107,10 +107,10 @@ def _validated(side: Side, called: Sequence[str] | None, field: str) -> Result:
     found = validate(side, called)
     if found["pass"]:
         return Scored(value=1.0, details=found)
-    told = [
+    reported = [
         f"{kind}: {', '.join(map(str, names))}" for kind in ("missing", "unexpected") if (names := _names(found, kind))
     ]
-    return Scored(value=0.0, reason="; ".join(told), details=found)
+    return Scored(value=0.0, reason="; ".join(reported), details=found)
 
 
 def _names(found: Mapping[str, object], kind: str) -> list[str]:
@@ -360,7 +360,7 @@ def _passes(_: float, results: Mapping[str, Result]) -> bool | None:
 
 
 def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
-    """The seed's result object under ``workflow``; absent when a side, or the pass, cannot be told."""
+    """The seed's result object under ``workflow``; absent when a side, or the pass, is not known."""
     called, used = results[agents.id], results[tools.id]
     passed = _passes(1.0, results)
     if passed is None or not isinstance(called, Scored) or not isinstance(used, Scored):

@@ -90,7 +90,7 @@ def calibrated(
 ) -> Calibrated:
     """All figures of the pairs (what people said, what we said) with their number; ``passes`` only for ``pass``."""
     n = sum(pairs.values())
-    values = {said for pair in pairs for said in pair}
+    values = {stated for pair in pairs for stated in pair}
     numbers = sorted(each for each in values if isinstance(each, float))
     binary = metric == PASS or (bool(values) and values <= set(_BINARY))
     scale = "binary" if binary else "ordinal" if values and len(numbers) == len(values) else "nominal"

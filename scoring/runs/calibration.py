@@ -40,7 +40,7 @@ class Calibration:
 
     def take(self, given: LabelLine) -> None:
         """Take a label; ``LabelLineError`` when it is a category where those before it were numbers, or the reverse."""
-        categorical = isinstance(given.said, str)
+        categorical = isinstance(given.stated, str)
         known = self._compared.setdefault((given.rubric, given.metric), _Compared(categorical))
         if known.categorical != categorical:
             before = "categories" if known.categorical else "numbers"
@@ -61,7 +61,7 @@ class Calibration:
             if subject[1] is not None:
                 met |= self._labels.get(((subject[0], subject[1]), line.rubric), {})
         for given in met.values():
-            self._compare(given, _said(line, given))
+            self._compare(given, _stated(line, given))
 
     def add_stated(self) -> None:
         """Compare every label with the verdict that its own line states."""
@@ -81,19 +81,19 @@ class Calibration:
             for (rubric, metric), compared in self._compared.items()
         ]  # fmt: skip
 
-    def _compare(self, given: LabelLine, said: Said | None) -> None:
+    def _compare(self, given: LabelLine, stated: Said | None) -> None:
         self._met.add((given.subject, given.rubric, given.metric, given.by))
         compared = self._compared[given.rubric, given.metric]
-        if said is None:
+        if stated is None:
             compared.undecided += 1
         else:
-            compared.pairs[given.said, said] += 1
+            compared.pairs[given.stated, stated] += 1
 
 
-def _said(line: VerdictLine, given: LabelLine) -> Said | None:
+def _stated(line: VerdictLine, given: LabelLine) -> Said | None:
     if given.metric == PASS:
         return None if line.passed is None else float(line.passed)
     score = line.scores.get(given.metric)
     if score is None:
         return None
-    return score.rating if isinstance(given.said, str) else score.value
+    return score.rating if isinstance(given.stated, str) else score.value

@@ -129,10 +129,10 @@ def final_cell(final: Final) -> Cell:
     return Cell(value=final.value, notes=(final.reason,) if final.reason else ())
 
 
-def cost_cell(tally: ModelTally, told: float | None) -> Cell:
+def cost_cell(tally: ModelTally, reported: float | None) -> Cell:
     """US dollars per 1000 calls: as told, else 1000 times the mean of what the verdicts say their calls cost."""
-    if told is not None:
-        return Cell(value=told)
+    if reported is not None:
+        return Cell(value=reported)
     known = tally.cost.n
     total = known + tally.costless
     if not known:

@@ -31,7 +31,7 @@ class LabelLine:
     subject: Subject
     rubric: str
     metric: str
-    said: Said
+    stated: Said
     by: str
     states_verdict: bool
     verdict: Said | None
@@ -55,10 +55,10 @@ def read_label(line: object) -> LabelLine:
         subject=(of, _text(line, of)),
         rubric=_text(line, "rubric"),
         metric=metric,
-        said=_said("label", line["label"], metric),
+        stated=_stated("label", line["label"], metric),
         by="" if line.get("by") is None else _text(line, "by"),
         states_verdict="verdict" in line,
-        verdict=None if verdict is None else _said("verdict", verdict, metric),
+        verdict=None if verdict is None else _stated("verdict", verdict, metric),
     )
 
 
@@ -69,7 +69,7 @@ def _text(line: Mapping[str, object], field: str) -> str:
     return value
 
 
-def _said(field: str, value: object, metric: str) -> Said:
+def _stated(field: str, value: object, metric: str) -> Said:
     if metric == PASS:
         if value not in (0, 1) or not isinstance(value, bool | int | float):
             raise LabelLineError(

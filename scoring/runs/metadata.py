@@ -138,13 +138,13 @@ def _or_null(name: str) -> str:
 
 
 def _overridden(params: Mapping[str, object]) -> list[str]:
-    said = []
+    stated = []
     for name, default in DEFAULTS.items():
         value = params.get(name, default)
         if value != default or isinstance(value, bool):
             shown = "null" if value is None else label(str(value))
-            said.append(f"generation_params.{name} is {shown}; the default is {default:g}")
-    return said
+            stated.append(f"generation_params.{name} is {shown}; the default is {default:g}")
+    return stated
 
 
 def _unpinned(stated: Mapping[str, object]) -> list[str]:

@@ -6,7 +6,7 @@ from .verdict_line import VerdictLine
 
 
 class Revisions:
-    """Hears every line once, then tells which of them stand: those that no later revision replaces.
+    """Hears every line once, then says which of them stand: those that no later revision replaces.
 
     It remembers the verdicts that were revised, which are few, and not the others.
     """

@@ -51,12 +51,12 @@ class RunSummary:
     run: int = 1
 
     def to_json(self) -> dict[str, object]:
-        said: dict[str, object] = {
+        stated: dict[str, object] = {
             "test": dict(self.test),
             "output": self.output,
             "evaluation": self.evaluation.to_json(),
         }
-        return said if self.error is None else {**said, "error": self.error}
+        return stated if self.error is None else {**stated, "error": self.error}
 
 
 def evaluated(verdicts: Sequence[Mapping[str, object]]) -> EvaluatedTest:

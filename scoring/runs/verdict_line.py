@@ -54,55 +54,55 @@ class VerdictLine:
     passed: bool | None = None
 
 
-def read_verdict(said: object) -> VerdictLine:
+def read_verdict(stated: object) -> VerdictLine:
     """The verdict of a parsed line (formats §2); ``VerdictLineError`` for anything else.
 
     ``case_id``, ``rubric``, ``state``, ``composite`` and ``scores`` are required.
     """
-    if not isinstance(said, Mapping):
+    if not isinstance(stated, Mapping):
         raise VerdictLineError("is not an object")
-    state = _state(said.get("state"))
-    composite = number(said, "composite_norm" if said.get("composite_norm") is not None else "composite")
+    state = _state(stated.get("state"))
+    composite = number(stated, "composite_norm" if stated.get("composite_norm") is not None else "composite")
     if (composite is not None) != (state in _WITH_COMPOSITE):
-        raise VerdictLineError(f"composite: is {shown(said.get('composite'))} where state is {state.value}")
-    if composite is not None and not 0 <= composite <= 1 and said.get("rubric") != "agent":
+        raise VerdictLineError(f"composite: is {shown(stated.get('composite'))} where state is {state.value}")
+    if composite is not None and not 0 <= composite <= 1 and stated.get("rubric") != "agent":
         raise VerdictLineError(f"composite: is {composite:g}, outside [0, 1]")
-    probability = number(said, "sampling_probability", default=1.0)
+    probability = number(stated, "sampling_probability", default=1.0)
     if probability is None or not 1e-15 <= probability <= 1:
         raise VerdictLineError("sampling_probability: must be a number above 0 and at most 1")
-    cost = number(said, "cost_usd")
+    cost = number(stated, "cost_usd")
     if cost is not None and cost < 0:
         raise VerdictLineError(f"cost_usd: is {cost:g}, below 0")
-    revision = said.get("revision", 1)
+    revision = stated.get("revision", 1)
     if not isinstance(revision, int) or isinstance(revision, bool) or revision < 1:
         raise VerdictLineError("revision: must be a whole number from 1")
-    rubric = text(said, "rubric")
+    rubric = text(stated, "rubric")
     return VerdictLine(
-        identity=said["trace_id"] if isinstance(said.get("trace_id"), str) else text(said, "case_id"),
+        identity=stated["trace_id"] if isinstance(stated.get("trace_id"), str) else text(stated, "case_id"),
         rubric=rubric,
-        rubric_version=label(str(said.get("rubric_version") or rubric)),
+        rubric_version=label(str(stated.get("rubric_version") or rubric)),
         revision=revision,
-        run=said["run"] if isinstance(said.get("run"), int) else None,
+        run=stated["run"] if isinstance(stated.get("run"), int) else None,
         state=state,
         composite=composite,
-        pass_mark=number(said, "pass_mark"),
-        blockers=frozenset(each for each in sequence(said, "blockers", default=()) if isinstance(each, str)),
-        scores={name: _score(name, line) for name, line in scores(said).items()},
+        pass_mark=number(stated, "pass_mark"),
+        blockers=frozenset(each for each in sequence(stated, "blockers", default=()) if isinstance(each, str)),
+        scores={name: _score(name, line) for name, line in scores(stated).items()},
         weight=1.0 / probability,
         cost_usd=cost,
-        case_id=said["case_id"] if isinstance(said.get("case_id"), str) else None,
-        passed=truth(said, "passed"),
+        case_id=stated["case_id"] if isinstance(stated.get("case_id"), str) else None,
+        passed=truth(stated, "passed"),
     )
 
 
-def _score(name: str, said: Mapping[str, object]) -> ScoreLine:
-    status = said.get("status")
+def _score(name: str, stated: Mapping[str, object]) -> ScoreLine:
+    status = stated.get("status")
     if status not in _STATUSES:
         raise VerdictLineError(f"scores.{label(name)}.status: is {shown(status)}, not one of {', '.join(_STATUSES)}")
-    value = number(said, "value")
+    value = number(stated, "value")
     if (value is not None) != (status == Scored.status):
-        raise VerdictLineError(f"scores.{label(name)}.value: is {shown(said.get('value'))} where status is {status}")
-    details, reason, rating = said.get("details"), said.get("reason"), said.get("rating")
+        raise VerdictLineError(f"scores.{label(name)}.value: is {shown(stated.get('value'))} where status is {status}")
+    details, reason, rating = stated.get("details"), stated.get("reason"), stated.get("rating")
     return ScoreLine(
         status=str(status),
         value=value,
@@ -112,7 +112,7 @@ def _score(name: str, said: Mapping[str, object]) -> ScoreLine:
     )
 
 
-def _state(said: object) -> State:
-    if isinstance(said, str) and said in set(State):
-        return State(said)
-    raise VerdictLineError(f"state: is {shown(said)}, not one of {', '.join(State)}")
+def _state(stated: object) -> State:
+    if isinstance(stated, str) and stated in set(State):
+        return State(stated)
+    raise VerdictLineError(f"state: is {shown(stated)}, not one of {', '.join(State)}")

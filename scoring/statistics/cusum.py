@@ -118,11 +118,11 @@ class Cusum:
             "largest": self._scale.largest, "even": self._scale.even,
         }  # fmt: skip
 
-    def restore(self, said: Mapping[str, Any]) -> None:
+    def restore(self, stated: Mapping[str, Any]) -> None:
         """Go on from what ``to_json`` said."""
-        self.score, self.n, self.alarmed = float(said["score"]), int(said["n"]), bool(said["alarmed"])
-        self.since_ns = said["since_ns"]
-        self._scale = Scale(float(said["largest"]), even=bool(said["even"]))
+        self.score, self.n, self.alarmed = float(stated["score"]), int(stated["n"]), bool(stated["alarmed"])
+        self.since_ns = stated["since_ns"]
+        self._scale = Scale(float(stated["largest"]), even=bool(stated["even"]))
 
 
 def _bet(good: float, jump: int) -> float:

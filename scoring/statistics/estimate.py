@@ -1,4 +1,4 @@
-"""Estimate: the pass ratio of all traffic, told from the part of it that was sampled.
+"""Estimate: the pass ratio of all traffic, derived from the part of it that was sampled.
 
 A verdict that was drawn with probability p stands for 1/p traces, so it weighs w = 1/p::
 

@@ -1,4 +1,4 @@
-"""Mean: the weighted mean of a metric over all traffic, told from a sample, with its bounds.
+"""Mean: the weighted mean of a metric over all traffic, derived from a sample, with its bounds.
 
 With weights w = 1/probability (Hájek's mean; its linearised variance, Särndal, Swensson and Wretman 1992, §5.7)::
 

@@ -66,12 +66,12 @@ def corrected(standings: Iterable[ServiceStatus], agreement: AgreementSnapshot |
 
 
 def _corrected(standing: ServiceStatus, table: Confusion | None) -> ServiceStatus:
-    told = standing.estimate
-    if table is None or told is None:
+    reported = standing.estimate
+    if table is None or reported is None:
         return standing
     (true_negative, false_positive), (false_negative, true_positive) = table.counts
     found = rogan_gladen(
-        told.pass_ratio, told.effective_n,
+        reported.pass_ratio, reported.effective_n,
         (true_positive, true_positive + false_negative), (true_negative, true_negative + false_positive),
     )  # fmt: skip
     return standing if isinstance(found, Unavailable) else replace(standing, corrected=found)

@@ -67,10 +67,10 @@ class HysteresisState:
         }  # fmt: skip
 
     @classmethod
-    def of_json(cls, said: Mapping[str, Any]) -> HysteresisState:
+    def of_json(cls, stated: Mapping[str, Any]) -> HysteresisState:
         """What ``to_json`` said."""
-        looks = tuple(Look(status=Status(a), with_margin=Status(b), empty=bool(c)) for a, b, c in said["looks"])
-        return cls(status=Status(said["status"]), since_ns=int(said["since_ns"]), looks=looks)
+        looks = tuple(Look(status=Status(a), with_margin=Status(b), empty=bool(c)) for a, b, c in stated["looks"])
+        return cls(status=Status(stated["status"]), since_ns=int(stated["since_ns"]), looks=looks)
 
 
 def step(held: HysteresisState | None, look: Look, now_ns: int, rule: Hysteresis) -> HysteresisState:

@@ -16,7 +16,7 @@ UNKNOWN_SERVICE = "unknown_service"
 UNKNOWN_ENVIRONMENT = "unknown"
 """The environment of a trace that names none."""
 OTHER = "__other__"
-"""What all services and environments are called that are too many to be told apart."""
+"""What all services and environments are called that are too many to be distinguished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,12 +110,12 @@ def appraise(estimate: Estimate | None, policy: Policy, sequence: ConfidenceSequ
             if policy.mode == "bound" and estimate.failures < policy.min_failures:
                 return Appraisal(
                     Status.HEALTHY,
-                    f"{_said(estimate, policy)} is below {threshold:g}, but only {estimate.failures} of the "
+                    f"{_stated(estimate, policy)} is below {threshold:g}, but only {estimate.failures} of the "
                     f"{policy.min_failures} failures needed to say so",
                 )
-            return Appraisal(level, f"{_said(estimate, policy)} is below the {level.value} threshold {threshold:g}")
+            return Appraisal(level, f"{_stated(estimate, policy)} is below the {level.value} threshold {threshold:g}")
     return Appraisal(
-        Status.HEALTHY, f"{_said(estimate, policy)} is not below the warning threshold {policy.thresholds.warning:g}"
+        Status.HEALTHY, f"{_stated(estimate, policy)} is not below the warning threshold {policy.thresholds.warning:g}"
     )
 
 
@@ -155,7 +155,7 @@ def status(
     return appraise(estimate, policy).status
 
 
-def _said(estimate: Estimate, policy: Policy) -> str:
+def _stated(estimate: Estimate, policy: Policy) -> str:
     ratio = f"pass ratio {estimate.pass_ratio:.3f}"
     if policy.mode == "point":
         return ratio

@@ -20,6 +20,6 @@ class Trend:
     estimates: tuple[Estimate | None, ...]
     enough: float
 
-    def told(self) -> list[Estimate | None]:
+    def reported(self) -> list[Estimate | None]:
         """The estimates with those that rest on too little left out."""
         return [each if each is not None and each.effective_n >= self.enough else None for each in self.estimates]

@@ -11,7 +11,7 @@ from .trace import Trace
 def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
     """The span with which each run of an agent begins, in order of start, among those that name an agent.
 
-    Several spans may tell of one run: an agent span in a wrapper of the same name, and steps and calls that carry the
+    Several spans may describe one run: an agent span in a wrapper of the same name, and steps and calls that carry the
     agent's name. A span begins a run unless the nearest span above it that names an agent names the same one; an agent
     span below a tool begins a run in any case (an agent that calls itself). Steps of one agent that follow each other
     under one parent, without a span for the agent itself, are one run.

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 OWN_SERVICE: Final = "sidejudge"
-"""``service.name`` of the resource of everything that a monitor tells of itself."""
+"""``service.name`` of the resource of everything that a monitor describes itself."""
 OWN_SCOPE: Final = "sidejudge.judge"
 """Name of the instrumentation scope of the same: it stays where a Collector writes another service over it."""
 OWN_TAG: Final = "sidejudge"

@@ -36,20 +36,22 @@ class ToolAnswers:
                     self._by_id.setdefault(message.tool_call_id, message)
                 else:
                     named.setdefault(message.name, []).append(message)
-            for name, said in named.items():  # the longest history holds the others
-                if len(said) >= len(self._by_name.get(name, ((), 0))[0]):
-                    self._by_name[name] = (said, span.start_ns)
+            for name, stated in named.items():  # the longest history holds the others
+                if len(stated) >= len(self._by_name.get(name, ((), 0))[0]):
+                    self._by_name[name] = (stated, span.start_ns)
 
-    def to(self, asked: list[RequestedCall]) -> list[RequestedCall]:
+    def to(self, requested: list[RequestedCall]) -> list[RequestedCall]:
         """The calls with their answers: the first that was given under a call's id.
 
         Some clients give a call another id in the history, or none at all: then it is found by its name and arguments,
         or by the tool's name in order; and where answers have neither id nor name, in order.
         """
-        ids = {ask.call.call_id for ask in asked if ask.call.call_id is not None}
-        again = {} if ids <= self._by_id.keys() else self._told_again(ids)
-        asked = [RequestedCall(ask.call, ask.at_ns, self._under_an_id(ask.call, again), ask.span_id) for ask in asked]
-        return self._in_order(self._in_order(asked, named=True), named=False)
+        ids = {ask.call.call_id for ask in requested if ask.call.call_id is not None}
+        again = {} if ids <= self._by_id.keys() else self._reported_again(ids)
+        requested = [
+            RequestedCall(ask.call, ask.at_ns, self._under_an_id(ask.call, again), ask.span_id) for ask in requested
+        ]
+        return self._in_order(self._in_order(requested, named=True), named=False)
 
     def _under_an_id(self, call: ToolCall, again: dict[tuple[str, str], deque[str]]) -> Message | None:
         if call.call_id is None:
@@ -59,7 +61,7 @@ class ToolAnswers:
         others = again.get(identity(call)[1:])
         return self._by_id.get(others.popleft()) if others else None
 
-    def _told_again(self, made: set[str]) -> dict[tuple[str, str], deque[str]]:
+    def _reported_again(self, made: set[str]) -> dict[tuple[str, str], deque[str]]:
         """Ids under which the history tells calls, other than those that were made, by name and arguments."""
         found: dict[tuple[str, str], dict[str, None]] = {}
         for span in self._trace.spans:
@@ -68,23 +70,23 @@ class ToolAnswers:
                     found.setdefault(identity(call)[1:], {})[call.call_id] = None
         return {key: deque(ids) for key, ids in found.items()}
 
-    def _in_order(self, asked: list[RequestedCall], *, named: bool) -> list[RequestedCall]:
+    def _in_order(self, requested: list[RequestedCall], *, named: bool) -> list[RequestedCall]:
         """The calls, those without an answer with the next one: of that tool, or of those that name no tool."""
         if not self._by_name:
-            return asked
+            return requested
         waiting: dict[str | None, list[int]] = {}
-        for index, ask in enumerate(asked):
+        for index, ask in enumerate(requested):
             if ask.answer is None:
                 waiting.setdefault(ask.call.name if named else None, []).append(index)
         given: dict[int, Message] = {}
         for called, indices in waiting.items():
-            said, at_ns = self._by_name.get(called, ([], 0))
-            before = [index for index in indices if asked[index].at_ns <= at_ns]
+            stated, at_ns = self._by_name.get(called, ([], 0))
+            before = [index for index in indices if requested[index].at_ns <= at_ns]
             if before:  # of a longer history the last answers are those to the calls of this trace
-                given |= zip(before, said[-len(before) :], strict=False)
+                given |= zip(before, stated[-len(before) :], strict=False)
         return [
             RequestedCall(ask.call, ask.at_ns, given[i], ask.span_id) if i in given else ask
-            for i, ask in enumerate(asked)
+            for i, ask in enumerate(requested)
         ]
 
 

@@ -23,7 +23,7 @@ _HANDOFF = re.compile(r"(transfer[_\W]to|delegate|hand[_\W]?off)(?:[_\W]|$)", re
 _VERBS = re.compile(r"^(ask|call|consult|run|invoke|query|use|delegate_to|transfer_to|hand_?off_to)_|_(agent|tool)$")
 
 
-def tool_calls(trace: Trace, told: TraceIndex, runs: tuple[Span, ...]) -> tuple[tuple[ToolCall, str], ...] | None:
+def tool_calls(trace: Trace, reported: TraceIndex, runs: tuple[Span, ...]) -> tuple[tuple[ToolCall, str], ...] | None:
     """Every tool call in order of time, each with the id of the span that shows it, hand-offs flagged.
 
     None where models answered without contents being captured.
@@ -33,25 +33,25 @@ def tool_calls(trace: Trace, told: TraceIndex, runs: tuple[Span, ...]) -> tuple[
     ``handoff``, ``delegate_…``), or with a run of an agent right below it, or named after an agent that ran, or, where
     it has no span, answered with what an agent returned that ran right below another.
     """
-    spans, twins = tool_spans(trace, told.tools)
-    asked = _asked(trace, told.asking)
-    if not spans and not asked:
+    spans, twins = tool_spans(trace, reported.tools)
+    requested = _requested(trace, reported.asking)
+    if not spans and not requested:
         return None if _contents_unknown(trace) else ()
-    matched = match(spans, asked)
-    if not _all_told(spans, asked, matched):
-        asked = ToolAnswers(trace).to(asked)
+    matched = match(spans, requested)
+    if not _all_reported(spans, requested, matched):
+        requested = ToolAnswers(trace).to(requested)
     agents = {run.agent.lower().replace(" ", "_") for run in runs if run.agent}
     above_runs = [(run, above) for run in runs if (above := _nearest(trace, run)) is not None]
     delegating = {twins.get(above.span_id, above.span_id) for _, above in above_runs}
     returned = {run.output for run, above in above_runs if above.agent and isinstance(run.output, str) and run.output}
     found: list[tuple[tuple[int, int], ToolCall, str]] = []
-    order = in_order(spans, matched, asked)
+    order = in_order(spans, matched, requested)
     for index, span in enumerate(spans):
-        call = _merge(span, asked[matched[index]] if index in matched else None)
+        call = _merge(span, requested[matched[index]] if index in matched else None)
         handoff = call.handoff or _is_handoff(call, agents) or span.span_id in delegating
         found.append((order[index], _flagged(call, handoff), span.span_id))
     used = set(matched.values())
-    for index, ask in enumerate(asked):
+    for index, ask in enumerate(requested):
         if index not in used:
             call = _completed(ask)
             passed_on = ask.answer is not None and ask.answer.text in returned
@@ -65,7 +65,7 @@ def _contents_unknown(trace: Trace) -> bool:
     return bool(calls) and not any(span.output_messages or span.output is not None for span in calls)
 
 
-def _asked(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
+def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
     """Calls that models made in this trace: those in their answers, not those in the history they were given."""
     if not asking:
         return []
@@ -82,14 +82,14 @@ def _asked(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
         history = (call for message in span.input_messages for call in message.tool_calls)
         known = {identity(call) for call in history if call.call_id in ids}
         for call in calls:
-            told = identity(call)
-            if call.call_id is not None and (told in known or told in seen):
+            reported = identity(call)
+            if call.call_id is not None and (reported in known or reported in seen):
                 continue
             # A model call around another one tells its calls again, some without their ids.
-            if call.call_id is None and span.span_id in covered and told[1:] in made:
+            if call.call_id is None and span.span_id in covered and reported[1:] in made:
                 continue
-            seen.add(told)
-            made.add(told[1:])
+            seen.add(reported)
+            made.add(reported[1:])
             found.append(RequestedCall(call, span.end_ns, None, span.span_id))
     return found
 
@@ -105,9 +105,9 @@ def _above_models(trace: Trace) -> set[str]:
     return found
 
 
-def _all_told(spans: Sequence[Span], asked: Sequence[RequestedCall], matched: Mapping[int, int]) -> bool:
+def _all_reported(spans: Sequence[Span], requested: Sequence[RequestedCall], matched: Mapping[int, int]) -> bool:
     """Whether the spans themselves tell what came of every call: then no message has to be looked for."""
-    return len(matched) == len(asked) and not any(_untold(spans[number]) for number in matched)
+    return len(matched) == len(requested) and not any(_untold(spans[number]) for number in matched)
 
 
 def _untold(span: Span) -> bool:
@@ -119,25 +119,25 @@ def _merge(span: Span, ask: RequestedCall | None) -> ToolCall:
     tool = span.tool or ToolCall(name=span.name)
     if ask is None:
         return tool
-    asked = ask.call
-    keep = asked.arguments if _leaves_out(tool, asked) else tool.arguments
-    told = _completed(ask) if _untold(span) else tool
+    requested = ask.call
+    keep = requested.arguments if _leaves_out(tool, requested) else tool.arguments
+    reported = _completed(ask) if _untold(span) else tool
     return ToolCall(
         name=tool.name,
         arguments=keep,
-        result=told.result,
-        error=told.error,
-        call_id=asked.call_id or tool.call_id,
+        result=reported.result,
+        error=reported.error,
+        call_id=requested.call_id or tool.call_id,
         handoff=tool.handoff,
     )
 
 
-def _leaves_out(tool: ToolCall, asked: ToolCall) -> bool:
+def _leaves_out(tool: ToolCall, requested: ToolCall) -> bool:
     """Whether the span tells less of its arguments than the message: none, the only one bare, or not all of them."""
-    a, b = tool.arguments, asked.arguments
+    a, b = tool.arguments, requested.arguments
     if a is None or sole(b) == (a,):
         return True
-    if not isinstance(a, dict) or not isinstance(b, dict) or tool.call_id is None or tool.call_id != asked.call_id:
+    if not isinstance(a, dict) or not isinstance(b, dict) or tool.call_id is None or tool.call_id != requested.call_id:
         return False
     return all(key in b and b[key] == value for key, value in a.items())
 

@@ -15,7 +15,7 @@ from .tool_spans import sole
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
-def match(spans: Sequence[Span], asked: Sequence[RequestedCall]) -> dict[int, int]:
+def match(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> dict[int, int]:
     """Which message call each tool span carried out: by call id, else by name and arguments, else by name, in order.
 
     At last by name and arguments where a model is told another spelling: many accept only letters, digits and ``_``.
@@ -23,14 +23,14 @@ def match(spans: Sequence[Span], asked: Sequence[RequestedCall]) -> dict[int, in
     matched: dict[int, int] = {}
     taken: set[int] = set()
     for keys in (_by_id, _by_arguments, _by_name, _by_words):
-        if len(matched) == min(len(spans), len(asked)):
+        if len(matched) == min(len(spans), len(requested)):
             break
         free: dict[tuple[str, ...], deque[int]] = {}
-        for index, ask in enumerate(asked):
-            for key in keys(ask.call, asked=True) if index not in taken else ():
+        for index, ask in enumerate(requested):
+            for key in keys(ask.call, requested=True) if index not in taken else ():
                 free.setdefault(key, deque()).append(index)
         for number, span in enumerate(spans):
-            for key in keys(span.tool, asked=False) if span.tool and number not in matched else ():
+            for key in keys(span.tool, requested=False) if span.tool and number not in matched else ():
                 waiting = free.get(key, deque())
                 while waiting and waiting[0] in taken:
                     waiting.popleft()
@@ -41,16 +41,16 @@ def match(spans: Sequence[Span], asked: Sequence[RequestedCall]) -> dict[int, in
 
 
 def in_order(
-    spans: Sequence[Span], matched: Mapping[int, int], asked: Sequence[RequestedCall]
+    spans: Sequence[Span], matched: Mapping[int, int], requested: Sequence[RequestedCall]
 ) -> list[tuple[int, int]]:
-    """By what each span's call is put in order: when it began and, of calls at the same time, its place in ``asked``.
+    """The key that orders each span's call: when it began and, of calls at the same time, its place in ``requested``.
 
     Of spans that one answer asked for side by side, that which it asked for first is given the first beginning.
     """
-    found = [(span.start_ns, matched.get(number, len(asked))) for number, span in enumerate(spans)]
+    found = [(span.start_ns, matched.get(number, len(requested))) for number, span in enumerate(spans)]
     side_by_side: dict[int, list[int]] = {}
     for number, place in matched.items():
-        side_by_side.setdefault(asked[place].at_ns, []).append(number)
+        side_by_side.setdefault(requested[place].at_ns, []).append(number)
     for numbers in side_by_side.values():
         if len(numbers) > 1:
             began = sorted(found[number][0] for number in numbers)
@@ -59,25 +59,25 @@ def in_order(
     return found
 
 
-def _by_id(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
-    del asked
+def _by_id(call: ToolCall, *, requested: bool) -> list[tuple[str, ...]]:
+    del requested
     return [(call.call_id,)] if call.call_id is not None else []
 
 
-def _by_arguments(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
+def _by_arguments(call: ToolCall, *, requested: bool) -> list[tuple[str, ...]]:
     """A call also goes by its only argument's value: some clients send that bare."""
     keys = [(call.name, canonical(call.arguments))]
-    return [*keys, *((call.name, canonical(value)) for value in sole(call.arguments) if asked)]
+    return [*keys, *((call.name, canonical(value)) for value in sole(call.arguments) if requested)]
 
 
-def _by_name(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
+def _by_name(call: ToolCall, *, requested: bool) -> list[tuple[str, ...]]:
     """The name alone suffices where one of the two has no arguments to compare."""
     none = call.arguments in (None, {})
-    if asked:
+    if requested:
         return [("any", call.name), *([("bare", call.name)] if none else [])]
     return [("any" if none else "bare", call.name)]
 
 
-def _by_words(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
+def _by_words(call: ToolCall, *, requested: bool) -> list[tuple[str, ...]]:
     name = _NOT_WORDS.sub("_", call.name).casefold()
-    return _by_arguments(replace(call, name=name), asked=asked) if call.arguments else []
+    return _by_arguments(replace(call, name=name), requested=requested) if call.arguments else []

@@ -10,19 +10,19 @@ from .span import Json, Span, ToolCall
 from .trace import Trace
 
 _WITHIN = 4
-"""Steps up within which another span that tells of the same call is looked for."""
+"""Steps up within which another span that describes the same call is looked for."""
 
 
-def tool_spans(trace: Trace, telling: Sequence[Span]) -> tuple[Sequence[Span], Mapping[str, str]]:
+def tool_spans(trace: Trace, reporting: Sequence[Span]) -> tuple[Sequence[Span], Mapping[str, str]]:
     """The spans, in order of start, and by the id of each that was left out the id of the one that stands for it.
 
-    ``telling`` are all that tell of a call, from the top down.
+    ``reporting`` are all that describe a call, from the top down.
 
-    Of two that tell of one call the upper is kept, completed from the lower one, which knows whether the tool raised.
+    Of two that describe one call the upper is kept, completed from the lower one, which knows whether the tool raised.
     """
     kept: dict[str, Span] = {}
     twins: dict[str, str] = {}
-    for span in telling:
+    for span in reporting:
         upper = _upper(trace, span)
         held = kept.get(twins.get(upper.span_id, upper.span_id)) if upper is not None else None
         if held is None or held.tool is None or span.tool is None or not _same_call(held.tool, span.tool):
@@ -41,7 +41,7 @@ def tool_spans(trace: Trace, telling: Sequence[Span]) -> tuple[Sequence[Span], M
 
 
 def _upper(trace: Trace, span: Span) -> Span | None:
-    """The nearest span above, within reach, that tells of a call too."""
+    """The nearest span above, within reach, that describes a call too."""
     above = trace.parent(span)
     for _ in range(_WITHIN):
         if above is None or above is span:

@@ -1,6 +1,6 @@
-"""Told: what the spans of a trace tell, and which of them tell of what.
+"""Told: what the spans of a trace tell, and which of them describe what.
 
-Most spans tell of little, and most fields are told by few, so these are found once, in a few walks over the spans.
+Most spans describe little, and most fields are given by few, so these are found once, in a few walks over the spans.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class TraceIndex:
 
     From the top down: ``session_id``, ``user_id``, ``service``, ``environment``, ``trace_name`` and ``capture_switch``
     are those of the highest span that has one; ``metadata`` are the maps that hold anything, those of the trace before
-    those of spans; ``tools`` the spans that tell of a tool call, ``chains`` the steps.
+    those of spans; ``tools`` the spans that describe a tool call, ``chains`` the steps.
 
     In order of start: ``agents`` are the spans that name one; ``usage`` and ``costs`` those that report any;
     ``retrievers`` those that retrieved; ``asking`` those whose answer calls tools. ``inputs`` and ``outputs`` are what

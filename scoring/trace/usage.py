@@ -58,7 +58,7 @@ class _ToldTwice:
         if span.response_id is None:
             other = next((d for d, end in ends.items() if d != span.dialect and end >= span.end_ns), None)
             if other is not None:
-                del ends[other]  # each tells of one call
+                del ends[other]  # each describes one call
                 return True
         ends[span.dialect] = span.end_ns
         return False
@@ -69,13 +69,13 @@ def _lowest(trace: Trace, reporting: Sequence[Span], *, whole: bool = False) -> 
     if len(reporting) < 2:
         return reporting
     covered = _covered(trace, reporting, whole=whole)
-    told = _ToldTwice() if len({span.dialect for span in reporting}) > 1 else None
+    reported = _ToldTwice() if len({span.dialect for span in reporting}) > 1 else None
     seen: set[str] = set()
     found: list[Span] = []
     for span in reporting:
         if span.span_id in covered or (span.response_id is not None and span.response_id in seen):
             continue
-        if told is not None and told.by_another(span):
+        if reported is not None and reported.by_another(span):
             continue
         if span.response_id is not None:
             seen.add(span.response_id)

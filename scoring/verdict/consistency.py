@@ -51,15 +51,15 @@ def consistency(rubrics: Mapping[str, Rubric], otherwise: Callable[[Case], Steps
         missing = [(at, one) for at, one in enumerate(scored, 1) if not isinstance(one, Scored)]
         if missing:
             at, result = next(((at, one) for at, one in missing if isinstance(one, Failed)), missing[0])
-            said = f"run {at} has no score: {label(result.reason, 500)}"
-            return Failed(said) if isinstance(result, Failed) else Unavailable(said)
+            stated = f"run {at} has no score: {label(result.reason, 500)}"
+            return Failed(stated) if isinstance(result, Failed) else Unavailable(stated)
         by = "answer_correctness" if rubric is None else rubric.id
-        return _told([one for one in scored if isinstance(one, Scored)], by)
+        return _reported([one for one in scored if isinstance(one, Scored)], by)
 
     return measure
 
 
-def _told(scored: Sequence[Scored], by: str) -> Scored:
+def _reported(scored: Sequence[Scored], by: str) -> Scored:
     scores = [one.value for one in scored]
     return Scored(
         value=consistency_of(scores),

@@ -176,7 +176,7 @@ def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float 
 
 
 def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Result]) -> bool | None:
-    """The pass mark, then the rubric's own conditions; None when there is no composite, or they cannot be told."""
+    """The pass mark, then the rubric's own conditions; None when there is no composite, or they is not known."""
     if composite is None:
         return None
     if rubric.pass_mark is not None and round(composite, 9) < rubric.pass_mark:
@@ -198,15 +198,15 @@ def _reason(
     """One line for people: why there is no composite, why it does not count, or what keeps the case from passing."""
     if state in (State.INVALID, State.DISQUALIFIED):
         return "; ".join(f"{s.metric}: {s.result.reason or s.rating}" for s in scores if s.metric in blocking)
-    told = [_worst(scores)] if failed else []
+    reported = [_worst(scores)] if failed else []
     if state in (State.INCOMPLETE, State.PARTIAL):
         gaps = [s for s in scores if isinstance(s.result, _GAPS)]
         # What has neither weight nor a check to make is told only when nothing else is missing: it decided the pass.
         named = [s for s in gaps if s.weight or s.metric in unchecked] or gaps
-        told += [f"{s.metric} {s.result.status}: {s.result.reason}" for s in named]
-        if not told and all(isinstance(s.result, NotApplicable) for s in scores):
-            told = [f"not applicable: {scores[0].result.reason}"]
-    return "; ".join(told)
+        reported += [f"{s.metric} {s.result.status}: {s.result.reason}" for s in named]
+        if not reported and all(isinstance(s.result, NotApplicable) for s in scores):
+            reported = [f"not applicable: {scores[0].result.reason}"]
+    return "; ".join(reported)
 
 
 def _worst(scores: tuple[Score, ...]) -> str:

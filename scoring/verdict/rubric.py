@@ -69,7 +69,7 @@ class Rubric:
     @cached_property
     def version(self) -> str:
         """``qa@3f9c2a71``: the digits change when anything changes that can change a number."""
-        said = repr(
+        stated = repr(
             (
                 self.id, self.formula, self.pass_mark, self.scale, self.min_coverage,
                 [
@@ -78,7 +78,7 @@ class Rubric:
                 ],
             )
         )  # fmt: skip
-        return f"{self.id}@{hashlib.sha256(said.encode()).hexdigest()[:_VERSION_DIGITS]}"
+        return f"{self.id}@{hashlib.sha256(stated.encode()).hexdigest()[:_VERSION_DIGITS]}"
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:

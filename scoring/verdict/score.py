@@ -22,19 +22,19 @@ class Score:
     result: Result
     rating: str | None
     judgements: tuple[Judgement, ...] = ()
-    _said: Mapping[str, object] | None = field(default=None, init=False, repr=False, compare=False)
+    _stated: Mapping[str, object] | None = field(default=None, init=False, repr=False, compare=False)
 
     def to_json(self) -> Mapping[str, object]:
         """The line as the format page says. Made once, for a score may stand in many verdicts; not to be changed."""
-        if self._said is None:
-            object.__setattr__(self, "_said", said := self._as_json())
-            return said
-        return self._said
+        if self._stated is None:
+            object.__setattr__(self, "_said", stated := self._as_json())
+            return stated
+        return self._stated
 
     def _as_json(self) -> dict[str, object]:
         result = self.result
         scored = result if isinstance(result, Scored) else None
-        said: dict[str, object] = {
+        stated: dict[str, object] = {
             "metric": self.metric,
             "value": scored.value if scored else None,
             "weight": self.weight,
@@ -44,12 +44,12 @@ class Score:
             "reason": label(result.reason, MAX_REASON),
             "details": dict(scored.details) if scored else {},
         }
-        if self.asked:
-            said["judge"] = _judged(self.asked)
-        return said
+        if self.requested:
+            stated["judge"] = _judged(self.requested)
+        return stated
 
     @property
-    def asked(self) -> tuple[Judgement, ...]:
+    def requested(self) -> tuple[Judgement, ...]:
         """The judge requests that the value rests on; where there is no value, those made in vain."""
         return self.result.judgements if isinstance(self.result, Scored) else self.judgements
 
@@ -66,7 +66,7 @@ def judgements_of(scores: Sequence[Score]) -> tuple[Judgement, ...]:
     return tuple(dict.fromkeys(found)) if found else ()
 
 
-def asked_of_judges(scores: Sequence[Score]) -> dict[str, object]:
+def requested_of_judges(scores: Sequence[Score]) -> dict[str, object]:
     """The judge's part in a verdict. Calls and tokens are those of whole calls, each once; the cost is its share."""
     judgements = judgements_of(scores)
     if not judgements:
@@ -74,7 +74,7 @@ def asked_of_judges(scores: Sequence[Score]) -> dict[str, object]:
     calls = _calls(judgements)
     shares: defaultdict[str, float] = defaultdict(float)
     for score in scores:
-        for call in _calls((*score.asked, *score.judgements)):  # requests without an answer are paid as well
+        for call in _calls((*score.requested, *score.judgements)):  # requests without an answer are paid as well
             shares[call.call] += call.share
     return {
         "model": judgements[0].model,
@@ -94,7 +94,7 @@ _NOBODY: Final[Mapping[str, object]] = {
 
 def _judged(judgements: Sequence[Judgement]) -> dict[str, object]:
     """The judge of a score and the score's share of what its calls cost."""
-    told: dict[str, object] = {
+    reported: dict[str, object] = {
         "model": judgements[0].model,
         "prompt_version": judgements[0].prompt_version,
         "cost_usd": _cost_usd(judgements),
@@ -103,9 +103,9 @@ def _judged(judgements: Sequence[Judgement]) -> dict[str, object]:
         "call_ids": [call.call for call in _calls(judgements)],
     }
     if panels := [judgement for judgement in judgements if judgement.votes]:
-        told["votes"] = [dict(judgement.votes) for judgement in panels]
-        told["dissent"] = math.fsum(judgement.dissent for judgement in panels) / len(panels)
-    return told
+        reported["votes"] = [dict(judgement.votes) for judgement in panels]
+        reported["dissent"] = math.fsum(judgement.dissent for judgement in panels) / len(panels)
+    return reported
 
 
 def _cost_usd(judgements: Iterable[Judgement]) -> float:

@@ -12,7 +12,7 @@ from scoring.trace.record import record
 
 from .outcome import OutcomeMemo, State, outcome
 from .rubric import Rubric
-from .score import Score, asked_of_judges, judgements_of
+from .score import Score, judgements_of, requested_of_judges
 
 __all__ = ["Score", "Selection", "State", "Verdict", "reach_verdict"]
 
@@ -70,7 +70,7 @@ class Verdict:
             "state": self.state.value, "passed": self.passed, "rating": self.rating,
             "blockers": list(self.blockers), "pass_mark": self.pass_mark, "reason": self.reason,
             "scores": [score.to_json() for score in self.scores],
-            "judge": asked_of_judges(self.scores),
+            "judge": requested_of_judges(self.scores),
             "service": self.service, "environment": self.environment, "session_id": self.session_id,
             "selection": self.selection, "revision": self.revision,
             "sampling_probability": self.sampling_probability, "cost_usd": self.cost_usd,

@@ -63,13 +63,13 @@ class Monitor:
         self.python, self.folder = python, folder
         self.otlp, self.api = free_port(), free_port()
         self.store = folder / "state.sqlite"
-        said = {
+        stated = {
             "assembly": {"grace": "200ms", "idle": "2s", "late": "1h"},
             "sources": {"otlp": {"http": f"127.0.0.1:{self.otlp}"}},
             "api": {"listen": f"127.0.0.1:{self.api}"}, "store": {"path": str(self.store)},
             **config,
         }  # fmt: skip
-        (folder / "sidejudge.yaml").write_text(yaml.safe_dump(said))
+        (folder / "sidejudge.yaml").write_text(yaml.safe_dump(stated))
 
     def start(self) -> float:
         """Seconds until it is ready."""

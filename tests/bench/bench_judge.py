@@ -44,8 +44,8 @@ def stories(rubrics: Sequence[str]) -> list[tuple[Rubric, Case]]:
     found = []
     for name in rubrics:
         for path in sorted((GOLDEN / name).glob("*.yaml")):
-            told = yaml.safe_load(path.read_text(encoding="utf-8"))["case"]
-            found.append((RUBRICS[name], read_case(json.dumps({"case_id": path.stem, **told}), 1)))
+            reported = yaml.safe_load(path.read_text(encoding="utf-8"))["case"]
+            found.append((RUBRICS[name], read_case(json.dumps({"case_id": path.stem, **reported}), 1)))
     return found
 
 
@@ -53,8 +53,8 @@ async def hear(judge: JudgeBackend, case: Case, questions: Sequence[Question], w
     known = {question: lexical.answer(case, question) for question in questions}
     first = way.startswith("lexical")
     left = [q for q in questions if judge.can_answer(q) and not (first and isinstance(known[q], Answer))]
-    for asked in [[q] for q in left] if way == "a call a question" else [left]:
-        known |= await judge.answer(case, asked)
+    for requested in [[q] for q in left] if way == "a call a question" else [left]:
+        known |= await judge.answer(case, requested)
     return known
 
 
@@ -114,7 +114,7 @@ class Counted:
         if failure is not None:
             self.failures[str(failure)] += 1
 
-    def repaired(self, model, *, asked, answered) -> None: ...
+    def repaired(self, model, *, requested, answered) -> None: ...
     def looked_up(self, *, hits, misses) -> None: ...
     def flagged(self, model, flag) -> None: ...
 

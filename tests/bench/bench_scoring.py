@@ -113,18 +113,18 @@ def beside_others(count: int, peers: Path) -> Table:
         "scikit-learn, one batch": best(scikit_learn, lambda: pairs) / count,
         "scikit-learn, case by case": best(scikit_learn_by_case, lambda: pairs[:100], laps=2) / min(count, 100),
     }
-    said = ""
+    stated = ""
     if peers.exists():
-        asked = subprocess.run(
+        requested = subprocess.run(
             [str(peers), str(HERE / "peers.py")], input=json.dumps(pairs), capture_output=True, text=True, check=False
         )
-        if asked.returncode == 0:
-            taken |= json.loads(asked.stdout.splitlines()[-1])
-        said = "" if asked.returncode == 0 else asked.stderr.strip().rpartition("\n")[2]
+        if requested.returncode == 0:
+            taken |= json.loads(requested.stdout.splitlines()[-1])
+        stated = "" if requested.returncode == 0 else requested.stderr.strip().rpartition("\n")[2]
     else:
-        said = "deepeval and ragas are not installed: make bench-peers"
+        stated = "deepeval and ragas are not installed: make bench-peers"
     base = taken["plain Python sets, P/R/F1 (baseline)"]
-    table = Table("what", "µs a case", "cases/s", "of the baseline", title=f"{count} cases", caption=said, box=None)
+    table = Table("what", "µs a case", "cases/s", "of the baseline", title=f"{count} cases", caption=stated, box=None)
     for name, each in sorted(taken.items(), key=lambda item: item[1]):
         table.add_row(name, f"{each * 1e6:.1f}", f"{1 / each:,.0f}", f"{each / base:.0f} ×")
     return table

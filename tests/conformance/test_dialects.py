@@ -119,7 +119,7 @@ def differing(folder: Path, cases: list[Case]) -> dict[str, tuple[object, object
 def _compared(folder: Path, cases: list[Case]) -> dict[str, tuple[object, object]]:
     """What was found and what the program says, of everything that was sent."""
     manifest = _manifest(folder)
-    cases = [case for case in cases if _tells(case)]
+    cases = [case for case in cases if _reports(case)]
     truth, present = manifest["truth"], manifest["present_in_spans"]
     if folder.parent.name in CONTENTS_IN_LOGS:
         tools = [dict.fromkeys(tool, True) for tool in truth["tools"]]
@@ -149,12 +149,12 @@ def _compared(folder: Path, cases: list[Case]) -> dict[str, tuple[object, object
 
 def _model(folder: Path, truth: dict[str, Any]) -> str | None:
     """The model that answered where the client says which, else the one that was asked for; None if it has no name."""
-    asked, answered = truth["model_requested"], truth["model_responded"]
-    told = answered and any(answered.encode() in path.read_bytes() for path in folder.glob("*.pb"))
-    return answered if told else asked
+    requested, answered = truth["model_requested"], truth["model_responded"]
+    reported = answered and any(answered.encode() in path.read_bytes() for path in folder.glob("*.pb"))
+    return answered if reported else requested
 
 
-def _tells(case: Case) -> bool:
+def _reports(case: Case) -> bool:
     """Whether the trace is about anything: some clients send traces of their own start-up, which hold nothing."""
     return case.content_captured or bool(case.agents_called or case.tools_used or case.input_tokens)
 
@@ -187,9 +187,9 @@ def _check(folder: Path) -> None:
     excused |= manifest.get("unobtainable", {}).keys()
     assert {what: pair for what, pair in differences.items() if what not in excused} == {}
     assert excused <= differences.keys(), "an excuse that is no longer needed"
-    told = [case for case in cases if _tells(case)]
-    assert len(told) >= len(manifest["truth"]["turns"])
-    assert all(case.complete and case.content_captured for case in told)
+    reported = [case for case in cases if _reports(case)]
+    assert len(reported) >= len(manifest["truth"]["turns"])
+    assert all(case.complete and case.content_captured for case in reported)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -180,11 +180,11 @@ PECULIARITIES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "where", "name"), PECULIARITIES, ids=[said for said, _, _ in PECULIARITIES])
-def test_each_has_a_test(said, where, name):
+@pytest.mark.parametrize(("said", "where", "name"), PECULIARITIES, ids=[stated for stated, _, _ in PECULIARITIES])
+def test_each_has_a_test(stated, where, name):
     text = (TESTS / HERE[where]).read_text(encoding="utf-8")
-    assert re.search(rf"^(async )?def test_{name}\b", text, re.MULTILINE), f"{said}: no test_{name} in {HERE[where]}"
+    assert re.search(rf"^(async )?def test_{name}\b", text, re.MULTILINE), f"{stated}: no test_{name} in {HERE[where]}"
 
 
 def test_none_is_listed_twice():
-    assert len({said for said, _, _ in PECULIARITIES}) == len(PECULIARITIES)
+    assert len({stated for stated, _, _ in PECULIARITIES}) == len(PECULIARITIES)

@@ -47,14 +47,16 @@ def differing(folders: Iterable[Path], *, details: Details = "first") -> set[str
     for folder in folders:
         files = sorted(folder.glob("[0-9]*.pb"))
         sent = cases(spans_in(files), list)
-        told = cases(
+        reported = cases(
             spans_in(path for path in files if ".logs" not in path.name),
             lambda spans: raw_spans(rows_of(spans, details=details)),
         )
-        assert told.keys() == sent.keys()
+        assert reported.keys() == sent.keys()
         for trace_id, case in sent.items():
             found |= {
-                f.name for f in fields(case) if f.compare and getattr(case, f.name) != getattr(told[trace_id], f.name)
+                f.name
+                for f in fields(case)
+                if f.compare and getattr(case, f.name) != getattr(reported[trace_id], f.name)
             }
     return found
 

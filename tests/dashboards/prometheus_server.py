@@ -27,8 +27,8 @@ class Prometheus:
             "scrape_configs": [{"job_name": "sidejudge", "static_configs": [{"targets": list(targets)}]}],
         }
         if alertmanager:
-            told = {"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}
-            config["alerting"] = {"alertmanagers": [told]}
+            reported = {"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}
+            config["alerting"] = {"alertmanagers": [reported]}
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         self._log = (folder / "prometheus.log").open("wb")
         self.process = subprocess.Popen(
@@ -54,8 +54,8 @@ class Prometheus:
 
     def course(self, expr: str, begin_s: float, end_s: float) -> dict[tuple[tuple[str, str], ...], list[float]]:
         """What the expression answered second by second, by the labels of its series."""
-        told = self.get("query_range", query=expr, start=f"{begin_s:.3f}", end=f"{end_s:.3f}", step="1s")["result"]
-        return {tuple(sorted(each["metric"].items())): [float(v) for _, v in each["values"]] for each in told}
+        reported = self.get("query_range", query=expr, start=f"{begin_s:.3f}", end=f"{end_s:.3f}", step="1s")["result"]
+        return {tuple(sorted(each["metric"].items())): [float(v) for _, v in each["values"]] for each in reported}
 
     def until(self, condition: Callable[[], object], otherwise: str, seconds: float = 60) -> None:
         end = time.monotonic() + seconds

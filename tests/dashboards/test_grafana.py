@@ -123,9 +123,9 @@ def test_links_lead_to_dashboards_that_exist() -> None:
 
 
 def test_the_config_map_holds_the_dashboards_and_fits_into_a_cluster() -> None:
-    said = yaml.safe_load(config_map(Declaration()))
-    assert said["data"] == dict(dashboards(Declaration()))
-    assert said["metadata"]["labels"]["grafana_dashboard"] == "1"
+    stated = yaml.safe_load(config_map(Declaration()))
+    assert stated["data"] == dict(dashboards(Declaration()))
+    assert stated["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert len(config_map(Declaration())) < 2**20
 
 

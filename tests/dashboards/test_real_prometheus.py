@@ -121,17 +121,17 @@ def _label(langfuse: FakeLangfuse, monitor: Running) -> None:
     rows = [row for row in langfuse.scores.stored() if row["name"].endswith("_pass")]
     assert {row["value"] for row in rows} == {True, False}
     for number, row in enumerate(rows):
-        said = bool(row["value"]) and number % 4 > 0
-        told = {"traceId": row["traceId"], "source": "ANNOTATION", "authorUserId": "ann"}
-        langfuse.scores.add(**told, id=f"label-{number}", name=row["name"], value=float(said), dataType="BOOLEAN")
+        stated = bool(row["value"]) and number % 4 > 0
+        reported = {"traceId": row["traceId"], "source": "ANNOTATION", "authorUserId": "ann"}
+        langfuse.scores.add(**reported, id=f"label-{number}", name=row["name"], value=float(stated), dataType="BOOLEAN")
         if row["value"]:
             corrects = {"name": "output", "value": "what it should have said", "dataType": "CORRECTION"}
-            langfuse.scores.add(**told, id=f"correction-{number}", **corrects)
+            langfuse.scores.add(**reported, id=f"correction-{number}", **corrects)
 
 
 def needing_the_judge(number: int, service: str = "shop") -> bytes:
     """A question and its answer. At the desk they have no source, so that no verdict passes or fails."""
-    said = {
+    stated = {
         "langfuse.observation.input": f"When does order {number} come?",
         "langfuse.observation.output": f"Order {number} comes tomorrow.",
         "langfuse.trace.metadata.expected_outcome": f"Order {number} comes tomorrow.",
@@ -140,7 +140,7 @@ def needing_the_judge(number: int, service: str = "shop") -> bytes:
     looked_up = {"langfuse.observation.type": "tool", "langfuse.observation.output": f"Order {number}: tomorrow."}
     trace_id = trace(number, HIGH)
     tool = S(trace_id=trace_id, span_id=span(2), parent_id=span(1), name="look_up", attributes=looked_up)
-    root = S(trace_id=trace_id, span_id=span(1), service=service, attributes=said)
+    root = S(trace_id=trace_id, span_id=span(1), service=service, attributes=stated)
     return request([root] if service == "desk" else [root, tool])
 
 
@@ -166,22 +166,22 @@ def test_prometheus_computes_what_the_process_computes(live: Live) -> None:
             tuple(each["metric"][label] for label in ("service", "environment", "rubric")): float(each["value"][1])
             for each in live.prometheus.query(inlined(name))
         }
-        told = {(s["service"], s["environment"], s["rubric"]): s[field] for s in standings}
-        assert {key: found[key] for key in told} == pytest.approx(told, rel=1e-9), name
+        reported = {(s["service"], s["environment"], s["rubric"]): s[field] for s in standings}
+        assert {key: found[key] for key in reported} == pytest.approx(reported, rel=1e-9), name
 
 
 def test_what_people_would_have_passed_is_told_alike(live: Live) -> None:
-    told = {
+    reported = {
         (s["service"], s["environment"], s["rubric"]): s["corrected"]["pass_ratio"]
         for s in live.monitor.get("/v1/status")["standings"]
         if s["corrected"] is not None
     }
-    assert told
+    assert reported
     found = {
         tuple(each["metric"][label] for label in ("service", "environment", "rubric")): float(each["value"][1])
         for each in live.prometheus.query(inlined(corrected("1h")))
     }
-    assert {key: found[key] for key in told} == pytest.approx(told, rel=1e-9)
+    assert {key: found[key] for key in reported} == pytest.approx(reported, rel=1e-9)
 
 
 def test_the_recorded_numbers_are_those_but_for_extrapolation(live: Live) -> None:
@@ -249,10 +249,10 @@ def queries() -> list[tuple[str, str, str]]:
 
 
 def test_every_query_of_the_dashboards_answers(live: Live) -> None:
-    asked = queries()
+    requested = queries()
     # What shows only what is not nought may have nothing to show: it is asked for all.
-    assert [each for each in asked if not live.prometheus.query(each[2].removesuffix(" > 0"))] == []
-    assert len(asked) > 50
+    assert [each for each in requested if not live.prometheus.query(each[2].removesuffix(" > 0"))] == []
+    assert len(requested) > 50
 
 
 def test_every_variable_has_values(live: Live) -> None:

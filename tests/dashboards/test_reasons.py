@@ -33,8 +33,8 @@ def side(metric, **names) -> dict:
 def test_a_diff_says_in_words_what_was_expected_and_what_was_seen():
     diff = workflow_diff([side("agents", included=["research"]), side("tools", missing=["pdf"], unexpected=[HOSTILE])])
     assert diff.index("research") < diff.index("pdf") < diff.index("img")
-    for said in ("as expected", "expected, not called", "called, not expected"):
-        assert said in diff
+    for stated in ("as expected", "expected, not called", "called, not expected"):
+        assert stated in diff
     assert "<img" not in diff
 
 
@@ -54,8 +54,8 @@ def test_each_metric_that_fails_has_its_value_and_its_reason():
         score("idle", None, None, status="unavailable", reason="unweighted", weight=0),
     ]}  # fmt: skip
     shown = failing_metrics(verdict)
-    for said in ("accuracy", "0.25", "4 of 16", "not available", "no judge", "&lt;img"):
-        assert said in shown
+    for stated in ("accuracy", "0.25", "4 of 16", "not available", "no judge", "&lt;img"):
+        assert stated in shown
     for silent in ("tone", "all in all", "unweighted", "<img"):
         assert silent not in shown
 

@@ -117,8 +117,8 @@ def test_what_is_unknown_is_a_dash_with_its_reason_below_and_never_a_zero() -> N
     assert cells(text, "Cost-Adjusted Rank")[1].startswith("— [^")
     for _, cell in re.findall(r"\[\^(\d+)\](?!:)|(\|)", text):
         assert cell in ("|", "")
-    used, told = set(re.findall(r"\[\^(\d+)\](?!:)", text)), set(re.findall(r"^\[\^(\d+)\]:", text, re.MULTILINE))
-    assert used == told
+    used, reported = set(re.findall(r"\[\^(\d+)\](?!:)", text)), set(re.findall(r"^\[\^(\d+)\]:", text, re.MULTILINE))
+    assert used == reported
 
 
 def test_a_blocked_case_is_marked_in_words_and_not_by_colour_alone() -> None:
@@ -209,11 +209,11 @@ def test_a_real_browser_shows_it_without_sideways_scrolling_under_a_head_that_st
 ) -> None:
     browser = CHROMIUM.path()
     page = scorecard_page(card({f"provider/model-{n}@2026": full(0.9 + n / 100) for n in range(models)})).encode()
-    asked: list[str] = []
+    requested: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requested.append(self.path)
             body = {"/": HARNESS, "/page": page}.get(self.path)
             self.send_response(200 if body else 404)
             self.send_header("Content-Type", "text/html; charset=utf-8")
@@ -221,7 +221,7 @@ def test_a_real_browser_shows_it_without_sideways_scrolling_under_a_head_that_st
             self.wfile.write(body or b"")
 
         def do_CONNECT(self) -> None:
-            asked.append(self.path)
+            requested.append(self.path)
             self.send_error(403)
 
         def log_message(self, *_: object) -> None:
@@ -247,7 +247,7 @@ def test_a_real_browser_shows_it_without_sideways_scrolling_under_a_head_that_st
     needed, there, head = map(int, measured.groups())
     assert needed <= there
     assert head == 0
-    assert set(asked) - {"/favicon.ico"} == {"/", "/page"}
+    assert set(requested) - {"/favicon.ico"} == {"/", "/page"}
 
 
 def test_every_rubric_of_the_scorecard_that_exists_is_rated() -> None:

@@ -81,7 +81,7 @@ class Traffic:
             "trace_id": self._draw.randbytes(16), "service": service, "start_ns": now - 10**6, "end_ns": now,
         }  # fmt: skip
         if service == "desk":
-            said = {
+            stated = {
                 "langfuse.observation.input": f"When does order {self._number} come?",
                 "langfuse.observation.output": f"Order {self._number} comes tomorrow.",
                 "langfuse.trace.metadata.expected_outcome": f"Order {self._number} comes tomorrow.",
@@ -92,7 +92,7 @@ class Traffic:
                 "langfuse.observation.output": f"Order {self._number}: tomorrow.",
             }
             tool = S(span_id=span(2), parent_id=span(1), name="look_up", attributes=looked_up, **each)
-            return [S(span_id=span(1), attributes=said, **each), tool]
+            return [S(span_id=span(1), attributes=stated, **each), tool]
         root = S(span_id=span(1), attributes={"gen_ai.operation.name": "invoke_agent"}, **each)
         called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": USED}
         return [root] if fails else [root, S(span_id=span(2), parent_id=span(1), attributes=called, **each)]
@@ -116,16 +116,16 @@ class Rehearsal:
 
     def in_process(self) -> dict[str, str]:
         """The status of each service, as the API tells it, which is also noted."""
-        told = {each["service"]: each["status"] for each in self.monitor.get("/v1/status")["standings"]}
-        for service, status in told.items():
+        reported = {each["service"]: each["status"] for each in self.monitor.get("/v1/status")["standings"]}
+        for service, status in reported.items():
             if self.seen[service][-1:] != [status]:
                 self.seen[service].append(status)
-        return told
+        return reported
 
     def samples(self) -> dict[str, float]:
         """The effective samples in the window of each service, as the rules record them."""
-        told = self.prometheus.query(effective(ALERTS["window"]))
-        return {each["metric"]["service"]: float(each["value"][1]) for each in told}
+        reported = self.prometheus.query(effective(ALERTS["window"]))
+        return {each["metric"]["service"]: float(each["value"][1]) for each in reported}
 
     def in_promql(self) -> dict[str, float]:
         """The status of each service, as the rules record it."""
@@ -136,7 +136,7 @@ class Rehearsal:
         here, there = self.in_process(), self.in_promql()
         return all((here.get(s), there.get(s)) == (status, CODES[status]) for s, status in wanted.items())
 
-    def told(self, service: str) -> list[tuple[str, str]]:
+    def reported(self, service: str) -> list[tuple[str, str]]:
         """(condition, turn) of what the monitor's webhook was sent about the pass rate of a service, in order."""
         alerts = [alert for got in list(self.hook.taken) for alert in got.json["alerts"]]
         return [
@@ -221,14 +221,14 @@ def command(*arguments: str) -> str:
 
 def shortened(text: str) -> str:
     """The rules with what the configuration does not say cut too: intervals, and the waits of the fleet's alerts."""
-    said = yaml.safe_load(text)
-    for group in said["groups"]:
+    stated = yaml.safe_load(text)
+    for group in stated["groups"]:
         group["interval"] = "1s"
         for rule in group["rules"]:
             for key in {"for", "keep_firing_for"} & rule.keys():
                 if not re.fullmatch(r"\d+s", rule[key]):
                     rule[key] = f"{max(1, round(_seconds(rule[key]) / SHORTER))}s"
-    return yaml.safe_dump(said, sort_keys=False)
+    return yaml.safe_dump(stated, sort_keys=False)
 
 
 def _seconds(duration: str) -> int:

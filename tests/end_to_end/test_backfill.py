@@ -23,8 +23,8 @@ ROUTES = [{"match": {"metadata.task": "qa"}, "rubrics": ["qa"]}, {"rubrics": ["a
 
 def command(monitor, *more: str, state: str = "backfill.sqlite") -> list[str]:
     folder = monitor.folder
-    said = ["backfill", str(monitor.config), "--from", "2020-01-01", "--to", "2100-01-01", *more]
-    return [sys.executable, "-P", "-m", "monitor", *said, "--state", str(folder / state)]
+    stated = ["backfill", str(monitor.config), "--from", "2020-01-01", "--to", "2100-01-01", *more]
+    return [sys.executable, "-P", "-m", "monitor", *stated, "--state", str(folder / state)]
 
 
 def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
@@ -35,7 +35,7 @@ def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None
         time.sleep(0.02)
 
 
-def told(fake: FakeLangfuse) -> dict[str, tuple[object, ...]]:
+def reported(fake: FakeLangfuse) -> dict[str, tuple[object, ...]]:
     """Each score by its id: of what, its value and its time; who wrote it last does not matter."""
     rows = fake.scores.stored()
     assert len({row["id"] for row in rows}) == len(rows)
@@ -58,7 +58,7 @@ def test_history_gets_the_scores_that_a_live_monitor_gave_under_the_same_ids_tho
         monitor.settled(TRACES)
         monitor.until(lambda: monitor.get("/v1/status")["exports"][0]["waiting"] == 0, "scores wait")
         assert monitor.stop() == 0
-        live = told(fake)
+        live = reported(fake)
         assert len({row[0] for row in live.values()}) == TRACES
 
         # What stands there is told again by a run that knows nothing of the monitor, and left as it is.
@@ -69,7 +69,7 @@ def test_history_gets_the_scores_that_a_live_monitor_gave_under_the_same_ids_tho
         assert same.returncode == 0, same.stderr
         assert "next revision: 0" in same.stdout
         assert fake.scores.written == written
-        assert told(fake) == live
+        assert reported(fake) == live
         with fake.guard:
             fake.scores._writes.clear()
 
@@ -88,7 +88,7 @@ def test_history_gets_the_scores_that_a_live_monitor_gave_under_the_same_ids_tho
             command(monitor, "--yes"), capture_output=True, text=True, cwd=ROOT, check=False, timeout=200
         )
         assert done.returncode == 0, done.stderr
-        again = told(fake)
+        again = reported(fake)
         assert dict(zip(again, map(without_value, again.values()), strict=False)) == {
             of: without_value(row) for of, row in live.items()
         }

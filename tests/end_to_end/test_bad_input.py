@@ -71,9 +71,9 @@ def test_spans_without_ids_are_rejected_and_the_others_taken(monitor):
     body = request([good, S(trace_id=bytes(16), span_id=span(2)), S(trace_id=trace(3), span_id=bytes(8)),
                     S(trace_id=b"short", span_id=span(4)), S(trace_id=b"", span_id=b"")])  # fmt: skip
     answer = monitor.post(body)
-    told = ExportTraceServiceResponse.FromString(answer.content).partial_success
-    assert (answer.status_code, told.rejected_spans) == (200, 4)
-    assert "id" in told.error_message
+    reported = ExportTraceServiceResponse.FromString(answer.content).partial_success
+    assert (answer.status_code, reported.rejected_spans) == (200, 4)
+    assert "id" in reported.error_message
     outcomes = monitor.settled(1)
     assert (outcomes["seen"], balanced(outcomes)) == (1, True)
     metrics = monitor.http.get(monitor.api + "/metrics").text
@@ -123,8 +123,8 @@ def test_attributes_of_every_shape_are_taken(monitor):
 
 def test_a_span_that_is_nested_deeper_than_protobuf_allows_is_rejected_alone(monitor):
     body = request([one(2), one(3)]) + too_deep()  # requests in a row are one request: protobuf merges them
-    told = ExportTraceServiceResponse.FromString(monitor.post(body).content).partial_success
-    assert (told.rejected_spans, "decoded" in told.error_message) == (1, True)
+    reported = ExportTraceServiceResponse.FromString(monitor.post(body).content).partial_success
+    assert (reported.rejected_spans, "decoded" in reported.error_message) == (1, True)
     assert monitor.settled(2)["ended"]["scored"] == 2
 
 
@@ -199,8 +199,8 @@ def test_what_a_monitor_tells_of_itself_is_in_the_books_and_nowhere_else(monitor
     if encoding == "protobuf":
         answer = monitor.post(request([own]))
     else:
-        said = {"traceId": trace(7).hex(), "spanId": span(1).hex(), "name": "evaluate"}
-        body = {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "sidejudge.judge"}, "spans": [said]}]}]}
+        stated = {"traceId": trace(7).hex(), "spanId": span(1).hex(), "name": "evaluate"}
+        body = {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "sidejudge.judge"}, "spans": [stated]}]}]}
         answer = monitor.post(json.dumps(body).encode(), content_type="application/json")
     assert answer.status_code == 200
     outcomes = monitor.outcomes()

@@ -14,14 +14,14 @@ from tests.conformance.test_dialects import CLIENTS, SCENARIOS, UNOBTAINABLE, di
 from tests.running import Running, free_port
 
 
-def case_of(told: dict) -> Case:
+def case_of(reported: dict) -> Case:
     """A case as the API tells it."""
-    tools = tuple(ToolCall(**tool) for tool in told["tools_used"] or ())
+    tools = tuple(ToolCall(**tool) for tool in reported["tools_used"] or ())
     fields = ("case_id", "model_output", "input", "expected_outcome", "input_tokens", "output_tokens", "metadata",
               "session_id", "user_id", "environment", "model", "content_captured")  # fmt: skip
     return Case(
-        tools_used=tools, agents_called=tuple(told["agents_called"] or ()), tags=tuple(told["tags"]),
-        **{field: told[field] for field in fields},
+        tools_used=tools, agents_called=tuple(reported["agents_called"] or ()), tags=tuple(reported["tags"]),
+        **{field: reported[field] for field in fields},
     )  # fmt: skip
 
 

@@ -70,24 +70,30 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         for share, status, condition in ((0.24, "warning", LEVELS[0]), (0.40, "critical", LEVELS[1])):
             live.traffic.wrong |= {"shop": share, "bank": share}
             live.until(lambda status=status: live.stand(shop=status, bank=status), f"no {status}")
-            live.until(lambda condition=condition: told_everywhere(live, condition, "firing"), f"{status} is not told")
+            live.until(
+                lambda condition=condition: reported_everywhere(live, condition, "firing"), f"{status} is not told"
+            )
 
         live.traffic.wrong |= {"shop": 0.05, "bank": None, "till": None}
         live.until(
             lambda: live.stand(shop="healthy", bank="insufficient_data", till="insufficient_data"), "no recovery"
         )
         for condition in LEVELS:
-            live.until(lambda condition=condition: told_everywhere(live, condition, "resolved"), "no recovery is told")
+            live.until(
+                lambda condition=condition: reported_everywhere(live, condition, "resolved"), "no recovery is told"
+            )
         live.until(lambda: live.firing("SidejudgePassRateUnknown", service="bank"), "silence is not told")
         yield Played(
             live=live, judge_away_s=judge_away_s, judge_back_s=judge_back_s, falling_s=falling_s, over_s=time.time()
         )
 
 
-def told_everywhere(live: Rehearsal, condition: str, turn: str) -> bool:
+def reported_everywhere(live: Rehearsal, condition: str, turn: str) -> bool:
     """Whether the shop's alert was delivered by the monitor's webhook, and by Alertmanager for both who told it."""
     passed_on = (live.passed_on(by_prometheus=who, service="shop") for who in (True, False))
-    return (condition, turn) in live.told("shop") and all((alert_name(condition), turn) in told for told in passed_on)
+    return (condition, turn) in live.reported("shop") and all(
+        (alert_name(condition), turn) in reported for reported in passed_on
+    )
 
 
 def about_the_judge(live: Rehearsal) -> list[tuple[str, str]]:
@@ -116,13 +122,13 @@ def test_promql_says_the_same_in_the_same_order(played: Played) -> None:
 @pytest.mark.parametrize("source", ["webhook", "alertmanager", "prometheus"])
 def test_each_who_is_told_is_told_of_both_levels_once_and_of_their_end(played: Played, source: str) -> None:
     live = played.live
-    told = {
-        "webhook": lambda: [(alert_name(condition), turn) for condition, turn in live.told("shop")],
+    reported = {
+        "webhook": lambda: [(alert_name(condition), turn) for condition, turn in live.reported("shop")],
         "alertmanager": lambda: live.passed_on(by_prometheus=False, service="shop"),
         "prometheus": lambda: live.passed_on(by_prometheus=True, service="shop"),
     }[source]()
     names = [alert_name(condition) for condition in LEVELS]
-    levels = [each for each in told if each[0] in names]
+    levels = [each for each in reported if each[0] in names]
     assert levels[:2] == [(name, "firing") for name in names]
     assert sorted(levels[2:]) == sorted((name, "resolved") for name in names)
 
@@ -151,7 +157,7 @@ def test_a_judge_that_is_away_changes_no_status_and_raises_its_own_alert(played:
     assert live.seen["desk"][-1] == "healthy"
     assert live.seen["desk"].count("healthy") == 1, "nor later"
     assert about_the_judge(live) == [("judge_unreachable", "firing"), ("judge_unreachable", "resolved")]
-    assert live.told("desk") == []
+    assert live.reported("desk") == []
     course = live.prometheus.course('sidejudge_queue_items{queue="judge"}', played.judge_away_s, played.over_s)
     (waited,) = course.values()
     assert max(waited) > 0
@@ -165,43 +171,48 @@ def test_silence_is_insufficient_data_and_not_recovery(played: Played) -> None:
     for service in ("bank", "till"):
         assert live.in_process()[service] == "insufficient_data"
         assert live.in_promql()[service] == CODES["insufficient_data"]
-    assert [turn for condition, turn in live.told("bank") if condition == "pass_rate_critical"] == ["firing", "unknown"]
-    assert "resolved" not in {turn for _, turn in live.told("bank")}
+    assert [turn for condition, turn in live.reported("bank") if condition == "pass_rate_critical"] == [
+        "firing",
+        "unknown",
+    ]
+    assert "resolved" not in {turn for _, turn in live.reported("bank")}
     of_the_monitor = live.passed_on(by_prometheus=False, service="bank")
     assert (alert_name("pass_rate_critical"), "resolved") not in of_the_monitor
     board = {(a["labels"].get("service"), a["condition"]): a["stage"] for a in live.monitor.get("/v1/alerts")["alerts"]}
     assert board["bank", "pass_rate_critical"] == "unknown"
     assert not live.firing("SidejudgePassRateUnknown", service="till"), "it was well when it fell silent"
-    assert live.told("till") == []
+    assert live.reported("till") == []
 
 
 def test_the_past_played_again_raises_what_was_raised(played: Played) -> None:
     live = played.live
-    said = json.loads(command("simulate", str(live.monitor.config), "--json", "--since", "1h"))
+    stated = json.loads(command("simulate", str(live.monitor.config), "--json", "--since", "1h"))
     again = {
         (alert["labels"]["service"], alert["condition"])
-        for alert in said["alerts"]
+        for alert in stated["alerts"]
         if alert["condition"] in LEVELS and not alert["muted"]
     }
     assert again == {(service, condition) for service in ("shop", "bank") for condition in LEVELS}
-    ended = {alert["labels"]["service"]: alert["ended_ns"] for alert in said["alerts"] if alert["condition"] in LEVELS}
+    ended = {
+        alert["labels"]["service"]: alert["ended_ns"] for alert in stated["alerts"] if alert["condition"] in LEVELS
+    }
     assert ended["shop"] is not None
     assert ended["bank"] is None
-    assert said["judge"]["paid_usd"] > 0
+    assert stated["judge"]["paid_usd"] > 0
 
 
 def test_every_query_of_the_dashboards_of_this_configuration_answers(played: Played, tmp_path: Path) -> None:
     live = played.live
     command("export", "dashboards", "--to", str(tmp_path), "--config", str(live.monitor.config))
-    asked = [
+    requested = [
         target["expr"].replace("$__rate_interval", ALERTS["window"])
         for path in sorted(tmp_path.glob("*.json"))
         for panel in json.loads(path.read_text())["panels"]
         for target in panel.get("targets", ())
     ]
-    assert len([expr for expr in asked if f"increase{ALERTS['window']}" in expr]) > 5, "they ask for this window"
+    assert len([expr for expr in requested if f"increase{ALERTS['window']}" in expr]) > 5, "they ask for this window"
     chosen = re.compile(r"\$(job|instance|service|environment|rubric)\b")
-    silent = [expr for expr in asked if not live.prometheus.query(chosen.sub(".+", expr).removesuffix(" > 0"))]
+    silent = [expr for expr in requested if not live.prometheus.query(chosen.sub(".+", expr).removesuffix(" > 0"))]
     # These rubrics have no blockers, and no Langfuse is configured in which people could say anything.
     nothing_of = re.compile(r"blocked|agreement|labels|pass_corrected|corrections")
     assert [expr for expr in silent if not nothing_of.search(expr)] == []

@@ -83,7 +83,7 @@ def scores(folder: Path) -> dict[str, dict]:
 
 
 @pytest.fixture(scope="module")
-def told(embedding_model, tmp_path_factory):
+def reported(embedding_model, tmp_path_factory):
     """All scores of a run over a case of each task, by metric."""
     folder = tmp_path_factory.mktemp("tasks")
     done = score(folder, {"model": str(embedding_model), "device": "cpu"}, TRANSLATION, ENTITY, HEADLINE)
@@ -91,20 +91,23 @@ def told(embedding_model, tmp_path_factory):
     return scores(folder)
 
 
-def test_the_meaning_of_a_translation_is_a_cosine_of_the_model(told):
-    meaning = told["sentence_meaning_accuracy"]
+def test_the_meaning_of_a_translation_is_a_cosine_of_the_model(reported):
+    meaning = reported["sentence_meaning_accuracy"]
     assert (meaning["status"], meaning["method"]) == ("scored", "embedding")
     assert meaning["value"] == pytest.approx(1 / 1.04, abs=1e-3)
 
 
-def test_entities_are_matched_across_languages(told):
-    matched = told["cross_language_match_rate"]
+def test_entities_are_matched_across_languages(reported):
+    matched = reported["cross_language_match_rate"]
     # "refund" is found once, as "Erstattung" or as "रिफंड"; nothing stands for "card" and "billing".
     assert (matched["value"], matched["method"]) == (pytest.approx(1 / 3), "embedding")
 
 
-def test_a_highlight_is_recalled_in_other_words(told):
-    assert (told["highlight_recall_rate"]["value"], told["highlight_recall_rate"]["method"]) == (1.0, "embedding")
+def test_a_highlight_is_recalled_in_other_words(reported):
+    assert (reported["highlight_recall_rate"]["value"], reported["highlight_recall_rate"]["method"]) == (
+        1.0,
+        "embedding",
+    )
 
 
 def test_relevancy_and_correctness_of_an_answer_are_told_by_the_model(tmp_path, embedding_model):

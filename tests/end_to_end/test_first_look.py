@@ -73,8 +73,8 @@ def test_traces_of_a_stranger_have_verdicts_within_a_minute_and_nothing_to_confi
 
 
 def test_a_rate_in_the_environment_holds(tmp_path):
-    told = subprocess.run(
+    reported = subprocess.run(
         [str(ENTRY), "check"], env={**clean(), "SIDEJUDGE_SAMPLING__RATE": "0.25"}, capture_output=True, text=True,
         check=True, cwd=tmp_path,
     )  # fmt: skip
-    assert "0.25" in told.stdout
+    assert "0.25" in reported.stdout

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.fakes.judge import judges
-from tests.fakes.openai import Provider, error, says, unauthorised
+from tests.fakes.openai import Provider, error, states, unauthorised
 from tests.needs import LITELLM
 from tests.otlp_requests import HIGH, S, request, span, trace
 
@@ -34,8 +34,8 @@ PRICE = {"input_usd_per_million": 1, "output_usd_per_million": 4}
 DEAR = {"input_usd_per_million": 50, "output_usd_per_million": 200}
 
 
-def asked(number: int, *, trace_number: int | None = None, tail: bytes = HIGH, name: str = "step") -> bytes:
-    said = {
+def requested(number: int, *, trace_number: int | None = None, tail: bytes = HIGH, name: str = "step") -> bytes:
+    stated = {
         "langfuse.observation.input": f"When does order {number} come?",
         "langfuse.observation.output": f"Order {number} comes tomorrow.",
         "langfuse.trace.metadata.expected_outcome": f"Order {number} comes tomorrow.",
@@ -44,7 +44,7 @@ def asked(number: int, *, trace_number: int | None = None, tail: bytes = HIGH, n
     # What a tool returned is the source that the answer is judged by.
     looked_up = {"langfuse.observation.type": "tool", "langfuse.observation.output": f"Order {number}: tomorrow."}
     tool = S(trace_id=trace_id, span_id=span(2), parent_id=span(1), name="look_up", attributes=looked_up)
-    return request([S(trace_id=trace_id, span_id=span(1), name=name, attributes=said), tool])
+    return request([S(trace_id=trace_id, span_id=span(1), name=name, attributes=stated), tool])
 
 
 def judged_by(provider: Provider, rubrics=("quality",), **judge: Any) -> dict[str, Any]:
@@ -68,10 +68,10 @@ def judge_of(monitor) -> dict[str, Any]:
     return monitor.get("/v1/status")["judge"]
 
 
-def orders(asked) -> list[int]:
+def orders(requested) -> list[int]:
     """The orders that requests to the judge are about. Greetings, which find out whether it is back, are about none."""
     found = []
-    for seen in asked:
+    for seen in requested:
         about = re.search(r"Order (\d+) comes", seen.messages[-1]["content"])
         assert about is not None or "ready" in seen.messages[-1]["content"]
         if about is not None:
@@ -82,7 +82,7 @@ def orders(asked) -> list[int]:
 def test_what_needs_judgement_is_judged_and_everything_that_asks_is_told(serving, provider):
     monitor = serving(**judged_by(provider, ("answer", "quality"), price=PRICE))
     for number in range(5):
-        monitor.post(asked(number))
+        monitor.post(requested(number))
     assert monitor.settled(5)["ended"]["scored"] == 5
     verdicts = monitor.verdicts()
     assert Counter(v["rubric"] for v in verdicts) == {"answer": 5, "quality": 5}
@@ -105,18 +105,18 @@ def test_what_needs_judgement_is_judged_and_everything_that_asks_is_told(serving
     assert found[f'sidejudge_judge_requests_failed_total{{model="{MODEL}",reason="parse_error"}}'] == 0
     assert found["sidejudge_judge_cache_misses_total"] > 0
 
-    told = judge_of(monitor)
-    assert (told["name"], told["outage"], told["waiting"], told["in_flight"]) == (MODEL, None, 0, 0)
-    assert told["budgets"][0]["spent_usd"] == pytest.approx(spent)
+    reported = judge_of(monitor)
+    assert (reported["name"], reported["outage"], reported["waiting"], reported["in_flight"]) == (MODEL, None, 0, 0)
+    assert reported["budgets"][0]["spent_usd"] == pytest.approx(spent)
     assert all(s["judge_failed"] == 0 for s in monitor.get("/v1/status")["standings"])
 
     # The same again, by another trace: it costs nothing.
-    monitor.post(asked(3, trace_number=100))
+    monitor.post(requested(3, trace_number=100))
     monitor.settled(6)
     assert len(provider.seen) == sent
     again = monitor.verdicts(trace_id=trace(100).hex())
     assert {v["judge"]["calls"] for v in again} == {0}
-    assert KEY not in everything_said(monitor)
+    assert KEY not in everything_stated(monitor)
 
 
 def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age(serving, provider):
@@ -126,14 +126,14 @@ def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age(ser
         **{**judged_by(provider), "routes": routes, "scenarios": {"any": {"tools_should_exclude": ["delete"]}}}
     )
     for number in range(12):
-        monitor.post(asked(number))
+        monitor.post(requested(number))
         time.sleep(0.05)
     monitor.until(lambda: judge_of(monitor)["waiting"] == 12, "not everything waits")
-    monitor.post(asked(12, name="plain"))
+    monitor.post(requested(12, name="plain"))
     monitor.until(lambda: monitor.outcomes()["ended"]["scored"] == 1, "what needs no judge waited")
-    told = judge_of(monitor)
-    assert (told["models"][0]["state"] in {"open", "half_open"}, told["in_flight"]) == (True, 0)
-    assert "overloaded" in told["models"][0]["reason"]
+    reported = judge_of(monitor)
+    assert (reported["models"][0]["state"] in {"open", "half_open"}, reported["in_flight"]) == (True, 0)
+    assert "overloaded" in reported["models"][0]["reason"]
     assert samples(monitor)['sidejudge_queue_items{queue="judge"}'] == 12
     assert monitor.get(f"/v1/traces/{trace(5).hex()}")["waits_for"] == "judge"
     page = monitor.http.get(monitor.api + "/").text
@@ -155,7 +155,7 @@ def test_killed_during_an_outage_and_started_again_each_trace_is_judged_once(ser
     provider.standing = error(503, "overloaded")
     monitor = serving(**judged_by(provider))
     for number in range(8):
-        monitor.post(asked(number))
+        monitor.post(requested(number))
     monitor.until(lambda: judge_of(monitor)["waiting"] == 8, "not everything waits")
     monitor.stop(signal.SIGKILL)
     before = len(provider.seen)
@@ -171,11 +171,11 @@ def test_a_key_that_is_refused_is_told_everywhere_and_shown_nowhere(serving, pro
     provider.standing = unauthorised()
     monitor = serving(**judged_by(provider, max_waiting=2))
     for number in range(5):
-        monitor.post(asked(number))
+        monitor.post(requested(number))
     monitor.until(lambda: monitor.outcomes()["ended"]["judge_failed"] == 3, "what is too much still waits")
-    told = judge_of(monitor)
-    assert told["outage"].startswith("authentication failed")
-    assert (told["waiting"], told["models"][0]["state"]) == (2, "open")
+    reported = judge_of(monitor)
+    assert reported["outage"].startswith("authentication failed")
+    assert (reported["waiting"], reported["models"][0]["state"]) == (2, "open")
     found = samples(monitor)
     assert found[f'sidejudge_judge_breaker_state{{model="{MODEL}",state="open"}}'] == 1
     assert found[f'sidejudge_judge_requests_failed_total{{model="{MODEL}",reason="authentication failed"}}'] >= 1
@@ -184,13 +184,13 @@ def test_a_key_that_is_refused_is_told_everywhere_and_shown_nowhere(serving, pro
     assert f"sidejudge_pass_ratio{{{who}}}" not in found, "a failure of the judge is in no pass ratio"
     assert "authentication failed" in monitor.http.get(monitor.api + "/").text
     assert "authentication failed" in monitor.verdicts()[0]["reason"]
-    assert KEY not in everything_said(monitor)
+    assert KEY not in everything_stated(monitor)
 
 
 def test_what_the_budget_does_not_reach_for_balances_in_the_outcomes_and_the_weights_are_true(serving, provider):
     monitor = serving(**judged_by(provider, price=DEAR, budget_usd_per_hour=1.0, cache_entries=0))
     for number in range(60):
-        monitor.post(asked(number, tail=spread(number, 60)))
+        monitor.post(requested(number, tail=spread(number, 60)))
         if number % 10 == 9:
             monitor.settled(number + 1)
     outcomes = monitor.settled(60)
@@ -203,9 +203,9 @@ def test_what_the_budget_does_not_reach_for_balances_in_the_outcomes_and_the_wei
     for verdict in verdicts:
         assert int(verdict["trace_id"][18:], 16) >= 2**56 * (1 - verdict["sampling_probability"])
     story = next(
-        told
+        reported
         for number in range(60)
-        if (told := monitor.get(f"/v1/traces/{trace(number, spread(number, 60)).hex()}"))["reason"] == "over_budget"
+        if (reported := monitor.get(f"/v1/traces/{trace(number, spread(number, 60)).hex()}"))["reason"] == "over_budget"
     )
     assert story["sampling"]["over_budget"] == ["quality"]
     assert story["verdicts"] == []
@@ -217,20 +217,20 @@ def spread(number: int, of: int) -> bytes:
     return b"\x01\x00" + (((number * 37) % of) * 2**56 // of).to_bytes(7, "big")
 
 
-def everything_said(monitor) -> str:
+def everything_stated(monitor) -> str:
     answers = [monitor.http.get(monitor.api + path).text for path in ("/", "/v1/status", "/v1/verdicts", "/metrics")]
     return "\n".join((*answers, monitor.log()))
 
 
 def test_doctor_says_whether_the_judge_answers_and_never_shows_its_key(tmp_path, provider):
     path = tmp_path / "c.yaml"
-    said = judged_by(provider)
-    path.write_text(yaml.safe_dump({**said, "store": {"path": str(tmp_path / "s.sqlite")}}))
-    provider.will(says('{"ready": true}'), unauthorised())
+    stated = judged_by(provider)
+    path.write_text(yaml.safe_dump({**stated, "store": {"path": str(tmp_path / "s.sqlite")}}))
+    provider.will(states('{"ready": true}'), unauthorised())
     command = [sys.executable, "-P", "-m", "monitor", "doctor", "--config", str(path)]
     for outcome, found in (("ok", "answers"), ("fail", "authentication failed")):
-        told = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-        (line,) = [line for line in told.stdout.splitlines() if f"judge {MODEL}" in line]
+        reported = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        (line,) = [line for line in reported.stdout.splitlines() if f"judge {MODEL}" in line]
         assert line.split()[0] == outcome, line
         assert found in line
-        assert KEY not in told.stdout + told.stderr
+        assert KEY not in reported.stdout + reported.stderr

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.fakes.judge import judges
-from tests.fakes.openai import Provider, error, says, unauthorised
+from tests.fakes.openai import Provider, error, states, unauthorised
 from tests.needs import LITELLM
 
 pytestmark = LITELLM.mark
@@ -53,38 +53,38 @@ def verdicts(folder: Path) -> list[dict]:
 
 
 def test_a_judge_that_fails_at_every_case_is_no_run_that_went_well(tmp_path, provider):
-    provider.standing = says("not JSON")
-    told = score(tmp_path, provider, 3)
-    assert told.returncode == 1
-    assert "quality: not one case could be judged; each ended in an error" in told.stderr
-    assert "remedy: " in told.stderr
+    provider.standing = states("not JSON")
+    reported = score(tmp_path, provider, 3)
+    assert reported.returncode == 1
+    assert "quality: not one case could be judged; each ended in an error" in reported.stderr
+    assert "remedy: " in reported.stderr
     assert {v["judge"]["calls"] for v in verdicts(tmp_path)} == {2}, "what came to nothing was paid for"
     assert all(v["judge"]["cost_usd"] > 0 for v in verdicts(tmp_path))
     again = provider.seen[0]
-    provider.standing = lambda seen: (judges() if seen.raw == again.raw else says("not JSON"))(seen)
+    provider.standing = lambda seen: (judges() if seen.raw == again.raw else states("not JSON"))(seen)
     assert score(tmp_path, provider, 3, "--overwrite").returncode == 0, "one verdict is something to go on"
 
 
 def test_several_cases_are_in_flight_and_their_verdicts_stand_in_order(tmp_path, provider):
-    told = score(tmp_path, provider, 40, concurrency=6)
-    assert told.returncode == 0, told.stderr
+    reported = score(tmp_path, provider, 40, concurrency=6)
+    assert reported.returncode == 0, reported.stderr
     assert [v["case_id"] for v in verdicts(tmp_path)] == [f"case-{n}" for n in range(40)]
     assert {v["judge"]["calls"] for v in verdicts(tmp_path)} == {1}
     cost = sum(v["judge"]["cost_usd"] for v in verdicts(tmp_path))
-    assert f"judge: 40 requests, {sum(v['judge']['input_tokens'] for v in verdicts(tmp_path)):,} + " in told.stderr
-    assert told.stderr.strip().endswith(f"tokens, {cost:.4f} USD")
+    assert f"judge: 40 requests, {sum(v['judge']['input_tokens'] for v in verdicts(tmp_path)):,} + " in reported.stderr
+    assert reported.stderr.strip().endswith(f"tokens, {cost:.4f} USD")
     assert 2 <= provider.most_at_once <= 6
 
 
 def test_a_run_that_an_outage_ended_goes_on_where_it_stopped(tmp_path, provider):
     provider.next.extend([judges()] * 10)
     provider.standing = unauthorised()
-    told = score(tmp_path, provider, 20, concurrency=1)
-    assert told.returncode == 1
-    cause, remedy = told.stderr.strip().splitlines()[-2:]
+    reported = score(tmp_path, provider, 20, concurrency=1)
+    assert reported.returncode == 1
+    cause, remedy = reported.stderr.strip().splitlines()[-2:]
     assert cause.startswith("error: evaluators.judge: authentication failed")
     assert remedy.startswith("remedy: mend it and call again")
-    assert KEY not in told.stdout + told.stderr
+    assert KEY not in reported.stdout + reported.stderr
     assert len(verdicts(tmp_path)) == 10
 
     provider.standing = judges()
@@ -97,10 +97,10 @@ def test_a_run_that_an_outage_ended_goes_on_where_it_stopped(tmp_path, provider)
 
 def test_a_judge_that_is_out_of_reach_for_a_while_is_waited_for(tmp_path, provider):
     provider.will(*[error(503, "overloaded")] * 6)
-    told = score(tmp_path, provider, 6, concurrency=3)
-    assert told.returncode == 0, told.stderr
+    reported = score(tmp_path, provider, 6, concurrency=3)
+    assert reported.returncode == 0, reported.stderr
     assert {v["state"] for v in verdicts(tmp_path)} == {"valid"}
-    said = [seen.messages[-1]["content"] for seen in provider.seen[6:]]
-    order = [int(found[1]) for text in said if (found := re.search(r"Order (\d+) comes", text))]
-    assert len(said) - len(order) <= 1  # a greeting found out that it is back
+    stated = [seen.messages[-1]["content"] for seen in provider.seen[6:]]
+    order = [int(found[1]) for text in stated if (found := re.search(r"Order (\d+) comes", text))]
+    assert len(stated) - len(order) <= 1  # a greeting found out that it is back
     assert Counter(order) == dict.fromkeys(range(6), 1)

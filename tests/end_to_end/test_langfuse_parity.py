@@ -14,7 +14,7 @@ from integrations.otlp.wire.recording import read_files
 from integrations.raw import RawSpan
 from tests.conformance.langfuse_losses import VERDICTS
 from tests.conformance.test_dialects import CLIENTS, SCENARIOS
-from tests.end_to_end.test_langfuse_pull import ANY, ROUTES, lately, reading, told
+from tests.end_to_end.test_langfuse_pull import ANY, ROUTES, lately, reading, reported
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import FakeLangfuse, Mode
@@ -48,7 +48,7 @@ def posted(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     monitor = Running(tmp_path_factory.mktemp("posted"), {"routes": ROUTES, "scenarios": ANY}).start()
     monitor.post(encode_spans(corpus.whole))
     monitor.settled(len(corpus.of))
-    yield told(monitor)
+    yield reported(monitor)
     monitor.close()
 
 
@@ -58,7 +58,7 @@ def test_what_real_clients_sent_gets_the_same_verdicts_by_way_of_langfuse(servin
         observations_of(fake).put(*rows_of(corpus.spans, major=3 if mode is Mode.V3 else 4))
         monitor = reading(serving, fake)
         monitor.settled(len(corpus.of))
-        pulled = told(monitor)
+        pulled = reported(monitor)
         status = monitor.get("/v1/status")["pull"]
     assert (status["state"], status["reads"], status["taken"]) == ("ok", reads, len(corpus.of))
     assert pulled.keys() == posted.keys()

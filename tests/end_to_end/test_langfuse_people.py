@@ -33,9 +33,9 @@ def sink(fake: FakeLangfuse) -> dict[str, object]:
     }  # fmt: skip
 
 
-def label(fake: FakeLangfuse, trace_id: str, said: str) -> None:
+def label(fake: FakeLangfuse, trace_id: str, stated: str) -> None:
     fake.scores.add(
-        id=f"by-ann-{trace_id}", traceId=trace_id, name="fine?", value=said, dataType="CATEGORICAL",
+        id=f"by-ann-{trace_id}", traceId=trace_id, name="fine?", value=stated, dataType="CATEGORICAL",
         source="ANNOTATION", authorUserId="ann",
     )  # fmt: skip
 

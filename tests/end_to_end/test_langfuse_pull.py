@@ -46,7 +46,7 @@ def lately(spans: Sequence[RawSpan]) -> list[RawSpan]:
     return [replace(span, start_ns=at(span.start_ns), end_ns=at(span.end_ns)) for span in spans]
 
 
-def told(monitor) -> dict[tuple[str, str], Any]:
+def reported(monitor) -> dict[tuple[str, str], Any]:
     """What the verdicts say, without when, and without what an error's type was."""
     found = {}
     for verdict in monitor.verdicts():
@@ -71,14 +71,14 @@ def test_every_version_is_read_and_written_back_to(serving, mode):
         assert "sidejudge_pull_traces_total 1.0" in metrics
         assert 'sidejudge_pull_errors_total{reason="rate_limited"} 0.0' in metrics
         assert "sidejudge_pull_lag_seconds" in metrics
-        told = cli("status", "--url", monitor.api)
+        reported = cli("status", "--url", monitor.api)
         version = mode.value.split()[0]
-        assert f"\nreading from Langfuse {version}: ok, 1 traces taken" in told
+        assert f"\nreading from Langfuse {version}: ok, 1 traces taken" in reported
         found = cli("doctor", "--config", str(monitor.config))
         assert f"sources.langfuse Langfuse {version} at" in " ".join(found.split())
         shown = cli("check", str(monitor.config))
         assert "sources.langfuse.secret_key" in shown
-        assert SECRET_KEY not in monitor.log() + metrics + told + found + shown
+        assert SECRET_KEY not in monitor.log() + metrics + reported + found + shown
 
 
 def test_a_monitor_that_is_killed_while_it_reads_judges_each_trace_once(serving):
@@ -89,8 +89,10 @@ def test_a_monitor_that_is_killed_while_it_reads_judges_each_trace_once(serving)
             observations_of(fake).put(*rows_of(_as(spans, trace_id)), after_s=index * 0.05)
         monitor = reading(serving, fake)
         for _ in range(2):
-            begun = len(fake.asked("GET", "/v2/observations"))
-            monitor.until(lambda seen=begun: len(fake.asked("GET", "/v2/observations")) > seen + 4, "it does not read")
+            begun = len(fake.requested("GET", "/v2/observations"))
+            monitor.until(
+                lambda seen=begun: len(fake.requested("GET", "/v2/observations")) > seen + 4, "it does not read"
+            )
             monitor.stop(signal.SIGKILL)
             monitor.start()
         for trace_id in ids[12:]:

@@ -74,12 +74,12 @@ def test_every_version_gets_the_scores_of_every_verdict_and_pages_link_to_the_tr
     (export,) = monitor.get("/v1/status")["exports"]
     assert (export["state"], export["dead"], export["project"]) == ("ok", 0, "Test Project")
     assert "Exports and notices" in monitor.http.get(monitor.api + "/").text
-    told = monitor.http.get(monitor.api + "/metrics").text
-    assert 'sidejudge_exports_failed_total{destination="langfuse",reason="rate_limited"} 0.0' in told
-    assert 'sidejudge_queue_items{queue="langfuse"}' in told
+    reported = monitor.http.get(monitor.api + "/metrics").text
+    assert 'sidejudge_exports_failed_total{destination="langfuse",reason="rate_limited"} 0.0' in reported
+    assert 'sidejudge_queue_items{queue="langfuse"}' in reported
     explained = cli("explain", trace_id, "--store", str(monitor.folder / "state.sqlite"))
     assert url in explained.stdout
-    assert SECRET_KEY not in monitor.log() + told + explained.stdout
+    assert SECRET_KEY not in monitor.log() + reported + explained.stdout
 
 
 def test_a_monitor_that_is_killed_between_sending_and_hearing_doubles_nothing(serving, fake):
@@ -101,7 +101,7 @@ def test_a_monitor_that_is_killed_between_sending_and_hearing_doubles_nothing(se
 
 
 def events(fake):
-    return [event for request in fake.asked("POST", "/ingestion") for event in request.body["batch"]]
+    return [event for request in fake.requested("POST", "/ingestion") for event in request.body["batch"]]
 
 
 def _held(fake, request):

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.test_judge import KEY, MODEL, PRICE, asked, judged_by
+from tests.end_to_end.test_judge import KEY, MODEL, PRICE, judged_by, requested
 from tests.fakes.collector import events, spans
 from tests.fakes.judge import judges
-from tests.fakes.openai import Provider, error, hangs, says
+from tests.fakes.openai import Provider, error, hangs, states
 from tests.fakes.receiver import Act, receiving
 from tests.needs import LITELLM
 from tests.otlp_requests import span, trace
@@ -35,7 +35,7 @@ def collector():
         yield server
 
 
-def telling(url: str, **more: Any) -> dict[str, Any]:
+def reporting(url: str, **more: Any) -> dict[str, Any]:
     return {"sinks": {"otel_events": {"endpoint": url, "timeout": "2s", **more}}}
 
 
@@ -51,9 +51,9 @@ def metric(monitor, name: str) -> float:
 
 
 def test_each_request_to_the_judge_is_a_client_span_below_one_root_for_each_trace(serving, provider, collector):
-    monitor = serving(**judged_by(provider, ("answer", "quality"), price=PRICE), **telling(collector.url))
+    monitor = serving(**judged_by(provider, ("answer", "quality"), price=PRICE), **reporting(collector.url))
     for number in range(3):
-        monitor.post(asked(number))
+        monitor.post(requested(number))
     monitor.settled(3)
     monitor.until(lambda: len(spans(collector.taken)) == 9, "spans lack")
     sent = spans(collector.taken)
@@ -73,9 +73,9 @@ def test_each_request_to_the_judge_is_a_client_span_below_one_root_for_each_trac
         assert link.trace_id.hex() == call.attributes["sidejudge.judged.trace_id"]
         assert link.span_id == span(1), "the root of what was judged"
         assert (call.name, call.message.kind) == ("chat gpt-4.1-mini-2025-04-14", 3)
-        told = {key: value for key, value in call.attributes.items() if key.startswith("gen_ai.")}
-        assert min(told.pop("gen_ai.usage.input_tokens"), told.pop("gen_ai.usage.output_tokens")) > 0
-        assert told == {
+        reported = {key: value for key, value in call.attributes.items() if key.startswith("gen_ai.")}
+        assert min(reported.pop("gen_ai.usage.input_tokens"), reported.pop("gen_ai.usage.output_tokens")) > 0
+        assert reported == {
             "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai",
             "gen_ai.request.model": "gpt-4.1-mini-2025-04-14", "gen_ai.response.model": "gpt-4.1-mini-2025-04-14",
             "gen_ai.response.id": "chatcmpl-1", "gen_ai.response.finish_reasons": ["stop"],
@@ -85,8 +85,8 @@ def test_each_request_to_the_judge_is_a_client_span_below_one_root_for_each_trac
 
 
 def test_each_score_is_an_event_at_the_root_of_what_was_judged(serving, provider, collector):
-    monitor = serving(**judged_by(provider, ("answer", "quality"), price=PRICE), **telling(collector.url))
-    monitor.post(asked(1))
+    monitor = serving(**judged_by(provider, ("answer", "quality"), price=PRICE), **reporting(collector.url))
+    monitor.post(requested(1))
     monitor.settled(1)
     verdicts = monitor.verdicts()
     expected = {
@@ -99,33 +99,33 @@ def test_each_score_is_an_event_at_the_root_of_what_was_judged(serving, provider
         if v["composite"] is not None:
             expected[f"{v['rubric']}_score"] = (v["composite"], "pass" if v["passed"] else "fail", v["reason"])
     monitor.until(lambda: len(events(collector.taken)) >= len(expected), "events lack")
-    told = events(collector.taken)
+    reported = events(collector.taken)
     found = {
         e.attributes["gen_ai.evaluation.name"]: (
             e.attributes.get("gen_ai.evaluation.score.value"), e.attributes.get("gen_ai.evaluation.score.label"),
             e.attributes.get("gen_ai.evaluation.explanation", ""),
         )
-        for e in told
+        for e in reported
     }  # fmt: skip
     assert found == expected
-    assert len(told) == len(found), "each once"
-    assert {e.name for e in told} == {"gen_ai.evaluation.result"}
-    assert {(e.trace_id, e.span_id) for e in told} == {(trace(1).hex(), span(1).hex())}
-    by_model = [e for e in told if e.attributes.get("sidejudge.method") == "judge"]
+    assert len(reported) == len(found), "each once"
+    assert {e.name for e in reported} == {"gen_ai.evaluation.result"}
+    assert {(e.trace_id, e.span_id) for e in reported} == {(trace(1).hex(), span(1).hex())}
+    by_model = [e for e in reported if e.attributes.get("sidejudge.method") == "judge"]
     assert {e.attributes["sidejudge.judge.model"] for e in by_model} == {MODEL}
     monitor.until(lambda: len(spans(collector.taken)) == 3, "spans lack")
     own = {s.trace_id for s in spans(collector.taken)}
-    assert {e.attributes["sidejudge.evaluation.trace_id"] for e in told} == own
+    assert {e.attributes["sidejudge.evaluation.trace_id"] for e in reported} == own
 
 
 def test_what_is_told_is_marked_as_configured_and_holds_neither_contents_nor_secrets(serving, provider, collector):
     monitor = serving(
         **judged_by(provider, price=PRICE),
-        **telling(
+        **reporting(
             f"{collector.url}/otlp", headers={"X-Tenant": "blue"}, authorization="Bearer s3cret", environment="own"
         ),
     )  # fmt: skip
-    monitor.post(asked(1))
+    monitor.post(requested(1))
     monitor.settled(1)
     monitor.until(lambda: len(spans(collector.taken)) == 2 and events(collector.taken) != [], "not everything came")
     sent = [*spans(collector.taken), *events(collector.taken)]
@@ -145,11 +145,11 @@ def test_what_is_told_is_marked_as_configured_and_holds_neither_contents_nor_sec
 
 
 def test_requests_that_fail_are_told_with_the_reason(serving, provider, collector):
-    provider.will(says("not JSON at all"), says("nor this"), error(400, "no such thing"))
-    monitor = serving(**judged_by(provider, price=PRICE, cache_entries=0), **telling(collector.url))
-    monitor.post(asked(1))
+    provider.will(states("not JSON at all"), states("nor this"), error(400, "no such thing"))
+    monitor = serving(**judged_by(provider, price=PRICE, cache_entries=0), **reporting(collector.url))
+    monitor.post(requested(1))
     monitor.settled(1)
-    monitor.post(asked(2))
+    monitor.post(requested(2))
     monitor.settled(2)
     monitor.until(lambda: len([s for s in spans(collector.taken) if s.name == "evaluate"]) == 2, "spans lack")
     calls = [s for s in spans(collector.taken) if s.name != "evaluate"]
@@ -169,10 +169,10 @@ def test_requests_that_fail_are_told_with_the_reason(serving, provider, collecto
 def test_pointed_at_itself_a_monitor_judges_nothing_of_what_it_tells(serving, provider):
     monitor = serving()
     monitor.stop()
-    monitor.configure(**judged_by(provider, price=PRICE, cache_entries=0), **telling(monitor.otlp))
+    monitor.configure(**judged_by(provider, price=PRICE, cache_entries=0), **reporting(monitor.otlp))
     monitor.start()
     for number in range(3):
-        monitor.post(asked(number))
+        monitor.post(requested(number))
     monitor.until(lambda: metric(monitor, 'sidejudge_spans_ignored_total{reason="own"}') == 6, "own spans lack")
     monitor.until(lambda: metric(monitor, 'sidejudge_log_records_ignored_total{reason="own"}') > 0, "own events lack")
     monitor.until(lambda: (stands := standing(monitor))["state"] == "ok" and stands["waiting"] == 0, "not taken")
@@ -185,8 +185,8 @@ def test_pointed_at_itself_a_monitor_judges_nothing_of_what_it_tells(serving, pr
 
 def test_killed_while_it_judges_it_judges_anew_and_tells_of_that(serving, provider, collector):
     provider.standing = hangs()
-    monitor = serving(**judged_by(provider, timeout="60s"), **telling(collector.url))
-    monitor.post(asked(1))
+    monitor = serving(**judged_by(provider, timeout="60s"), **reporting(collector.url))
+    monitor.post(requested(1))
     monitor.until(lambda: len(provider.seen) == 1, "the judge was not asked")
     monitor.stop(signal.SIGKILL)
     provider.standing = judges()
@@ -208,9 +208,9 @@ PLAIN = {
 
 def test_a_dead_endpoint_hurts_nobody_and_what_waits_goes_out_once_it_is_back(serving, collector):
     collector.act = lambda _: Act(status=503)
-    monitor = serving(**PLAIN, **telling(collector.url))
+    monitor = serving(**PLAIN, **reporting(collector.url))
     for number in range(5):
-        monitor.post(asked(number))
+        monitor.post(requested(number))
     assert monitor.settled(5)["ended"]["scored"] == 5
     monitor.until(lambda: standing(monitor)["state"] == "retrying", "it does not say so")
     stands = standing(monitor)
@@ -230,8 +230,8 @@ def test_a_dead_endpoint_hurts_nobody_and_what_waits_goes_out_once_it_is_back(se
 def test_nobody_there_and_a_stop_still_ends_and_says_what_was_lost(serving):
     with receiving() as gone:
         url = gone.url
-    monitor = serving(**PLAIN, **telling(url))
-    monitor.post(asked(1))
+    monitor = serving(**PLAIN, **reporting(url))
+    monitor.post(requested(1))
     assert monitor.settled(1)["ended"]["scored"] == 1
     monitor.until(lambda: standing(monitor)["state"] == "retrying", "it does not say so")
     waiting = standing(monitor)["waiting"]
@@ -242,18 +242,18 @@ def test_nobody_there_and_a_stop_still_ends_and_says_what_was_lost(serving):
 
 def test_an_endpoint_that_hangs_holds_up_neither_judging_nor_a_stop(serving, collector):
     collector.act = lambda _: Act(hang=True)
-    monitor = serving(**PLAIN, **telling(collector.url, timeout="60s"))
-    monitor.post(asked(1))
+    monitor = serving(**PLAIN, **reporting(collector.url, timeout="60s"))
+    monitor.post(requested(1))
     monitor.until(lambda: len(collector.got) == 1, "nothing was sent")
-    monitor.post(asked(2))
+    monitor.post(requested(2))
     assert monitor.settled(2)["ended"]["scored"] == 2
     assert monitor.stop() == 0, "it waits for a moment, not for the endpoint"
 
 
 def test_an_endpoint_that_will_not_take_it_is_told_of_with_the_remedy(serving, collector):
     collector.act = lambda _: Act(status=404, body=b"no logs here")
-    monitor = serving(**PLAIN, **telling(collector.url))
-    monitor.post(asked(1))
+    monitor = serving(**PLAIN, **reporting(collector.url))
+    monitor.post(requested(1))
     monitor.until(lambda: standing(monitor)["state"] == "stopped", "it does not say so")
     stands = standing(monitor)
     assert stands["reason"].startswith("/v1/logs: it answered 404 Not Found: no logs here; check sinks.otel_events")
@@ -265,10 +265,10 @@ def test_an_endpoint_that_will_not_take_it_is_told_of_with_the_remedy(serving, c
 
 
 def test_where_the_sdk_is_switched_off_the_monitor_says_that_it_tells_nothing(tmp_path):
-    told = _plain_start(
+    reported = _plain_start(
         tmp_path, {"OTEL_SDK_DISABLED": "true"}, sinks={"otel_events": {"endpoint": "http://127.0.0.1:9"}}
     )
-    assert "sinks.otel_events is configured and sends nothing" in told.stderr
+    assert "sinks.otel_events is configured and sends nothing" in reported.stderr
 
 
 def test_a_monitor_without_the_sink_imports_nothing_of_the_sdk(tmp_path):
@@ -279,13 +279,13 @@ def test_a_monitor_without_the_sink_imports_nothing_of_the_sdk(tmp_path):
     assert json.loads(_plain_start(tmp_path, {}).stdout) == []
 
 
-def _plain_start(tmp_path: Path, environ: dict[str, str], **said: Any) -> subprocess.CompletedProcess[str]:
+def _plain_start(tmp_path: Path, environ: dict[str, str], **stated: Any) -> subprocess.CompletedProcess[str]:
     """A monitor is put together, and says what it has imported."""
     script = f"""
 import json, sys
 from monitor.runtime.app import Monitor
 from monitor.config import Config
-Monitor(Config.model_validate_json({json.dumps({"store": {"path": str(tmp_path / "s.sqlite")}, **said})!r}))
+Monitor(Config.model_validate_json({json.dumps({"store": {"path": str(tmp_path / "s.sqlite")}, **stated})!r}))
 print(json.dumps([name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))]))
 """
     return subprocess.run(

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from scoring.trace.loop_guard import is_own
-from tests.end_to_end.test_judge import PRICE, asked, judged_by
+from tests.end_to_end.test_judge import PRICE, judged_by, requested
 from tests.fakes.judge import judges
 from tests.fakes.langfuse.otel import Otel
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
@@ -46,7 +46,7 @@ def test_own_traces_stand_apart_in_langfuse_with_model_tokens_and_cost_and_the_l
                 },
             },
         )
-        monitor.post(asked(1))
+        monitor.post(requested(1))
         monitor.settled(1)
         monitor.until(lambda: len(taken[0].observations) == 2, "the own trace did not arrive")
         monitor.until(lambda: fake.scores.stored() != [], "the scores did not arrive")

@@ -41,7 +41,7 @@ HOURS = 22
 def hostile(number: int, text: str) -> bytes:
     """A trace that says ``text`` wherever it may say anything."""
     now_ns, root = time.time_ns(), span(10 * number + 1)
-    said = {
+    stated = {
         "langfuse.trace.name": text, "langfuse.session.id": text, "langfuse.user.id": text,
         "langfuse.environment": text, "langfuse.trace.tags": text, "langfuse.observation.input": f"When? {text}",
         "langfuse.observation.output": f"Never. {text}", "langfuse.trace.metadata.note": text,
@@ -52,7 +52,7 @@ def hostile(number: int, text: str) -> bytes:
     }  # fmt: skip
     common = {"trace_id": trace(number), "service": text, "end_ns": now_ns}
     return request([
-        S(span_id=root, name=text, attributes=said, start_ns=now_ns - 10**9, **common),
+        S(span_id=root, name=text, attributes=stated, start_ns=now_ns - 10**9, **common),
         S(span_id=span(10 * number + 2), parent_id=root, name=text, attributes=call, start_ns=now_ns - 10**8, **common),
     ])  # fmt: skip
 
@@ -130,8 +130,8 @@ _INJECTED = """(() => {
 
 def test_nothing_that_traces_say_runs_loads_or_becomes_markup(monitor: Running, browser: Browser) -> None:
     browser.look()
-    browser.said.clear()
-    browser.asked.clear()
+    browser.stated.clear()
+    browser.requested.clear()
     for path in addresses():
         browser.open(monitor.api + path)
         found = browser.ask(_INJECTED)
@@ -144,15 +144,15 @@ def test_nothing_that_traces_say_runs_loads_or_becomes_markup(monitor: Running, 
             text = PAYLOADS[addresses().index(path) - 5].replace("\u202e", " ").rstrip()
             assert browser.ask("document.body.textContent").count(text) >= 5, path
     assert browser.dialogs == []
-    assert browser.said == [], "a blocked script, style or address would be told here"
+    assert browser.stated == [], "a blocked script, style or address would be told here"
     own = urlsplit(monitor.api).netloc
-    assert {urlsplit(each).netloc for each in browser.asked if not each.startswith("data:")} == {own}
+    assert {urlsplit(each).netloc for each in browser.requested if not each.startswith("data:")} == {own}
 
 
 def test_the_script_of_the_pages_is_the_only_one_that_could_run(monitor: Running, browser: Browser) -> None:
     browser.look()
     browser.open(monitor.api + "/")
-    browser.said.clear()
+    browser.stated.clear()
     browser.ask("""(() => {
       const script = document.createElement("script");
       script.textContent = "window.hit = 2";
@@ -279,13 +279,13 @@ def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is(
     reached = []
     for _ in wanted[:40]:
         browser.press("Tab")
-        told = browser.ask("""(() => {
+        reported = browser.ask("""(() => {
           const e = document.activeElement, style = getComputedStyle(e);
           const name = e.textContent + (e.getAttribute("href") || e.id || "");
           return [name, style.outlineStyle, parseFloat(style.outlineWidth)];
         })()""")
-        reached.append(told[0])
-        assert (told[1] != "none", told[2] >= 2) == (True, True), told
+        reached.append(reported[0])
+        assert (reported[1] != "none", reported[2] >= 2) == (True, True), reported
     assert reached == wanted[:40]
     assert reached[0].startswith("Skip to the content")
 
@@ -310,7 +310,7 @@ def test_the_page_keeps_itself_up_to_date_until_it_is_told_to_rest(monitor: Runn
 def test_a_page_that_nobody_sees_asks_for_nothing(monitor: Running, browser: Browser) -> None:
     browser.look()
     browser.open(monitor.api + "/")
-    asked = browser.ask("""(() => {
+    requested = browser.ask("""(() => {
       let asked = 0;
       const fetched = window.fetch;
       window.fetch = (...all) => { asked += 1; return fetched(...all); };
@@ -321,19 +321,19 @@ def test_a_page_that_nobody_sees_asks_for_nothing(monitor: Running, browser: Bro
       };
       return [turn(true), turn(false)];
     })()""")
-    assert asked == [0, 1]
+    assert requested == [0, 1]
 
 
 def test_without_scripts_the_page_is_whole_and_is_loaded_again(monitor: Running, browser: Browser) -> None:
     browser.look(scripts=False)
-    browser.asked.clear()
+    browser.requested.clear()
     browser.open(monitor.api + "/")
     body = browser.call("DOM.getDocument", depth=-1)["root"]
-    told = browser.call("DOM.getOuterHTML", nodeId=body["nodeId"])["outerHTML"]
-    assert "Pass ratio" in told
-    assert "shop-1" in told
+    reported = browser.call("DOM.getOuterHTML", nodeId=body["nodeId"])["outerHTML"]
+    assert "Pass ratio" in reported
+    assert "shop-1" in reported
     end = time.monotonic() + 60
-    while browser.asked.count(monitor.api + "/") < 2:
+    while browser.requested.count(monitor.api + "/") < 2:
         assert time.monotonic() < end, "it was not loaded again"
         time.sleep(0.1)
     browser.look()

@@ -137,7 +137,7 @@ async def langfuse():
     """Langfuse's part of the conversation, as its SDK expects it."""
 
     async def speak(writer):
-        line = up.asked[-1].line
+        line = up.requested[-1].line
         body = PROJECTS if "/projects" in line else PROMPT if "/prompts" in line else b'{"id":"1"}'
         writer.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body
@@ -155,21 +155,21 @@ async def test_an_application_with_langfuses_sdk_changes_its_base_url_and_nothin
         )
         script = tmp_path / "application.py"
         script.write_text(LANGFUSE)
-        told = await asyncio.to_thread(
+        reported = await asyncio.to_thread(
             subprocess.run, [sys.executable, str(script), f"http://127.0.0.1:{port}"], cwd=tmp_path,
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
-        assert told.returncode == 0, told.stderr
-        trace_id, authenticated, prompt = told.stdout.split("\n")[:3]
-        assert (authenticated, prompt) == ("True", "Hello Ada"), told.stderr
+        assert reported.returncode == 0, reported.stderr
+        trace_id, authenticated, prompt = reported.stdout.split("\n")[:3]
+        assert (authenticated, prompt) == ("True", "Hello Ada"), reported.stderr
         case = await asyncio.to_thread(judged, monitor, trace_id)
         assert (case["input"], case["model_output"]) == ("When does the shop open?", "At nine.")
-        lines = [asked.line.split("?")[0].split(" ")[:2] for asked in up.asked]
+        lines = [requested.line.split("?")[0].split(" ")[:2] for requested in up.requested]
         assert ["POST", "/api/public/otel/v1/traces"] in lines
-        assert {"/api/public/projects", "/api/public/scores"} <= {path for _, path in lines}, told.stderr
+        assert {"/api/public/projects", "/api/public/scores"} <= {path for _, path in lines}, reported.stderr
         basic = "Basic " + base64.b64encode(b"pk-lf-1:sk-lf-2").decode()
-        assert {asked.header("authorization") for asked in up.asked} == {basic}
-        export = next(asked for asked in up.asked if asked.line.startswith("POST /api/public/otel"))
+        assert {requested.header("authorization") for requested in up.requested} == {basic}
+        export = next(requested for requested in up.requested if requested.line.startswith("POST /api/public/otel"))
         assert export.header("x-langfuse-ingestion-version") == "4"
         forwarding = (await asyncio.to_thread(monitor.get, "/v1/status"))["forwarding"]
         assert (forwarding["failed"], forwarding["unjudged"]) == ({}, {})

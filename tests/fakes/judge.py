@@ -33,8 +33,8 @@ def judgement(seen: Seen, choose: Choose = lambda _metric, _field: None) -> dict
         return _made(schema, "", choose)
     items = schema["properties"]["answers"]["items"]
     forms = {name: form for form in items.get("anyOf", [items]) for name in form["properties"]["metric"]["enum"]}
-    _, _, asked = seen.messages[1]["content"].rpartition("\nQUESTIONS\n")
-    return {"answers": [{**_made(forms[m], m, choose), "id": i, "metric": m} for i, m in _QUESTION.findall(asked)]}
+    _, _, requested = seen.messages[1]["content"].rpartition("\nQUESTIONS\n")
+    return {"answers": [{**_made(forms[m], m, choose), "id": i, "metric": m} for i, m in _QUESTION.findall(requested)]}
 
 
 def _made(schema: Mapping[str, Any], metric: str, choose: Choose) -> dict[str, Any]:

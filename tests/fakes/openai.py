@@ -55,24 +55,24 @@ Behaviour = Callable[[Seen], Act]
 
 def completion(seen: Seen, message: Mapping[str, Any], finish_reason: str = "stop") -> dict[str, Any]:
     """The body of an answer; tokens are counted as a quarter of the characters."""
-    asked = sum(len(each["content"]) for each in seen.messages) // 4
-    said = len(message.get("content") or "") // 4
+    requested = sum(len(each["content"]) for each in seen.messages) // 4
+    stated = len(message.get("content") or "") // 4
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1_760_000_000,
         "model": seen.body["model"],
         "choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish_reason}],
-        "usage": {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said},
+        "usage": {"prompt_tokens": requested, "completion_tokens": stated, "total_tokens": requested + stated},
     }
 
 
-def says(text: str | Callable[[Messages], str], *, finish_reason: str = "stop", delay_s: float = 0.0) -> Behaviour:
+def states(text: str | Callable[[Messages], str], *, finish_reason: str = "stop", delay_s: float = 0.0) -> Behaviour:
     """Answers with this text, or with what a function makes of the messages."""
 
     def act(seen: Seen) -> Act:
-        said = text if isinstance(text, str) else text(seen.messages)
-        body = completion(seen, {"content": said}, finish_reason)
+        stated = text if isinstance(text, str) else text(seen.messages)
+        body = completion(seen, {"content": stated}, finish_reason)
         return Act(body=json.dumps(body).encode(), delay_s=delay_s)
 
     return act
@@ -158,7 +158,7 @@ class Provider:
     """The server. Used as a context manager; `url` is the `api_base` to give to a client."""
 
     def __init__(self, standing: Behaviour | None = None) -> None:
-        self.standing = standing or says("{}")
+        self.standing = standing or states("{}")
         self.next: deque[Behaviour] = deque()
         self.seen: list[Seen] = []
         self.at_once = 0
@@ -233,8 +233,8 @@ class Provider:
 
 async def perform(act: Act, writer: asyncio.StreamWriter) -> bool:
     """Do it; whether the connection may be used again."""
-    told = {**act.headers, "content-length": str(len(act.body))}
-    head = f"HTTP/1.1 {act.status} Told\r\n" + "".join(f"{k}: {v}\r\n" for k, v in told.items()) + "\r\n"
+    reported = {**act.headers, "content-length": str(len(act.body))}
+    head = f"HTTP/1.1 {act.status} Told\r\n" + "".join(f"{k}: {v}\r\n" for k, v in reported.items()) + "\r\n"
     if act.reset_after is None:
         writer.write(head.encode() + act.body)
         await writer.drain()

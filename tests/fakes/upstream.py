@@ -33,7 +33,7 @@ class Upstream:
 
     url: str = ""
     answer: bytes | Speak = OK
-    asked: list[Asked] = field(default_factory=list)
+    requested: list[Asked] = field(default_factory=list)
     connections: int = 0
     largest: int = 0
     keep_bodies: bool = True
@@ -47,7 +47,7 @@ class Upstream:
                 headers = [tuple(line.split(": ", 1)) for line in head[1:] if line]
                 request = Asked(head[0], [(key, value) for key, value in headers], b"")
                 request.body = await self._body(reader, request)
-                self.asked.append(request)
+                self.requested.append(request)
                 if isinstance(self.answer, bytes):
                     writer.write(self.answer)
                     await writer.drain()

@@ -54,7 +54,7 @@ async def test_requests_go_on_though_judging_cannot_start(tmp_path, spoil):
             for probe in ("/livez", "/readyz", "/startupz"):
                 assert running.answers(probe)
             answer = await asyncio.to_thread(running.post, BODY)
-            assert (answer.status_code, [asked.body for asked in up.asked]) == (200, [BODY])
+            assert (answer.status_code, [requested.body for requested in up.requested]) == (200, [BODY])
             page = running.http.get(running.api + "/")
             assert page.status_code == 503
             assert "Judging could not start" in page.text
@@ -76,7 +76,7 @@ async def test_an_api_address_that_is_taken_costs_the_api_and_not_the_telemetry(
             try:
                 await asyncio.to_thread(running.start)
                 assert (await asyncio.to_thread(running.post, BODY)).status_code == 200
-                assert len(up.asked) == 1
+                assert len(up.requested) == 1
             finally:
                 running.close()
 
@@ -102,7 +102,7 @@ async def test_who_may_send_is_not_forgotten_with_the_mistake(tmp_path):
         try:
             await asyncio.to_thread(running.start)
             assert (await asyncio.to_thread(running.post, BODY)).status_code == 401
-            assert up.asked == []
+            assert up.requested == []
             admitted = await asyncio.to_thread(lambda: running.post(BODY, authorization="Bearer secret-token-1"))
             assert admitted.status_code == 200
         finally:

@@ -34,9 +34,9 @@ async def test_ten_thousand_scores_through_faults_of_every_kind_are_each_stored_
     for number in range(TRACES):
         rounds = 2 if number % 10 == 0 else 1
         for revision in range(1, rounds + 1):
-            said = [score(number, dice.random(), name) for name in NAMES]
-            await bench.end(number, *said, revision=revision)
-            wanted |= {each["id"]: each["value"] for each in said}
+            stated = [score(number, dice.random(), name) for name in NAMES]
+            await bench.end(number, *stated, revision=revision)
+            wanted |= {each["id"]: each["value"] for each in stated}
         if number % 25 == 0:
             await bench.step()
         if number % 500 == 250:  # the process is killed, and another takes its place

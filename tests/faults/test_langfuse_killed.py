@@ -32,10 +32,10 @@ def expected(monitor) -> dict[tuple[str, str], object]:
     found: dict[tuple[str, str], object] = {}
     for verdict in monitor.verdicts():
         of, rubric = verdict["trace_id"], verdict["rubric"]
-        said = {state_name(rubric): verdict["state"], composite_name(rubric): verdict["composite"]}
-        said |= {pass_name(rubric): verdict["passed"]}
-        said |= {named(rubric, score["metric"]): score["value"] for score in verdict["scores"]}
-        found |= {(of, name): value for name, value in said.items() if value is not None}
+        stated = {state_name(rubric): verdict["state"], composite_name(rubric): verdict["composite"]}
+        stated |= {pass_name(rubric): verdict["passed"]}
+        stated |= {named(rubric, score["metric"]): score["value"] for score in verdict["scores"]}
+        found |= {(of, name): value for name, value in stated.items() if value is not None}
     return found
 
 

@@ -43,7 +43,7 @@ def traffic(count: int, size: int) -> list[tuple[bytes, bytes]]:
     return [part for _ in range(count) for part in parts(made.next(time.time_ns(), wrong=0.3).body, size)]
 
 
-def said(monitor) -> dict[tuple[str, str], tuple[object, ...]]:
+def stated(monitor) -> dict[tuple[str, str], tuple[object, ...]]:
     """What matters of each verdict."""
     return {
         (v["trace_id"], v["rubric"]): (v["passed"], v["composite"], v["state"], v["reason"], v["sampling_probability"])
@@ -63,11 +63,11 @@ def test_two_monitors_behind_routing_by_trace_id_say_together_what_one_alone_say
     for monitor in (left, right):
         monitor.until(lambda monitor=monitor: monitor.outcomes()["open"] == 0, "traces stayed open")
     assert left.outcomes()["seen"] + right.outcomes()["seen"] == traces
-    one, other = said(left), said(right)
+    one, other = stated(left), stated(right)
     assert one
     assert other
     assert not one.keys() & other.keys()
-    assert one | other == said(alone)
+    assert one | other == stated(alone)
     assert all(monitor.get("/v1/status")["suspicions"] == [] for monitor in (alone, left, right))
 
 
@@ -78,12 +78,12 @@ def test_a_misrouted_fleet_is_told_so_by_each_of_its_monitors(serving):
     for _, part in traffic(260, 3):
         assert draw.choice(monitors).post(part).status_code == 200
 
-    def told(monitor) -> list[dict]:
+    def reported(monitor) -> list[dict]:
         return [s for s in monitor.get("/v1/status")["suspicions"] if s["kind"] == "split_traces"]
 
     for monitor in monitors:
-        monitor.until(lambda monitor=monitor: bool(told(monitor)), "it was not found")
-        assert "route by trace id" in told(monitor)[0]["remedy"]
+        monitor.until(lambda monitor=monitor: bool(reported(monitor)), "it was not found")
+        assert "route by trace id" in reported(monitor)[0]["remedy"]
         metrics = monitor.http.get(monitor.api + "/metrics").text
         assert 'sidejudge_traffic_suspected{kind="split_traces"} 1.0' in metrics
         assert 'sidejudge_traffic_suspected{kind="skewed_sampling"} 0.0' in metrics
@@ -105,14 +105,14 @@ def test_killed_in_the_middle_of_a_trace_it_waits_for_the_other_half_and_judges_
         for _, part in each[len(each) // 2 - 1 :]:  # the last before the kill was not answered, and is sent again
             assert monitor.post(part).status_code == 200
     monitor.settled(len(halves))
-    resumed = said(monitor)
+    resumed = stated(monitor)
 
     whole = serving(**CONFIG)
     for each in halves:
         for _, part in each:
             whole.post(part)
     whole.settled(len(halves))
-    assert resumed == said(whole)
+    assert resumed == stated(whole)
     assert {verdict["revision"] for verdict in monitor.verdicts()} == {1}
 
 

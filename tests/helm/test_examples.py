@@ -17,7 +17,7 @@ from tests.running import Running
 
 def configured(name: str) -> dict[str, object]:
     values = yaml.safe_load((HELM / "examples" / name / "values.yaml").read_text())
-    return {key: said for key, said in values["sidejudge-sidecar"]["config"].items() if key != "sampling"}
+    return {key: stated for key, stated in values["sidejudge-sidecar"]["config"].items() if key != "sampling"}
 
 
 def run(name: str, service: str, **environ: str) -> None:
@@ -43,11 +43,11 @@ def test_the_opentelemetry_example_is_judged_as_its_chart_says(serving):
 
 @LANGFUSE_SDK.mark
 async def test_the_langfuse_example_changes_its_base_url_and_reaches_langfuse_all_the_same(serving):
-    said = configured("langfuse-app")
+    stated = configured("langfuse-app")
     async with upstream() as langfuse:
-        assert said["forward"] == {"url": "https://langfuse.example.com"}
-        monitor = await asyncio.to_thread(lambda: serving(**{**said, "forward": {"url": langfuse.url}}))
+        assert stated["forward"] == {"url": "https://langfuse.example.com"}
+        monitor = await asyncio.to_thread(lambda: serving(**{**stated, "forward": {"url": langfuse.url}}))
         keys = {"LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"}
         await asyncio.to_thread(lambda: run("langfuse-app", "researcher", LANGFUSE_BASE_URL=monitor.otlp, **keys))
         assert await asyncio.to_thread(judged, monitor) == [("workflow", "researcher", True)]
-        assert any(asked.line.startswith("POST /api/public/otel/v1/traces") for asked in langfuse.asked)
+        assert any(requested.line.startswith("POST /api/public/otel/v1/traces") for requested in langfuse.requested)

@@ -49,9 +49,9 @@ def test_every_value_that_a_command_sets_is_one_that_the_chart_takes(engine, rea
         if words[:1] != ["helm"] or "--set" not in words:
             continue
         values = {}
-        for word, said in pairwise(words):
+        for word, stated in pairwise(words):
             if word == "--set":
-                path, _, value = said.partition("=")
+                path, _, value = stated.partition("=")
                 *above, last = path.split(".")
                 inner = values
                 for name in above:

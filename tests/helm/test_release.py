@@ -19,14 +19,14 @@ def chart(folder):
 
 
 def test_artifact_hub_is_told_of_every_variant_of_the_image(engine):
-    told = {each["image"] for each in yaml.safe_load(chart(CHART)["annotations"]["artifacthub.io/images"])}
+    reported = {each["image"] for each in yaml.safe_load(chart(CHART)["annotations"]["artifacthub.io/images"])}
     variants = json.loads((CHART / "values.schema.json").read_text())["properties"]["image"]["properties"]["variant"]
     used = {
         pod["containers"][0]["image"]
         for variant in variants["enum"]
         for pod in pod_specs(engine.render(CHART, {"image": {"variant": variant}}).one("Deployment"))
     }
-    assert told == used
+    assert reported == used
 
 
 def test_everything_says_the_same_version():

@@ -72,9 +72,9 @@ def test_the_gateway_starts_answers_its_probes_judges_and_ends(engine, started):
     (ask,) = test["containers"]
     arguments = [word.replace("rel-sidejudge.shop.svc", "127.0.0.1") for word in ask["args"]]
     assert arguments != ask["args"]
-    told = started(ask, files).run(*arguments)
-    assert told.returncode == 0, told.stdout
-    assert "workflow" in told.stdout
+    reported = started(ask, files).run(*arguments)
+    assert reported.returncode == 0, reported.stdout
+    assert "workflow" in reported.stdout
     assert gateway.end() == 0
 
 
@@ -82,9 +82,9 @@ def test_the_helm_tests_doctor_is_content(engine, started):
     rendered = engine.render(CHART, {"config": free_ports()})
     (pod,) = pod_specs(rendered.one("Pod"))
     (doctor,) = pod["initContainers"]
-    told = started(doctor, rendered.configuration).run(*doctor["args"])
-    assert told.returncode == 0, told.stdout
-    assert "/etc/sidejudge/sidejudge.yaml" in told.stdout
+    reported = started(doctor, rendered.configuration).run(*doctor["args"])
+    assert reported.returncode == 0, reported.stdout
+    assert "/etc/sidejudge/sidejudge.yaml" in reported.stdout
 
 
 def test_the_sidecar_starts_with_its_configuration_in_the_environment_and_judges(engine, started):
@@ -107,9 +107,9 @@ def test_every_rendered_configuration_is_one_that_the_monitor_takes(engine, star
     workload = next(obj for obj in rendered.objects if obj["kind"] in ("Deployment", "StatefulSet"))
     (pod,) = pod_specs(workload)
     files = rendered.configuration
-    told = started(pod["containers"][0], files).run("check")
-    assert told.returncode == 0, told.stdout
-    assert "configuration ok" in told.stdout
+    reported = started(pod["containers"][0], files).run("check")
+    assert reported.returncode == 0, reported.stdout
+    assert "configuration ok" in reported.stdout
 
 
 @pytest.mark.parametrize("chart", ["otel-app", "langfuse-app"])
@@ -117,16 +117,16 @@ def test_every_examples_configuration_is_one_that_the_monitor_takes(engine, star
     for obj in engine.render(HELM / "examples" / chart).objects:
         for pod in pod_specs(obj):
             (sidecar,) = (each for each in containers(pod) if each["name"] == "sidejudge")
-            told = started(sidecar).run("check")
-            assert told.returncode == 0, told.stdout
-            assert "512MiB" in told.stdout
+            reported = started(sidecar).run("check")
+            assert reported.returncode == 0, reported.stdout
+            assert "512MiB" in reported.stdout
 
 
 def test_the_sidecar_that_the_readme_shows_takes_its_configuration(engine, started, shown):
     (pod,) = pod_specs(engine.render(shown).one("Deployment"))
-    told = started(pod["initContainers"][0]).run("check")
-    assert told.returncode == 0, told.stdout
-    assert "warning:" not in told.stdout
+    reported = started(pod["initContainers"][0]).run("check")
+    assert reported.returncode == 0, reported.stdout
+    assert "warning:" not in reported.stdout
 
 
 def test_variables_are_expanded_as_kubernetes_does():

@@ -125,8 +125,8 @@ def test_a_config_map_of_others_is_mounted_as_a_folder_and_what_the_pod_decides_
         ({"config": {"evaluators": {"embedding": {"model": "/models/m"}}}}, "memory limit of 384Mi would end it"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_its_name(engine, settings, says):
-    with pytest.raises(Refused, match=says):
+def test_what_cannot_be_meant_is_refused_with_its_name(engine, settings, states):
+    with pytest.raises(Refused, match=states):
         engine.render(OTEL, with_(**settings))
 
 

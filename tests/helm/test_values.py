@@ -47,8 +47,8 @@ def checksum(rendered) -> str:
         ({"monitoring": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}}, "scraped twice"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_refused_with_its_name(engine, values, says):
-    with pytest.raises(Refused, match=says):
+def test_what_cannot_be_meant_is_refused_with_its_name(engine, values, states):
+    with pytest.raises(Refused, match=states):
         engine.render(CHART, values)
 
 
@@ -107,16 +107,16 @@ def test_the_checksum_changes_with_the_configuration_and_with_nothing_else(engin
 
 
 def test_a_configuration_arrives_as_it_was_written(engine):
-    said = {
+    stated = {
         "assembly": {"max_open_bytes": 268435456, "grace": "2s"}, "sampling": {"rate": 1e-05},
         "routes": [{"match": {"latency_ms": ">2000", "name": "a: b # c"}, "rubrics": []}],
         "scenarios": {"ü": {"x": None, "y": "it's \"so\"", "z": "line\nline"}},
         "some": {"flag": False, "big": 12345678901},
     }  # fmt: skip
-    text = engine.render(CHART, {"config": copy.deepcopy(said)}).configuration["sidejudge.yaml"]
+    text = engine.render(CHART, {"config": copy.deepcopy(stated)}).configuration["sidejudge.yaml"]
     read = read_document(text, {}, "")
     assert read.problems == []
-    assert {name: read.value[name] for name in said} == said
+    assert {name: read.value[name] for name in stated} == stated
 
 
 def test_ports_follow_the_configuration_everywhere(engine):

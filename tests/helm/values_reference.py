@@ -52,13 +52,13 @@ def keys(text: str) -> dict[tuple[str, ...], Key]:
     description: list[str] = []
     hint: dict[str, Any] = {}
     for line in text.splitlines():
-        said = line.strip()
-        if said.startswith("# -- "):
-            description, hint = [said[5:]], {}
-        elif said.startswith("# @schema "):
-            hint = json.loads(said[10:])
-        elif said.startswith("# ") and description:
-            description.append(said[2:])
+        stated = line.strip()
+        if stated.startswith("# -- "):
+            description, hint = [stated[5:]], {}
+        elif stated.startswith("# @schema "):
+            hint = json.loads(stated[10:])
+        elif stated.startswith("# ") and description:
+            description.append(stated[2:])
         elif match := _KEY.match(line):
             depth = len(match[1])
             above = [(at, name) for at, name in above if at < depth] + [(depth, match[2])]

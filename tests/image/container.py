@@ -31,26 +31,26 @@ class Container:
         settings.mkdir()
         self.settings = settings / "sidejudge.yaml"
         self.otlp, self.api = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
-        said = {
+        stated = {
             "sampling": {"rate": 1.0}, "assembly": {"grace": "100ms", "idle": "1s"},
             "sources": {"otlp": {"http": self.otlp.removeprefix("http://")}},
             "api": {"listen": self.api.removeprefix("http://")},
             "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
             "scenarios": {"any": {"tools_should_exclude": ["rm"]}},
         }  # fmt: skip
-        self.configure(said)
+        self.configure(stated)
         root = folder / "root"
         root.mkdir()
         self.sandbox = Sandbox(root, {"/opt/sidejudge": installed, "/etc/sidejudge": settings}, {STATE: self.state})
-        said_path = image().environ["PATH"].replace("$PATH", "/usr/local/bin:/usr/bin:/bin")
-        self.environ = {**image().environ, "PATH": said_path, "SIDEJUDGE_CONFIG": "/etc/sidejudge/sidejudge.yaml"}
+        stated_path = image().environ["PATH"].replace("$PATH", "/usr/local/bin:/usr/bin:/bin")
+        self.environ = {**image().environ, "PATH": stated_path, "SIDEJUDGE_CONFIG": "/etc/sidejudge/sidejudge.yaml"}
         self.log = folder / "log"
         self.process: subprocess.Popen[str] | None = None
 
-    def configure(self, said: dict[str, Any]) -> None:
+    def configure(self, stated: dict[str, Any]) -> None:
         """Set sections of the configuration."""
         held = yaml.safe_load(self.settings.read_text()) if self.settings.exists() else {}
-        self.settings.write_text(yaml.safe_dump(held | said))
+        self.settings.write_text(yaml.safe_dump(held | stated))
 
     def start(self, *, user: int | None = None) -> None:
         user = int(image().user.split(":")[0]) if user is None else user

@@ -16,19 +16,19 @@ class Image:
         joined = re.sub(r"\\\n\s*", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE))
         self.stages = re.split(r"^FROM ", joined, flags=re.MULTILINE)[1:]
         last = self.stages[-1].splitlines()[1:]
-        said: dict[str, str] = {}
+        stated: dict[str, str] = {}
         self.environ: dict[str, str] = {}
         for line in filter(None, last):
             verb, _, rest = line.partition(" ")
             if verb == "ENV":
                 self.environ |= dict(pair.split("=", 1) for pair in rest.split())
             else:
-                said[verb] = rest
-        self.user, self.workdir = said["USER"], said["WORKDIR"]
-        self.entrypoint: list[str] = json.loads(said["ENTRYPOINT"])
-        self.cmd: list[str] = json.loads(said["CMD"])
-        self.healthcheck: list[str] = json.loads(said["HEALTHCHECK"].partition("CMD ")[2])
-        self.exposed = said["EXPOSE"].split()
+                stated[verb] = rest
+        self.user, self.workdir = stated["USER"], stated["WORKDIR"]
+        self.entrypoint: list[str] = json.loads(stated["ENTRYPOINT"])
+        self.cmd: list[str] = json.loads(stated["CMD"])
+        self.healthcheck: list[str] = json.loads(stated["HEALTHCHECK"].partition("CMD ")[2])
+        self.exposed = stated["EXPOSE"].split()
 
 
 def image() -> Image:

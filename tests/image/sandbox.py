@@ -76,5 +76,5 @@ class Sandbox:
     ) -> subprocess.CompletedProcess[str]:
         """Run a program inside to its end."""
         process = self.start(command, environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **how)
-        said, _ = process.communicate(timeout=60)
-        return subprocess.CompletedProcess(list(command), process.returncode, said)
+        stated, _ = process.communicate(timeout=60)
+        return subprocess.CompletedProcess(list(command), process.returncode, stated)

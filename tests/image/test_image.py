@@ -71,8 +71,8 @@ def test_the_health_check_tells_a_running_monitor_from_none(container):
 
 @needs_sandbox
 def test_doctor_finds_nothing_to_complain_of(container):
-    told = container.run(*image().entrypoint, "doctor")
-    assert told.returncode == 0, told.stdout
+    reported = container.run(*image().entrypoint, "doctor")
+    assert reported.returncode == 0, reported.stdout
 
 
 @needs_sandbox
@@ -103,12 +103,12 @@ def test_sigterm_and_sigkill_under_load_lose_nothing_that_was_acknowledged(conta
     container.start()
     container.settled()
     assert acknowledged
-    told = Counter()
+    reported = Counter()
     for trace_id in acknowledged:
         story = httpx.get(f"{container.api}/v1/traces/{trace_id}", trust_env=False)
         assert story.status_code == 200, trace_id
-        told[story.json()["reason"]] += 1
-    assert set(told) == {"scored"}, told
+        reported[story.json()["reason"]] += 1
+    assert set(reported) == {"scored"}, reported
 
 
 def test_the_environment_is_small_and_holds_no_installer(installed):

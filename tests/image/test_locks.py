@@ -41,7 +41,7 @@ def image(variant: str) -> dict[str, Requirement]:
     return locked(IMAGES / f"{variant}.lock") | torch
 
 
-def asked_for(variant: str) -> list[Requirement]:
+def requested_for(variant: str) -> list[Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = [line for extra in EXTRAS[variant] for line in project["optional-dependencies"][extra]]
     return [Requirement(line) for line in (*project["dependencies"], *extras)]
@@ -51,7 +51,7 @@ def asked_for(variant: str) -> list[Requirement]:
 def test_a_variant_holds_all_that_its_packages_ask_for(variant):
     """Nothing is resolved when an image is built: what a lock leaves out is missing."""
     held = image(variant)
-    todo, seen = asked_for(variant), set()
+    todo, seen = requested_for(variant), set()
     while todo:
         wanted = todo.pop()
         name = canonicalize_name(wanted.name)

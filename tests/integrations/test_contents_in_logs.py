@@ -75,10 +75,10 @@ def test_an_application_s_own_span_with_such_events_is_read_too() -> None:
 
 
 def test_what_was_said_is_text_even_when_it_is_json() -> None:
-    asked, answer = '{"rate": "this"}', '{"questions": [{"score": 2}]}'
-    span = normalise(join([CHAT], [_record("gen_ai.user.message", 3, {"content": asked}),
+    requested, answer = '{"rate": "this"}', '{"questions": [{"score": 2}]}'
+    span = normalise(join([CHAT], [_record("gen_ai.user.message", 3, {"content": requested}),
                               _record("gen_ai.choice", 4, {"message": answer})])[0])  # fmt: skip
-    assert (span.input, span.output) == (asked, answer)
+    assert (span.input, span.output) == (requested, answer)
 
 
 def test_events_whose_contents_were_left_out_are_no_messages() -> None:

@@ -91,5 +91,5 @@ async def test_the_address_is_not_repeated_even_where_the_answer_does(fake, stat
         (None, None), ("-5", None), ("²", None), ("Sat, 21 Nov 99999999 10:03:20 GMT", None),
     ],
 )  # fmt: skip
-def test_retry_after_is_read_in_both_its_forms_and_bounded(said, seconds):
-    assert retry_after(said, datetime(2026, 11, 21, 10, 3, tzinfo=UTC)) == seconds
+def test_retry_after_is_read_in_both_its_forms_and_bounded(stated, seconds):
+    assert retry_after(stated, datetime(2026, 11, 21, 10, 3, tzinfo=UTC)) == seconds

@@ -68,8 +68,8 @@ calls = []
         (metric(lambda _: Scored(value=1.0), title=" "), "title is empty"),
     ],
 )
-def test_a_metric_that_does_not_conform_is_told_why(broken, said):
-    with pytest.raises(AssertionError, match=said):
+def test_a_metric_that_does_not_conform_is_told_why(broken, stated):
+    with pytest.raises(AssertionError, match=stated):
         check_metric(broken)
 
 

@@ -58,11 +58,11 @@ def test_its_rubric_judges_with_its_metric_and_what_is_broken_is_left_out(python
 
 
 def test_doctor_lists_the_plugins_each_with_its_package(python, tmp_path):
-    said = sidejudge(python, "doctor", cwd=tmp_path).stdout
+    stated = sidejudge(python, "doctor", cwd=tmp_path).stdout
     for plugin in ("metrics.acme_politeness", "rubrics.acme-support", "dialects.acme"):
-        assert plugin in said
-    assert "acme-sidejudge 1.0.0" in said
-    assert "NOT_THERE" in said
+        assert plugin in stated
+    assert "acme-sidejudge 1.0.0" in stated
+    assert "NOT_THERE" in stated
 
 
 def test_its_dialect_normalises_its_own_spans(python, tmp_path):

@@ -90,25 +90,25 @@ def statuses(declared: Declaration, verdicts: Verdicts, *, hours: float) -> Iter
     looks_ns = np.arange(1, int(hours * HOUR_NS / declared.look_ns) + 1) * declared.look_ns
     held: HysteresisState | None = None
     fed = 0
-    for now_ns, told in zip(looks_ns, estimates(verdicts, looks_ns, declared.window_ns), strict=True):
+    for now_ns, reported in zip(looks_ns, estimates(verdicts, looks_ns, declared.window_ns), strict=True):
         while sequence is not None and fed < len(verdicts) and verdicts.at_ns[fed] <= now_ns:
             sequence.add(
                 passed=bool(verdicts.passed[fed]), weight=float(verdicts.weight[fed]), at_ns=int(verdicts.at_ns[fed])
             )
             fed += 1
         look = Look(
-            status=appraise(told, policy, sequence).status,
-            with_margin=appraise(told, raised, sequence).status,
-            empty=told is None,
+            status=appraise(reported, policy, sequence).status,
+            with_margin=appraise(reported, raised, sequence).status,
+            empty=reported is None,
         )
         held = step(held, look, int(now_ns), rule)
         yield int(now_ns), held.status
 
 
-def entries(told: Iterator[tuple[int, Status]], levels: Sequence[Status] = ALARMS) -> list[int]:
+def entries(reported: Iterator[tuple[int, Status]], levels: Sequence[Status] = ALARMS) -> list[int]:
     """When (ns) an alarm began: a look in one of the levels after one that was not."""
     found, before = [], False
-    for now_ns, status in told:
+    for now_ns, status in reported:
         if status in levels and not before:
             found.append(now_ns)
         before = status in levels

@@ -79,9 +79,9 @@ def false_alarms(declared: Declaration, ratio: float, per_hour: float, months: f
     rng = np.random.default_rng([1, int(ratio * 100), int(per_hour)])
     hours = MONTH_H * months
     verdicts = service(rng, per_hour=per_hour, stretches=[(hours, ratio)])
-    told = list(statuses(declared, verdicts, hours=hours))
-    unsure = sum(status is Status.INSUFFICIENT_DATA for _, status in told) / len(told)
-    return len(entries(iter(told))) / months, unsure
+    reported = list(statuses(declared, verdicts, hours=hours))
+    unsure = sum(status is Status.INSUFFICIENT_DATA for _, status in reported) / len(reported)
+    return len(entries(iter(reported))) / months, unsure
 
 
 def delays(declared: Declaration, ratio: float, per_hour: float) -> dict[str, list[float]]:
@@ -90,9 +90,9 @@ def delays(declared: Declaration, ratio: float, per_hour: float) -> dict[str, li
     for run in range(RUNS):
         rng = np.random.default_rng([2, int(ratio * 100), int(per_hour), run])
         verdicts = service(rng, per_hour=per_hour, stretches=[(BEFORE_H, 0.95), (AFTER_H, ratio)])
-        told = list(statuses(declared, verdicts, hours=BEFORE_H + AFTER_H))
+        reported = list(statuses(declared, verdicts, hours=BEFORE_H + AFTER_H))
         for name, levels in (("warning", (Status.WARNING, Status.CRITICAL)), ("critical", (Status.CRITICAL,))):
-            after = [at for at in entries(iter(told), levels) if at > BEFORE_H * HOUR_NS]
+            after = [at for at in entries(iter(reported), levels) if at > BEFORE_H * HOUR_NS]
             found[name].append((after[0] / HOUR_NS - BEFORE_H) * 60 if after else float("inf"))
     return found
 
@@ -129,8 +129,8 @@ def false_alarm_table() -> str:
     for per_hour in RATES:
         months = 2.0 if per_hour < 1000 else 1.0
         for mode, declared in MODES.items():
-            told = [false_alarms(declared, ratio, per_hour, months) for ratio in HEALTHY]
-            rows.append((str(per_hour), mode, *(f"{alarms:.1f}" for alarms, _ in told), f"{told[0][1]:.0%}"))
+            reported = [false_alarms(declared, ratio, per_hour, months) for ratio in HEALTHY]
+            rows.append((str(per_hour), mode, *(f"{alarms:.1f}" for alarms, _ in reported), f"{reported[0][1]:.0%}"))
             progress(rows[-1])
         early = []
         for ratio in HEALTHY:

@@ -35,8 +35,8 @@ def alarms(declared: Declaration, *, ratio: float, per_hour: float, hours: float
 def delay_minutes(declared: Declaration, *, ratio: float, per_hour: float, seed: int, level=simulated.ALARMS) -> float:
     rng = np.random.default_rng(seed)
     verdicts = simulated.service(rng, per_hour=per_hour, stretches=[(4, 0.95), (20, ratio)])
-    told = simulated.entries(simulated.statuses(declared, verdicts, hours=24), level)
-    after = [at for at in told if at > 4 * HOUR_NS]
+    reported = simulated.entries(simulated.statuses(declared, verdicts, hours=24), level)
+    after = [at for at in reported if at > 4 * HOUR_NS]
     return (after[0] / HOUR_NS - 4) * 60 if after else float("inf")
 
 
@@ -122,10 +122,10 @@ def test_one_look_of_a_bound_alarms_as_often_as_the_binomial_says(n, ratio):
     """Every count of failures with its exact chance, against statsmodels' Wilson and scipy's binomial tail."""
     policy, alarming = Policy(mode="bound", min_samples=1, min_failures=1), []
     for failures in range(n + 1):
-        told = simulated.from_sums(n=n, failures=failures, weight=n, failed_weight=failures, squared_weight=n)
+        reported = simulated.from_sums(n=n, failures=failures, weight=n, failed_weight=failures, squared_weight=n)
         _, upper = proportion_confint(n - failures, n, alpha=0.1, method="wilson")
-        assert told.upper == pytest.approx(min(1.0, upper), abs=1e-12)
-        alarming.append(appraise(told, policy).status is not Status.HEALTHY)
+        assert reported.upper == pytest.approx(min(1.0, upper), abs=1e-12)
+        alarming.append(appraise(reported, policy).status is not Status.HEALTHY)
     first = alarming.index(True)
     assert all(alarming[first:])
     chance = sum(binom.pmf(k, n, 1 - ratio) for k in range(first, n + 1))
@@ -175,8 +175,8 @@ def test_a_shorter_period_promises_less_and_finds_more():
     found = []
     for days in (1, 30):
         rule = SequenceRule(error=0.05, period_ns=int(days * 24 * HOUR_NS))
-        told = simulated.entries(simulated.statuses(replace(SEQUENCE, sequence=rule), verdicts, hours=24))
-        found.append(told[0])
+        reported = simulated.entries(simulated.statuses(replace(SEQUENCE, sequence=rule), verdicts, hours=24))
+        found.append(reported[0])
     assert found[0] < found[1]
 
 

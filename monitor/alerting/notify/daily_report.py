@@ -96,24 +96,24 @@ class DailyReport:
     def _weakest(self, means: Iterable[MetricMean]) -> list[WeakMetric]:
         """The metrics furthest outside their acceptable band, as a share of its bound, the worst first."""
         found = []
-        for told in means:
-            bounds = self._watched.get(told.rubric, WatchedWindow()).acceptable.get(told.metric)
-            if bounds is None or told.n < _LEAST_N:
+        for reported in means:
+            bounds = self._watched.get(reported.rubric, WatchedWindow()).acceptable.get(reported.metric)
+            if bounds is None or reported.n < _LEAST_N:
                 continue
             bound, higher_is_better = bounds
-            short = bound - told.mean if higher_is_better else told.mean - bound
+            short = bound - reported.mean if higher_is_better else reported.mean - bound
             if short > 0:
-                service, environment = _named(told.service, told.environment)
+                service, environment = _named(reported.service, reported.environment)
                 weak = WeakMetric(
-                    service=service, environment=environment, rubric=told.rubric, metric=told.metric, mean=told.mean,
-                    n=told.n, acceptable=bound, higher_is_better=higher_is_better,
+                    service=service, environment=environment, rubric=reported.rubric, metric=reported.metric,
+                    mean=reported.mean, n=reported.n, acceptable=bound, higher_is_better=higher_is_better,
                 )  # fmt: skip
                 found.append((short / max(abs(bound), 1e-9), weak))
         return [weak for _, weak in sorted(found, key=lambda pair: -pair[0])[:MOST_WEAK]]
 
 
 def _course(sums: Sums, statuses: Mapping[tuple[str, str, str], Status]) -> ServiceDay:
-    told = from_sums(
+    reported = from_sums(
         n=sums.passed + sums.failed, failures=sums.failed, weight=sums.weight, failed_weight=sums.failed_weight,
         squared_weight=sums.squared_weight,
     )  # fmt: skip
@@ -122,8 +122,8 @@ def _course(sums: Sums, statuses: Mapping[tuple[str, str, str], Status]) -> Serv
         service=label(service, 200), environment=label(environment, 200), rubric=sums.rubric,
         status=statuses.get((service, environment, sums.rubric), Status.INSUFFICIENT_DATA),
         passed=sums.passed, failed=sums.failed, incomplete=sums.incomplete,
-        pass_ratio=told.pass_ratio if told else None, lower=told.lower if told else None,
-        upper=told.upper if told else None,
+        pass_ratio=reported.pass_ratio if reported else None, lower=reported.lower if reported else None,
+        upper=reported.upper if reported else None,
     )  # fmt: skip
 
 

@@ -65,11 +65,11 @@ class Notifier:
 
     def restore(self) -> None:
         """Take up the notes of the last run. Those of receivers that are no longer configured are deleted in time."""
-        for name, said in self._outbox.notes().items():
+        for name, stated in self._outbox.notes().items():
             if name.startswith(_ALERT):
-                self._sent[name] = SentNotices.of_json(said)
+                self._sent[name] = SentNotices.of_json(stated)
             elif name.startswith(_DIGEST):
-                self._digested_ns[name.removeprefix(_DIGEST)] = int(said)
+                self._digested_ns[name.removeprefix(_DIGEST)] = int(stated)
 
     async def take(self, event: AlertEvent) -> None:
         """Pass an event on. Returns once that is committed; taken again, it changes nothing."""
@@ -114,30 +114,30 @@ class Notifier:
         self._wake()
 
     async def _remind(self, receiver: NoticeReceiver, standing: dict[str, Posted], now_ns: int) -> None:
-        for name, told in self._of(receiver):
+        for name, reported in self._of(receiver):
             mark = name.rpartition("/")[2]
-            due = told.event.turn is AlertTransition.FIRING and now_ns - told.at_ns >= self._remind_ns
-            if not due or not told.at_once:
+            due = reported.event.turn is AlertTransition.FIRING and now_ns - reported.at_ns >= self._remind_ns
+            if not due or not reported.at_once:
                 continue
             here = standing.get(mark)
             if here is None or here.muted or here.alert.stage is not Stage.FIRING:
                 continue
-            event = await self._of_now(here, told.event, now_ns)
-            again = replace(told, at_ns=now_ns, reminders=told.reminders + 1)
+            event = await self._of_now(here, reported.event, now_ns)
+            again = replace(reported, at_ns=now_ns, reminders=reported.reminders + 1)
             notice = _notice(NoticeKind.REMINDER, event, f"-again-{again.reminders}")
             await self._put([_entry(receiver, notice)], {name: again})
 
     async def _digest(self, receiver: NoticeReceiver, now_ns: int) -> None:
-        waiting = {name: told for name, told in self._of(receiver) if told.in_digest}
+        waiting = {name: reported for name, reported in self._of(receiver) if reported.in_digest}
         if receiver.digest_ns is None or not waiting:
             return
         # Counted from the first event where there was no digest yet, so that it gathers something.
-        last_ns = self._digested_ns.get(receiver.name, min(told.at_ns for told in waiting.values()))
+        last_ns = self._digested_ns.get(receiver.name, min(reported.at_ns for reported in waiting.values()))
         if now_ns - last_ns < receiver.digest_ns:
             return
-        events = tuple(told.event for told in waiting.values())
+        events = tuple(reported.event for reported in waiting.values())
         notice = Notice(id=f"digest-{now_ns // 10**9}", kind=NoticeKind.DIGEST, at_ns=now_ns, events=events)
-        changed = {name: replace(told, in_digest=False) for name, told in waiting.items()}
+        changed = {name: replace(reported, in_digest=False) for name, reported in waiting.items()}
         await self._put([_entry(receiver, notice)], changed, {_DIGEST + receiver.name: str(now_ns)})
         self._digested_ns[receiver.name] = now_ns
 
@@ -145,12 +145,12 @@ class Notifier:
         if now_ns - self._refreshed_ns.get(receiver.name, 0) < REFRESH_NS:
             return
         events = []
-        for name, told in self._of(receiver):
+        for name, reported in self._of(receiver):
             here = standing.get(name.rpartition("/")[2])
-            if told.stands and here is not None:
-                events.append(await self._of_now(here, told.event, now_ns))
-            elif not told.stands and now_ns - told.event.at_ns < RESENT_NS:
-                events.append(told.event)
+            if reported.stands and here is not None:
+                events.append(await self._of_now(here, reported.event, now_ns))
+            elif not reported.stands and now_ns - reported.event.at_ns < RESENT_NS:
+                events.append(reported.event)
         self._refreshed_ns[receiver.name] = now_ns
         if events:
             notice = Notice(id="refresh", kind=NoticeKind.REFRESH, at_ns=now_ns, events=tuple(events))
@@ -158,31 +158,31 @@ class Notifier:
 
     async def _give_up(self, receiver: NoticeReceiver, standing: dict[str, Posted], now_ns: int) -> None:
         """Report alerts as expired that were sent as firing and are not watched any more."""
-        for name, told in self._of(receiver):
-            if not told.stands or name.rpartition("/")[2] in standing:
+        for name, reported in self._of(receiver):
+            if not reported.stands or name.rpartition("/")[2] in standing:
                 self._unwatched_ns.pop(name, None)
                 continue
             if now_ns - self._unwatched_ns.setdefault(name, now_ns) < UNWATCHED_NS:
                 continue
             event = replace(
-                told.event, turn=AlertTransition.EXPIRED, at_ns=now_ns, number=told.event.number + 1, examples=(),
-                said="it is not watched any more under the configuration in force",
+                reported.event, turn=AlertTransition.EXPIRED, at_ns=now_ns, number=reported.event.number + 1,
+                examples=(), stated="it is not watched any more under the configuration in force",
             )  # fmt: skip
-            over = SentNotices(event=event, at_ns=now_ns, at_once=told.at_once, in_digest=not told.at_once)
+            over = SentNotices(event=event, at_ns=now_ns, at_once=reported.at_once, in_digest=not reported.at_once)
             await self._put(
                 [] if over.in_digest else [_entry(receiver, _notice(NoticeKind.ALERT, event))], {name: over}
             )
 
     async def _forget(self, now_ns: int) -> None:
-        gone = [name for name, told in self._sent.items() if not told.stands and not told.in_digest
-                and now_ns - told.at_ns >= FORGET_NS]  # fmt: skip
+        gone = [name for name, reported in self._sent.items() if not reported.stands and not reported.in_digest
+                and now_ns - reported.at_ns >= FORGET_NS]  # fmt: skip
         await self._outbox.put((), now_ns, dict.fromkeys(gone))
         for name in gone:
             del self._sent[name]
 
     def _of(self, receiver: NoticeReceiver) -> list[tuple[str, SentNotices]]:
         mine = f"{_ALERT}{receiver.name}/"
-        return [(name, told) for name, told in self._sent.items() if name.startswith(mine)]
+        return [(name, reported) for name, reported in self._sent.items() if name.startswith(mine)]
 
     async def _of_now(self, here: Posted, last: AlertEvent, now_ns: int) -> AlertEvent:
         """The event with the findings of this moment."""
@@ -194,7 +194,7 @@ class Notifier:
         return replace(
             last,
             turn=AlertTransition.UNKNOWN if here.alert.stage is Stage.UNKNOWN else AlertTransition.FIRING,
-            said=found.said,
+            stated=found.stated,
             value=found.value, lower=found.lower, upper=found.upper, n=found.n, limit=found.limit,
             changed_ns=found.changed_ns, at_ns=now_ns, examples=examples,
         )  # fmt: skip
@@ -204,7 +204,7 @@ class Notifier:
     ) -> None:
         if not entries and not changed:
             return
-        notes: dict[str, str | None] = {name: told.to_json() for name, told in changed.items()}
+        notes: dict[str, str | None] = {name: reported.to_json() for name, reported in changed.items()}
         await self._outbox.put(entries, self._clock_ns(), {**notes, **(more or {})})
         self._sent |= changed
         if entries:

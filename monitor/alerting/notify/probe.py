@@ -18,10 +18,10 @@ def try_receivers(config: Config) -> list[tuple[str, str | None]]:
     return asyncio.run(_try_all(receivers(config, time.time_ns)))
 
 
-async def _try_all(told: list[NoticeReceiver]) -> list[tuple[str, str | None]]:
+async def _try_all(reported: list[NoticeReceiver]) -> list[tuple[str, str | None]]:
     now_ns = time.time_ns()
     notice = Notice(id=f"test-{now_ns // 10**9}", kind=NoticeKind.TEST, at_ns=now_ns)
-    return list(await asyncio.gather(*(_try(each, notice) for each in told)))
+    return list(await asyncio.gather(*(_try(each, notice) for each in reported)))
 
 
 async def _try(receiver: NoticeReceiver, notice: Notice) -> tuple[str, str | None]:

@@ -44,5 +44,5 @@ class SentNotices:
     @classmethod
     def of_json(cls, text: str) -> Self:
         """Read what ``to_json`` wrote."""
-        said = json.loads(text)
-        return cls(**{**said, "event": event_of_json(said["event"])})
+        stated = json.loads(text)
+        return cls(**{**stated, "event": event_of_json(stated["event"])})

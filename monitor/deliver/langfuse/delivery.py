@@ -90,7 +90,7 @@ class ScoreDelivery(DeliveryTask):
         self._seen_ns: int | None = None
         self._counts = OutboxCounts(waiting=0, oldest_ns=None, unseen=0, dead=0)
         self._counted_ns: int | None = None
-        self._told_dead, self._told_ns = 0, 0
+        self._reported_dead, self._reported_ns = 0, 0
 
     def declare(self, more: Iterable[Declared]) -> None:
         """Know further scores: the configuration was reloaded."""
@@ -271,15 +271,15 @@ class ScoreDelivery(DeliveryTask):
         now_ns = self._clock_ns()
         if self._counted_ns is None or now_ns - self._counted_ns >= _COUNTS_EVERY_NS:
             self._counts, self._counted_ns = await asyncio.to_thread(self._outbox.counts), now_ns
-            self._tell_of_the_dead(now_ns)
+            self._report_of_the_dead(now_ns)
 
-    def _tell_of_the_dead(self, now_ns: int) -> None:
-        if self._counts.dead <= self._told_dead:
-            self._told_dead = self._counts.dead  # some may have been sent again
-        elif now_ns - self._told_ns >= _TELL_EVERY_NS:
-            self._told_dead, self._told_ns = self._counts.dead, now_ns
-            said = "scores were given up; 'sidejudge export dead' lists them with the reasons"
-            log.warning(said, extra={"given_up": self._counts.dead})
+    def _report_of_the_dead(self, now_ns: int) -> None:
+        if self._counts.dead <= self._reported_dead:
+            self._reported_dead = self._counts.dead  # some may have been sent again
+        elif now_ns - self._reported_ns >= _TELL_EVERY_NS:
+            self._reported_dead, self._reported_ns = self._counts.dead, now_ns
+            stated = "scores were given up; 'sidejudge export dead' lists them with the reasons"
+            log.warning(stated, extra={"given_up": self._counts.dead})
 
 
 _NOT_THERE: Final = "taken by Langfuse and not stored"

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from integrations.judge.client import Completion
-from integrations.otel_events.evaluation import tell
+from integrations.otel_events.evaluation import report
 from integrations.otel_events.judged import EvaluationSubject
 from integrations.otel_events.own_trace import Call, OwnTrace
 from integrations.otel_events.providers import Telemetry
@@ -75,7 +75,7 @@ class Recorder:
         with _harmless():
             self._own(*heard).add(call)
 
-    def repaired(self, model: str, *, asked: int, answered: int) -> None: ...
+    def repaired(self, model: str, *, requested: int, answered: int) -> None: ...
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         """A look into the cache is no request."""
@@ -86,9 +86,9 @@ class Recorder:
     def ended(self, result: TraceResult) -> None:
         """A trace, or a session, has ended, and that is on disk."""
         with _harmless():
-            self._tell(result)
+            self._report(result)
 
-    def _tell(self, result: TraceResult) -> None:
+    def _report(self, result: TraceResult) -> None:
         own = self._open.pop(result.trace_id.hex(), None)
         if own is not None:
             own.end(self._clock_ns(), {"sidejudge.outcome": result.reason.value, **_verdicts(result)})
@@ -99,7 +99,7 @@ class Recorder:
                 case_id=verdict.case_id, trace_id=verdict.trace_id, root_span_id=result.root_span_id,
                 session_id=verdict.session_id, service=verdict.service, environment=verdict.environment,
             )  # fmt: skip
-            tell(
+            report(
                 self._telemetry.logger, judged, verdict, self._rubrics[verdict.rubric],
                 at_ns=result.ended_ns, own_trace_id=own.trace_id if own is not None else None,
             )  # fmt: skip

@@ -46,7 +46,7 @@ class Embedder:
         self._cache = cache
         self._observer = observer or SilentEmbeddingObserver()
         self._clock = clock
-        self._asked: list[Asked] = []
+        self._requested: list[Asked] = []
         self._working: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -61,7 +61,7 @@ class Embedder:
         if not missing:
             return known
         future: asyncio.Future[Vectors] = asyncio.get_running_loop().create_future()
-        self._asked.append((missing, future))
+        self._requested.append((missing, future))
         if self._working is None or self._working.done():
             self._working = asyncio.create_task(self._work())
         return {**known, **await future}
@@ -71,30 +71,30 @@ class Embedder:
         if self._working is not None:
             self._working.cancel()
             await asyncio.gather(self._working, return_exceptions=True)
-        _refuse(self._asked, EmbeddingError(_CLOSED))
+        _refuse(self._requested, EmbeddingError(_CLOSED))
         await self._model.close()
 
     async def _work(self) -> None:
-        while self._asked:
-            asked, self._asked = self._asked, []
+        while self._requested:
+            requested, self._requested = self._requested, []
             try:
-                await self._serve([each for each in asked if not each[1].done()])
+                await self._serve([each for each in requested if not each[1].done()])
             finally:
-                _refuse(asked, EmbeddingError(_CLOSED))  # of what was served this changes nothing
+                _refuse(requested, EmbeddingError(_CLOSED))  # of what was served this changes nothing
 
-    async def _serve(self, asked: Sequence[Asked]) -> None:
+    async def _serve(self, requested: Sequence[Asked]) -> None:
         try:
-            made = await self._embed(tuple({text: None for texts, _ in asked for text in texts}))
+            made = await self._embed(tuple({text: None for texts, _ in requested for text in texts}))
         except EmbeddingError as error:
-            if not error.of_texts or len(asked) == 1:
-                _refuse(asked, error)
+            if not error.of_texts or len(requested) == 1:
+                _refuse(requested, error)
                 return
-            for each in asked:  # what one case holds costs no other its vectors
+            for each in requested:  # what one case holds costs no other its vectors
                 await self._serve([each])
         except Exception as error:  # noqa: BLE001  # a bug is told to those who asked, and the next call goes on
-            _refuse(asked, EmbeddingError(f"embedding failed: {type(error).__name__}"))
+            _refuse(requested, EmbeddingError(f"embedding failed: {type(error).__name__}"))
         else:
-            for texts, future in asked:
+            for texts, future in requested:
                 if not future.done():
                     future.set_result({text: made[text] for text in texts if text in made})
 
@@ -119,8 +119,8 @@ class Embedder:
 _CLOSED: Final = "embedding has ended; the monitor is shutting down"
 
 
-def _refuse(asked: Sequence[Asked], error: EmbeddingError) -> None:
-    for _, future in asked:
+def _refuse(requested: Sequence[Asked], error: EmbeddingError) -> None:
+    for _, future in requested:
         if not future.done():
             future.set_exception(error)
 

@@ -22,7 +22,7 @@ class EmbeddingBackend:
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        self._told: str | None = None
+        self._reported: str | None = None
 
     async def start(self) -> None:
         """Load the model now rather than with the first case. Raises ``EmbeddingError``."""
@@ -33,21 +33,21 @@ class EmbeddingBackend:
         try:
             await self.start()
         except EmbeddingError as error:
-            self._tell(error)
+            self._report(error)
 
     async def close(self) -> None:
         """End the model; idempotent."""
         await self._embedder.close()
 
     async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:  # noqa: ARG002  # a question holds all that is compared
-        """Replies to what embeddings can tell; what they cannot is left out. It never raises."""
+        """Replies to what embeddings can say; what they cannot is left out. It never raises."""
         wanted = {question: texts(question) for question in questions if isinstance(question, QUESTIONS)}
         needed = [text for each in wanted.values() if not isinstance(each, NoAnswer) for text in each]
         try:
             vectors = await self._embedder.vectors(list(dict.fromkeys(needed))) if needed else {}
             return await asyncio.to_thread(_replies, tuple(wanted), vectors)
         except EmbeddingError as error:
-            self._tell(error)
+            self._report(error)
             failed = NoAnswer(str(error), failed=True)
         except ValueError as error:  # a store that holds vectors of another model of the same name
             failed = NoAnswer(f"the vectors cannot be compared: {error}", failed=True)
@@ -56,9 +56,9 @@ class EmbeddingBackend:
             failed = NoAnswer(f"embedding error: {type(error).__name__}", failed=True)
         return {question: each if isinstance(each, NoAnswer) else failed for question, each in wanted.items()}
 
-    def _tell(self, error: EmbeddingError) -> None:
-        if str(error) != self._told:
-            self._told = str(error)
+    def _report(self, error: EmbeddingError) -> None:
+        if str(error) != self._reported:
+            self._reported = str(error)
             log.error("could not embed", extra={"cause": error.cause, "remedy": error.remedy})
 
 

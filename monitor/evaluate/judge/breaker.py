@@ -109,10 +109,10 @@ class Breaker:
             again = self._circuit is Circuit.HALF_OPEN
             since = self._since if again else now
             self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S) if again else FIRST_PAUSE_S
-            asked_s = min(error.retry_after_s or 0.0, LONGEST_PAUSE_S)
+            requested_s = min(error.retry_after_s or 0.0, LONGEST_PAUSE_S)
             # An error may quote the request, and with it a trace: only its kind is shown to everybody.
             self._become(Circuit.OPEN, str(error if reaction == "trips" else error.kind), since)
-            self._probe_at = now + max(self._pause_s, asked_s)
+            self._probe_at = now + max(self._pause_s, requested_s)
 
     def abandoned(self, permit: Permit) -> None:
         """The call was cancelled without a result; another may probe."""

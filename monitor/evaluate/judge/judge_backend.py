@@ -126,18 +126,20 @@ class JudgeBackend:
             account: the cost record of the case, shared by its rounds; None: a new one.
         """
         account = account or JudgeAccount()
-        asked = tuple(filter(can_judge, dict.fromkeys(questions)))
+        requested = tuple(filter(can_judge, dict.fromkeys(questions)))
         self._observer.judging(case)
         bill = JudgeBill()
         replies: Mapping[Question, Reply] = {}
         try:
-            replies = await self._answer(case, asked, bill) if asked else {}
+            replies = await self._answer(case, requested, bill) if requested else {}
         except ProviderError as error:
-            return dict.fromkeys(asked, NoAnswer(f"{OUTAGE}: {error}", failed=True))
+            return dict.fromkeys(requested, NoAnswer(f"{OUTAGE}: {error}", failed=True))
         except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may quote a trace
             log.error("could not judge", extra={"cause": type(error).__name__})  # noqa: TRY400  # the same
             paid = self._paid(self.name, bill, "", uuid.uuid4().hex)
-            return dict.fromkeys(asked, NoAnswer(f"judge error: {type(error).__name__}", failed=True, judgement=paid))
+            return dict.fromkeys(
+                requested, NoAnswer(f"judge error: {type(error).__name__}", failed=True, judgement=paid)
+            )
         finally:
             # An outage costs nothing and is no sample of what judging costs.
             if bill.usd or any(isinstance(reply, Answer) for reply in replies.values()):
@@ -145,13 +147,13 @@ class JudgeBackend:
                 account.counted = True
         return replies
 
-    async def _answer(self, case: Case, asked: Sequence[Question], bill: JudgeBill) -> Mapping[Question, Reply]:
+    async def _answer(self, case: Case, requested: Sequence[Question], bill: JudgeBill) -> Mapping[Question, Reply]:
         keys = await asyncio.to_thread(
-            lambda: {question: key(self._panel_for(question).name, cache_key(case, question)) for question in asked}
+            lambda: {question: key(self._panel_for(question).name, cache_key(case, question)) for question in requested}
         )
-        replies = await self._cached(case, asked, keys)
-        self._observer.looked_up(hits=len(replies), misses=len(asked) - len(replies))
-        left = [question for question in asked if question not in replies]
+        replies = await self._cached(case, requested, keys)
+        self._observer.looked_up(hits=len(replies), misses=len(requested) - len(replies))
+        left = [question for question in requested if question not in replies]
         # A question that another case is asking right now, about the same content, waits for that answer.
         shared = self._under_way if self._settings.cache_entries else {}
         others = {question: shared[keys[question]] for question in left if keys[question] in shared}

@@ -36,7 +36,7 @@ class JudgeObserver(Protocol):
             completion: the model's response; None without one.
         """
 
-    def repaired(self, model: str, *, asked: int, answered: int) -> None:
+    def repaired(self, model: str, *, requested: int, answered: int) -> None:
         """So many questions were asked again because their answers were invalid, and so many were answered then."""
 
     def looked_up(self, *, hits: int, misses: int) -> None:
@@ -59,7 +59,7 @@ class SilentJudgeObserver:
         failure: str | None,
         completion: Completion | None = None,
     ) -> None: ...
-    def repaired(self, model: str, *, asked: int, answered: int) -> None: ...
+    def repaired(self, model: str, *, requested: int, answered: int) -> None: ...
     def looked_up(self, *, hits: int, misses: int) -> None: ...
     def flagged(self, model: str, flag: Flag) -> None: ...
 
@@ -86,9 +86,9 @@ class JudgeObservers:
         for observer in self._each:
             observer.attempted(model, duration_s=duration_s, usage=usage, failure=failure, completion=completion)
 
-    def repaired(self, model: str, *, asked: int, answered: int) -> None:
+    def repaired(self, model: str, *, requested: int, answered: int) -> None:
         for observer in self._each:
-            observer.repaired(model, asked=asked, answered=answered)
+            observer.repaired(model, requested=requested, answered=answered)
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         for observer in self._each:

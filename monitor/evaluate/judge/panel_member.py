@@ -127,10 +127,10 @@ class PanelMember:
         except UnansweredError as error:
             if not first.answers:
                 raise
-            self.observer.repaired(self.model.name, asked=len(first.faults), answered=0)
+            self.observer.repaired(self.model.name, requested=len(first.faults), answered=0)
             return AnswerReading(answers=first.answers, faults=dict.fromkeys(first.faults, str(error)))
         second = await self._read(rest, completion)
-        self.observer.repaired(self.model.name, asked=len(first.faults), answered=len(second.answers))
+        self.observer.repaired(self.model.name, requested=len(first.faults), answered=len(second.answers))
         cut = ", cut off at the longest answer that it may give" if completion.cut_off else ""
         return AnswerReading(
             answers={**first.answers, **second.answers},

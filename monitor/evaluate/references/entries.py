@@ -80,8 +80,8 @@ def digest(value: Json) -> bytes | None:
     """16 bytes that change with the reference; None for none."""
     if value is None:
         return None
-    said = json.dumps(value, sort_keys=True, ensure_ascii=True)
-    return hashlib.blake2b(said.encode(), digest_size=16).digest()
+    stated = json.dumps(value, sort_keys=True, ensure_ascii=True)
+    return hashlib.blake2b(stated.encode(), digest_size=16).digest()
 
 
 def key_of_case(key: str, case: Case) -> str | None:

@@ -19,7 +19,7 @@ from scoring.case.case import Case
 from scoring.trace.span import Json
 
 from .entries import digest
-from .places import ReferencePlace, Unreadable, asked_of, in_metadata
+from .places import ReferencePlace, Unreadable, in_metadata, requested_of
 
 log = logging.getLogger("sidejudge.references")
 
@@ -91,7 +91,7 @@ class References:
             if isinstance(source, str):
                 value, where = in_metadata(source, case), f"metadata.{source}"
             else:
-                key = asked_of(source, case)
+                key = requested_of(source, case)
                 if key is None:
                     continue
                 value, where = source.entries.get(key), source.entries.place
@@ -127,8 +127,8 @@ class References:
         places = self._read_places()
         changed = sorted(
             name + (places[name[:4]].digests.get(name) or b"")
-            for name, told in self._store.referred_of(trace_id)
-            if name[:4] in places and places[name[:4]].differs(name, told)
+            for name, reported in self._store.referred_of(trace_id)
+            if name[:4] in places and places[name[:4]].differs(name, reported)
         )
         return hashlib.blake2b(b"".join(changed), digest_size=16).digest() if changed else None
 
@@ -154,9 +154,9 @@ class References:
         """
         now_ns, places = self._clock_ns(), self._read_places()
         found: set[bytes] = set()
-        for closed_ns, name, trace_id, told in referred:
+        for closed_ns, name, trace_id, reported in referred:
             place = places.get(name[:4])
-            if place is not None and place.differs(name, told) and closed_ns >= now_ns - place.within_ns:
+            if place is not None and place.differs(name, reported) and closed_ns >= now_ns - place.within_ns:
                 found.add(trace_id)
                 if len(found) >= _BATCH:
                     break
@@ -178,6 +178,6 @@ class _Read(NamedTuple):
     whole: bool
     within_ns: int
 
-    def differs(self, name: bytes, told: bytes | None) -> bool:
+    def differs(self, name: bytes, reported: bytes | None) -> bool:
         now = self.digests.get(name)
-        return now != told and (now is not None or self.whole)
+        return now != reported and (now is not None or self.whole)

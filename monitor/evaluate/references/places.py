@@ -132,7 +132,7 @@ def in_metadata(key: str, case: Case) -> Json:
     return decoded(case.metadata.get(key))
 
 
-def asked_of(place: ReferencePlace, case: Case) -> str | None:
+def requested_of(place: ReferencePlace, case: Case) -> str | None:
     """What of a trace a place is asked for."""
     return key_of_case(place.key, case)
 

@@ -2,7 +2,7 @@
 
 It leaves out only what the sampler would leave out with certainty once the trace is whole: the same threshold on the
 same randomness, and of rules on content those that a listing can refuse (name, tags, level, environment). What it
-cannot tell it lets by, and the sampler decides. So the probabilities that verdicts carry stay true.
+cannot say it lets by, and the sampler decides. So the probabilities that verdicts carry stay true.
 """
 
 from __future__ import annotations

@@ -64,11 +64,11 @@ async def estimate_work(
             continue
         judged += 1
         evaluation = Evaluation(case, [rubrics[name] for name in route.rubrics], who.at_once)
-        asked = [question for question in evaluation.open if can_judge(question)]
-        if who.judge is None or not asked:
+        requested = [question for question in evaluation.open if can_judge(question)]
+        if who.judge is None or not requested:
             continue
-        questions += len(asked)
-        cost = await _cost(config, case, asked, who)
+        questions += len(requested)
+        cost = await _cost(config, case, requested, who)
         known, usd = known and cost is not None, usd + (cost or 0.0)
     share = traces / len(cases) if cases else 0.0
     return WorkEstimate(
@@ -76,7 +76,7 @@ async def estimate_work(
     )
 
 
-async def _cost(config: Config, case: Case, asked: Sequence[Question], who: EvaluationBackends) -> float | None:
+async def _cost(config: Config, case: Case, requested: Sequence[Question], who: EvaluationBackends) -> float | None:
     from integrations.judge.client import JudgeClient  # noqa: PLC0415  # only with a judge
 
     section = config.evaluators.judge
@@ -88,6 +88,6 @@ async def _cost(config: Config, case: Case, asked: Sequence[Question], who: Eval
         if price is None:
             return None
         context = settings.context_tokens or await client.context_tokens(model)
-        made, _ = requests(case, asked, context_tokens=context)
+        made, _ = requests(case, requested, context_tokens=context)
         usd += sum(price.of(each.prompt_tokens, each.answer_tokens) for each in made)
     return usd

@@ -69,8 +69,8 @@ class Job:
     @property
     def name(self) -> str:
         """What distinguishes it from other jobs in the same store; not its window, which may be widened."""
-        said = json.dumps([self.config.fingerprint, self.wanted.describe()])
-        return hashlib.sha256(said.encode()).hexdigest()[:16]
+        stated = json.dumps([self.config.fingerprint, self.wanted.describe()])
+        return hashlib.sha256(stated.encode()).hexdigest()[:16]
 
     @property
     def judges_sessions(self) -> bool:
@@ -134,8 +134,8 @@ class Begun:
                  if self.job.wanted.matches(case) and _is_drawn(sampler, case, spans)]  # fmt: skip
         traces = round(len(drawn) * len(cases) / len(looked_at)) if looked_at else 0
         router = router_of(config)
-        told = await estimate_work(config, cases, traces, router=router, rubrics=configured(config), who=self.who)
-        return told.and_sessions(await self._sessions()) if self.job.judges_sessions else told
+        reported = await estimate_work(config, cases, traces, router=router, rubrics=configured(config), who=self.who)
+        return reported.and_sessions(await self._sessions()) if self.job.judges_sessions else reported
 
     async def _sessions(self) -> WorkEstimate:
         """What the sessions of the listing take, from a few of them."""

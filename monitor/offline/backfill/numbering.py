@@ -67,7 +67,7 @@ class Numbering:
         found = frozenset(
             name
             for name, standing in there.items()
-            if standing.revision >= bodies[name]["metadata"][REVISION] and not self._says(standing, bodies[name])
+            if standing.revision >= bodies[name]["metadata"][REVISION] and not self._states(standing, bodies[name])
         )
         self.overtaken += len(found)
         return found
@@ -79,7 +79,7 @@ class Numbering:
         if not known:
             return Numbered.alone(verdict, rubric, at_ns)
         latest, first_ns = max(each.revision for each in known.values()), min(each.at_ns for each in known.values())
-        same = known.keys() <= bodies.keys() and all(self._says(known[score], bodies[score]) for score in known)
+        same = known.keys() <= bodies.keys() and all(self._states(known[score], bodies[score]) for score in known)
         revision = latest if same else max(verdict.revision, latest + 1)
         verdict = replace(verdict, revision=revision)
         bodies = {body["id"]: body for body in scores_of(verdict, rubric)}
@@ -89,8 +89,8 @@ class Numbering:
         scores = (*_out(bodies, known, first_ns, stand=same), *gone)
         return Numbered(verdict=verdict, scores=scores, revises=not same, stands=same)
 
-    def _says(self, standing: ExistingScore, body: Mapping[str, Any]) -> bool:
-        return standing.says(body, within=self._within.get(body["name"], 0.0))
+    def _states(self, standing: ExistingScore, body: Mapping[str, Any]) -> bool:
+        return standing.states(body, within=self._within.get(body["name"], 0.0))
 
 
 def _out(

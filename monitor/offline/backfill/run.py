@@ -279,8 +279,8 @@ class Backfill:
         self._heard(self.progress)
 
     def _is_through(self, trace_id: str) -> bool:
-        told = self._store.story(trace_id)
-        return told is not None and told.get("backfill") == self._job
+        reported = self._store.story(trace_id)
+        return reported is not None and reported.get("backfill") == self._job
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
         """The chunks of traces, for their stages, and the results of an earlier job."""
@@ -303,5 +303,5 @@ def _turn(turn: SessionTurn | None) -> StoredTurn | None:
 
 def _same(before: Mapping[str, Any], past: PastSession, job: str) -> bool:
     """Whether a session was judged by the same job as the same turns."""
-    told = set(before.get("traces") or ())
-    return before.get("backfill") == job and told == past.traces and before["completion"] == past.closing.completion
+    reported = set(before.get("traces") or ())
+    return before.get("backfill") == job and reported == past.traces and before["completion"] == past.closing.completion

@@ -22,7 +22,7 @@ def case_digest(line: bytes, scenario: Mapping[str, Json] | None) -> str:
         case = orjson.dumps(orjson.loads(line), option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):  # what it does not read or write: then as it stands
         case = line.strip()
-    said = hashlib.sha256(case)
+    stated = hashlib.sha256(case)
     if scenario is not None:
-        said.update(b"\n" + json.dumps(scenario, sort_keys=True).encode())
-    return said.hexdigest()[:_DIGITS]
+        stated.update(b"\n" + json.dumps(scenario, sort_keys=True).encode())
+    return stated.hexdigest()[:_DIGITS]

@@ -28,12 +28,12 @@ class Expense(SilentJudgeObserver):
         self.usd += usage.cost_usd or 0.0
         self.unpriced += usage.cost_usd is None
 
-    def repaired(self, model: str, *, asked: int, answered: int) -> None: ...
+    def repaired(self, model: str, *, requested: int, answered: int) -> None: ...
 
     def looked_up(self, *, hits: int, misses: int) -> None:  # noqa: ARG002  # likewise
         self.hits += hits
 
-    def told(self) -> str | None:
+    def reported(self) -> str | None:
         """One line for people; None where nobody was asked.
 
         >>> Expense(requests=1200, failed=3, input_tokens=519000, output_tokens=24000, usd=0.0923).told()

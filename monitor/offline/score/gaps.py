@@ -39,7 +39,7 @@ class Gaps:
                 if gap in self._times or len(self._times) < _MOST_KNOWN:
                     self._times[gap] += 1
 
-    def told(self) -> Iterator[str]:
+    def reported(self) -> Iterator[str]:
         """A line for each reason, the most frequent first, and one of remedy where another evaluator would help."""
         metrics: dict[tuple[str, str, int], list[str]] = {}
         for (rubric, metric, reason), times in self._times.most_common():
@@ -57,7 +57,7 @@ class Gaps:
 
 
 def _only_judged(rubric: str, metric: str) -> bool:
-    """Whether nobody but a judge can tell a metric; of a declared rubric the reason alone says so."""
+    """Whether nobody but a judge can say a metric; of a declared rubric the reason alone says so."""
     return rubric not in RUBRICS or metric in only_judged(rubric)
 
 

@@ -148,18 +148,18 @@ class Batch:
         """The rubrics whose verdict does not stand yet."""
         missing: list[str] = []
         for name in rubrics:
-            said = verdicts.standing(Wanted(case.case_id, name, self._versions[name], extra))
-            if said is None:
+            stated = verdicts.standing(Wanted(case.case_id, name, self._versions[name], extra))
+            if stated is None:
                 missing.append(name)
             else:
-                self.tally.add(said)
+                self.tally.add(stated)
         return missing
 
     def _take(self, task: _Task, reached: Iterable[Verdict], verdicts: Verdicts) -> None:
         for verdict in reached:
-            told = {**verdict.to_json(), **task.extra}
-            self.tally.add(told)
-            verdicts.append(json_line(told))
+            reported = {**verdict.to_json(), **task.extra}
+            self.tally.add(reported)
+            verdicts.append(json_line(reported))
 
     def _route(self, case: Case, number: int) -> Route | None:
         if self.chosen:

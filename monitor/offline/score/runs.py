@@ -39,12 +39,12 @@ class Runs:
 
     def remarks(self) -> list[str]:
         """What a reader of the figures should know of the files."""
-        said = []
+        stated = []
         if self._others:
-            said.append(f"verdicts by other rubrics are left out: {self._others}")
+            stated.append(f"verdicts by other rubrics are left out: {self._others}")
         if len(self._versions) > 1:
-            said.append(f"verdicts are of several versions of the rubric: {', '.join(sorted(self._versions))}")
-        return said
+            stated.append(f"verdicts are of several versions of the rubric: {', '.join(sorted(self._versions))}")
+        return stated
 
     def read(self, source: str, lines: Iterable[NumberedLine]) -> None:
         """Take in a file, whose verdicts by other rubrics are counted and left out; ``UnusableError`` otherwise."""

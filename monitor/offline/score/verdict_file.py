@@ -52,14 +52,14 @@ class VerdictFile:
 
     def standing(self, wanted: Wanted) -> Mapping[str, object] | None:
         """The next verdict of the file when it is this one; ``None`` once the file has come to its end."""
-        said = self._next()
-        if said is None:
+        stated = self._next()
+        if stated is None:
             return None
-        fault = wanted.fault(said)
+        fault = wanted.fault(stated)
         if fault is not None:
             raise AnotherRunError(f"{self._path}, line {self._line}: {fault}")
         self.resumed += 1
-        return said
+        return stated
 
     def all_walked(self) -> None:
         """Refuse a file that goes on after the last case."""
@@ -90,13 +90,13 @@ class VerdictFile:
             return None
         self._line += 1
         try:
-            said = orjson.loads(line)
+            stated = orjson.loads(line)
         except orjson.JSONDecodeError:
-            said = None
-        if not isinstance(said, dict):
+            stated = None
+        if not isinstance(stated, dict):
             raise AnotherRunError(f"{self._path}, line {self._line}: is not a verdict")
         self._kept += len(line)
-        return said
+        return stated
 
 
 class VerdictStream:

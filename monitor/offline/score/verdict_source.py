@@ -75,9 +75,9 @@ class VerdictSource:
         if line.text is None or b'"revision"' not in line.text:
             return
         try:
-            said = _loaded(line.text)
-            if isinstance(said, dict) and said.get("revision") != 1:
-                self._revisions.hear(read_verdict(said))
+            stated = _loaded(line.text)
+            if isinstance(stated, dict) and stated.get("revision") != 1:
+                self._revisions.hear(read_verdict(stated))
         except (orjson.JSONDecodeError, VerdictLineError):
             return  # the second reading says so
 

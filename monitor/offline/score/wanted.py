@@ -17,23 +17,23 @@ class Wanted(NamedTuple):
     version: str
     extra: Mapping[str, object]
 
-    def fault(self, said: Mapping[str, object]) -> str | None:
+    def fault(self, stated: Mapping[str, object]) -> str | None:
         """Why a verdict that stands is not this one; ``None`` when it is."""
-        found = (said.get("case_id"), said.get("rubric"), said.get("rubric_version"))
-        if found != (self.case_id, self.rubric, self.version) or said.get("run") != self.extra.get("run"):
-            was, now = _run(said), _run(self.extra)
+        found = (stated.get("case_id"), stated.get("rubric"), stated.get("rubric_version"))
+        if found != (self.case_id, self.rubric, self.version) or stated.get("run") != self.extra.get("run"):
+            was, now = _run(stated), _run(self.extra)
             return (
                 f"holds the verdict of case {found[0]!r} by {found[2] or found[1]}{was}, "
                 f"where case {self.case_id!r} by {self.version}{now} is next"
             )
         digest = self.extra.get("case_digest")
-        if said.get("case_digest") != digest:
+        if stated.get("case_digest") != digest:
             return (
                 f"case {self.case_id!r} or its scenario has changed since this verdict was "
-                f"reached (case_digest {said.get('case_digest')}, now {digest})"
+                f"reached (case_digest {stated.get('case_digest')}, now {digest})"
             )
-        if ("model_output" in said) is not ("model_output" in self.extra):
-            return f"was written {'with' if 'model_output' in said else 'without'} --keep-outputs"
+        if ("model_output" in stated) is not ("model_output" in self.extra):
+            return f"was written {'with' if 'model_output' in stated else 'without'} --keep-outputs"
         return None
 
 

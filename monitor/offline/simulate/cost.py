@@ -76,7 +76,7 @@ class Costs:
             ),
         )  # fmt: skip
 
-    def told(self, begin_ns: int) -> Judging:
+    def reported(self, begin_ns: int) -> Judging:
         """What it comes to, from ``begin_ns`` on."""
         known = bool(self._costs)
         whole = math.fsum(self._whole)

@@ -84,15 +84,15 @@ def _checked(text: bytes | None) -> int:
     if text is None:
         raise VerdictLineError(f"is longer than {MAX_LINE} bytes")
     try:
-        said = orjson.loads(text)
+        stated = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise VerdictLineError(f"is not JSON: {error.msg}") from None
-    read_verdict(said)
+    read_verdict(stated)
     for field in ("service", "environment", "created_at", "sampling_probability", "composite_norm", "passed"):
-        if field not in said:
+        if field not in stated:
             raise VerdictLineError(f"{field}: is missing")
     try:
-        [(_, seen)] = observe_stored([said])
+        [(_, seen)] = observe_stored([stated])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise VerdictLineError(f"created_at or scores: cannot be read ({type(error).__name__})") from None
     return seen.at_ns

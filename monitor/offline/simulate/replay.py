@@ -84,10 +84,10 @@ class Replay:
             now_ns += self._look_ns
             self._look(now_ns, counted=now_ns > begin_ns)
             progress(done := done + 1)
-        told = [each for each in self._incidents.told() if each.ended_ns is None or each.ended_ns > begin_ns]
+        reported = [each for each in self._incidents.reported() if each.ended_ns is None or each.ended_ns > begin_ns]
         return Replayed(
-            begin_ns=begin_ns, end_ns=end_ns, incidents=told, courses=list(self._courses()),
-            judging=self._costs.told(begin_ns),
+            begin_ns=begin_ns, end_ns=end_ns, incidents=reported, courses=list(self._courses()),
+            judging=self._costs.reported(begin_ns),
         )  # fmt: skip
 
     def _hear(self, key: Key, seen: Observation, verdict: Mapping[str, Any], *, counted: bool) -> None:

@@ -22,23 +22,23 @@ class AnswerError(ValueError):
     """The agent's reply is no answer; the message says why."""
 
 
-def read_answer(said: object) -> dict[str, Json]:
+def read_answer(stated: object) -> dict[str, Json]:
     """The fields of a case that an answer makes: ``model_output`` and what it holds beside it.
 
     An answer is text, or a map with ``output``, which may be any JSON but null.
     """
-    if isinstance(said, str):
-        return {"model_output": said}
-    if not isinstance(said, Mapping):
-        raise AnswerError(f"the answer is {_kind(said)}, neither text nor an object with output")
-    if said.get("output") is None:
-        raise AnswerError("the answer has no output" if "output" not in said else "output is null")
-    told = {name: said[name] for name in ("output", *FIELDS) if said.get(name) is not None}
-    for name, value in told.items():
+    if isinstance(stated, str):
+        return {"model_output": stated}
+    if not isinstance(stated, Mapping):
+        raise AnswerError(f"the answer is {_kind(stated)}, neither text nor an object with output")
+    if stated.get("output") is None:
+        raise AnswerError("the answer has no output" if "output" not in stated else "output is null")
+    reported = {name: stated[name] for name in ("output", *FIELDS) if stated.get(name) is not None}
+    for name, value in reported.items():
         if (why := not_plain(value)) is not None:
             raise AnswerError(f"{name} {why}")
     # As a file would hold it: an answer that is judged now and one that is read again are the same.
-    fields: dict[str, Json] = json.loads(line(told))
+    fields: dict[str, Json] = json.loads(line(reported))
     for wrong in field_errors(fields):
         raise AnswerError(f"{wrong.field} {wrong.message}; {wrong.remedy}")
     return {"model_output": fields.pop("output"), **fields}

@@ -73,7 +73,9 @@ class RunJudge:
         """
         case, route, digest = await asyncio.to_thread(self._prepared, fields)
         wanted = [(name, self._rubrics[name].version, digest) for name in route.rubrics]
-        if wanted == [(said.get("rubric"), said.get("rubric_version"), said.get("case_digest")) for said in standing]:
+        if wanted == [
+            (stated.get("rubric"), stated.get("rubric_version"), stated.get("case_digest")) for stated in standing
+        ]:
             return standing
         case = replace(case, scenario=route.scenario) if route.scenario is not None else case
         reached = await self._reached(case, route.rubrics)

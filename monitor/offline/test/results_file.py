@@ -39,8 +39,8 @@ class ResultsFile:
 
     def standing(self, test_id: str, run: int, digest: str) -> Mapping[str, Any] | None:
         """The result that holds for this test, unless the test has changed since; ``None`` when there is none."""
-        said = self._standing.get((test_id, run))
-        return said if said is not None and said.get("digest") == digest else None
+        stated = self._standing.get((test_id, run))
+        return stated if stated is not None and stated.get("digest") == digest else None
 
     def append(self, result: Mapping[str, object]) -> None:
         """Add a result; it is in the file when this returns."""
@@ -56,29 +56,31 @@ class ResultsFile:
                     self._file.cut(kept)
                     break
                 kept += len(text)
-                said = self._result(text, number)
-                self._standing[said["id"], said["run"]] = said
+                stated = self._result(text, number)
+                self._standing[stated["id"], stated["run"]] = stated
 
     def _result(self, text: bytes, number: int) -> dict[str, Any]:
         try:
-            said = json.loads(text)  # it reads all that it writes: halves of surrogate pairs, whole numbers of any size
+            stated = json.loads(
+                text
+            )  # it reads all that it writes: halves of surrogate pairs, whole numbers of any size
         except (ValueError, RecursionError):
-            said = None
+            stated = None
         if (
-            not isinstance(said, dict)
-            or not isinstance(said.get("id"), str)
-            or type(said.get("run")) is not int
-            or not isinstance(said.get("case", ""), dict | None)
-            or not isinstance(said.get("verdicts"), list)
-            or not isinstance(said.get("error"), str | None)
-            or (said["case"] is None) is (said["error"] is None)
+            not isinstance(stated, dict)
+            or not isinstance(stated.get("id"), str)
+            or type(stated.get("run")) is not int
+            or not isinstance(stated.get("case", ""), dict | None)
+            or not isinstance(stated.get("verdicts"), list)
+            or not isinstance(stated.get("error"), str | None)
+            or (stated["case"] is None) is (stated["error"] is None)
         ):
             raise AnotherRunError(f"{self._path}, line {number}: is not the result of a test")
-        if said.get("agent") != self._agent:
+        if stated.get("agent") != self._agent:
             raise AnotherRunError(
-                f"{self._path}, line {number}: is an answer of {str(said.get('agent'))[:200]}, not of {self._agent}"
+                f"{self._path}, line {number}: is an answer of {str(stated.get('agent'))[:200]}, not of {self._agent}"
             )
-        return said
+        return stated
 
 
 class NoResults:

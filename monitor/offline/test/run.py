@@ -100,22 +100,22 @@ class Runner:
         digest = case_digest(line(test), None)
         known = self.results.standing(str(test["id"]), run, digest)
         resumed = known is not None and known["case"] is not None
-        said = dict(known) if known is not None and resumed else await self._asked(test)
-        verdicts = await self._judged(said)
-        if not resumed or verdicts is not said["verdicts"]:
-            said = {"id": test["id"], "run": run, "digest": digest, **said, "verdicts": verdicts}
-            self.results.append(said)
-        error = said["error"]
+        stated = dict(known) if known is not None and resumed else await self._requested(test)
+        verdicts = await self._judged(stated)
+        if not resumed or verdicts is not stated["verdicts"]:
+            stated = {"id": test["id"], "run": run, "digest": digest, **stated, "verdicts": verdicts}
+            self.results.append(stated)
+        error = stated["error"]
         outcome = RunSummary(
             test=test,
-            output=said["case"]["model_output"] if said["case"] is not None else None,
+            output=stated["case"]["model_output"] if stated["case"] is not None else None,
             evaluation=evaluated(verdicts) if error is None else NO_OUTPUT,
             error=error,
             run=run,
         )
         return FinishedTest(outcome=outcome, verdicts=verdicts, resumed=resumed)
 
-    async def _asked(self, test: Mapping[str, Json]) -> dict[str, Any]:
+    async def _requested(self, test: Mapping[str, Json]) -> dict[str, Any]:
         """The part of a result that describes the call: the case that came of it, or why none did."""
         case, error, attempts, timed_out = None, None, 1, False
         started = time.perf_counter()
@@ -125,7 +125,7 @@ class Runner:
                     Request(input=test["input"], test_id=str(test["id"]), metadata=_object(test.get("metadata")))
                 )
             latency_ms, attempts, self._reached = reply.latency_ms, reply.attempts, True
-            case = {**_given(test), **read_answer(reply.said), "latency_e2e_ms": latency_ms}
+            case = {**_given(test), **read_answer(reply.stated), "latency_e2e_ms": latency_ms}
         except TimeoutError:
             latency_ms, timed_out = _ms_since(started), True
             error = f"timed out after {latency_ms / 1000:.1f} s"
@@ -139,8 +139,8 @@ class Runner:
             "verdicts": [], "finished_at": written(time.time_ns()),
         }  # fmt: skip
 
-    async def _judged(self, said: Mapping[str, Any]) -> Sequence[Mapping[str, object]]:
-        return [] if said["case"] is None else await self.judge.verdicts(said["case"], said["verdicts"])
+    async def _judged(self, stated: Mapping[str, Any]) -> Sequence[Mapping[str, object]]:
+        return [] if stated["case"] is None else await self.judge.verdicts(stated["case"], stated["verdicts"])
 
     def _give_up_if_never_reached(self, refused: AgentError) -> None:
         self._reached |= not refused.unreachable

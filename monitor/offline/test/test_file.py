@@ -183,8 +183,8 @@ class _Reader:
             try:
                 parse_scenario("inline", scenario)
             except ScenarioError as error:
-                for said in error.problems:
-                    self._complain((*at, "scenario"), said)
+                for stated in error.problems:
+                    self._complain((*at, "scenario"), stated)
 
     def _unique(self, test_id: str, at: Location) -> None:
         first = self._first.setdefault(test_id, path_of(at))

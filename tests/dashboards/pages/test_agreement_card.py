@@ -33,11 +33,11 @@ def test_where_nothing_is_read_there_is_no_card():
 
 def test_agreement_is_told_with_its_intervals_and_the_verdict_itself_first():
     shown = card("agreement", agreement=AGREEMENT, now_ns=NOW)
-    for said in (
+    for stated in (
         "87.5%", "80.0% – 92.0%", "0.71", "0.58 – 0.84", "1 min 30 s ago", "3, 2 of which had passed",
         "passed over, no verdict", "not found", "the hour is full",
     ):  # fmt: skip
-        assert said in shown, said
+        assert stated in shown, stated
     assert "passed over, own" not in shown
     assert shown.index(">verdict<") < shown.index("&lt;script&gt;")
     assert "<script" not in shown

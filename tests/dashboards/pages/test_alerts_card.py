@@ -44,7 +44,9 @@ def test_what_cannot_be_told_any_more_is_said():
 
 def test_nothing_from_a_trace_can_be_markup():
     shown = card(
-        "alerts", alerts=[posted(service="<script>alert(1)</script>", said='"><img src=x onerror=alert(1)>')], now_ns=0
+        "alerts",
+        alerts=[posted(service="<script>alert(1)</script>", stated='"><img src=x onerror=alert(1)>')],
+        now_ns=0,
     )
     assert "<script" not in shown
     assert "<img" not in shown

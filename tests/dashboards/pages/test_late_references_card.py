@@ -20,7 +20,7 @@ def test_it_says_what_became_of_them_and_why_the_others_wait():
         failures=(("incomplete", 9), ("gone", 0)),
     )  # fmt: skip
     shown = card("late_references", late=standing, now_ns=NOW)
-    for said in ('class="pill warning">retrying', "1,234", "67", "1 min ago", "in vain, incomplete"):
-        assert said in shown, said
+    for stated in ('class="pill warning">retrying', "1,234", "67", "1 min ago", "in vain, incomplete"):
+        assert stated in shown, stated
     assert "in vain, gone" not in shown
     assert "<script" not in shown

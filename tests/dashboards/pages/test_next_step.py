@@ -26,8 +26,8 @@ NONE = {reason.value: 0 for reason in Reason}
         (None, "Nothing has come in."),
     ],
 )
-def test_without_a_trace_it_says_how_to_send_one_or_why_none_came(receiving, said):
-    assert said in next_step(0, 0, NONE, receiving, 4317).happened
+def test_without_a_trace_it_says_how_to_send_one_or_why_none_came(receiving, stated):
+    assert stated in next_step(0, 0, NONE, receiving, 4317).happened
 
 
 def test_traces_that_are_open_are_waited_for():

@@ -19,7 +19,7 @@ def test_the_pull_says_how_far_it_has_come_and_why_it_rests():
         read_s=NOW / 1e9 - 60, rows=1234, taken=56, errors=(("timeout", 2), ("refused", 0)),
     )  # fmt: skip
     shown = card("pull", pull=pull, now_ns=NOW)
-    for said in ('class="pill critical">stopped', "1,234", "56", "1 min 30 s", "1 min ago", "ended early, timeout"):
-        assert said in shown, said
+    for stated in ('class="pill critical">stopped', "1,234", "56", "1 min 30 s", "1 min ago", "ended early, timeout"):
+        assert stated in shown, stated
     assert "refused" not in shown
     assert "<script" not in shown

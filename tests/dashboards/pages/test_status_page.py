@@ -49,9 +49,13 @@ class Outline(HTMLParser):
 
 
 def standing(service="shop", environment="prod", rubric="qa", passes=20, failures=10) -> ServiceStatus:
-    told = estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures)
+    reported = estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures)
     return ServiceStatus(
-        service=service, environment=environment, rubric=rubric, estimate=told, appraisal=appraise(told, Policy())
+        service=service,
+        environment=environment,
+        rubric=rubric,
+        estimate=reported,
+        appraisal=appraise(reported, Policy()),
     )
 
 

@@ -76,8 +76,8 @@ def test_without_the_spans_nothing_points_to_what_is_not_there():
     ("absent", "said"),
     [("withheld", "port-forward"), ("never", "never kept"), ("session", "turns"), ("unreadable", "cannot be read")],
 )
-def test_it_says_why_the_words_are_not_there(absent, said):
-    assert said in page(absent=absent)
+def test_it_says_why_the_words_are_not_there(absent, stated):
+    assert stated in page(absent=absent)
 
 
 def test_an_open_trace_looks_again_and_one_that_ended_does_not():
@@ -126,16 +126,18 @@ hostile = st.one_of(
 
 @given(hostile)
 def test_nothing_that_a_trace_says_becomes_markup(text):
-    def shown(said: str) -> str:
-        score = {**verdict()["scores"][0], "reason": said, "metric": said, "rating": said, "method": said}
-        told = verdict(reason=said, scores=[{**score, "details": {"note": said}}], rubric_version=said, state=said)
-        call = ToolCall(name="tool", arguments=said or "x", result=said or "x", error=said or "x")
+    def shown(stated: str) -> str:
+        score = {**verdict()["scores"][0], "reason": stated, "metric": stated, "rating": stated, "method": stated}
+        reported = verdict(
+            reason=stated, scores=[{**score, "details": {"note": stated}}], rubric_version=stated, state=stated
+        )
+        call = ToolCall(name="tool", arguments=stated or "x", result=stated or "x", error=stated or "x")
         return page(
-            story={"name": said or "x", "trace_url": said, "verdicts": [told], "service": said},
-            happened=[said],
-            case=Case(case_id="1", model_output=said or "x", system_prompt=said or "x", context=(said,),
-                      expected_outcome=said or "x", transcript=(Utterance(said, said, said),)),
-            trace=traced(span(1, name=said, model=said or "x", error=said or "x", tool=call)),
+            story={"name": stated or "x", "trace_url": stated, "verdicts": [reported], "service": stated},
+            happened=[stated],
+            case=Case(case_id="1", model_output=stated or "x", system_prompt=stated or "x", context=(stated,),
+                      expected_outcome=stated or "x", transcript=(Utterance(stated, stated, stated),)),
+            trace=traced(span(1, name=stated, model=stated or "x", error=stated or "x", tool=call)),
         )  # fmt: skip
 
     def tags(text: str) -> list[str]:

@@ -147,12 +147,12 @@ def limit_of(id_: str, value: float) -> dict[str, str]:
 
 def lower_bound(share: float, n: float) -> float:
     """The bound as the process computes it."""
-    told = wilson(share * n, n, Z_95_ONE_SIDED)
-    assert told is not None
-    return told.lower
+    reported = wilson(share * n, n, Z_95_ONE_SIDED)
+    assert reported is not None
+    return reported.lower
 
 
 def upper_bound(share: float, n: float, z: float = Z_95_ONE_SIDED) -> float:
-    told = wilson(share * n, n, z)
-    assert told is not None
-    return told.upper
+    reported = wilson(share * n, n, z)
+    assert reported is not None
+    return reported.upper

@@ -18,7 +18,7 @@ def stories() -> Iterator[Scenario]:
 def _day() -> Iterator[Scenario]:
     alert = "SidejudgePassRateSustained"
     for upper, failures, is_raised in ((0.84, 3, True), (0.86, 3, False), (0.84, 2.9, False)):
-        told = fires(alert, "60m", severity="warning") if is_raised else silent(alert, "60m")
+        reported = fires(alert, "60m", severity="warning") if is_raised else silent(alert, "60m")
         yield Scenario(
             name=f"a day's upper bound of {upper} with {failures} failures",
             under=(alert,),
@@ -27,7 +27,7 @@ def _day() -> Iterator[Scenario]:
                 **constant(r.upper("1d", 99), PLACE, upper),
                 **constant(r.failures("1d"), PLACE, failures),
             },
-            checks=(silent(alert, "58m"), told),
+            checks=(silent(alert, "58m"), reported),
         )
     yield Scenario(
         name="the alert of the day lasts for an hour",
@@ -57,7 +57,7 @@ def _burn(
     of: Burn, name: str, thresholds: Mapping[str, str], over: float, lately: float, failures: float, *, fired: bool
 ) -> Scenario:
     alert, at = "SidejudgeErrorBudgetBurn", f"{of.wait}m"
-    told = fires(alert, at, long=of.long, severity=of.severity) if fired else silent(alert, at, long=of.long)
+    reported = fires(alert, at, long=of.long, severity=of.severity) if fired else silent(alert, at, long=of.long)
     return Scenario(
         name=f"{name} over {of.long}",
         under=(alert,),
@@ -68,7 +68,7 @@ def _burn(
             **constant(r.failed_ratio(of.short), PLACE, lately),
             **constant(r.failures(of.long), PLACE, failures),
         },
-        checks=(silent(alert, f"{of.wait - of.unit}m", long=of.long), told),
+        checks=(silent(alert, f"{of.wait - of.unit}m", long=of.long), reported),
     )
 
 
@@ -121,12 +121,12 @@ def _unknown() -> Iterator[Scenario]:
     alert = "SidejudgePassRateUnknown"
     for last, is_raised in ((2, True), (1, True), (0.9, False), (0, False)):
         known = [float(last)] * 10 + [None] * 200
-        told = fires(alert, "25m", severity="info") if is_raised else silent(alert, "25m")
+        reported = fires(alert, "25m", severity="info") if is_raised else silent(alert, "25m")
         yield Scenario(
             name=f"silence after status {last}",
             under=(alert,),
             given={**points(r.KNOWN, PLACE, known), **points(r.STATUS, PLACE, [float(last)] * 10 + [-1] * 200)},
-            checks=(silent(alert, "19m"), told),
+            checks=(silent(alert, "19m"), reported),
         )
     yield Scenario(
         name="a status that is known is not unknown",

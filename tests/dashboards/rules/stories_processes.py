@@ -42,7 +42,7 @@ def _from_processes() -> Iterator[Scenario]:
     )
     for id_, alert, keep in (("metric_mean_low", "SidejudgeMetricMeanLow", 15),):
         labels = {**SITE, "alert": id_, "severity": "warning"}
-        told = {
+        reported = {
             **points("sidejudge_alerts", {**labels, "stage": "firing", **target("a")}, [0] * 5 + [2] * 5 + [0] * 30),
             **points("sidejudge_alerts", {**labels, "stage": "firing", **target("b")}, [0] * 5 + [1] * 5 + [0] * 30),
             **constant("sidejudge_alerts", {**labels, "stage": "pending", **target("b")}, 0),
@@ -52,7 +52,7 @@ def _from_processes() -> Iterator[Scenario]:
         yield Scenario(
             name=f"{alert} is raised from what processes say",
             under=(alert,),
-            given=told,
+            given=reported,
             checks=(
                 silent(alert, "4m"),
                 fires(alert, "5m", severity="warning"),
@@ -125,17 +125,17 @@ def _agreement() -> Iterator[Scenario]:
         "sidejudge_agreement_pairs",
     )
 
-    def told(pod: str, kappa: list[float], n: float, metric: str = "pass") -> dict[str, str]:
+    def reported(pod: str, kappa: list[float], n: float, metric: str = "pass") -> dict[str, str]:
         labels = {**RUBRIC, "metric": metric, **target(pod)}
         return {**points(upper, labels, kappa), **constant(pairs, labels, n)}
 
     falling = [0.7] * 5 + [0.5] * 10 + [0.7] * 30
     for name, given, check in (
-        ("one process finds little agreement", {**told("a", falling, 30), **told("b", [0.8] * 45, 31)}, True),
-        ("both do", {**told("a", falling, 37), **told("b", falling, 37)}, True),
-        ("there are few labels", {**told("a", falling, 29), **told("b", [0.8] * 45, 200)}, False),
-        ("a single metric is judged otherwise", told("a", falling, 100, "tone"), False),
-        ("people agree", told("a", [0.61] * 45, 100), False),
+        ("one process finds little agreement", {**reported("a", falling, 30), **reported("b", [0.8] * 45, 31)}, True),
+        ("both do", {**reported("a", falling, 37), **reported("b", falling, 37)}, True),
+        ("there are few labels", {**reported("a", falling, 29), **reported("b", [0.8] * 45, 200)}, False),
+        ("a single metric is judged otherwise", reported("a", falling, 100, "tone"), False),
+        ("people agree", reported("a", [0.61] * 45, 100), False),
     ):
         checks = [silent(alert, "4m"), fires(alert, "5m", rubric="qa", severity="warning"), silent(alert, "40m")]
         yield Scenario(
@@ -154,7 +154,9 @@ def _corrected() -> Iterator[Scenario]:
         of = {**SITE, "rubric": rubric, "metric": metric, **target(pod)}
         return {**constant(positive, of, rates[0], 9), **constant(negative, of, rates[1], 9)}
 
-    def told(name: str, ratio: float, a: tuple[float, float], b: tuple[float, float], want: float | None) -> Scenario:
+    def reported(
+        name: str, ratio: float, a: tuple[float, float], b: tuple[float, float], want: float | None
+    ) -> Scenario:
         return Scenario(
             name=f"of what people would have passed: {name}",
             under=(record, TRUE_POSITIVE, TRUE_NEGATIVE),
@@ -172,18 +174,18 @@ def _corrected() -> Iterator[Scenario]:
             ),
         )  # fmt: skip
 
-    yield told("the judge is lenient", 0.8, (0.9, 0.7), (0.9, 0.7), 0.5 / 0.6)
-    yield told("processes have read to different times", 0.8, (0.9, 0.6), (0.8, 0.8), 0.5 / 0.55)
-    yield told("never more than all", 0.95, (0.9, 0.7), (0.9, 0.7), 1)
-    yield told("never fewer than none", 0.2, (0.9, 0.7), (0.9, 0.7), 0)
-    yield told("the judge tells nothing apart", 0.8, (0.5, 0.5), (0.5, 0.5), None)
-    yield told("the judge says the opposite", 0.8, (0.4, 0.3), (0.4, 0.3), None)
+    yield reported("the judge is lenient", 0.8, (0.9, 0.7), (0.9, 0.7), 0.5 / 0.6)
+    yield reported("processes have read to different times", 0.8, (0.9, 0.6), (0.8, 0.8), 0.5 / 0.55)
+    yield reported("never more than all", 0.95, (0.9, 0.7), (0.9, 0.7), 1)
+    yield reported("never fewer than none", 0.2, (0.9, 0.7), (0.9, 0.7), 0)
+    yield reported("the judge tells nothing apart", 0.8, (0.5, 0.5), (0.5, 0.5), None)
+    yield reported("the judge says the opposite", 0.8, (0.4, 0.3), (0.4, 0.3), None)
 
 
 def _limits() -> Iterator[Scenario]:
     hour = {**SITE, "period": "hour"}
     alert = "SidejudgeJudgeBudget"
-    for spent, other, told in (
+    for spent, other, reported in (
         (9.1, 1, fires(alert, "5m", severity="warning")),
         (9.1, 9.2, fires(alert, "5m")),
         (8.9, 1, silent(alert, "5m")),
@@ -198,10 +200,10 @@ def _limits() -> Iterator[Scenario]:
                 **constant("sidejudge_judge_budget_spent_usd", {**hour, **target("b")}, other),
                 **constant("sidejudge_judge_budget_limit_usd", {**hour, **target("b")}, 10),
             },
-            checks=(told,),
+            checks=(reported,),
         )
     alert = "SidejudgeSpoolLarge"
-    for size, other, told in (
+    for size, other, reported in (
         (101, 1, fires(alert, "5m", severity="warning")),
         (101, 102, fires(alert, "5m")),
         (99, 1, silent(alert, "5m")),
@@ -214,7 +216,7 @@ def _limits() -> Iterator[Scenario]:
                 **constant("sidejudge_spool_bytes", {**SITE, **target("a")}, size),
                 **constant("sidejudge_spool_bytes", {**SITE, **target("b")}, other),
             },
-            checks=(silent(alert, "4m"), told),
+            checks=(silent(alert, "4m"), reported),
         )
     alert, lag = "SidejudgeEvaluationLag", "sidejudge_evaluation_lag_seconds"
 
@@ -246,12 +248,12 @@ def _limits() -> Iterator[Scenario]:
         given={**limit_of("evaluation_lag", 300), **lags(0.4, 9.6)},
         checks=(silent(alert, "30m"),),
     )
-    for count, told in ((5.2, fires(alert, "50m")), (4.8, silent(alert, "50m"))):
+    for count, reported in ((5.2, fires(alert, "50m")), (4.8, silent(alert, "50m"))):
         yield Scenario(
             name=f"{count} late verdicts in ten minutes",
             under=(alert,),
             given={**limit_of("evaluation_lag", 300), **lags(count / 10, 0)},
-            checks=(told,),
+            checks=(reported,),
         )
     yield Scenario(
         name="verdicts are in time again",

@@ -76,7 +76,7 @@ def _shares() -> Iterator[Scenario]:
             (0.06, 2.9, 30, False),
             (0.06, 3, 29, False),
         ):
-            told = fires(alert, "10m", severity="warning") if is_raised else silent(alert, "10m")
+            reported = fires(alert, "10m", severity="warning") if is_raised else silent(alert, "10m")
             yield Scenario(
                 name=f"{alert} at {lower} with {count} of {n}",
                 under=(alert,),
@@ -86,7 +86,7 @@ def _shares() -> Iterator[Scenario]:
                     **constant(s.count(share, "1h"), labels, count),
                     **constant(*samples, n),
                 },
-                checks=(silent(alert, "9m"), told),
+                checks=(silent(alert, "9m"), reported),
             )
         yield Scenario(
             name=f"{alert} outlasts its breach by a quarter of an hour",

@@ -285,8 +285,8 @@ def _status_alerts() -> Iterator[Scenario]:
 def _story() -> Iterator[Scenario]:
     """Two processes, ten verdicts a minute: well, then worse, then bad, then well again, then nothing."""
     good, worse, bad = [(10, 0.5)] * 90, [(10, 2.5)] * 90, [(10, 4.5)] * 90
-    told = good + worse + bad + good + good + [(0, 0.0)] * 90
-    verdicts, failed = [n for n, _ in told], [k for _, k in told]
+    reported = good + worse + bad + good + good + [(0, 0.0)] * 90
+    verdicts, failed = [n for n, _ in reported], [k for _, k in reported]
     warning, critical = "SidejudgePassRateWarning", "SidejudgePassRateCritical"
     thresholds = {
         labelled("sidejudge_pass_ratio_threshold", {**RUBRIC, "level": level, **target(pod)}): f"{value}x600"

@@ -47,14 +47,14 @@ def outcomes(folder: Path, tried: list[tuple[Scenario, list[dict[str, Any]]]]) -
         paths.append(str(path))
     parts = [paths[n::2] for n in range(2)]
     with ThreadPoolExecutor(2) as pool:
-        said = list(pool.map(lambda part: promtool("test", "rules", *part) if part else None, parts))
+        stated = list(pool.map(lambda part: promtool("test", "rules", *part) if part else None, parts))
     found = dict.fromkeys(paths, "")
-    for each in said:
+    for each in stated:
         for block in each.stdout.split("Unit Testing:  ")[1:] if each else ():
             path, _, rest = block.partition("\n")
             assert path in found, block
             found[path] = "" if "SUCCESS" in rest else rest.strip() or "failed"
-    assert sum(each.stdout.count("Unit Testing:  ") for each in said if each) == len(paths)
+    assert sum(each.stdout.count("Unit Testing:  ") for each in stated if each) == len(paths)
     return [found[path] for path in paths]
 
 
@@ -86,15 +86,15 @@ def test_no_series_is_recorded_twice() -> None:
 
 
 def test_the_operators_form_holds_the_same_groups() -> None:
-    said = yaml.safe_load(prometheus_rule(Declaration()))
-    assert said["kind"] == "PrometheusRule"
-    assert said["spec"] == yaml.safe_load((FOLDER / "rules" / "sidejudge.rules.yaml").read_text())
+    stated = yaml.safe_load(prometheus_rule(Declaration()))
+    assert stated["kind"] == "PrometheusRule"
+    assert stated["spec"] == yaml.safe_load((FOLDER / "rules" / "sidejudge.rules.yaml").read_text())
 
 
 @PROMTOOL.mark
 def test_the_rules_do_what_the_stories_say(tmp_path: Path) -> None:
     found = outcomes(tmp_path, [(scenario, scenario.needs(RULES)) for scenario in SCENARIOS])
-    assert {scenario.name: said for scenario, said in zip(SCENARIOS, found, strict=True) if said} == {}
+    assert {scenario.name: stated for scenario, stated in zip(SCENARIOS, found, strict=True) if stated} == {}
 
 
 def test_every_rule_is_in_a_story() -> None:
@@ -118,13 +118,13 @@ def test_every_small_mistake_in_a_rule_is_noticed(tmp_path: Path) -> None:
         tried = [each for each in tried if each[0]]
         folder = tmp_path / str(turn)
         folder.mkdir()
-        said = outcomes(
+        stated = outcomes(
             folder,
             [
                 (story, story.needs([mutant if each is rule else each for each in RULES]))
                 for (story,), rule, _, mutant in tried
             ],
         )
-        left = done + [each[1:] for each, noticed in zip(tried, said, strict=True) if not noticed]
+        left = done + [each[1:] for each, noticed in zip(tried, stated, strict=True) if not noticed]
     survived = "\n".join(f"{name_of(rule)} {rule.get('labels', '')}: {what}" for rule, what, _ in left)
     assert not survived, survived

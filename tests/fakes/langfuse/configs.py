@@ -104,8 +104,8 @@ class Configs:
             labels = [each["label"] for each in categories]
             for each in labels:
                 if labels.count(each) > 1:
-                    said = f"Duplicate category label: {each}, category labels must be unique"
-                    return invalid({"code": "custom", "message": said, "path": ["categories"]})
+                    stated = f"Duplicate category label: {each}, category labels must be unique"
+                    return invalid({"code": "custom", "message": stated, "path": ["categories"]})
         low, high = body.get("minValue"), body.get("maxValue")
         if low is not None and high is not None and high <= low:
             return invalid(

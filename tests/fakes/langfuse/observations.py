@@ -88,8 +88,8 @@ class Observations:
 
     def _v2(self, request: Request) -> Act:
         if self._fake.mode is Mode.V3:
-            said = "v2 APIs are currently only available on Langfuse Cloud"
-            return answer({"message": said, "error": "LangfuseNotFoundError"}, 404)
+            stated = "v2 APIs are currently only available on Langfuse Cloud"
+            return answer({"message": stated, "error": "LangfuseNotFoundError"}, 404)
         params = request.params
         limit = int(params.get("limit", "50"))
         if limit > 1000:
@@ -138,21 +138,21 @@ class Observations:
             and ("toTimestamp" not in params or _at(trace["timestamp"]) < _at(params["toTimestamp"]))
         ]
         found.sort(key=lambda trace: trace["timestamp"], reverse=params.get("orderBy") != "timestamp.asc")
-        told = [
+        reported = [
             {**trace, "observations": [each["id"] for each in trace["observations"]], "totalCost": 0, "latency": 0,
              "htmlPath": f"/project/proj-test/traces/{trace['id']}"}
             for trace in found[(page - 1) * limit : page * limit]
         ]  # fmt: skip
         meta = {"page": page, "limit": limit, "totalItems": len(found), "totalPages": -(-len(found) // limit)}
-        return answer({"data": told, "meta": meta})
+        return answer({"data": reported, "meta": meta})
 
     def _trace(self, request: Request) -> Act:
         if self._fake.mode in (Mode.EVENTS_ONLY, Mode.NEW):
             return answer({"message": EVENTS_ONLY}, 404)
         trace = self._assembled().get(request.args[0])
         if trace is None:
-            said = f"Trace {request.args[0]} not found within authorized project"
-            return answer({"message": said, "error": "LangfuseNotFoundError"}, 404)
+            stated = f"Trace {request.args[0]} not found within authorized project"
+            return answer({"message": stated, "error": "LangfuseNotFoundError"}, 404)
         html = f"/project/proj-test/traces/{trace['id']}"
         return answer({**trace, "latency": 0, "totalCost": 0, "htmlPath": html})
 
@@ -163,9 +163,9 @@ class Observations:
             trace = traces.setdefault(row["traceId"], _trace_of(row))
             for field in ("userId", "sessionId", "release", "tags"):
                 trace[field] = trace[field] or row[field] or trace[field]
-            said = _told(row, "trace")
-            trace["metadata"] = {**trace["metadata"], **said} if not row["parentObservationId"] else {
-                **said, **trace["metadata"],
+            stated = _reported(row, "trace")
+            trace["metadata"] = {**trace["metadata"], **stated} if not row["parentObservationId"] else {
+                **stated, **trace["metadata"],
             }  # fmt: skip
             trace["observations"].append(_v1(row))
         return traces
@@ -180,10 +180,10 @@ def observations_of(fake: FakeLangfuse) -> Observations:
 
 def _projected(row: Mapping[str, Any], groups: Iterable[str]) -> dict[str, Any]:
     keys = [key for group in GROUPS if group in groups for key in GROUPS[group]]
-    told = {key: row[key] for key in (*keys, *ALWAYS)}
-    if "metadata" in told and "io" not in groups:
-        told["metadata"] = {key: _cut(value) for key, value in told["metadata"].items()}
-    return told
+    reported = {key: row[key] for key in (*keys, *ALWAYS)}
+    if "metadata" in reported and "io" not in groups:
+        reported["metadata"] = {key: _cut(value) for key, value in reported["metadata"].items()}
+    return reported
 
 
 def _cut(value: Any) -> Any:
@@ -210,12 +210,12 @@ def _v1(row: Mapping[str, Any]) -> dict[str, Any]:
         **{key: row[key] for key in kept}, "parentObservationId": row["parentObservationId"] or None,
         "statusMessage": row["statusMessage"] or None, "version": row["version"] or None,
         "model": row["model"] or None, "modelParameters": row["modelParameters"] or None,
-        "input": _parsed(row["input"]), "output": _parsed(row["output"]), "metadata": _told(row, "observation"),
+        "input": _parsed(row["input"]), "output": _parsed(row["output"]), "metadata": _reported(row, "observation"),
         "latency": 0, "timeToFirstToken": None,
     }  # fmt: skip
 
 
-def _told(row: Mapping[str, Any], whose: str) -> dict[str, Any]:
+def _reported(row: Mapping[str, Any], whose: str) -> dict[str, Any]:
     """Metadata as the legacy reads tell it: each entry was stored as text and is read once, what is in it not again."""
     if "v1" in row:
         return {key: _parsed(value) for key, value in row["v1"][whose].items()}
@@ -250,8 +250,15 @@ def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _too_big(name: str, most: int) -> dict[str, Any]:
-    said = f"Too big: expected number to be <={most}"
-    return {"origin": "number", "code": "too_big", "maximum": most, "inclusive": True, "path": [name], "message": said}
+    stated = f"Too big: expected number to be <={most}"
+    return {
+        "origin": "number",
+        "code": "too_big",
+        "maximum": most,
+        "inclusive": True,
+        "path": [name],
+        "message": stated,
+    }
 
 
 def _at(text: str) -> datetime:

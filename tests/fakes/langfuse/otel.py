@@ -32,8 +32,8 @@ class Otel:
         return [("POST", "/otel/v1/traces", self._take)]
 
     def _take(self, request: Request) -> Act:
-        said = request.headers.get("x-langfuse-ingestion-version")
-        if said is not None and (not said.isdigit() or int(said) > 4):
+        stated = request.headers.get("x-langfuse-ingestion-version")
+        if stated is not None and (not stated.isdigit() or int(stated) > 4):
             return answer({"error": "Invalid ingestion version"}, 400)
         if "application/x-protobuf" not in request.headers.get("content-type", ""):
             return answer({"error": "Invalid content type"}, 400)
@@ -44,7 +44,7 @@ class Otel:
             return answer({"error": "Failed to parse OTel Protobuf Trace"}, 400)
         if any(len(s.message.trace_id) != 16 or len(s.message.span_id) != 8 for s in sent):
             return answer({"error": "Malformed ids"}, 400)
-        self.versions.append(said)
+        self.versions.append(stated)
         self.observations += [_observation(s) for s in sent]
         return answer({})
 

@@ -54,12 +54,12 @@ def contents_of(span: RawSpan, details: Details = "first") -> Pair:
     ``details`` is how many events `DETAILS` it reads. Servers before July 2026 know none (langfuse/langfuse#14930);
     which later ones read of several is not established, so they are taken to read the first.
     """
-    told = [plained(event.attributes) for event in span.events if event.name == DETAILS]
-    told = {"none": [], "first": told[:1], "all": told}[details]
-    merged = {key: value for each in told for key, value in each.items()}
+    reported = [plained(event.attributes) for event in span.events if event.name == DETAILS]
+    reported = {"none": [], "first": reported[:1], "all": reported}[details]
+    merged = {key: value for each in reported for key, value in each.items()}
     events = [(event.name, plained(event.attributes)) for event in span.events if event.name != DETAILS]
-    said = Said(plained(span.attributes), [(DETAILS, merged), *events] if merged else events, span.scope_name)
-    return next((pair for rule in RULES if (pair := rule(said)) is not None), (None, None))
+    stated = Said(plained(span.attributes), [(DETAILS, merged), *events] if merged else events, span.scope_name)
+    return next((pair for rule in RULES if (pair := rule(stated)) is not None), (None, None))
 
 
 def kept_of(span: RawSpan) -> dict[str, str]:
@@ -71,83 +71,85 @@ def kept_of(span: RawSpan) -> dict[str, str]:
     }
 
 
-def _own(said: Said) -> Pair | None:
-    pair = (said.held.get("langfuse.observation.input"), said.held.get("langfuse.observation.output"))
+def _own(stated: Said) -> Pair | None:
+    pair = (stated.held.get("langfuse.observation.input"), stated.held.get("langfuse.observation.output"))
     return None if pair == (None, None) else pair
 
 
-def _genkit(said: Said) -> Pair | None:
-    if said.scope != "genkit-tracer":
+def _genkit(stated: Said) -> Pair | None:
+    if stated.scope != "genkit-tracer":
         return None
-    return _part(said.held.get("genkit:input"), "messages"), _part(said.held.get("genkit:output"), "message")
+    return _part(stated.held.get("genkit:input"), "messages"), _part(stated.held.get("genkit:output"), "message")
 
 
-def _vercel(said: Said) -> Pair | None:
-    return _of_vercel(said.held) if said.scope == "ai" else None
+def _vercel(stated: Said) -> Pair | None:
+    return _of_vercel(stated.held) if stated.scope == "ai" else None
 
 
-def _details(said: Said) -> Pair | None:
-    for name, told in said.events:
-        if name == DETAILS and ("gen_ai.input.messages" in told or "gen_ai.output.messages" in told):
-            return _instructed(told), told.get("gen_ai.output.messages")
+def _details(stated: Said) -> Pair | None:
+    for name, reported in stated.events:
+        if name == DETAILS and ("gen_ai.input.messages" in reported or "gen_ai.output.messages" in reported):
+            return _instructed(reported), reported.get("gen_ai.output.messages")
     return None
 
 
-def _events(said: Said) -> Pair | None:
-    asked = [{"role": name[7:-8], **told} for name, told in said.events if name in ASKED_EVENTS]
-    chosen = [told for name, told in said.events if name == "gen_ai.choice"]
-    return (asked or None, (chosen[0] if len(chosen) == 1 else chosen) or None) if asked or chosen else None
+def _events(stated: Said) -> Pair | None:
+    requested = [{"role": name[7:-8], **reported} for name, reported in stated.events if name in ASKED_EVENTS]
+    chosen = [reported for name, reported in stated.events if name == "gen_ai.choice"]
+    return (requested or None, (chosen[0] if len(chosen) == 1 else chosen) or None) if requested or chosen else None
 
 
-def _pairs(said: Said, *pairs: tuple[str, str]) -> Pair | None:
+def _pairs(stated: Said, *pairs: tuple[str, str]) -> Pair | None:
     """The first pair of attributes of which either says anything."""
-    held = said.held
+    held = stated.held
     return next(((held.get(one), held.get(other)) for one, other in pairs if held.get(one) or held.get(other)), None)
 
 
-def _livekit(said: Said) -> Pair | None:
-    asked, answered = (next((said.held[key] for key in keys if said.held.get(key)), None) for keys in LIVEKIT)
-    return (asked, answered) if asked or answered else None
+def _livekit(stated: Said) -> Pair | None:
+    requested, answered = (next((stated.held[key] for key in keys if stated.held.get(key)), None) for keys in LIVEKIT)
+    return (requested, answered) if requested or answered else None
 
 
-def _pydantic(said: Said) -> Pair | None:
-    if said.scope != "pydantic-ai" or _pairs(said, ("pydantic_ai.all_messages", "final_result")) is None:
+def _pydantic(stated: Said) -> Pair | None:
+    if stated.scope != "pydantic-ai" or _pairs(stated, ("pydantic_ai.all_messages", "final_result")) is None:
         return None
-    return _instructed(said.held, "pydantic_ai.all_messages"), said.held.get("final_result")
+    return _instructed(stated.held, "pydantic_ai.all_messages"), stated.held.get("final_result")
 
 
-def _flattened(said: Said) -> Pair | None:
+def _flattened(stated: Said) -> Pair | None:
     for one, other in FLATTENED:
-        if any(key.startswith((one, other)) for key in said.held):
-            return _unflattened(said.held, one), _unflattened(said.held, other)
+        if any(key.startswith((one, other)) for key in stated.held):
+            return _unflattened(stated.held, one), _unflattened(stated.held, other)
     return None
 
 
-def _conventions(said: Said) -> Pair | None:
-    pair = _pairs(said, ("gen_ai.input.messages", "gen_ai.output.messages"))
-    return None if pair is None else (_instructed(said.held), pair[1])
+def _conventions(stated: Said) -> Pair | None:
+    pair = _pairs(stated, ("gen_ai.input.messages", "gen_ai.output.messages"))
+    return None if pair is None else (_instructed(stated.held), pair[1])
 
 
 RULES: tuple[Callable[[Said], Pair | None], ...] = (
-    _own, _genkit, _vercel, _details, _events, lambda said: _of_adk(said.held),
-    lambda said: _pairs(said, ("prompt", "all_messages_events")), _livekit,
-    lambda said: _of_logfire_events(said.held.get("events")), lambda said: _pairs(said, *PAIRS), _pydantic,
-    lambda said: _pairs(said, ("tool_arguments", "tool_response")), _flattened, _conventions,
-    lambda said: _pairs(said, ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result")),
+    _own, _genkit, _vercel, _details, _events, lambda stated: _of_adk(stated.held),
+    lambda stated: _pairs(stated, ("prompt", "all_messages_events")), _livekit,
+    lambda stated: _of_logfire_events(stated.held.get("events")), lambda stated: _pairs(stated, *PAIRS), _pydantic,
+    lambda stated: _pairs(stated, ("tool_arguments", "tool_response")), _flattened, _conventions,
+    lambda stated: _pairs(stated, ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result")),
 )  # fmt: skip
 """As the server tries them."""
 
 
 def _of_vercel(held: Mapping[str, Any]) -> tuple[Any, Any]:
-    asked = next((held[key] for key in ("ai.prompt.messages", "ai.prompt", "ai.toolCall.args") if key in held), None)
+    requested = next(
+        (held[key] for key in ("ai.prompt.messages", "ai.prompt", "ai.toolCall.args") if key in held), None
+    )
     if "ai.response.text" in held and "ai.response.toolCalls" in held:
-        said = {"content": held["ai.response.text"], "tool_calls": held["ai.response.toolCalls"]}
-        return asked, text({"role": "assistant", **said})
+        stated = {"content": held["ai.response.text"], "tool_calls": held["ai.response.toolCalls"]}
+        return requested, text({"role": "assistant", **stated})
     if held.get("ai.response.text"):
-        return asked, held["ai.response.text"]
+        return requested, held["ai.response.text"]
     keys = ("ai.result.text", "ai.toolCall.result", "ai.response.object", "ai.result.object", "ai.response.toolCalls",
             "ai.result.toolCalls")  # fmt: skip
-    return asked, next((held[key] for key in keys if key in held), None)
+    return requested, next((held[key] for key in keys if key in held), None)
 
 
 def _part(value: Any, key: str) -> Any:
@@ -157,29 +159,29 @@ def _part(value: Any, key: str) -> Any:
 
 
 def _of_adk(held: Mapping[str, Any]) -> tuple[Any, Any] | None:
-    asked, answered = (held.get(f"gcp.vertex.agent.llm_{side}") for side in ("request", "response"))
-    if asked in (None, "", "{}"):
-        asked = held.get("gcp.vertex.agent.tool_call_args")
+    requested, answered = (held.get(f"gcp.vertex.agent.llm_{side}") for side in ("request", "response"))
+    if requested in (None, "", "{}"):
+        requested = held.get("gcp.vertex.agent.tool_call_args")
     if answered in (None, "", "{}"):
         answered = held.get("gcp.vertex.agent.tool_response")
-    return (asked, answered) if asked or answered else None
+    return (requested, answered) if requested or answered else None
 
 
 def _of_logfire_events(value: Any) -> tuple[Any, Any] | None:
-    told = [each for each in listed(read(value)) if isinstance(each, dict)]
-    chosen = next((each for each in told if each.get("event.name") == "gen_ai.choice"), None)
-    asked = [each for each in told if each.get("event.name") != "gen_ai.choice"]
-    return (asked or None, chosen) if told else None
+    reported = [each for each in listed(read(value)) if isinstance(each, dict)]
+    chosen = next((each for each in reported if each.get("event.name") == "gen_ai.choice"), None)
+    requested = [each for each in reported if each.get("event.name") != "gen_ai.choice"]
+    return (requested or None, chosen) if reported else None
 
 
 def _instructed(held: Mapping[str, Any], key: str = "gen_ai.input.messages") -> Any:
     """Instructions of the system before the messages, unless one of them is the system's."""
-    asked, instructions = held.get(key), held.get("gen_ai.system_instructions")
-    said = read(asked)
-    if not asked or not instructions or not isinstance(said, list):
-        return asked
-    if any(isinstance(each, dict) and each.get("role") == "system" for each in said):
-        return asked
+    requested, instructions = held.get(key), held.get("gen_ai.system_instructions")
+    stated = read(requested)
+    if not requested or not instructions or not isinstance(stated, list):
+        return requested
+    if any(isinstance(each, dict) and each.get("role") == "system" for each in stated):
+        return requested
     parts = read(instructions)
     listed = parts if isinstance(parts, list) else [parts]
     if listed and all(isinstance(each, dict) and "parts" in each for each in listed):
@@ -188,8 +190,8 @@ def _instructed(held: Mapping[str, Any], key: str = "gen_ai.input.messages") -> 
         texts = [each.get("content") if isinstance(each, dict) else each for each in listed]
         joined = "\n".join(each for each in texts if isinstance(each, str))
         first = [{"role": "system", "content": joined}] if joined else []
-    merged = [*first, *said]
-    return text(merged) if isinstance(asked, str) else merged
+    merged = [*first, *stated]
+    return text(merged) if isinstance(requested, str) else merged
 
 
 def _unflattened(held: Mapping[str, Any], prefix: str) -> Any:

@@ -35,15 +35,15 @@ def rows_of(spans: Iterable[RawSpan], *, major: int = 4, details: Details = "fir
 def _row(span: RawSpan, major: int, details: Details) -> dict[str, Any]:
     held = {key: plain(value) for key, value in span.attributes.items()}
     resource = {key: plain(value) for key, value in span.resource.items()}
-    asked, answered = contents_of(span, details)
+    requested, answered = contents_of(span, details)
     kept = {} if span.scope_name.startswith("langfuse-sdk") else kept_of(span)
     if major > 3:
-        asked, kept = with_tools(asked, kept)
+        requested, kept = with_tools(requested, kept)
     added: dict[str, Any] = {
         **({"attributes": kept} if kept else {}), "resourceAttributes": resource,
         "scope": {"name": span.scope_name, "version": span.scope_version},
     }  # fmt: skip
-    own, of_trace = _said(held, _OBSERVATION), _said(held, _TRACE)
+    own, of_trace = _stated(held, _OBSERVATION), _stated(held, _TRACE)
     hinted = held.get("langfuse.internal.is_app_root") in (True, "true")
     level = held.get(_OBSERVATION + "level") or ("ERROR" if span.status_code == 2 else "DEFAULT")
     row: dict[str, Any] = {
@@ -68,7 +68,7 @@ def _row(span: RawSpan, major: int, details: Details) -> dict[str, Any]:
             _TRACE + "metadata.langfuse_tags", _AI + "tags", "tag.tags",
         ))),
         "isRootObservation": span.parent_id is None or hinted,
-        "model": _model(held), "input": _text(asked), "output": _text(answered),
+        "model": _model(held), "input": _text(requested), "output": _text(answered),
         "usageDetails": usage_of(held, span.scope_name), "costDetails": cost_of(held),
         "modelParameters": parameters_of(held),
         # What the application said goes over what the server adds, and what it said of the trace over the rest.
@@ -103,7 +103,7 @@ def _environment(held: Mapping[str, Any], resource: Mapping[str, Any]) -> str:
     return named if re.fullmatch(r"[a-z0-9_-]+", named) else "default"
 
 
-def _said(held: Mapping[str, Any], domain: str) -> dict[str, Any]:
+def _stated(held: Mapping[str, Any], domain: str) -> dict[str, Any]:
     """Metadata of the application, of an observation or of its trace."""
     whole = read(held.get(domain + "metadata") or held.get("langfuse.metadata"))
     found: dict[str, Any] = dict(whole) if isinstance(whole, dict) else {}
@@ -134,10 +134,10 @@ def _text(value: Any) -> str | None:
 
 
 def _tags(value: Any) -> list[str]:
-    said = read(value)
-    if isinstance(said, str):
-        return [part.strip() for part in said.split(",")] if said else []
-    return [str(tag) for tag in said] if isinstance(said, list) else []
+    stated = read(value)
+    if isinstance(stated, str):
+        return [part.strip() for part in stated.split(",")] if stated else []
+    return [str(tag) for tag in stated] if isinstance(stated, list) else []
 
 
 def _time(ns: int) -> str:

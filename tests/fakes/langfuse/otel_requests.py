@@ -35,8 +35,8 @@ def part(fake: FakeLangfuse) -> list[Route]:
         if version and not version.isdigit():
             return answer({"error": f'Invalid x-langfuse-ingestion-version: "{version}".'}, 400)
         if version and int(version) > 4:
-            said = f'Unsupported x-langfuse-ingestion-version: "{version}". Maximum supported: "4".'
-            return answer({"error": said}, 400)
+            stated = f'Unsupported x-langfuse-ingestion-version: "{version}". Maximum supported: "4".'
+            return answer({"error": stated}, 400)
         try:
             spans = _spans(request)
         except _Refused as refused:

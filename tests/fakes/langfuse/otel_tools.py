@@ -14,7 +14,7 @@ from tests.fakes.langfuse.otel_values import listed, read, text
 _TOOL = re.compile(r"llm\.tools\.(\d+)\.tool\.json_schema")
 
 
-def with_tools(asked: Any, kept: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
+def with_tools(requested: Any, kept: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
     """Definitions of tools go from the kept attributes to the input, which becomes an object for them."""
     tools: list[Any] = []
     left = dict(kept)
@@ -33,8 +33,8 @@ def with_tools(asked: Any, kept: Mapping[str, str]) -> tuple[Any, dict[str, str]
             tools.append(tool)
             del left[key]
     if not tools:
-        return asked, dict(kept)
-    whole = read(asked)
+        return requested, dict(kept)
+    whole = read(requested)
     if isinstance(whole, list):
         return {"messages": whole, "tools": tools}, left
     if isinstance(whole, dict):
@@ -43,7 +43,7 @@ def with_tools(asked: Any, kept: Mapping[str, str]) -> tuple[Any, dict[str, str]
         return {**whole, "tools": [*already, *(each for each in tools if _tool_name(each) not in names)]}, left
     if whole is None:
         return {"tools": tools}, left
-    return ({"prompt": whole, "tools": tools}, left) if isinstance(whole, str) else (asked, dict(kept))
+    return ({"prompt": whole, "tools": tools}, left) if isinstance(whole, str) else (requested, dict(kept))
 
 
 def _is_tool(value: Any) -> bool:

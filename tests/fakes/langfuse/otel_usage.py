@@ -28,14 +28,14 @@ _KNOWN = frozenset(key for keys in _OF.values() for key in keys)
 
 
 def usage_of(held: Mapping[str, Any], scope: str) -> dict[str, Any]:
-    if isinstance(said := read(held.get("langfuse.observation.usage_details")), dict):
-        return _totalled(said)
+    if isinstance(stated := read(held.get("langfuse.observation.usage_details")), dict):
+        return _totalled(stated)
     return _totalled(_of_vercel(held) if scope == "ai" else _generic(held))
 
 
 def cost_of(held: Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(said := read(held.get("langfuse.observation.cost_details")), dict):
-        return said
+    if isinstance(stated := read(held.get("langfuse.observation.cost_details")), dict):
+        return stated
     total = next(
         (held[key] for key in ("gen_ai.usage.cost", "llm.cost.total") if held.get(key) not in (None, "")), None
     )
@@ -44,8 +44,8 @@ def cost_of(held: Mapping[str, Any]) -> dict[str, Any]:
 
 def parameters_of(held: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("langfuse.observation.model.parameters", "llm.invocation_parameters", "model_config"):
-        if isinstance(said := read(held.get(key)), dict):
-            return said
+        if isinstance(stated := read(held.get(key)), dict):
+            return stated
     prefix = "gen_ai.request."
     return {key[len(prefix) :]: value for key, value in held.items() if key.startswith(prefix) and key[15:] != "model"}
 
@@ -72,8 +72,8 @@ def _of_vercel(held: Mapping[str, Any]) -> dict[str, Any]:
         "output_reasoning_tokens": ("ai.usage.reasoningTokens",),
     }  # fmt: skip
     found = {name: next((held[key] for key in keys if key in held), None) for name, keys in sources.items()}
-    told = {name: value for name, value in found.items() if isinstance(value, int | float)}
-    return _apart({"input": 0, "output": 0, **told}, ("input_cached_tokens",))
+    reported = {name: value for name, value in found.items() if isinstance(value, int | float)}
+    return _apart({"input": 0, "output": 0, **reported}, ("input_cached_tokens",))
 
 
 def _apart(found: dict[str, Any], cached: tuple[str, ...]) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class Scores:
         bearer = request.headers["authorization"].startswith("Bearer")
         done, errors, seen = [], [], set()
         for event in body["batch"]:
-            told = event.get("id", "unknown") if isinstance(event, dict) else "unknown"
+            reported = event.get("id", "unknown") if isinstance(event, dict) else "unknown"
             kind = event.get("type") if isinstance(event, dict) else None
             # Unlike the other endpoint, this one lets the source EVAL through.
             issues = _issues({**event["body"], "source": "API"}) if kind == "score-create" else []
@@ -129,20 +129,22 @@ class Scores:
                 issues = [{"code": "invalid_format", "path": ["timestamp"], "message": "Invalid ISO datetime"}]
             if issues:
                 errors.append(
-                    {"id": told, "status": 400, "message": "Invalid request data", "error": json.dumps(issues)}
+                    {"id": reported, "status": 400, "message": "Invalid request data", "error": json.dumps(issues)}
                 )
             elif self._fake.mode in (Mode.EVENTS_ONLY, Mode.NEW) and kind not in ("score-create", "sdk-log"):
-                errors.append({"id": told, "status": 400, "message": "Event type not accepted", "error": EVENTS_ONLY})
+                errors.append(
+                    {"id": reported, "status": 400, "message": "Event type not accepted", "error": EVENTS_ONLY}
+                )
             elif bearer and kind != "score-create":
                 errors.append(
-                    {"id": told, "status": 401, "message": "Authentication error", "error": "Access Scope Denied"}
+                    {"id": reported, "status": 401, "message": "Authentication error", "error": "Access Scope Denied"}
                 )
             else:
-                done.append({"id": told, "status": 201})
+                done.append({"id": reported, "status": 201})
                 # Without an id in the body it is accepted and never stored; one event's id counts once.
-                if kind == "score-create" and event["body"].get("id") and told not in seen:
+                if kind == "score-create" and event["body"].get("id") and reported not in seen:
                     self._store(event["body"], event["timestamp"])
-                seen.add(told)
+                seen.add(reported)
         return answer({"successes": done, "errors": errors}, 207)
 
     def _delete(self, request: Request) -> Act:
@@ -235,7 +237,7 @@ class Scores:
     def _as_v2(self, row: Mapping[str, Any]) -> dict[str, Any]:
         text = row["value"] if isinstance(row["value"], str) else None
         truth = str(row["value"]) if isinstance(row["value"], bool) else None
-        told = {
+        reported = {
             k: row[k]
             for k in (
                 *_CORE,
@@ -251,7 +253,7 @@ class Scores:
             )
         }
         return {
-            **told, "value": 0 if text is not None else float(row["value"]),
+            **reported, "value": 0 if text is not None else float(row["value"]),
             "executionTraceId": None, "datasetRunId": None,
             "stringValue": text or truth,
         }  # fmt: skip
@@ -293,13 +295,13 @@ def _field_issues(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(body.get("name"), str):
         issues.append(_type(["name"], "string", body.get("name", ...)))
     elif not body["name"]:
-        said = "Too small: expected string to have >=1 characters"
-        issues.append(_issue("too_small", ["name"], said, origin="string", minimum=1, inclusive=True))
+        stated = "Too small: expected string to have >=1 characters"
+        issues.append(_issue("too_small", ["name"], stated, origin="string", minimum=1, inclusive=True))
     if not isinstance(body.get("comment"), str | None):
         issues.append(_type(["comment"], "string", body["comment"]))
     if body.get("source", "API") not in ("API", "ANNOTATION"):
-        said = 'Invalid option: expected one of "API"|"ANNOTATION"'
-        issues.append(_issue("invalid_value", ["source"], said, values=["API", "ANNOTATION"]))
+        stated = 'Invalid option: expected one of "API"|"ANNOTATION"'
+        issues.append(_issue("invalid_value", ["source"], stated, values=["API", "ANNOTATION"]))
     return issues
 
 
@@ -312,11 +314,11 @@ def _value_issues(kind: str | None, value: Any) -> list[dict[str, Any]]:
     if not (isinstance(value, str) if _TYPES[kind] == "string" else _is_number(value)):
         return [_type(["value"], _TYPES[kind], value)]
     if kind == "BOOLEAN" and value not in (0, 1):
-        said = "Value must be a number equal to either 0 or 1 for data type BOOLEAN"
-        return [_issue("custom", ["value"], said)]
+        stated = "Value must be a number equal to either 0 or 1 for data type BOOLEAN"
+        return [_issue("custom", ["value"], stated)]
     if kind == "TEXT" and len(value) > 500:
-        said = "Too big: expected string to have <=500 characters"
-        return [_issue("too_big", ["value"], said, origin="string", maximum=500, inclusive=True)]
+        stated = "Too big: expected string to have <=500 characters"
+        return [_issue("too_big", ["value"], stated, origin="string", maximum=500, inclusive=True)]
     return []
 
 
@@ -325,8 +327,8 @@ def _subject_issues(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     if sum(map(bool, subjects)) != 1 or (body.get("observationId") and not body.get("traceId")):
         return [_issue("custom", ["traceId", "sessionId", "datasetRunId", "observationId"], _ONE_SUBJECT)]
     if body.get("source") == "ANNOTATION" and not body.get("configId") and body.get("dataType") != "CORRECTION":
-        said = "configId is required when source is ANNOTATION (except for CORRECTION scores)."
-        return [_issue("custom", ["configId"], said)]
+        stated = "configId is required when source is ANNOTATION (except for CORRECTION scores)."
+        return [_issue("custom", ["configId"], stated)]
     return []
 
 
@@ -377,14 +379,14 @@ def _query_issue(params: Mapping[str, str]) -> Act | None:
                     "message": f"Invalid option: expected one of {listed}",
                 }
             )
-    said = None
+    stated = None
     if "userId" in params:
-        said = "userId filter requires a trace JOIN and is not supported in v3 — use v2 or omit this filter"
+        stated = "userId filter requires a trace JOIN and is not supported in v3 — use v2 or omit this filter"
     elif sum(name in params for name in ("traceId", "sessionId", "experimentId")) > 1:
-        said = "At most one of traceId, sessionId, experimentId may be specified"
+        stated = "At most one of traceId, sessionId, experimentId may be specified"
     elif "observationId" in params and "traceId" not in params:
-        said = "observationId filter requires traceId — observation IDs are scoped to a trace"
-    return invalid({"code": "custom", "message": said, "path": []}) if said else None
+        stated = "observationId filter requires traceId — observation IDs are scoped to a trace"
+    return invalid({"code": "custom", "message": stated, "path": []}) if stated else None
 
 
 def _matches(row: Mapping[str, Any], params: Mapping[str, str]) -> bool:
@@ -406,19 +408,19 @@ def _matches(row: Mapping[str, Any], params: Mapping[str, str]) -> bool:
 
 
 def _projected(row: Mapping[str, Any], groups: set[str]) -> dict[str, Any]:
-    told = {name: row[name] for name in _CORE}
+    reported = {name: row[name] for name in _CORE}
     if "details" in groups:
-        told |= {name: row[name] for name in ("comment", "configId", "metadata")}
+        reported |= {name: row[name] for name in ("comment", "configId", "metadata")}
     if "annotation" in groups:
-        told |= {name: row[name] for name in ("authorUserId", "queueId")}
+        reported |= {name: row[name] for name in ("authorUserId", "queueId")}
     if "subject" in groups:
         if row["sessionId"]:
-            told["subject"] = {"kind": "session", "id": row["sessionId"]}
+            reported["subject"] = {"kind": "session", "id": row["sessionId"]}
         elif row["observationId"]:
-            told["subject"] = {"kind": "observation", "id": row["observationId"], "traceId": row["traceId"]}
+            reported["subject"] = {"kind": "observation", "id": row["observationId"], "traceId": row["traceId"]}
         else:
-            told["subject"] = {"kind": "trace", "id": row["traceId"]}
-    return {**told, "dataType": row["dataType"], "value": row["value"]}
+            reported["subject"] = {"kind": "trace", "id": row["traceId"]}
+    return {**reported, "dataType": row["dataType"], "value": row["value"]}
 
 
 def _environment(text: str | None) -> str:

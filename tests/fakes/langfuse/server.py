@@ -69,8 +69,11 @@ Route = tuple[str, str, Handler]
 
 
 def answer(body: Any, status: int = 200, **headers: str) -> Act:
-    told = {"content-type": "application/json; charset=utf-8", **{k.replace("_", "-"): v for k, v in headers.items()}}
-    return Act(status=status, body=json.dumps(body).encode(), headers=told)
+    reported = {
+        "content-type": "application/json; charset=utf-8",
+        **{k.replace("_", "-"): v for k, v in headers.items()},
+    }
+    return Act(status=status, body=json.dumps(body).encode(), headers=reported)
 
 
 def plain(status: int, text: str) -> Act:
@@ -159,7 +162,7 @@ class FakeLangfuse(Provider):
         """What goes wrong with the next requests, one each."""
         self.faults.extend(faults)
 
-    def asked(self, method: str, path: str) -> list[Request]:
+    def requested(self, method: str, path: str) -> list[Request]:
         """The requests so far with this method and path below /api/public."""
         with self.guard:
             return [r for r in self.requests if (r.method, r.path) == (method, path)]
@@ -220,8 +223,8 @@ class FakeLangfuse(Provider):
         kind, _, value = request.headers.get("authorization", "").partition(" ")
         if not kind:
             return answer({"message": "No authorization header"}, 401)
-        said = {"message": "Invalid credentials. Confirm that you've configured the correct host."}
-        wrong = answer(said | ({"error": "UnauthorizedError"} if request.path == "/ingestion" else {}), 401)
+        stated = {"message": "Invalid credentials. Confirm that you've configured the correct host."}
+        wrong = answer(stated | ({"error": "UnauthorizedError"} if request.path == "/ingestion" else {}), 401)
         if kind == "Bearer":
             if value != PUBLIC_KEY:
                 return wrong
@@ -240,8 +243,8 @@ def _reads(fake: FakeLangfuse) -> list[Route]:
 
     def observations(_: Request) -> Act:
         if fake.mode is Mode.V3:
-            said = "v2 APIs are currently only available on Langfuse Cloud"
-            return answer({"message": said, "error": "LangfuseNotFoundError"}, 404)
+            stated = "v2 APIs are currently only available on Langfuse Cloud"
+            return answer({"message": stated, "error": "LangfuseNotFoundError"}, 404)
         return answer({"data": [], "meta": {}})
 
     def traces(request: Request) -> Act:
@@ -257,8 +260,8 @@ def _unread(request: Request) -> Act | None:
     """What the web framework refuses before it asks the application, which reads spans itself."""
     if len(request.raw) > 1_048_576:
         return plain(413, "Body exceeded 1mb limit")
-    says_json = "application/json" in request.headers.get("content-type", "")
-    if request.method != "GET" and request.raw and says_json and not _is_json(request.raw):
+    states_json = "application/json" in request.headers.get("content-type", "")
+    if request.method != "GET" and request.raw and states_json and not _is_json(request.raw):
         return plain(400, "Invalid JSON")
     return None
 

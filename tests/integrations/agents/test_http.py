@@ -17,27 +17,27 @@ async def ask(url: str, text: object = "hi", limit_s: float = 20) -> AgentReply:
 
 
 async def refusal(url: str, text: object = "hi") -> AgentError:
-    with pytest.raises(AgentError) as told:
+    with pytest.raises(AgentError) as reported:
         await ask(url, text)
-    return told.value
+    return reported.value
 
 
 async def test_the_test_is_posted_as_json_and_text_is_an_answer(fake) -> None:
     reply = await ask(fake.url + "/text", "héllo")
-    assert fake.asked == [{"input": "héllo", "test_id": "t-1", "metadata": {"team": "a"}}]
-    assert (reply.said, reply.attempts) == ("You said héllo", 1)
+    assert fake.requested == [{"input": "héllo", "test_id": "t-1", "metadata": {"team": "a"}}]
+    assert (reply.stated, reply.attempts) == ("You said héllo", 1)
     assert reply.latency_ms > 0
 
 
 @pytest.mark.parametrize("said", [{"output": "x", "tools_used": ["a"]}, "plain", [1], None, 3, {"no": "output"}])
-async def test_what_calls_itself_json_is_read_as_json(fake, said) -> None:
-    assert (await ask(fake.url + "/told", said)).said == said
+async def test_what_calls_itself_json_is_read_as_json(fake, stated) -> None:
+    assert (await ask(fake.url + "/told", stated)).stated == stated
 
 
 async def test_without_a_content_type_only_an_object_with_output_is_taken_for_json(fake) -> None:
-    assert (await ask(fake.url + "/untyped", {"output": 1})).said == {"output": 1}
-    assert (await ask(fake.url + "/untyped", {"answer": 1})).said == '{"answer": 1}'
-    assert (await ask(fake.url + "/untyped", 7)).said == "7"
+    assert (await ask(fake.url + "/untyped", {"output": 1})).stated == {"output": 1}
+    assert (await ask(fake.url + "/untyped", {"answer": 1})).stated == '{"answer": 1}'
+    assert (await ask(fake.url + "/untyped", 7)).stated == "7"
 
 
 @pytest.mark.parametrize(
@@ -56,24 +56,28 @@ async def test_without_a_content_type_only_an_object_with_output_is_taken_for_js
     ],
 )
 async def test_what_is_no_answer_is_told_and_not_asked_again(fake, path, reason) -> None:
-    told = await refusal(f"{fake.url}/{path}")
-    assert told.reason.startswith(reason)
-    assert (told.attempts, len(fake.asked), told.unreachable) == (1, 1, False)
+    reported = await refusal(f"{fake.url}/{path}")
+    assert reported.reason.startswith(reason)
+    assert (reported.attempts, len(fake.requested), reported.unreachable) == (1, 1, False)
 
 
 async def test_a_503_that_names_a_wait_is_tried_twice_more(fake) -> None:
     fake.refusals = 2
     reply = await ask(fake.url + "/overloaded")
-    assert (reply.said, reply.attempts) == ("at last", 3)
+    assert (reply.stated, reply.attempts) == ("at last", 3)
     fake.refusals = 3
-    told = await refusal(fake.url + "/overloaded")
-    assert (told.attempts, told.unreachable, told.reason) == (3, False, "it answered 503 Service Unavailable: busy")
-    assert len(fake.asked) == 6
+    reported = await refusal(fake.url + "/overloaded")
+    assert (reported.attempts, reported.unreachable, reported.reason) == (
+        3,
+        False,
+        "it answered 503 Service Unavailable: busy",
+    )
+    assert len(fake.requested) == 6
 
 
 async def test_a_refused_connection_is_tried_three_times_and_is_unreachable() -> None:
-    told = await refusal(f"http://127.0.0.1:{free_port()}/")
-    assert (told.attempts, told.unreachable, told.reason) == (3, True, "cannot connect: Connection refused")
+    reported = await refusal(f"http://127.0.0.1:{free_port()}/")
+    assert (reported.attempts, reported.unreachable, reported.reason) == (3, True, "cannot connect: Connection refused")
 
 
 @pytest.mark.parametrize("path", ["slow", "drip"])
@@ -85,7 +89,7 @@ async def test_the_callers_time_limit_ends_a_call_however_slowly_it_drips(fake, 
 async def test_a_proxy_of_the_environment_is_not_between_us_and_this_machine(fake, monkeypatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
     monkeypatch.delenv("NO_PROXY", raising=False)
-    assert (await ask(fake.url + "/text")).said == "You said hi"
+    assert (await ask(fake.url + "/text")).stated == "You said hi"
 
 
 @pytest.mark.parametrize("url", ["http://", "http:///path", "http://[::1", "http://a:b:c/", "http://host:99999999/"])

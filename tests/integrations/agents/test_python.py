@@ -49,7 +49,7 @@ def module(tmp_path, monkeypatch):
 
 async def ask(agent: PythonAgent, given: object = "hi") -> object:
     async with agent:
-        return (await agent.ask(Request(input=given, test_id="t", metadata={}))).said
+        return (await agent.ask(Request(input=given, test_id="t", metadata={}))).stated
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ async def ask(agent: PythonAgent, given: object = "hi") -> object:
         ("agent.run", "ran hi"),
     ],
 )
-async def test_functions_coroutines_and_objects_that_run_are_called_with_the_input(module, name, said) -> None:
-    assert await ask(PythonAgent(f"python:{module}:{name}")) == said
+async def test_functions_coroutines_and_objects_that_run_are_called_with_the_input(module, name, stated) -> None:
+    assert await ask(PythonAgent(f"python:{module}:{name}")) == stated
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,10 @@ async def test_functions_coroutines_and_objects_that_run_are_called_with_the_inp
     ],
 )
 async def test_whatever_a_callable_raises_costs_this_call_only(module, name, reason) -> None:
-    with pytest.raises(AgentError) as told:
+    with pytest.raises(AgentError) as reported:
         await ask(PythonAgent(f"python:{module}:{name}"))
-    assert told.value.reason == reason
-    assert not told.value.unreachable
+    assert reported.value.reason == reason
+    assert not reported.value.unreachable
 
 
 async def test_a_plain_function_does_not_run_in_the_event_loops_thread(module) -> None:
@@ -104,7 +104,7 @@ async def test_calls_that_never_return_are_left_behind_and_so_many_only(module) 
     async with asyncio.timeout(20):
         while agent._abandoned:  # noqa: ASYNC110  # what is waited for are threads
             await asyncio.sleep(0.01)
-    assert (await agent.ask(request)).said is None
+    assert (await agent.ask(request)).stated is None
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ async def test_calls_that_never_return_are_left_behind_and_so_many_only(module) 
     ],
 )
 def test_what_cannot_be_called_is_refused_with_the_reason(module, spec, cause, remedy) -> None:
-    with pytest.raises(NoSuchAgentError) as told:
+    with pytest.raises(NoSuchAgentError) as reported:
         PythonAgent(spec.format(module=module))
-    assert cause in told.value.cause
-    assert remedy in told.value.remedy
+    assert cause in reported.value.cause
+    assert remedy in reported.value.remedy

@@ -181,15 +181,15 @@ def test_openinference_messages_are_ordered_by_number_and_not_by_letter() -> Non
     ],
 )
 def test_openinference_s_raw_request_and_response_tell_what_its_messages_would(
-    scope, request_, response, said, system
+    scope, request_, response, stated, system
 ) -> None:
     contents = {"input.value": json.dumps(request_),
                 "output.value": response if isinstance(response, str) else json.dumps(response)}  # fmt: skip
     attributes = {"openinference.span.kind": "LLM", **contents}
     span = normalise(_raw("call", f"openinference.instrumentation.{scope}", attributes=attributes))
     assert span.system_prompt == system
-    if said is not None:
-        assert span.output == said
+    if stated is not None:
+        assert span.output == stated
 
 
 def test_openinference_retrievers_give_documents_and_rerankers_what_they_kept() -> None:
@@ -294,9 +294,9 @@ def test_strands_tools_come_out_as_the_program_called_them(shared: Path, client:
     ]
     (call,) = [span.tool for span in spans if span.tool is not None and span.tool.name == tool]
     assert (call.arguments, call.result, call.error) == (truth["args"], truth.get("result"), truth.get("error"))
-    asked = [span.input for span in spans if span.kind is SpanKind.AGENT]
-    assert asked
-    assert None not in asked
+    requested = [span.input for span in spans if span.kind is SpanKind.AGENT]
+    assert requested
+    assert None not in requested
 
 
 @pytest.mark.parametrize("kind", ["CHAIN", "AGENT", "LLM"])

@@ -11,7 +11,7 @@ from scoring.case.feedback import negative
 from scoring.trace.trace import Trace
 
 
-def said(attributes=None, events=(), **scope):
+def stated(attributes=None, events=(), **scope):
     raw = RawSpan(
         trace_id="a" * 32, span_id="b" * 16, parent_id=None, name="step", start_ns=1, end_ns=2,
         attributes=attributes or {}, events=tuple(events), **scope,
@@ -41,23 +41,23 @@ OF_TRACE = {"trace." + key: value for key, value in {**HUMAN, "evaluations.0.eva
     ],
 )  # fmt: skip
 def test_a_complaint_is_understood(attributes, scope):
-    assert said(attributes, scope_name=scope)[0] is True
+    assert stated(attributes, scope_name=scope)[0] is True
 
 
 def test_an_evaluation_event_that_speaks_of_feedback_is_one():
     event = {"gen_ai.evaluation.name": "user_feedback", "gen_ai.evaluation.score.value": 0.0}
-    complaint, span = said(events=[RawEvent(name="gen_ai.evaluation.result", time_ns=1, attributes=event)])
+    complaint, span = stated(events=[RawEvent(name="gen_ai.evaluation.result", time_ns=1, attributes=event)])
     assert complaint is True
     assert span.provenance["feedback"] == "gen_ai.evaluation.score.value"
     judged = {**event, "gen_ai.evaluation.name": "relevance"}
-    assert said(events=[RawEvent(name="gen_ai.evaluation.result", time_ns=1, attributes=judged)])[0] is None
+    assert stated(events=[RawEvent(name="gen_ai.evaluation.result", time_ns=1, attributes=judged)])[0] is None
 
 
 def test_what_a_model_scored_is_no_feedback():
     model = {**HUMAN, "evaluations.0.evaluation.annotator_kind": "LLM", "evaluations.0.evaluation.score": 0.0}
-    assert said(model)[0] is None
+    assert stated(model)[0] is None
 
 
 def test_metadata_goes_before_what_stands_elsewhere():
     both = {"metadata": '{"feedback": 1}', "user.feedback": 0, "openinference.span.kind": "CHAIN"}
-    assert said(both)[0] is False
+    assert stated(both)[0] is False

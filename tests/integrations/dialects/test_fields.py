@@ -51,11 +51,11 @@ def test_tokens_are_counted_together_and_each_count_names_its_attribute() -> Non
     )
 )
 def test_asking_for_what_is_there_tells_what_asking_for_everything_does(attributes: dict[str, AttributeValue]) -> None:
-    told, asked = _reading(attributes), _reading(attributes)
+    reported, requested = _reading(attributes), _reading(attributes)
     everything = {
-        "model": asked.text("model", "answering", "asked"),
-        "usage": asked.tokens("usage", ("in",), ("out",), ("cached",), ("reasoned",)),
-        "cost_usd": asked.real("cost_usd", "cost"),
-        "input": asked.value("input", "input"),
+        "model": requested.text("model", "answering", "asked"),
+        "usage": requested.tokens("usage", ("in",), ("out",), ("cached",), ("reasoned",)),
+        "cost_usd": requested.real("cost_usd", "cost"),
+        "input": requested.value("input", "input"),
     }
-    assert (FIELDS.read(told), told.provenance) == (everything, asked.provenance)
+    assert (FIELDS.read(reported), reported.provenance) == (everything, requested.provenance)

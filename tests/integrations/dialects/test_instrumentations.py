@@ -103,7 +103,7 @@ def test_pydantic_ai_since_format_2() -> None:
 
 
 def test_pydantic_ai_before_format_2_counts_and_names_everything_once() -> None:
-    said = [
+    stated = [
         {"event.name": "gen_ai.system.message", "content": "Be brief.", "role": "system"},
         {"event.name": "gen_ai.user.message", "content": "Where is it?", "role": "user"},
         {"event.name": "gen_ai.choice", "index": 0, "message": {"role": "assistant", "tool_calls": [
@@ -112,10 +112,10 @@ def test_pydantic_ai_before_format_2_counts_and_names_everything_once() -> None:
     spans = [
         _raw("agent run", "pydantic-ai", number=1, attributes={
             "agent_name": "support", "model_name": "m", "final_result": "Here.", "gen_ai.usage.input_tokens": 5,
-            "gen_ai.usage.output_tokens": 2, "all_messages_events": json.dumps(said[:2]),
+            "gen_ai.usage.output_tokens": 2, "all_messages_events": json.dumps(stated[:2]),
         }),
         _raw("chat m", "pydantic-ai", number=2, parent=1, attributes=CHAT | {
-            "events": json.dumps(said), "gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 2,
+            "events": json.dumps(stated), "gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 2,
             "operation.cost": 0.5,
         }),
         _raw("running tools", "pydantic-ai", number=3, parent=1, attributes={"tools": ["look_up"]}),
@@ -165,13 +165,13 @@ def test_logfire_s_own_tag_is_no_tag_of_the_application() -> None:
 
 
 def test_an_agent_framework_s_agent_answers_with_its_last_text() -> None:
-    said = [
+    stated = [
         {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "look_up", "arguments": {"n": 1}}]},
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": "here"}]},
         {"role": "assistant", "parts": [{"type": "text", "content": "Here."}]},
     ]
     span = normalise(_raw("invoke_agent a", "agent_framework", attributes={
-        "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a", "gen_ai.output.messages": json.dumps(said),
+        "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a", "gen_ai.output.messages": json.dumps(stated),
     }))  # fmt: skip
     assert (span.agent, span.output) == ("a", "Here.")
 
@@ -244,9 +244,9 @@ def test_openllmetry_s_mcp_puts_the_request_of_a_tool_around_its_arguments(given
 
 
 def test_a_workflow_s_state_in_its_message_is_unwrapped_and_what_a_person_said_is_not() -> None:
-    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": '{"question": "Where?"}'}]}])
+    stated = json.dumps([{"role": "user", "parts": [{"type": "text", "content": '{"question": "Where?"}'}]}])
     for operation, wanted in (("invoke_workflow", "Where?"), ("chat", '{"question": "Where?"}')):
-        attributes = {"gen_ai.operation.name": operation, "gen_ai.input.messages": said}
+        attributes = {"gen_ai.operation.name": operation, "gen_ai.input.messages": stated}
         assert normalise(_raw("step", "", attributes=attributes)).input == wanted
 
 
@@ -274,14 +274,14 @@ def test_openlit_s_functions_say_what_they_return_and_anthropic_s_tokens_include
 def test_a_node_of_langgraph_is_a_step_of_the_agent_that_it_speaks_for(
     path: str, named: str | None, wanted: str
 ) -> None:
-    said = json.dumps({"messages": [{"type": "ai", "content": "", "name": named, "tool_calls": []}]})
+    stated = json.dumps({"messages": [{"type": "ai", "content": "", "name": named, "tool_calls": []}]})
     spans = (
         normalise(_raw("agent", "openinference.instrumentation.langchain", attributes={
             "openinference.span.kind": "AGENT", "metadata": json.dumps({"langgraph_checkpoint_ns": path}),
-            "output.value": said,
+            "output.value": stated,
         })),
         normalise(_raw("agent", "langfuse-sdk", attributes={
-            "langfuse.observation.type": "agent", "langfuse.observation.output": said,
+            "langfuse.observation.type": "agent", "langfuse.observation.output": stated,
             "langfuse.observation.metadata.langgraph_checkpoint_ns": path,
         })),
     )  # fmt: skip
@@ -296,9 +296,9 @@ def test_the_model_of_a_call_that_failed_is_the_one_among_its_parameters() -> No
 
 
 def test_adk_s_requests_and_answers_of_tools_are_unwrapped_in_openinference() -> None:
-    asked = {"user_id": "u", "new_message": {"role": "user", "parts": [{"text": "Where?"}]}, "state_delta": None}
+    requested = {"user_id": "u", "new_message": {"role": "user", "parts": [{"text": "Where?"}]}, "state_delta": None}
     run = normalise(_raw("invocation", "openinference.instrumentation.google_adk", attributes={
-        "openinference.span.kind": "CHAIN", "input.value": json.dumps(asked),
+        "openinference.span.kind": "CHAIN", "input.value": json.dumps(requested),
     }))  # fmt: skip
     assert run.input == "Where?"
     for returned, wanted in (({"result": "here"}, "here"), ({"rows": 3, "left": 0}, {"rows": 3, "left": 0})):
@@ -457,12 +457,12 @@ def test_adk_s_wrapper_around_what_a_function_returns_comes_off_in_messages_too(
 
 def test_of_a_translated_span_only_an_agent_s_node_is_an_agent() -> None:
     def agent(kind: str, **more: str) -> str | None:
-        told = {
+        reported = {
             "openinference.span.kind": kind,
             "graph.node.id": "node_1",
             **{k.replace("__", "."): v for k, v in more.items()},
         }
-        return normalise(_raw("step", "somebody.tracer", attributes=told)).agent
+        return normalise(_raw("step", "somebody.tracer", attributes=reported)).agent
 
     assert agent("LLM") is None
     assert agent("TOOL") is None
@@ -478,22 +478,22 @@ def test_what_langgraph_raises_to_go_elsewhere_is_no_error() -> None:
 
     assert error("langgraph.errors.ParentCommand") is None
     assert error("langgraph.errors.GraphRecursionError") == "langgraph.errors.GraphRecursionError: go"
-    told = _raw("step", "", status_code=2, status_message="Command()", attributes={"error.type": "ParentCommand"})
-    assert normalise(told).error is None
+    reported = _raw("step", "", status_code=2, status_message="Command()", attributes={"error.type": "ParentCommand"})
+    assert normalise(reported).error is None
 
 
 def test_a_response_s_id_is_no_session() -> None:
     def session(conversation: str) -> str | None:
-        told = CHAT | {"gen_ai.conversation.id": conversation}
-        return normalise(_raw("chat", "agent_framework", attributes=told)).session_id
+        reported = CHAT | {"gen_ai.conversation.id": conversation}
+        return normalise(_raw("chat", "agent_framework", attributes=reported)).session_id
 
     assert (session("resp_123"), session("desk-4")) == (None, "desk-4")
 
 
 def test_what_openinference_s_messages_leave_out_of_a_call_stands_in_the_raw_body() -> None:
-    def call(told: dict[str, str], raw: dict[str, Any]) -> ToolCall:
+    def call(reported: dict[str, str], raw: dict[str, Any]) -> ToolCall:
         key = "llm.output_messages.0.message."
-        numbered = {f"{key}tool_calls.0.tool_call.{name}": value for name, value in told.items()}
+        numbered = {f"{key}tool_calls.0.tool_call.{name}": value for name, value in reported.items()}
         body = {"role": "assistant", "tool_calls": [raw]}
         (message,) = normalise(_raw("call", "openinference.instrumentation.langchain", attributes={
             "openinference.span.kind": "LLM", f"{key}role": "assistant", **numbered, "output.value": json.dumps(body),
@@ -503,8 +503,8 @@ def test_what_openinference_s_messages_leave_out_of_a_call_stands_in_the_raw_bod
     name = {"function.name": "f"}
     assert call(name, {"id": "c", "name": "f", "args": {}}) == ToolCall(name="f", arguments={}, call_id="c")
     assert call({**name, "id": "d"}, {"name": "f", "args": {}}) == ToolCall(name="f", arguments={}, call_id="d")
-    said = {**name, "function.arguments": '{"a": 1}'}
-    assert call(said, {"id": "c", "name": "f", "args": {}}) == ToolCall(name="f", arguments={"a": 1}, call_id="c")
+    stated = {**name, "function.arguments": '{"a": 1}'}
+    assert call(stated, {"id": "c", "name": "f", "args": {}}) == ToolCall(name="f", arguments={"a": 1}, call_id="c")
 
 
 def test_a_tool_s_span_that_openinference_translated_keeps_the_id_of_its_call() -> None:

@@ -176,9 +176,9 @@ def test_a_state_in_which_nothing_is_said_says_nothing_and_one_that_holds_more_i
     asks = {"type": "ai", "content": "", "tool_calls": [{"name": "look_up", "args": {}, "id": "c"}]}
     for held in ({"messages": [asks]}, [asks], asks, {"messages": [asks], "remaining": None}):
         assert messages.last_content(held, "assistant") is None
-        assert messages.said_in(json.dumps(held), "assistant") is None
+        assert messages.stated_in(json.dumps(held), "assistant") is None
     kept = {"messages": [asks], "topic": "ships"}
     assert messages.last_content(kept, "assistant") == kept
     assert messages.last_content({"messages": [asks], "structured_response": {"n": 1}}, "assistant") == {"n": 1}
     for value in ("{}", {"n": 1}, {"messages": []}, [1]):
-        assert messages.said_in(value, "user") == value
+        assert messages.stated_in(value, "user") == value

@@ -140,10 +140,10 @@ def test_each_span_has_the_service_and_the_environment_of_its_own_process() -> N
     resources: list[dict[str, AttributeValue]] = [
         {"service.name": "shop", "deployment.environment": "test"}, {"service.name": "stock"}, {},
     ]  # fmt: skip
-    told = [("shop", "test"), ("stock", None), (None, None)]
+    reported = [("shop", "test"), ("stock", None), (None, None)]
     for number in (0, 0, 1, 2, 0, 2, 1):
         span = normalise(_raw({"input": "x"}, resources[number]))
-        assert (span.service, span.environment) == told[number]
+        assert (span.service, span.environment) == reported[number]
     own = normalise(_raw({"langfuse.environment": "live", "service.name": "no label of a span"}, resources[0]))
     assert (own.service, own.environment, own.provenance["environment"]) == ("shop", "live", "langfuse.environment")
     empty = normalise(_raw({"langfuse.environment": ""}, resources[0]))

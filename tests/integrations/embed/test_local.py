@@ -92,19 +92,19 @@ async def test_a_transformer_loads_from_disk_and_gives_the_same_vector_in_any_co
 @pytest.mark.parametrize("name", ["/there/is/none", "./none", "~/none/of/that"])
 async def test_a_folder_that_is_not_there_is_named_with_what_to_do(name):
     model = LocalModel(name)
-    with pytest.raises(EmbeddingError, match="there is no folder") as told:
+    with pytest.raises(EmbeddingError, match="there is no folder") as reported:
         await model.start()
-    assert "evaluators.embedding.model" in told.value.remedy
+    assert "evaluators.embedding.model" in reported.value.remedy
     await model.close()
 
 
 async def test_a_folder_without_a_model_is_named_with_its_cause(tmp_path):
     (tmp_path / "config.json").write_text("{")
     model = LocalModel(str(tmp_path), device="cpu")
-    with pytest.raises(EmbeddingError, match="cannot be loaded") as told:
+    with pytest.raises(EmbeddingError, match="cannot be loaded") as reported:
         await model.start()
-    assert "\n" not in str(told.value)
-    assert "folder that holds" in told.value.remedy
+    assert "\n" not in str(reported.value)
+    assert "folder that holds" in reported.value.remedy
     await model.close()
 
 

@@ -36,7 +36,7 @@ def model(provider, library):
     )  # fmt: skip
 
 
-def says(*items):
+def states(*items):
     body = {"object": "list", "model": "m", "data": list(items), "usage": {"prompt_tokens": 1, "total_tokens": 1}}
     return openai.raw(json.dumps(body).encode())
 
@@ -53,25 +53,25 @@ async def test_texts_travel_in_batches_and_their_vectors_come_in_order(model, pr
 
 
 async def test_vectors_are_told_apart_by_the_index_that_the_endpoint_gives(model, provider):
-    provider.will(says(item([2.0, 0.0], 1), item([1.0, 0.0], 0)))
+    provider.will(states(item([2.0, 0.0], 1), item([1.0, 0.0], 0)))
     assert [list(v) for v in await model.embed(["a", "b"])] == [[1.0, 0.0], [2.0, 0.0]]
 
 
 BAD = [
-    says(item([1.0], 0)),
-    says(item([1.0], 0), item([1.0], 0)),
-    says(item([1.0], 0), item([1.0, 2.0], 1)),
-    says(item([1.0], 0), item(["1"], 1)),
-    says(item([1.0], 0), item(None, 1)),
+    states(item([1.0], 0)),
+    states(item([1.0], 0), item([1.0], 0)),
+    states(item([1.0], 0), item([1.0, 2.0], 1)),
+    states(item([1.0], 0), item(["1"], 1)),
+    states(item([1.0], 0), item(None, 1)),
 ]
 
 
 @pytest.mark.parametrize("behaviour", BAD, ids=["too few", "twice", "lengths", "text", "none"])
 async def test_what_is_no_vector_for_each_text_is_a_bad_answer(model, provider, behaviour):
     provider.will(behaviour)
-    with pytest.raises(ProviderError) as told:
+    with pytest.raises(ProviderError) as reported:
         await model.embed(["a", "b"])
-    assert told.value.kind is ProviderErrorKind.BAD_ANSWER
+    assert reported.value.kind is ProviderErrorKind.BAD_ANSWER
 
 
 FAILURES = [
@@ -88,10 +88,10 @@ FAILURES = [
 @pytest.mark.parametrize(("behaviour", "kind"), FAILURES, ids=[kind.name for _, kind in FAILURES])
 async def test_each_failure_has_its_name_and_is_asked_once(model, provider, behaviour, kind):
     provider.will(behaviour())
-    with pytest.raises(ProviderError) as told:
+    with pytest.raises(ProviderError) as reported:
         await model.embed(["a"])
-    assert told.value.kind is kind
-    assert "sk-very-secret" not in str(told.value)
+    assert reported.value.kind is kind
+    assert "sk-very-secret" not in str(reported.value)
     assert len(provider.seen) == 1
 
 

@@ -25,7 +25,7 @@ class Request:
 
 @pytest.fixture
 def provider():
-    with fake.Provider(fake.says('{"yes": true}')) as running:
+    with fake.Provider(fake.states('{"yes": true}')) as running:
         yield running
 
 

@@ -22,11 +22,11 @@ def at(ns: int) -> str:
 def write(fake, name, value, *, at_ns=NOW_NS - 10**9, **more):
     kind = "BOOLEAN" if isinstance(value, bool) else "CATEGORICAL" if isinstance(value, str) else "NUMERIC"
     value = float(value) if isinstance(value, bool) else value
-    said = {"traceId": "t1", "dataType": kind, "source": "ANNOTATION", "authorUserId": "ann", "id": name, **more}
+    stated = {"traceId": "t1", "dataType": kind, "source": "ANNOTATION", "authorUserId": "ann", "id": name, **more}
     if "sessionId" in more:
-        del said["traceId"]
+        del stated["traceId"]
     with fake.guard:
-        fake.scores._store({"environment": "default", "name": name, "value": value, **said}, at(at_ns))
+        fake.scores._store({"environment": "default", "name": name, "value": value, **stated}, at(at_ns))
 
 
 async def read(client, *, v3, since_ns=NOW_NS - DAY_NS, until_ns=NOW_NS):
@@ -45,8 +45,8 @@ async def test_either_endpoint_says_the_same(fake, client, mode, v3):
     write(fake, "prefilled", True, authorUserId=None)
     write(fake, "program", 0.5, source="API")
     found = {each.name: each for each in await read(client, v3=v3)}
-    said = {name: (each.value, each.kind, each.subject, each.observation) for name, each in found.items()}
-    assert said == {
+    stated = {name: (each.value, each.kind, each.subject, each.observation) for name, each in found.items()}
+    assert stated == {
         "passed": (1.0, "trace", "t1", None), "failed": (0.0, "trace", "t1", "o1"),
         "stars": (4.5, "session", "s1", None), "verdict": ("good", "trace", "t1", None),
         "output": ("what it should have said", "trace", "t1", None), "prefilled": (1.0, "trace", "t1", None),
@@ -87,9 +87,9 @@ async def test_a_refusal_in_the_middle_is_told(fake, client):
     for number in range(PAGE + 1):
         write(fake, f"n{number}", 1, at_ns=NOW_NS - (number + 1) * 10**9)
     fake.fails(lambda _: None, lambda _: too_many(1))
-    with pytest.raises(LangfuseError) as told:
+    with pytest.raises(LangfuseError) as reported:
         await read(client, v3=True)
-    assert told.value.kind is LangfuseErrorKind.RATE_LIMITED
+    assert reported.value.kind is LangfuseErrorKind.RATE_LIMITED
 
 
 def test_recorded_annotations_and_corrections_are_read_as_they_were_meant(shared):

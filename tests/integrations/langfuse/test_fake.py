@@ -63,21 +63,21 @@ def content(body: Any) -> bytes | None:
         return None
     if isinstance(body, dict) and "$text" in body:
         return body["$text"].encode()
-    said = json.dumps(body).replace("Infinity", "1e400")
-    return re.sub(r"<(\d+) x '(.)'>", lambda m: m[2] * int(m[1]), said).encode()
+    stated = json.dumps(body).replace("Infinity", "1e400")
+    return re.sub(r"<(\d+) x '(.)'>", lambda m: m[2] * int(m[1]), stated).encode()
 
 
 def replay(http: httpx.Client, exchange: dict[str, Any], ids: dict[str, str]) -> httpx.Response:
-    asked = exchange["request"]
-    auth = AUTH[asked["auth"]]
-    headers = {k: v for k, v in asked["headers"].items() if k == "content-type"}
+    requested = exchange["request"]
+    auth = AUTH[requested["auth"]]
+    headers = {k: v for k, v in requested["headers"].items() if k == "content-type"}
     if isinstance(auth, str):
         headers["authorization"], auth = auth, None
-    text = json.dumps([asked["path"], asked["query"], asked["body"]])
+    text = json.dumps([requested["path"], requested["query"], requested["body"]])
     for recorded, made in ids.items():
         text = text.replace(recorded, made)
     path, query, body = json.loads(text)
-    return http.request(asked["method"], path, params=query, content=content(body), headers=headers, auth=auth)
+    return http.request(requested["method"], path, params=query, content=content(body), headers=headers, auth=auth)
 
 
 def shape(body: Any) -> Any:
@@ -108,19 +108,19 @@ LOOSE = {
 of many that were written within a second, a moment in time."""
 
 
-def difference(name: str, told: dict[str, Any], got: httpx.Response) -> str | None:
+def difference(name: str, reported: dict[str, Any], got: httpx.Response) -> str | None:
     """What differs from what was recorded."""
-    if got.status_code != told["status"]:
-        return f"{name}: {got.status_code} {got.text[:200]}, recorded {told['status']}"
-    headers = {h: told["headers"].get(h) for h in HEADERS}
+    if got.status_code != reported["status"]:
+        return f"{name}: {got.status_code} {got.text[:200]}, recorded {reported['status']}"
+    headers = {h: reported["headers"].get(h) for h in HEADERS}
     if {h: got.headers.get(h) for h in HEADERS} != headers:
         return f"{name}: headers {dict(got.headers)}, recorded {headers}"
-    body = told["body"]
+    body = reported["body"]
     if name in LOOSE or body is None or (isinstance(body, dict) and "$html" in body):
         return None
     if isinstance(body, dict) and "$text" in body:
         return None if got.text == body["$text"] else f"{name}: {got.text}, recorded {body['$text']}"
-    read = rules if told["status"] == 400 and isinstance(body.get("error"), list) else shape
+    read = rules if reported["status"] == 400 and isinstance(body.get("error"), list) else shape
     same = read(got.json()) == read(body)
     return None if same else f"{name}:\n   {read(got.json())}\n   {read(body)} recorded"
 
@@ -131,13 +131,13 @@ def test_the_fake_answers_recorded_requests_as_they_were_answered(shared, mode, 
     with FakeLangfuse(MODES[mode]) as fake, httpx.Client(base_url=fake.base_url) as http:
         ids: dict[str, str] = {}
         for exchange in recordings(shared, mode):
-            name, told = exchange["name"], exchange["response"]
+            name, reported = exchange["name"], exchange["response"]
             seen += 1
             fake.visible_after_s = 3600 if name == "score-get-v3-immediately-after-create" else 0
             got = replay(http, exchange, ids)
-            wrong.append(difference(name, told, got))
-            if isinstance(told["body"], dict) and isinstance(told["body"].get("id"), str) and got.is_success:
-                ids[told["body"]["id"]] = got.json()["id"]
+            wrong.append(difference(name, reported, got))
+            if isinstance(reported["body"], dict) and isinstance(reported["body"].get("id"), str) and got.is_success:
+                ids[reported["body"]["id"]] = got.json()["id"]
     assert not any(wrong), "\n".join(filter(None, wrong))
     assert seen >= at_least
 

@@ -34,13 +34,13 @@ def test_a_recorded_read_of_items_is_answered_as_it_was(recorded, name):
             datasets.datasets_of(fake).setdefault(body["datasetName"], []).append(
                 datasets.item(body["expectedOutput"], **kept)
             )
-        asked, told = recorded[name]["request"], recorded[name]["response"]
-        got = http.request(asked["method"], asked["path"], params=asked["query"])
-    assert got.status_code == told["status"]
-    if told["status"] != 200:
-        assert got.json() == told["body"]
+        requested, reported = recorded[name]["request"], recorded[name]["response"]
+        got = http.request(requested["method"], requested["path"], params=requested["query"])
+    assert got.status_code == reported["status"]
+    if reported["status"] != 200:
+        assert got.json() == reported["body"]
         return
-    ours, theirs = got.json(), told["body"]
+    ours, theirs = got.json(), reported["body"]
     assert ours["meta"] == theirs["meta"]
     assert [sorted(each) for each in ours["data"]] == [sorted(each) for each in theirs["data"]]
     same = ("datasetName", "status", "sourceTraceId", "sourceObservationId", "metadata", "input", "mediaReferences")

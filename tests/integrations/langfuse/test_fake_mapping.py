@@ -66,8 +66,8 @@ def test_tokens_that_were_cached_or_thought_are_counted_apart(attributes, usage)
     ],
 )  # fmt: skip
 def test_instructions_come_before_the_messages(instructions, first):
-    asked = json.dumps([{"role": "user", "content": "Hello"}])
-    made = row(gen_ai__input__messages=asked, gen_ai__system_instructions=json.dumps(instructions))
+    requested = json.dumps([{"role": "user", "content": "Hello"}])
+    made = row(gen_ai__input__messages=requested, gen_ai__system_instructions=json.dumps(instructions))
     assert json.loads(made["input"])[0] == first
 
 

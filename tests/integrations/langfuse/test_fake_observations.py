@@ -41,16 +41,16 @@ def test_reads_of_observations_are_answered_as_recorded(shared, mode):
         observations_of(fake).put(*whole, *others)
         for name in NAMES:
             made = exchange(shared, f"{name}.{mode}")
-            got, told = replayed(fake, made), made["response"]
-            assert got.status_code == told["status"], name
-            if told["status"] != 200:
-                assert got.json() == told["body"], name
+            got, reported = replayed(fake, made), made["response"]
+            assert got.status_code == reported["status"], name
+            if reported["status"] != 200:
+                assert got.json() == reported["body"], name
                 continue
             body = got.json()
-            assert ("cursor" in body["meta"]) == ("cursor" in told["body"]["meta"]) or name.endswith("-json"), name
-            assert bool(body["data"]) == bool(told["body"]["data"]), name
+            assert ("cursor" in body["meta"]) == ("cursor" in reported["body"]["meta"]) or name.endswith("-json"), name
+            assert bool(body["data"]) == bool(reported["body"]["data"]), name
             if body["data"]:
-                assert set(body["data"][0]) == set(told["body"]["data"][0]), name
+                assert set(body["data"][0]) == set(reported["body"]["data"][0]), name
         made = exchange(shared, f"observations-v2-all-fields-trace.{mode}")
         assert replayed(fake, made).json()["data"] == sorted(
             whole, key=lambda r: (r["startTime"], hash(r["traceId"]), r["id"]), reverse=True
@@ -64,17 +64,17 @@ def test_legacy_reads_are_answered_as_recorded(shared):
         observations_of(fake).put(*whole, *({**row, "tags": ["x"], "traceName": "t", "release": "r"} for row in others))
         for name in LEGACY:
             made = exchange(shared, f"{name}.dual")
-            got, told = replayed(fake, made), made["response"]
-            assert got.status_code == told["status"], name
-            if told["status"] != 200:
-                assert got.json() == told["body"], name
-            elif "data" in told["body"]:
-                assert set(got.json()["meta"]) == set(told["body"]["meta"]), name
-                first, recorded = (body["data"][:1] for body in (got.json(), told["body"]))
+            got, reported = replayed(fake, made), made["response"]
+            assert got.status_code == reported["status"], name
+            if reported["status"] != 200:
+                assert got.json() == reported["body"], name
+            elif "data" in reported["body"]:
+                assert set(got.json()["meta"]) == set(reported["body"]["meta"]), name
+                first, recorded = (body["data"][:1] for body in (got.json(), reported["body"]))
                 assert [set(each) for each in first] == [set(each) for each in recorded], name
             else:
-                assert set(told["body"]) == set(got.json())
-                recorded = {each["id"]: each for each in told["body"]["observations"]}
+                assert set(reported["body"]) == set(got.json())
+                recorded = {each["id"]: each for each in reported["body"]["observations"]}
                 for each in got.json()["observations"]:
                     for field in ("input", "output", "parentObservationId", "type", "name", "level", "usageDetails"):
                         assert each[field] == recorded[each["id"]][field], (name, field)
@@ -86,8 +86,8 @@ def test_what_an_sdk_sends_is_told_as_it_was_recorded(shared):
 
     sent = exchange(shared, "sdk-otlp-export.dual")["request"]["body"]
     rows = {row["id"]: row for row in rows_of(decode_spans(base64.b64decode(sent["$base64"])))}
-    told = exchange(shared, "sdk-observations-get-many.dual")["response"]["body"]["data"]
-    compared = [row for row in told if row["id"] in rows]
+    reported = exchange(shared, "sdk-observations-get-many.dual")["response"]["body"]["data"]
+    compared = [row for row in reported if row["id"] in rows]
     assert compared
     for row in compared:
         made = rows[row["id"]]

@@ -26,27 +26,27 @@ def exchanges(shared: Path, mode: str) -> list[dict[str, Any]]:
 
 
 def sent(exchange: dict[str, Any], to: str) -> httpx.Response:
-    asked = exchange["request"]
-    body, headers = asked["body"], {k: v for k, v in asked["headers"].items() if k in KEPT}
+    requested = exchange["request"]
+    body, headers = requested["body"], {k: v for k, v in requested["headers"].items() if k in KEPT}
     if "$protobuf" in body:  # kept as it was before it was compressed
         headers.pop("content-encoding", None)
     if "$base64" in body:
         content = base64.b64decode(body["$base64"])
     else:
         content = body["$text"].encode() if "$text" in body else json.dumps(body).encode()
-    return httpx.post(to + asked["path"], content=content, headers=headers, auth=AUTH[asked["auth"]])
+    return httpx.post(to + requested["path"], content=content, headers=headers, auth=AUTH[requested["auth"]])
 
 
 def difference(exchange: dict[str, Any], got: httpx.Response) -> str | None:
     """What differs from what was recorded: words of a refusal, shape of an answer, status and type of content."""
-    name, told = exchange["name"], exchange["response"]
-    recorded = (told["status"], told["headers"]["content-type"])
+    name, reported = exchange["name"], exchange["response"]
+    recorded = (reported["status"], reported["headers"]["content-type"])
     if (got.status_code, got.headers.get("content-type")) != recorded:
         return f"{name}: {got.status_code} {got.text[:200]}, recorded {recorded}"
-    if "$html" in told["body"]:
+    if "$html" in reported["body"]:
         return None
-    same = got.json() == told["body"] if told["status"] != 200 else shape(got.json()) == shape(told["body"])
-    return None if same else f"{name}: {got.text}, recorded {told['body']}"
+    same = got.json() == reported["body"] if reported["status"] != 200 else shape(got.json()) == shape(reported["body"])
+    return None if same else f"{name}: {got.text}, recorded {reported['body']}"
 
 
 @pytest.mark.parametrize("mode", ["dual", "events_only"])

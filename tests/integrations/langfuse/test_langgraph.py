@@ -33,8 +33,8 @@ def spans(quote: str = "") -> list[RawSpan]:
     ]  # fmt: skip
 
 
-def agents(told: list[RawSpan]) -> dict[str, object]:
-    return {span.span_id: span.attributes.get(f"{PREFIX}lc_agent_name") for span in told}
+def agents(reported: list[RawSpan]) -> dict[str, object]:
+    return {span.span_id: span.attributes.get(f"{PREFIX}lc_agent_name") for span in reported}
 
 
 @pytest.mark.parametrize("quote", ["", '"'], ids=["texts", "texts as JSON"])
@@ -44,14 +44,14 @@ def test_a_step_belongs_to_the_graph_that_its_namespace_names(quote):
 
 
 def test_names_that_differ_were_not_covered_and_stay():
-    told = spans()
-    told[3] = replace(told[3], attributes={**told[3].attributes, f"{PREFIX}lc_agent_name": "other"})
-    assert with_agents(told) == told
+    reported = spans()
+    reported[3] = replace(reported[3], attributes={**reported[3].attributes, f"{PREFIX}lc_agent_name": "other"})
+    assert with_agents(reported) == reported
 
 
 def test_a_graph_without_a_name_is_nobody():
-    told = [replace(span, name="LangGraph") if span.name in ("research", "reader") else span for span in spans()]
-    assert with_agents(told) == told
+    reported = [replace(span, name="LangGraph") if span.name in ("research", "reader") else span for span in spans()]
+    assert with_agents(reported) == reported
 
 
 def test_spans_without_agents_and_parents_in_a_circle_are_left_alone():

@@ -49,8 +49,8 @@ def test_a_recorded_trace_is_read_with_its_agents_tools_labels_and_tokens(shared
 
 def test_the_legacy_read_of_a_trace_says_what_the_new_one_says(shared):
     new = trace_of(recorded(shared, "observations-v2-all-fields-trace.dual")["data"])
-    told = recorded(shared, "trace-get.dual")
-    old = trace_of([legacy._row(told, each) for each in told["observations"]])
+    reported = recorded(shared, "trace-get.dual")
+    old = trace_of([legacy._row(reported, each) for each in reported["observations"]])
     assert new is not None
     assert old is not None
     for field in (
@@ -157,16 +157,16 @@ def case_of(*rows: dict[str, Any]) -> Any:
      ("CHAIN", SpanKind.CHAIN), ("RETRIEVER", SpanKind.RETRIEVER), ("EVALUATOR", SpanKind.EVALUATOR),
      ("EMBEDDING", SpanKind.EMBEDDING), ("GUARDRAIL", SpanKind.GUARDRAIL), ("NEW_KIND", SpanKind.OTHER)],
 )  # fmt: skip
-def test_every_type_of_row_is_the_kind_of_span_that_it_was(said, kind):
-    trace = trace_of([{**ROW, "type": said}])
+def test_every_type_of_row_is_the_kind_of_span_that_it_was(stated, kind):
+    trace = trace_of([{**ROW, "type": stated}])
     assert trace is not None
     (span,) = trace.spans
     assert span.kind is kind
 
 
 def test_a_latency_that_a_row_names_is_not_believed_for_its_unit_depends_on_the_endpoint():
-    told = {"startTime": "2026-11-21T00:00:00.000Z", "endTime": "2026-11-21T00:00:01.234Z"}
-    assert {case_of({**told, "latency": latency}).latency_e2e_ms for latency in (1.234, 1234, None)} == {1234.0}
+    reported = {"startTime": "2026-11-21T00:00:00.000Z", "endTime": "2026-11-21T00:00:01.234Z"}
+    assert {case_of({**reported, "latency": latency}).latency_e2e_ms for latency in (1.234, 1234, None)} == {1234.0}
 
 
 def test_prices_are_texts_and_the_cost_is_that_of_the_details():

@@ -75,16 +75,16 @@ async def test_contents_of_a_trace_beyond_what_is_held_are_not_read_on(client):
         async with observations.Langfuse(made, budget=client().budget, timeout_s=30) as langfuse:
             with pytest.raises(TraceTooLarge):
                 await observations.of_trace(langfuse, "1" * 32)
-        assert len(fake.asked("GET", "/v2/observations")) == 2
+        assert len(fake.requested("GET", "/v2/observations")) == 2
 
 
 async def test_a_sweep_ends_at_one_time_whatever_is_written_while_it_is_read(fake, client):
     put(fake, *(START_NS + n * SECOND for n in range(2500 if fake.mode is Mode.DUAL else 250)))
     await listed(fake, client, HOUR)
     path, name = ("/traces", "toTimestamp") if fake.mode is Mode.V3 else ("/v2/observations", "toStartTime")
-    asked = fake.asked("GET", path)
-    assert len(asked) > 2
-    assert len({request.params[name] for request in asked}) == 1
+    requested = fake.requested("GET", path)
+    assert len(requested) > 2
+    assert len({request.params[name] for request in requested}) == 1
 
 
 @pytest.mark.parametrize("fake", [Mode.V3], indirect=True, ids=lambda mode: mode.value)
@@ -94,7 +94,7 @@ async def test_deep_pages_of_the_old_listing_are_not_asked_for_for_they_bring_a_
     async with observations.Langfuse(given.access, budget=given.budget, timeout_s=30) as langfuse:
         found = {row["traceId"] async for page in legacy.pages(langfuse, HOUR) for row in page}
     assert len(found) == 5200
-    assert max(int(request.params["page"]) for request in fake.asked("GET", "/traces")) <= 50
+    assert max(int(request.params["page"]) for request in fake.requested("GET", "/traces")) <= 50
 
 
 async def test_no_listing_is_without_a_range_for_operators_may_refuse_it(fake, client):
@@ -102,5 +102,5 @@ async def test_no_listing_is_without_a_range_for_operators_may_refuse_it(fake, c
     await listed(fake, client, HOUR)
     ends = {"fromTimestamp", "toTimestamp"} if fake.mode is Mode.V3 else {"fromStartTime", "toStartTime"}
     path = "/traces" if fake.mode is Mode.V3 else "/v2/observations"
-    assert fake.asked("GET", path)
-    assert all(ends <= request.params.keys() for request in fake.asked("GET", path))
+    assert fake.requested("GET", path)
+    assert all(ends <= request.params.keys() for request in fake.requested("GET", path))

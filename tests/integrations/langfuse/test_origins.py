@@ -83,28 +83,28 @@ SENT = {
 @pytest.mark.parametrize("major", [3, 4])
 @pytest.mark.parametrize("sent", SENT.values(), ids=SENT)
 def test_contents_go_back_to_where_langfuse_took_them_from(sent, major):
-    told = back(sent, major)
-    told_of = {key: value for key, value in told.attributes.items() if not key.startswith("langfuse.")}
+    reported = back(sent, major)
+    reported_of = {key: value for key, value in reported.attributes.items() if not key.startswith("langfuse.")}
     if sent.scope_name == "gcp.vertex.agent":  # empty ones are left out
         sent_of = {key: value for key, value in sent.attributes.items() if value != "{}"}
     else:
         sent_of = dict(sent.attributes)
-    assert {key: _read(value) for key, value in told_of.items()} == {k: _read(v) for k, v in sent_of.items()}
+    assert {key: _read(value) for key, value in reported_of.items()} == {k: _read(v) for k, v in sent_of.items()}
 
 
 def test_what_was_not_taken_apart_comes_back_to_the_letter():
-    said = '{"high":"noon","bft":4}'
-    sent = span("pydantic-ai", final_result=said, **_listing("final_result"))
-    assert back(sent).attributes["final_result"] == said
-    assert back(span("x", **CHAT, gen_ai__output__messages=said)).attributes["gen_ai.output.messages"] == said
+    stated = '{"high":"noon","bft":4}'
+    sent = span("pydantic-ai", final_result=stated, **_listing("final_result"))
+    assert back(sent).attributes["final_result"] == stated
+    assert back(span("x", **CHAT, gen_ai__output__messages=stated)).attributes["gen_ai.output.messages"] == stated
 
 
 def test_what_a_framework_said_beside_openinference_s_words_is_said_in_its_own_again():
     added = {"openinference.span.kind": "LLM", "input.value": "Where?", "output.value": '{"choices": []}'}
-    told = back(span("agent_framework", **CHAT, gen_ai__input__messages=ASKED, **added))
-    assert {key: told.attributes[key] for key in added} == added
-    assert told.attributes["gen_ai.output.messages"] == added["output.value"]
-    (message,) = normalise(told).input_messages
+    reported = back(span("agent_framework", **CHAT, gen_ai__input__messages=ASKED, **added))
+    assert {key: reported.attributes[key] for key in added} == added
+    assert reported.attributes["gen_ai.output.messages"] == added["output.value"]
+    (message,) = normalise(reported).input_messages
     assert (message.role, message.text) == ("user", "Where?")
     added = {"openinference.span.kind": "TOOL", "input.value": '{"q": 1}', "output.value": "30"}
     tool = normalise(back(span("agent_framework", **RAN, gen_ai__tool__call__result="30", **added))).tool
@@ -122,24 +122,24 @@ def test_a_span_without_attributes_is_its_client_s_and_not_langfuse_s():
 def test_messages_that_were_events_are_events_again():
     events = [("gen_ai.user.message", {"content": "Where?"}), ("gen_ai.tool.message", {"content": "x", "id": "c"}),
               ("gen_ai.choice", {"message": "There.", "finish_reason": "stop"})]  # fmt: skip
-    sent = span("strands", *(RawEvent(name=name, time_ns=1, attributes=said) for name, said in events), **CHAT)
+    sent = span("strands", *(RawEvent(name=name, time_ns=1, attributes=stated) for name, stated in events), **CHAT)
     assert [(event.name, dict(event.attributes)) for event in back(sent).events] == events
 
 
 def test_a_tool_that_tells_of_its_run_in_messages_keeps_them_apart_from_its_arguments():
-    said = RawEvent(
+    stated = RawEvent(
         name="gen_ai.client.inference.operation.details", time_ns=1, attributes={"gen_ai.input.messages": ASKED}
     )
-    (event,) = back(span("strands", said, **RAN)).events
-    assert (event.name, dict(event.attributes)) == (said.name, {"gen_ai.input.messages": ASKED})
+    (event,) = back(span("strands", stated, **RAN)).events
+    assert (event.name, dict(event.attributes)) == (stated.name, {"gen_ai.input.messages": ASKED})
 
 
 @pytest.mark.parametrize("asked", [ASKED, "Where? {", None])
-def test_tools_that_langfuse_put_into_the_input_come_out_again(asked):
-    given_in = {} if asked is None else {"gen_ai__input__messages": asked}
-    told = back(span("x", **CHAT, **given_in, gen_ai__tool__definitions=f"[{TOOL}]"))
-    assert told.attributes.get("gen_ai.input.messages") == asked
-    assert _read(told.attributes["gen_ai.tool.definitions"]) == [json.loads(TOOL)]
+def test_tools_that_langfuse_put_into_the_input_come_out_again(requested):
+    given_in = {} if requested is None else {"gen_ai__input__messages": requested}
+    reported = back(span("x", **CHAT, **given_in, gen_ai__tool__definitions=f"[{TOOL}]"))
+    assert reported.attributes.get("gen_ai.input.messages") == requested
+    assert _read(reported.attributes["gen_ai.tool.definitions"]) == [json.loads(TOOL)]
 
 
 def test_a_request_keeps_the_tools_that_stood_in_it():
@@ -155,10 +155,10 @@ def test_what_langfuse_computed_that_a_call_cost_is_its_cost_unless_the_client_s
     metadata = {"scope.name": "x", f"attributes.{sign}": "LLM"}
     row = {"id": "a" * 16, "traceId": "1" * 32, "startTime": "2026-11-21T00:56:39.001Z", "type": "GENERATION",
            "costDetails": {"input": 0.25, "total": 0.5}, "metadata": metadata}  # fmt: skip
-    for said, cost in (({}, 0.5), ({f"attributes.{key}": 0.75}, 0.75)):
-        told = raw_span({**row, "metadata": {**metadata, **said}})
-        assert told is not None
-        assert (told.attributes[key], normalise(told).cost_usd) == (cost, cost)
+    for stated, cost in (({}, 0.5), ({f"attributes.{key}": 0.75}, 0.75)):
+        reported = raw_span({**row, "metadata": {**metadata, **stated}})
+        assert reported is not None
+        assert (reported.attributes[key], normalise(reported).cost_usd) == (cost, cost)
 
 
 def test_spans_have_the_names_that_they_were_sent_with_where_langfuse_keeps_them():
@@ -180,9 +180,9 @@ def test_spans_have_the_names_that_they_were_sent_with_where_langfuse_keeps_them
     ids=["Langfuse's own", "in Langfuse's words", "Genkit", "LiveKit"],
 )
 def test_what_no_dialect_reads_or_langfuse_itself_sent_is_read_as_langfuse_reads_it(sent):
-    told = back(sent).attributes
-    assert told["langfuse.observation.input"] in ("a", '["a"]')
-    assert told["langfuse.observation.type"] == rows_of([sent])[0]["type"].lower()
+    reported = back(sent).attributes
+    assert reported["langfuse.observation.input"] in ("a", '["a"]')
+    assert reported["langfuse.observation.type"] == rows_of([sent])[0]["type"].lower()
 
 
 json_values = st.recursive(
@@ -198,11 +198,11 @@ json_values = st.recursive(
     ["gen_ai.a", "gen_ai.operation.name", "logfire.msg", "ai.operationId", "traceloop.span.kind", "b",
      "openinference.span.kind", "llm.request.type", "logfire.json_schema"]), json_values),
     st.sampled_from(["ai", "x", "gcp.vertex.agent"]))  # fmt: skip
-def test_contents_of_any_shape_are_read(asked, answered, kept, scope):
+def test_contents_of_any_shape_are_read(requested, answered, kept, scope):
     metadata = {"scope.name": scope, **{f"attributes.{key}": value for key, value in kept.items()}}
     row = {"id": "a" * 16, "traceId": "1" * 32, "startTime": "2026-11-21T00:56:39.001Z", "metadata": metadata}
-    for said in (asked, json.dumps(asked)):
-        assert raw_span({**row, "input": said, "output": json.dumps(answered)}) is not None
+    for stated in (requested, json.dumps(requested)):
+        assert raw_span({**row, "input": stated, "output": json.dumps(answered)}) is not None
 
 
 def test_contents_too_deep_to_read_are_left_out():

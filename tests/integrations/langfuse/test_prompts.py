@@ -67,17 +67,17 @@ def test_the_text_is_the_question_and_its_version_is_on_the_card(tmp_path, langf
         ("{langfuse_prompt: chat}", "it is no text prompt"),
     ],
 )
-def test_a_prompt_that_cannot_be_used_leaves_the_metric_unavailable(tmp_path, langfuse, ask, said):
+def test_a_prompt_that_cannot_be_used_leaves_the_metric_unavailable(tmp_path, langfuse, ask, stated):
     found = metric(tmp_path, langfuse, ask).measure(Case(case_id="c", model_output="x"))
     assert isinstance(found, Unavailable)
-    assert said in found.reason
+    assert stated in found.reason
 
 
 def test_without_langfuse_or_with_one_that_is_away_the_metric_is_unavailable_and_everything_else_starts(tmp_path):
-    for url, said in (("", "says which"), ("http://127.0.0.1:9", "cannot be asked")):
+    for url, stated in (("", "says which"), ("http://127.0.0.1:9", "cannot be asked")):
         found = metric(tmp_path, url, "{langfuse_prompt: complete}").measure(Case(case_id="c", model_output="x"))
         assert isinstance(found, Unavailable)
-        assert said in found.reason
+        assert stated in found.reason
 
 
 def test_a_prompt_with_a_name_that_is_no_variable_is_refused(tmp_path, langfuse):

@@ -40,9 +40,9 @@ async def test_what_was_put_in_is_found_again_however_much_came_after_it(fake, c
 
 
 async def test_a_queue_that_is_gone_is_told(fake, client):
-    with pytest.raises(LangfuseError) as told:
+    with pytest.raises(LangfuseError) as reported:
         await put(client(), "gone", "t0", "TRACE")
-    assert told.value.kind is LangfuseErrorKind.NOT_FOUND
+    assert reported.value.kind is LangfuseErrorKind.NOT_FOUND
 
 
 def test_the_fake_answers_as_the_recorded_server_did(shared, fake):
@@ -50,16 +50,18 @@ def test_the_fake_answers_as_the_recorded_server_did(shared, fake):
     auth = httpx.BasicAuth(PUBLIC_KEY, SECRET_KEY)
     with httpx.Client(base_url=fake.base_url, auth=auth) as http:
         for name in ("queue-create", "queue-item-create", "queues-list", "queue-items-list"):
-            said = (folder / f"annotation-{name}.dual.json").read_text()
+            stated = (folder / f"annotation-{name}.dual.json").read_text()
             for recorded, made in ids.items():
-                said = said.replace(recorded, made)
-            exchange = json.loads(said)
-            asked, told = exchange["request"], exchange["response"]
-            got = http.request(asked["method"], asked["path"], params=asked["query"], json=asked["body"])
-            assert got.status_code == told["status"]
-            assert shape(got.json()) == shape(told["body"]), name
-            if "id" in told["body"]:
-                ids[told["body"]["id"]] = got.json()["id"]
+                stated = stated.replace(recorded, made)
+            exchange = json.loads(stated)
+            requested, reported = exchange["request"], exchange["response"]
+            got = http.request(
+                requested["method"], requested["path"], params=requested["query"], json=requested["body"]
+            )
+            assert got.status_code == reported["status"]
+            assert shape(got.json()) == shape(reported["body"]), name
+            if "id" in reported["body"]:
+                ids[reported["body"]["id"]] = got.json()["id"]
 
 
 def shape(body):

@@ -46,10 +46,10 @@ def test_every_score_of_every_rubric_is_declared_and_fits_what_langfuse_takes(ru
 def test_a_score_tells_method_version_judge_prompt_probability_coverage_flags_and_revision():
     rubric = RUBRICS["qa"]
     (body,) = [b for b in scores_of(verdict(rubric), rubric) if b["name"] == "qa_question_score_accuracy"]
-    told = verdict(rubric)
-    (score,) = [s for s in told.scores if s.metric == "question_score_accuracy"]
+    reported = verdict(rubric)
+    (score,) = [s for s in reported.scores if s.metric == "question_score_accuracy"]
     assert body["metadata"] == {
-        "method": "judge", "rating": score.rating, "weight": score.weight, "state": told.state.value,
+        "method": "judge", "rating": score.rating, "weight": score.weight, "state": reported.state.value,
         "coverage": 1.0, "revision": 3, "rubric_version": rubric.version, "sampling_probability": 0.25,
         "selection": "random", "judge": "openai/m-2026-01-01", "prompt_hash": "ab" * 32, "flags": "disagreement",
     }  # fmt: skip
@@ -99,8 +99,8 @@ def test_no_two_scores_share_an_id(a, b):
 
 @given(name=st.text(max_size=60))
 def test_an_environment_is_one_that_langfuse_keeps_as_it_is(name):
-    said = environment(name)
-    assert said is None or (said == said.lower() and len(said) <= 40 and not said.startswith("langfuse"))
+    stated = environment(name)
+    assert stated is None or (stated == stated.lower() and len(stated) <= 40 and not stated.startswith("langfuse"))
 
 
 @given(at_ns=st.integers(0, 4_000_000_000 * 10**9))

@@ -23,7 +23,7 @@ async def test_no_body_exceeds_what_is_taken_however_large_scores_are(fake, clie
     fake.mode = Mode.NEW
     outcome = await ScoreSender(client(), arrays=True).send(scores(40, comment=200_000))
     assert sorted(outcome.taken) == list(range(40))
-    sent = [request.raw for request in fake.asked("POST", "/scores")]
+    sent = [request.raw for request in fake.requested("POST", "/scores")]
     assert max(map(len, sent)) < LIMIT
     assert len(sent) == 10
 
@@ -31,7 +31,7 @@ async def test_no_body_exceeds_what_is_taken_however_large_scores_are(fake, clie
 async def test_an_array_holds_as_many_as_the_sdk_sends(fake, client):
     fake.mode = Mode.NEW
     await ScoreSender(client(), arrays=True).send(scores(2 * BATCH + 1))
-    assert [len(request.body) for request in fake.asked("POST", "/scores")] == [BATCH, BATCH, 1]
+    assert [len(request.body) for request in fake.requested("POST", "/scores")] == [BATCH, BATCH, 1]
 
 
 async def test_a_server_that_refuses_arrays_stores_nothing_of_one_and_gets_each_score_alone_from_then_on(fake, client):
@@ -40,7 +40,7 @@ async def test_a_server_that_refuses_arrays_stores_nothing_of_one_and_gets_each_
     outcome = await sender.send(scores(20))
     assert (sorted(outcome.taken), sender.arrays) == (list(range(20)), False)
     assert len(fake.scores.stored()) == 20
-    assert [isinstance(request.body, list) for request in fake.asked("POST", "/scores")] == [True] + [False] * 20
+    assert [isinstance(request.body, list) for request in fake.requested("POST", "/scores")] == [True] + [False] * 20
 
 
 async def test_a_server_that_takes_only_arrays_is_found_out_too(fake, client):

@@ -52,9 +52,9 @@ def passed_on(hook, status, **labels):
 
 async def test_a_real_one_takes_an_alert_passes_it_on_once_and_then_its_end(real):
     running, hook = real
-    told, mark = sender(running.url), {"pod": "a-1"}
+    reported, mark = sender(running.url), {"pod": "a-1"}
     firing = now_event()
-    await told.send(notice(firing))
+    await reported.send(notice(firing))
     await until(lambda: len(passed_on(hook, "firing", **mark)) == 1)
     (alert,) = running.alerts(pod="a-1")
     assert alert["labels"] == LABELS
@@ -65,10 +65,10 @@ async def test_a_real_one_takes_an_alert_passes_it_on_once_and_then_its_end(real
     assert alert["generatorURL"] == f"https://t.example/{TRACES[0]}"
     # Refreshed, and delivered twice after a crash: still one alert, one page.
     for _ in range(3):
-        await told.send(notice(firing, kind=NoticeKind.REFRESH))
+        await reported.send(notice(firing, kind=NoticeKind.REFRESH))
     over = now_event(turn=AlertTransition.RESOLVED, number=2, since_ns=firing.since_ns)
-    await told.send(notice(over))
-    await told.send(notice(over, kind=NoticeKind.REFRESH))
+    await reported.send(notice(over))
+    await reported.send(notice(over, kind=NoticeKind.REFRESH))
     await until(lambda: len(passed_on(hook, "resolved", **mark)) == 1)
     assert running.alerts(pod="a-1") == []
     assert len(passed_on(hook, "firing", **mark)) == 1
@@ -99,9 +99,9 @@ async def test_alerts_of_two_monitors_do_not_end_each_other_when_a_label_tells_t
 
 async def test_an_alert_that_cannot_be_told_any_more_stands_and_says_so(real):
     running, _ = real
-    told = sender(running.url, {"pod": "d"})
-    await told.send(notice(now_event()))
-    await told.send(notice(now_event(turn=AlertTransition.UNKNOWN, number=2, examples=())))
+    reported = sender(running.url, {"pod": "d"})
+    await reported.send(notice(now_event()))
+    await reported.send(notice(now_event(turn=AlertTransition.UNKNOWN, number=2, examples=())))
     (alert,) = running.alerts(pod="d")
     assert alert["annotations"]["summary"].startswith("Not known any more: ")
     assert alert["labels"]["alertname"] == "SidejudgePassRateCritical"

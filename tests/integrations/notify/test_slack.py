@@ -32,18 +32,18 @@ def message(notice, wording=LINKED):
     return json.loads(slack_body(notice, wording))
 
 
-def texts(said):
-    return [block["text"]["text"] for block in said["blocks"]]
+def texts(stated):
+    return [block["text"]["text"] for block in stated["blocks"]]
 
 
 async def test_an_alert_is_a_header_and_a_section_for_each_paragraph():
     with receiving() as fake:
         await Slack(Poster(fake.url), LINKED).send(alert())
-    said = fake.got[0].json
-    assert said["text"] == "🔴 Critical: Too few traces pass – checkout, production, qa"
-    assert [block["type"] for block in said["blocks"]] == ["header", "section", "section", "section"]
-    assert said["blocks"][0]["text"] == {"type": "plain_text", "text": said["text"]}
-    _, facts, examples, runbook = texts(said)
+    stated = fake.got[0].json
+    assert stated["text"] == "🔴 Critical: Too few traces pass – checkout, production, qa"
+    assert [block["type"] for block in stated["blocks"]] == ["header", "section", "section", "section"]
+    assert stated["blocks"][0]["text"] == {"type": "plain_text", "text": stated["text"]}
+    _, facts, examples, runbook = texts(stated)
     assert "58.3% (between 52.1% and 64.2%, n = 120); the limit is 70.0%." in facts
     assert f"2. {TRACES[1]}, scored 0.12: 19 of 20 questions" in examples
     assert f"<https://t.example/{TRACES[1]}?a=1&amp;b=2|open>" in examples
@@ -59,9 +59,9 @@ def test_several_alerts_are_one_message_under_the_sign_of_the_worst():
     mild = event(severity=Severity.WARNING, condition="pass_rate_warning", title="Fewer traces pass than should")
     over = event(turn=AlertTransition.RESOLVED, condition="blocker_rate", examples=())
     group = Notice(id="n", kind=NoticeKind.GROUP, at_ns=SINCE_NS, events=(over, mild, event()))
-    said = message(group)
-    assert said["text"] == "🔴 3 alerts: 1 critical, 1 warning, 1 resolved"
-    _, critical, warning, resolved = texts(said)
+    stated = message(group)
+    assert stated["text"] == "🔴 3 alerts: 1 critical, 1 warning, 1 resolved"
+    _, critical, warning, resolved = texts(stated)
     assert critical.startswith("Critical: Too few traces pass – checkout, production, qa. Measured: 58.3%")
     assert f"<https://t.example/{TRACES[0]}?a=1&amp;b=2|open>" in critical
     assert warning.startswith("Warning: Fewer traces pass")
@@ -73,25 +73,27 @@ def test_several_alerts_are_one_message_under_the_sign_of_the_worst():
 @given(st.text(max_size=2_000), st.text(max_size=2_000))
 def test_a_large_group_keeps_to_the_limits_whatever_it_tells(name, reason):
     examples = (Example(trace_id="ab", reason=reason, composite=0.1, closed_ns=1),)
-    events = (event(labels=(("service", name), ("rubric", "qa")), examples=examples, said=reason),) * MOST_IN_A_MESSAGE
-    said = message(Notice(id="n", kind=NoticeKind.GROUP, at_ns=SINCE_NS, events=events))
-    within_limits(said)
-    assert len(said["blocks"]) == 1 + MOST_IN_A_MESSAGE, "nothing is left out"
+    events = (
+        event(labels=(("service", name), ("rubric", "qa")), examples=examples, stated=reason),
+    ) * MOST_IN_A_MESSAGE
+    stated = message(Notice(id="n", kind=NoticeKind.GROUP, at_ns=SINCE_NS, events=events))
+    within_limits(stated)
+    assert len(stated["blocks"]) == 1 + MOST_IN_A_MESSAGE, "nothing is left out"
 
 
 def test_what_traces_say_can_neither_mention_nor_link_nor_end_a_link():
     attack = "<!channel> <@U123> <https://evil.example|click> *bold* https://evil.example &lt;!here&gt;"
     hostile = Example(trace_id="<!here>|x", reason=attack, composite=0.1, closed_ns=1)
-    said = message(alert(labels=(("service", attack), ("rubric", "qa")), examples=(hostile,)))
+    stated = message(alert(labels=(("service", attack), ("rubric", "qa")), examples=(hostile,)))
     allowed = {
         "<https://t.example/%3C%21here%3E%7Cx?a=1&amp;b=2|open>",
         "<https://r.example/pass-rate-critical|pass-rate-critical>",
     }
-    for block in said["blocks"]:
+    for block in stated["blocks"]:
         if block["type"] == "section":
             assert block["text"]["verbatim"], "Slack must not make links of what looks like one"
             assert set(CONTROL.findall(block["text"]["text"])) <= allowed
-    assert "<" not in said["text"]
+    assert "<" not in stated["text"]
 
 
 @given(st.text(max_size=4_000), st.text(max_size=4_000))
@@ -107,7 +109,7 @@ def test_a_long_report_keeps_to_the_limits():
     within_limits(message(Notice(id="r", kind=NoticeKind.REPORT, at_ns=SINCE_NS, report=report)))
 
 
-def within_limits(said):
-    assert len(said["blocks"]) <= 50
-    for block in said["blocks"]:
+def within_limits(stated):
+    assert len(stated["blocks"]) <= 50
+    for block in stated["blocks"]:
         assert 1 <= len(block["text"]["text"]) <= (150 if block["type"] == "header" else 3_000)

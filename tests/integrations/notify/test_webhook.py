@@ -58,13 +58,13 @@ def test_the_signature_is_hmac_sha256_of_timestamp_full_stop_and_body():
 
 async def test_an_alert_is_told_in_words_and_as_data_with_links():
     got = await sent()
-    said = got.json
-    assert (said["version"], said["id"], said["kind"], said["report"]) == (1, "n-1", "alert", None)
+    stated = got.json
+    assert (stated["version"], stated["id"], stated["kind"], stated["report"]) == (1, "n-1", "alert", None)
     assert got.headers["sidejudge-id"] == "n-1"
-    assert said["at"] == "2026-11-21T10:03:00.000+00:00"
-    assert said["title"] == "Critical: Too few traces pass – checkout, production, qa"
-    assert said["text"].startswith(said["title"])
-    (alert,) = said["alerts"]
+    assert stated["at"] == "2026-11-21T10:03:00.000+00:00"
+    assert stated["title"] == "Critical: Too few traces pass – checkout, production, qa"
+    assert stated["text"].startswith(stated["title"])
+    (alert,) = stated["alerts"]
     assert (alert["turn"], alert["value"], alert["lower"], alert["upper"], alert["n"]) == (
         "firing", 0.583, 0.521, 0.642, 120,
     )  # fmt: skip

@@ -26,7 +26,7 @@ def test_whatever_else_has_no_place_in_a_trace(trace_id, span_id):
 
 def test_attributes_name_what_is_known_and_are_bounded():
     assert EvaluationSubject(case_id="t" * 3, trace_id="t" * 3).attributes == {"sidejudge.judged.trace_id": "ttt"}
-    told = EvaluationSubject(case_id="k" * 999, session_id="s\ud800", service="shop", environment="").attributes
-    assert len(told["sidejudge.judged.case_id"]) <= 201
-    assert told["sidejudge.judged.session_id"] == "s?"
-    assert "sidejudge.judged.environment" not in told
+    reported = EvaluationSubject(case_id="k" * 999, session_id="s\ud800", service="shop", environment="").attributes
+    assert len(reported["sidejudge.judged.case_id"]) <= 201
+    assert reported["sidejudge.judged.session_id"] == "s?"
+    assert "sidejudge.judged.environment" not in reported

@@ -34,10 +34,10 @@ UNRULY = {
 
 
 def test_an_applications_environment_says_nothing_to_them_and_nothing_global_is_touched():
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env={**os.environ, **UNRULY}
     )
-    untouched, resource, attributes, length, of_event = json.loads(told.stdout)
+    untouched, resource, attributes, length, of_event = json.loads(reported.stdout)
     assert untouched
     assert (resource["service.name"], resource.get("team")) == ("sidejudge", None)
     assert "deployment.environment.name" not in resource

@@ -29,9 +29,9 @@ def made(tmp_path_factory):
 def run(request):
     def run(coroutine):
         with asyncio.Runner(loop_factory=request.param) as runner:
-            told = runner.run(coroutine)
+            reported = runner.run(coroutine)
         gc.collect()  # what was not closed says so now
-        return told
+        return reported
 
     return run
 
@@ -58,16 +58,16 @@ async def serving(made, name, host="127.0.0.1", alpn=()):
     context.load_cert_chain(getattr(made, name), getattr(made, f"{name}_key"))
     if alpn:
         context.set_alpn_protocols(list(alpn))
-    told = Server()
-    context.sni_callback = lambda _, asked, __: told.names.append(asked)
-    server = await asyncio.start_server(told.serve, host, 0, ssl=context)
+    reported = Server()
+    context.sni_callback = lambda _, requested, __: reported.names.append(requested)
+    server = await asyncio.start_server(reported.serve, host, 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
-    told.url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    reported.url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     try:
-        yield told
+        yield reported
     finally:
         server.close()
-        for each in told.held:
+        for each in reported.held:
             each.transport.abort()
         await server.wait_closed()
         await asyncio.sleep(0.05)  # a refused handshake ends in the server's own time
@@ -83,7 +83,7 @@ async def get(client):
         answer.close()
 
 
-async def asked(url, times=1, **more):
+async def requested(url, times=1, **more):
     client = Upstream(url, timeout_s=5, **more)
     try:
         return [await get(client) for _ in range(times)]
@@ -96,7 +96,7 @@ async def asked(url, times=1, **more):
 def test_who_shows_the_right_certificate_is_spoken_to_over_one_connection(run, made, alpn, spoken):
     async def story():
         async with serving(made, "server", alpn=alpn) as server:
-            assert await asked(server.url, times=3, ca=made.ca) == [200] * 3
+            assert await requested(server.url, times=3, ca=made.ca) == [200] * 3
             assert (server.requests, server.protocols) == (3, [spoken])
             assert server.names == [None], "an address is no name"
 
@@ -106,7 +106,7 @@ def test_who_shows_the_right_certificate_is_spoken_to_over_one_connection(run, m
 def test_a_name_is_told_to_the_server(run, made):
     async def story():
         async with serving(made, "server") as server:
-            assert await asked(server.url.replace("127.0.0.1", "localhost"), ca=made.ca) == [200]
+            assert await requested(server.url.replace("127.0.0.1", "localhost"), ca=made.ca) == [200]
             assert server.names == ["localhost"]
 
     run(story())
@@ -121,10 +121,10 @@ def test_an_address_of_version_six_is_verified_too(run, made):
 
     async def story():
         async with serving(made, "six", host="::1") as server:
-            assert await asked(server.url, ca=made.ca) == [200]
+            assert await requested(server.url, ca=made.ca) == [200]
         async with serving(made, "server", host="::1") as server:
             with pytest.raises(UpstreamError, match="IP address mismatch"):
-                await asked(server.url, ca=made.ca)
+                await requested(server.url, ca=made.ca)
 
     run(story())
 
@@ -137,9 +137,9 @@ def test_an_address_of_version_six_is_verified_too(run, made):
 def test_who_cannot_is_told_nothing(run, made, name, ca, cause):
     async def story():
         async with serving(made, name) as server:
-            with pytest.raises(UpstreamError, match=cause) as told:
-                await asked(server.url, ca=made.ca if ca else None)
-            assert (told.value.status, told.value.reason, server.requests) == (502, "connect", 0)
+            with pytest.raises(UpstreamError, match=cause) as reported:
+                await requested(server.url, ca=made.ca if ca else None)
+            assert (reported.value.status, reported.value.reason, server.requests) == (502, "connect", 0)
 
     run(story())
 
@@ -148,28 +148,30 @@ def test_a_wrong_name_is_refused_by_that_name(run, made):
     async def story():
         async with serving(made, "elsewhere") as server:
             with pytest.raises(UpstreamError, match=r"not valid for 'localhost'"):
-                await asked(server.url.replace("127.0.0.1", "localhost"), ca=made.ca)
+                await requested(server.url.replace("127.0.0.1", "localhost"), ca=made.ca)
 
     run(story())
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", None])
-def test_who_speaks_no_tls_or_never_ends_its_greeting_is_given_up(run, made, said):
+def test_who_speaks_no_tls_or_never_ends_its_greeting_is_given_up(run, made, stated):
     async def story():
         async def speak(reader, writer):
             await reader.read(1)
-            if said is None:
+            if stated is None:
                 await reader.read()
             else:
-                writer.write(said)
+                writer.write(stated)
             writer.close()
 
         server = await asyncio.start_server(speak, "127.0.0.1", 0)
         async with server:
             client = Upstream(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout_s=0.5)
-            with pytest.raises(UpstreamError) as told:
+            with pytest.raises(UpstreamError) as reported:
                 await get(client)
-            assert (told.value.status, told.value.reason) == ((504, "timeout") if said is None else (502, "connect"))
+            assert (reported.value.status, reported.value.reason) == (
+                (504, "timeout") if stated is None else (502, "connect")
+            )
             client.close()
             await asyncio.sleep(0.05)
 
@@ -190,6 +192,6 @@ def test_half_an_answer_over_tls_is_none(run, made):
         server = await asyncio.start_server(Half().serve, "127.0.0.1", 0, ssl=context)
         async with server:
             with pytest.raises(UpstreamError, match="connection to it broke"):
-                await asked(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", ca=made.ca)
+                await requested(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", ca=made.ca)
 
     run(story())

@@ -102,9 +102,14 @@ def samples(exporter: Exporter, accept: str = OPENMETRICS) -> dict[tuple, float]
 
 
 def standing(service="shop", environment="prod", passes=20, failures=10, **more) -> ServiceStatus:
-    told = estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures)
+    reported = estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures)
     return ServiceStatus(
-        service=service, environment=environment, rubric="qa", estimate=told, appraisal=appraise(told, Policy()), **more
+        service=service,
+        environment=environment,
+        rubric="qa",
+        estimate=reported,
+        appraisal=appraise(reported, Policy()),
+        **more,
     )
 
 
@@ -122,10 +127,10 @@ def test_alerts_are_counted_by_stage_with_zeros_in_advance_and_their_limits():
     exporter, (critical, *_) = new(), conditions(Declaration())
     alert = Alert(
         condition=critical.id, labels=(), stage=Stage.FIRING, since_ns=1, breached_ns=1,
-        finding=AlertFinding(labels=(), breached=True, said=""),
+        finding=AlertFinding(labels=(), breached=True, stated=""),
     )  # fmt: skip
     exporter.watch(lambda: Snapshot(alerts=[Posted(condition=critical, alert=alert, muted=False)]))
-    exporter.alert_told(critical.id, "firing")
+    exporter.alert_reported(critical.id, "firing")
     seen = samples(exporter)
     assert seen["sidejudge_alerts", "critical", "firing", "pass_rate_critical"] == 1
     assert seen["sidejudge_alerts", "critical", "pass_rate_critical", "pending"] == 0
@@ -288,10 +293,10 @@ def test_gauges_are_those_of_the_moment_of_the_scrape():
     exporter.watch(lambda: next(moments))
     assert ("sidejudge_pass_ratio", "prod", "qa", "shop") not in samples(exporter)
     seen = samples(exporter)
-    told = standing().estimate
+    reported = standing().estimate
     assert seen["sidejudge_pass_ratio", "prod", "qa", "shop"] == pytest.approx(2 / 3)
-    assert seen["sidejudge_pass_lower_ratio", "prod", "qa", "shop"] == told.lower
-    assert seen["sidejudge_pass_upper_ratio", "prod", "qa", "shop"] == told.upper
+    assert seen["sidejudge_pass_lower_ratio", "prod", "qa", "shop"] == reported.lower
+    assert seen["sidejudge_pass_upper_ratio", "prod", "qa", "shop"] == reported.upper
     assert seen["sidejudge_effective_samples", "prod", "qa", "shop"] == 30
     assert seen["sidejudge_composite_mean", "prod", "qa", "shop"] == 0.81
     assert seen["sidejudge_metric_mean", "accuracy", "prod", "qa", "shop"] == 0.9

@@ -75,7 +75,7 @@ async def test_a_call_that_is_given_up_while_it_is_being_made_leaves_no_coroutin
     async def work(_litellm):
         return await (await asyncio.get_running_loop().run_in_executor(None, making))
 
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as reported:
         warnings.simplefilter("always")
         task = asyncio.create_task(library.run(work))
         assert await asyncio.to_thread(began.wait, 30)
@@ -86,4 +86,4 @@ async def test_a_call_that_is_given_up_while_it_is_being_made_leaves_no_coroutin
         await library.close()
         gc.collect()
     assert len(made) == 2
-    assert [str(one.message) for one in told if "never awaited" in str(one.message)] == []
+    assert [str(one.message) for one in reported if "never awaited" in str(one.message)] == []

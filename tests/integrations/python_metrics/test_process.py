@@ -59,11 +59,11 @@ def test_a_generator_asks_and_is_sent_the_answers(process, name):
     ("name", "said"),
     [("hangs", "took longer than 0.3 s"), ("spins", "took longer than 0.3 s"), ("dies", "ended its process")],
 )
-def test_a_function_that_hangs_or_dies_costs_its_metric_and_the_next_one_runs(process, name, said):
+def test_a_function_that_hangs_or_dies_costs_its_metric_and_the_next_one_runs(process, name, stated):
     before = time.monotonic()
     found = called(process, name, timeout_s=0.3)
     assert isinstance(found, Failed)
-    assert said in found.reason
+    assert stated in found.reason
     assert called(process, "truth") == Scored(value=1.0)
     assert time.monotonic() - before < 30
 

@@ -45,8 +45,8 @@ async def test_what_came_to_nothing_waits_and_what_is_over_is_not_due_again(stor
     assert (due.trace_id, due.attempts) == (ONE, 1)
     assert store.belated.of(ONE).reason == "gone"
     assert store.belated.of(OTHER).over
-    told = store.belated.standing()
-    assert (told.waiting, told.oldest_ns, told.over) == (1, 100, 1)
+    reported = store.belated.standing()
+    assert (reported.waiting, reported.oldest_ns, reported.over) == (1, 100, 1)
     await store.belated.note({OTHER: BEFORE}, 900, 900)
     assert len(store.belated.due(10**6, 9)) == 1, "the same change stays given up"
     await store.belated.note({OTHER: AFTER}, 900, 900)

@@ -16,7 +16,7 @@ STEP = 1_000
 UNTIL = 10_000
 
 
-def said(number: int, **more) -> FinishedTrace:
+def stated(number: int, **more) -> FinishedTrace:
     verdict = {"rubric": "qa", "service": "shop", "environment": "prod", "passed": True, "sampling_probability": 1.0}
     at_ns = more.pop("at_ns")
     return FinishedTrace(
@@ -44,7 +44,9 @@ async def test_the_sums_of_each_stretch_give_the_estimate_of_its_verdicts(store)
         for _ in range(300)
     ]
     for number, (at_ns, service, passed, probability) in enumerate(drawn, 1):
-        await store.finish(said(number, at_ns=at_ns, service=service, passed=passed, sampling_probability=probability))
+        await store.finish(
+            stated(number, at_ns=at_ns, service=service, passed=passed, sampling_probability=probability)
+        )
     found = {
         (each.number, each.sums.service): each.sums
         for each in read_trends(store.path, until_ns=UNTIL, step_ns=STEP, steps=8)
@@ -68,7 +70,7 @@ async def test_the_sums_of_each_stretch_give_the_estimate_of_its_verdicts(store)
 async def test_of_too_many_verdicts_the_oldest_and_the_stretch_told_in_part_are_left_out(store, monkeypatch):
     monkeypatch.setattr(trends, "MOST", 25)
     for number in range(40):
-        await store.finish(said(number + 1, at_ns=6_000 + number * 100))
+        await store.finish(stated(number + 1, at_ns=6_000 + number * 100))
     found = read_trends(store.path, until_ns=UNTIL, step_ns=STEP, steps=4)
     assert [(each.number, each.sums.passed) for each in found] == [(2, 10), (3, 10)]
 

@@ -67,14 +67,14 @@ async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started
     assert 'sidejudge_alerts{alert="pass_rate_critical",severity="critical",stage="firing"} 1.0' in text
     assert 'sidejudge_pass_ratio_threshold{level="warning",rubric="workflow"} 0.9' in text
 
-    told = len(heard)
+    reported = len(heard)
     await app.monitor.stop()
     again = await started(**FAILING)
     again.monitor.schedule.listeners.append(hear)
     board = await again.get("/v1/alerts")
     assert board["alerts"][0]["since"] == worst["since"]
     assert again.monitor.view.status().services[0].appraisal.status is Status.CRITICAL
-    assert len(heard) == told, "nothing is told again"
+    assert len(heard) == reported, "nothing is told again"
 
 
 async def test_verdicts_that_the_watch_had_not_remembered_are_learnt_at_the_next_start(started):

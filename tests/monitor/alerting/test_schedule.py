@@ -70,11 +70,11 @@ def verdict(number: int, *, passed=False, norm=0.5, reason="wrong", service="sho
     }  # fmt: skip
 
 
-async def finish(store, said, closed_ns):
+async def finish(store, stated, closed_ns):
     await store.finish(
         FinishedTrace(
-            trace_id=said["trace_id"], service=said["service"], reason="scored", completion="root_ended", revision=1,
-            story={}, verdicts=[said], closed_ns=closed_ns, chunks=0,
+            trace_id=stated["trace_id"], service=stated["service"], reason="scored", completion="root_ended",
+            revision=1, story={}, verdicts=[stated], closed_ns=closed_ns, chunks=0,
         )
     )  # fmt: skip
 
@@ -82,9 +82,9 @@ async def finish(store, said, closed_ns):
 async def test_what_fires_is_told_once_and_remembered_by_the_next_process(process):
     first = process()
     first.judge(60, passed=False, at_ns=START_NS)
-    told = await first.schedule.look(START_NS + MINUTE_NS)
-    assert [event.condition for event in told] == ["pass_rate_critical", "pass_rate_warning", "pass_rate_change"]
-    assert told == first.heard
+    reported = await first.schedule.look(START_NS + MINUTE_NS)
+    assert [event.condition for event in reported] == ["pass_rate_critical", "pass_rate_warning", "pass_rate_change"]
+    assert reported == first.heard
     assert await first.schedule.look(START_NS + 2 * MINUTE_NS) == []
     second = process()
     assert {alert.stage for alert in second.watch.alerts.values()} == {Stage.FIRING}
@@ -107,8 +107,8 @@ async def test_an_event_that_nobody_took_is_told_again_under_its_id_even_by_the_
     assert offered[:3] == offered[3:], "offered again at the next look"
     second = process()
     second.judge(60, passed=False, at_ns=START_NS)
-    told = await second.schedule.look(START_NS + 3 * MINUTE_NS)
-    assert [event.id for event in told] == offered[:3]
+    reported = await second.schedule.look(START_NS + 3 * MINUTE_NS)
+    assert [event.id for event in reported] == offered[:3]
     third = process()
     third.judge(60, passed=False, at_ns=START_NS)
     assert await third.schedule.look(START_NS + 4 * MINUTE_NS) == []
@@ -134,8 +134,8 @@ async def test_an_alert_shows_the_three_worst_of_its_own_failures(process):
         await finish(life.store, verdict(number + 1, norm=norm, **more), START_NS)
     await finish(life.store, verdict(99, norm=0.0), START_NS - 3 * DECLARED.window_ns)
     life.judge(60, passed=False, at_ns=START_NS)
-    told = await life.schedule.look(START_NS + MINUTE_NS)
-    shown = next(event for event in told if event.condition == "pass_rate_critical").examples
+    reported = await life.schedule.look(START_NS + MINUTE_NS)
+    shown = next(event for event in reported if event.condition == "pass_rate_critical").examples
     assert [int(each.trace_id, 16) for each in shown] == [3, 2, 5]
     assert len(shown[1].reason) <= 301
 

@@ -21,12 +21,12 @@ def verdict(*, passed: bool, service: str | None = "shop", created_at: str = "20
     }  # fmt: skip
 
 
-async def put(store: Store, number: int, at_ns: int, said: dict) -> None:
+async def put(store: Store, number: int, at_ns: int, stated: dict) -> None:
     trace_id = number.to_bytes(16, "big")
     await store.finish(
         FinishedTrace(
             trace_id=trace_id, service="shop", reason="scored", completion="root_ended", revision=1, story={},
-            verdicts=[{**said, "case_id": trace_id.hex()}], closed_ns=at_ns,
+            verdicts=[{**stated, "case_id": trace_id.hex()}], closed_ns=at_ns,
         )
     )  # fmt: skip
 
@@ -41,23 +41,23 @@ async def store(tmp_path):
 async def test_the_last_stretch_is_what_the_window_holds(store):
     windows = Windows(HOUR)
     for number in range(1, 41):
-        said = verdict(passed=number % 4 != 0)
-        await put(store, number, NOW - number, said)
-        ((key, seen),) = observe_stored([{**said, "case_id": str(number)}])
+        stated = verdict(passed=number % 4 != 0)
+        await put(store, number, NOW - number, stated)
+        ((key, seen),) = observe_stored([{**stated, "case_id": str(number)}])
         windows.add(key, seen)
     found = await Trends(store.path, HOUR, Declaration()).at(NOW)
     trend = found[Key("shop", "unknown", "qa")]
     assert len(trend.estimates) == STEPS
     assert trend.estimates[-1] == windows.estimate(Key("shop", "unknown", "qa"), NOW)
     assert set(trend.estimates[:-1]) == {None}
-    assert trend.told()[-1] is not None, "forty are enough"
+    assert trend.reported()[-1] is not None, "forty are enough"
 
 
 async def test_what_names_no_service_stands_under_the_name_that_windows_give_it(store):
     await put(store, 1, NOW - 1, verdict(passed=True, service=None))
     found = await Trends(store.path, HOUR, Declaration()).at(NOW)
     assert list(found) == [Key("unknown_service", "unknown", "qa")]
-    assert found[Key("unknown_service", "unknown", "qa")].told()[-1] is None, "one is not enough"
+    assert found[Key("unknown_service", "unknown", "qa")].reported()[-1] is None, "one is not enough"
 
 
 async def test_however_many_look_it_is_read_once_and_then_rests(store):

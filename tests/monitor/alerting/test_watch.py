@@ -31,7 +31,7 @@ class Played:
         self.windows = Windows(declared.window_ns)
         self.watch = Watch(declared, self.windows)
         self.chance = random.Random(seed)
-        self.told = []
+        self.reported = []
 
     def minutes(self, count: int, *, ratio: float = 0.95, per_minute: int = 4, **more) -> list[Status]:
         statuses = []
@@ -52,7 +52,7 @@ class Played:
             self.key: details(self.windows.members(self.key, self.now_ns), WatchedWindow.of(RUBRICS[self.key.rubric]))
         }
         events = self.watch.look(Observed(now_ns=self.now_ns), found, {})
-        self.told += [(event.condition, event.turn.value, event.muted) for event in events]
+        self.reported += [(event.condition, event.turn.value, event.muted) for event in events]
 
     @property
     def status(self) -> Status:
@@ -66,7 +66,7 @@ class Played:
         again.windows, again.now_ns, again.count = self.windows, self.now_ns, self.count
         again.watch._windows = self.windows
         again.chance.setstate(self.chance.getstate())
-        again.told = list(self.told)
+        again.reported = list(self.reported)
         return again
 
 
@@ -78,8 +78,8 @@ def test_a_service_that_degrades_is_told_in_order_and_recovers(mode):
     assert statuses[-1] is Status.CRITICAL
     assert statuses.index(Status.WARNING) < statuses.index(Status.CRITICAL)
     assert played.minutes(180)[-1] is Status.HEALTHY
-    began = [condition for condition, turn, _ in played.told if turn == "firing"]
-    ended = [condition for condition, turn, _ in played.told if turn == "resolved"]
+    began = [condition for condition, turn, _ in played.reported if turn == "firing"]
+    ended = [condition for condition, turn, _ in played.reported if turn == "resolved"]
     assert sorted(began) == sorted(ended) == ["pass_rate_change", "pass_rate_critical", "pass_rate_warning"]
     assert began[0] == "pass_rate_change", "the early warning is early"
     assert began.index("pass_rate_warning") < began.index("pass_rate_critical")
@@ -90,9 +90,9 @@ def test_silence_is_told_as_such_and_is_no_recovery():
     played = Played()
     played.minutes(60)
     played.minutes(120, ratio=0.3)
-    told = len(played.told)
+    reported = len(played.reported)
     assert played.minutes(70, per_minute=0)[-1] is Status.INSUFFICIENT_DATA
-    later = played.told[told:]
+    later = played.reported[reported:]
     assert ("pass_rate_critical", "unknown", False) in later
     assert not [turn for condition, turn, _ in later if turn == "resolved"]
     alert = next(alert for alert in played.watch.alerts.values() if alert.condition == "pass_rate_critical")
@@ -124,7 +124,7 @@ def test_incomplete_verdicts_change_no_status_but_the_worst_case():
     assert standing.appraisal.status is Status.HEALTHY
     assert standing.missing.worst < 0.55
     assert standing.missing.best == 1.0
-    assert played.told == [("judge_failure_rate", "firing", False)]
+    assert played.reported == [("judge_failure_rate", "firing", False)]
 
 
 def test_a_revision_moves_the_window_and_not_what_follows_verdicts_one_by_one():
@@ -147,7 +147,7 @@ def test_a_restart_in_the_middle_of_it_tells_nothing_twice_and_misses_nothing(mo
             whole.minutes(15, ratio=ratio)
             cut.minutes(15, ratio=ratio)
             cut = cut.restarted()
-    assert cut.told == whole.told
+    assert cut.reported == whole.reported
     assert cut.status is whole.status
     assert cut.watch.to_memory() == whole.watch.to_memory()
 
@@ -155,10 +155,10 @@ def test_a_restart_in_the_middle_of_it_tells_nothing_twice_and_misses_nothing(mo
 def test_a_muted_warning_is_told_after_all_when_what_muted_it_is_over():
     played = Played(replace(QUICK, hysteresis=Hysteresis(needed=1, looks=1, recovery_margin=0.0, hold_ns=0)))
     played.minutes(60, ratio=0.3)
-    warnings = [each for each in played.told if each[0] == "pass_rate_warning"]
+    warnings = [each for each in played.reported if each[0] == "pass_rate_warning"]
     assert warnings == [("pass_rate_warning", "firing", True)], "warning and critical began in the same look"
     played.minutes(90, ratio=0.76)
-    warnings = [each for each in played.told if each[0] == "pass_rate_warning"]
+    warnings = [each for each in played.reported if each[0] == "pass_rate_warning"]
     assert warnings[1] == ("pass_rate_warning", "firing", False)
 
 
@@ -174,10 +174,10 @@ def test_workflow_violations_are_counted_by_trace():
     key = Key("agent", "prod", "workflow")
     played = Played(key=key)
     played.minutes(30, ratio=0.9, metrics={"agents": 1.0, "tools": 0.5})
-    assert ("workflow_violation_rate", "firing", False) in played.told
+    assert ("workflow_violation_rate", "firing", False) in played.reported
     calm = Played(key=key)
     calm.minutes(30, ratio=0.9, metrics={"agents": 1.0, "tools": 1.0})
-    assert not [told for told in calm.told if told[0] == "workflow_violation_rate"]
+    assert not [reported for reported in calm.reported if reported[0] == "workflow_violation_rate"]
 
 
 def test_what_another_configuration_remembers_is_dropped_or_begins_anew():
@@ -186,7 +186,7 @@ def test_what_another_configuration_remembers_is_dropped_or_begins_anew():
     bound = Watch(QUICK, sequence.windows)
     bound.restore(sequence.watch.to_memory())
     assert bound.standings(sequence.now_ns)[0].appraisal.status is Status.CRITICAL
-    memory = {name: said.replace("pass_rate_critical", "gone") for name, said in sequence.watch.to_memory().items()}
+    memory = {name: stated.replace("pass_rate_critical", "gone") for name, stated in sequence.watch.to_memory().items()}
     other = Watch(QUICK, sequence.windows)
     other.restore(memory)
     assert "gone" not in {alert.condition for alert in other.alerts.values()}

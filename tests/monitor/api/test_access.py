@@ -14,7 +14,7 @@ from monitor.api.routes import create_app
 from tests.monitor.api.test_routes import View
 
 
-def asked(caller: str | None = "127.0.0.1", **headers: str) -> Request:
+def requested(caller: str | None = "127.0.0.1", **headers: str) -> Request:
     named = {"host": "localhost:8790", **{name.replace("_", "-"): value for name, value in headers.items()}}
     raw = [(name.encode(), value.encode()) for name, value in named.items()]
     client = None if caller is None else (caller, 1)
@@ -49,7 +49,7 @@ def asked(caller: str | None = "127.0.0.1", **headers: str) -> Request:
     ],
 )
 def test_only_the_loopback_address_itself_is_this_machine(caller, local):
-    assert is_same_machine(asked(caller)) is local
+    assert is_same_machine(requested(caller)) is local
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,13 @@ def test_only_the_loopback_address_itself_is_this_machine(caller, local):
     ],
 )
 def test_a_request_for_another_name_through_a_proxy_or_for_another_page_is_from_elsewhere(headers, local):
-    assert is_same_machine(asked(**headers)) is local
+    assert is_same_machine(requested(**headers)) is local
 
 
 @pytest.mark.parametrize(("contents", "near", "far"), [("loopback", 1, 0), ("always", 1, 1), ("never", 0, 0)])
 def test_contents_are_for_this_machine_for_everybody_or_for_nobody(contents, near, far):
     rules = AccessRules(contents=contents)
-    assert (rules.shows_contents(asked()), rules.shows_contents(asked("10.0.0.1"))) == (bool(near), bool(far))
+    assert (rules.shows_contents(requested()), rules.shows_contents(requested("10.0.0.1"))) == (bool(near), bool(far))
 
 
 BASIC = "Basic " + base64.b64encode(b"anna:pa:ss").decode()

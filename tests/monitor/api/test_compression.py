@@ -12,7 +12,7 @@ from monitor.api.compression import compressed
 LONG = b"sidejudge_traces_total 1.0\n" * 1000
 
 
-def asked(*accepted: str) -> Request:
+def requested(*accepted: str) -> Request:
     return Request({"type": "http", "headers": [(b"accept-encoding", each.encode()) for each in accepted]})
 
 
@@ -29,7 +29,7 @@ def asked(*accepted: str) -> Request:
     ],
 )
 async def test_a_long_response_is_compressed_for_those_who_accept_it(accepted, body, is_compressed):
-    response = await compressed(body, "text/plain", asked(*accepted))
+    response = await compressed(body, "text/plain", requested(*accepted))
     assert response.headers.get("content-encoding") == ("gzip" if is_compressed else None)
     assert (gzip.decompress(response.body) if is_compressed else response.body) == body
     assert (response.headers["content-type"], response.headers["vary"]) == ("text/plain", "accept-encoding")

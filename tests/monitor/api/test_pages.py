@@ -130,10 +130,10 @@ async def test_open_traces_and_traces_that_were_not_drawn_have_stories_too(still
         ("/verdicts?passed=<b>", 422, "no such outcome"),
     ],
 )
-async def test_what_is_asked_in_vain_is_answered_by_a_page_with_cause_and_remedy(still, path, code, said):
+async def test_what_is_asked_in_vain_is_answered_by_a_page_with_cause_and_remedy(still, path, code, stated):
     answer = await still().get(path)
     assert (answer.status_code, answer.headers["content-type"]) == (code, "text/html; charset=utf-8")
-    assert said in answer.text
+    assert stated in answer.text
     assert "<b>" not in answer.text.partition("</style>")[2]
 
 
@@ -187,8 +187,8 @@ async def test_anomalies_stand_on_the_page(still):
         )
     ]
     text = (await s.get("/")).text
-    for said in ("Anomalies", "skewed sampling", "&lt;b&gt;shop", "low ids only", "sampling.randomness: hashed"):
-        assert said in text
+    for stated in ("Anomalies", "skewed sampling", "&lt;b&gt;shop", "low ids only", "sampling.randomness: hashed"):
+        assert stated in text
 
 
 async def test_what_names_no_service_is_found_under_the_name_that_the_page_gives_it(still):

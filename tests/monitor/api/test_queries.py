@@ -131,11 +131,11 @@ async def test_a_story_outlives_the_contents_and_what_cannot_be_read_of_them(sti
     damaged = Chunk(trace_id=trace(1), payload=b"\x0a\x09", headers=(), origin=ChunkOrigin("shop", None, 0))
     await s.monitor.store.append([damaged], s.now)
     await s.judge()
-    told = await s.view.trace(trace(1).hex(), contents=True)
-    assert (told["damaged_chunks"], told["case"]["model_output"]) == (1, "Tomorrow.")
+    reported = await s.view.trace(trace(1).hex(), contents=True)
+    assert (reported["damaged_chunks"], reported["case"]["model_output"]) == (1, "Tomorrow.")
     s.monitor.store._write_connection.execute("DELETE FROM chunks")
-    told = await s.view.trace(trace(1).hex(), contents=True)
-    assert (told["reason"], told["case"]) == ("scored", None)
+    reported = await s.view.trace(trace(1).hex(), contents=True)
+    assert (reported["reason"], reported["case"]) == ("scored", None)
 
 
 async def test_counters_move_at_a_scrape_by_what_came_since_the_last_one(still):

@@ -39,7 +39,7 @@ class View:
     """A monitor that stands still."""
 
     def __init__(self):
-        self.up, self.asked, self.page, self.stories = True, [], VerdictPage(), {}
+        self.up, self.requested, self.page, self.stories = True, [], VerdictPage(), {}
         self.windows = Windows(3600 * 10**9)
         self.rubrics = tuple(RUBRICS)
         self.reload = None
@@ -62,7 +62,7 @@ class View:
         return replace(self.report, services=self.windows.standings(NOW, self.report.policy))
 
     async def verdicts(self, query, *, contents=False):
-        self.asked.append(query)
+        self.requested.append(query)
         return self.page
 
     async def trace(self, trace_id, *, contents):
@@ -200,7 +200,7 @@ async def test_verdicts_are_asked_for_with_every_filter(client, view):
     )  # fmt: skip
     VerdictsBody.model_validate(answer.json())
     assert answer.json()["next_cursor"] == f"{NOW}-{TRACE}-qa"
-    (query,) = view.asked
+    (query,) = view.requested
     assert (query.rubric, query.service, query.environment, query.passed) == ("qa", "shop", "prod", "false")
     assert (query.state, query.trace_id, query.limit) == (State.VALID, TRACE, 7)
     assert query.since_ns == 1_767_225_600_500_000_000
@@ -209,7 +209,7 @@ async def test_verdicts_are_asked_for_with_every_filter(client, view):
 
 async def test_a_time_zone_is_heeded(client, view):
     await client.get("/v1/verdicts", params={"since": "2026-01-01T05:30:00+05:30"})
-    assert view.asked[0].since_ns == 1_767_225_600_000_000_000
+    assert view.requested[0].since_ns == 1_767_225_600_000_000_000
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ async def test_a_wrong_parameter_is_named_and_not_repeated_beyond_reason(client,
     assert answer.status_code == 422
     assert set(answer.json()) == {"error", "remedy"}
     assert answer.json()["error"].startswith(f"{named}: ")
-    assert view.asked == []
+    assert view.requested == []
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ async def test_what_does_not_exist_is_refused_and_not_ignored(client, view, quer
     assert answer.status_code == 422
     assert answer.json()["error"] == error
     assert answer.json()["remedy"].startswith(remedy)
-    assert view.asked == []
+    assert view.requested == []
 
 
 async def test_verdicts_that_are_hard_to_write_are_written(client, view):
@@ -321,7 +321,7 @@ async def test_the_landing_page_shows_status_failures_and_links_and_escapes_what
     assert answer.text.count("<script") == 1, "its own"
     assert "&lt;script&gt;alert(1)" in answer.text
     assert f'href="/traces/{TRACE}"' in answer.text
-    assert view.asked[0].passed == "false"
+    assert view.requested[0].passed == "false"
     for link in ("/v1/status", "/v1/verdicts", "/metrics", "/docs"):
         assert f'href="{link}"' in answer.text
 

@@ -32,8 +32,8 @@ def monitor_at() -> Iterator[Callable[[dict[str, object]], str]]:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 known = self.path in answers
-                said = answers.get(self.path)
-                body = said if isinstance(said, bytes) else json.dumps(said).encode()
+                stated = answers.get(self.path)
+                body = stated if isinstance(stated, bytes) else json.dumps(stated).encode()
                 self.send_response(200 if known else 404)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

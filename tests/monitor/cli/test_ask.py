@@ -42,13 +42,13 @@ STORY = {
 
 
 def status_body() -> dict[str, object]:
-    told_by = estimate([(True, 20.0)] * 40 + [(False, 20.0)] * 20)
+    reported_by = estimate([(True, 20.0)] * 40 + [(False, 20.0)] * 20)
     policy = Policy()
     report = MonitorReport(
         services=[
             ServiceStatus(
-                service="calls", environment="production", rubric="qa", estimate=told_by,
-                appraisal=appraise(told_by, policy),
+                service="calls", environment="production", rubric="qa", estimate=reported_by,
+                appraisal=appraise(reported_by, policy),
             ),
             ServiceStatus(
                 service="new", environment="production", rubric="qa", estimate=None, appraisal=appraise(None, policy)
@@ -83,8 +83,8 @@ def test_status_says_what_references_that_came_late_left_undone(call, monitor_at
         "unchanged": 0, "failures": {"gone": 5},
     }  # fmt: skip
     shown = call("status", "--url", monitor_at({"/v1/status": {**status_body(), "belated": belated}})).stdout
-    said = "references that came late: retrying (it is away), 3 verdicts wait to be revised, 2 stand all the same"
-    assert said + ", gone 5" in shown
+    stated = "references that came late: retrying (it is away), 3 verdicts wait to be revised, 2 stand all the same"
+    assert stated + ", gone 5" in shown
 
 
 def test_status_as_json_is_what_the_monitor_said(call, monitor_at) -> None:
@@ -188,8 +188,8 @@ def test_the_forecast_agrees_with_the_sampler_at_the_threshold() -> None:
 def test_doctor_finds_a_running_monitor_and_a_taken_port(call, monitor_at, tmp_path: Path) -> None:
     port = int(monitor_at({"/livez": "ok"}).rpartition(":")[2])
     path = tmp_path / "c.yaml"
-    said = f"api: {{listen: '127.0.0.1:{port}'}}\nsources: {{otlp: {{http: '127.0.0.1:0'}}}}\n"
-    path.write_text(said + f"store: {{path: {tmp_path}/deep/er/state.sqlite}}")
+    stated = f"api: {{listen: '127.0.0.1:{port}'}}\nsources: {{otlp: {{http: '127.0.0.1:0'}}}}\n"
+    path.write_text(stated + f"store: {{path: {tmp_path}/deep/er/state.sqlite}}")
     shown = call("doctor", "--config", path)
     assert shown.exit_code == 0, shown.stdout
     assert "in use, and a monitor answers" in shown.stdout
@@ -219,8 +219,8 @@ def test_what_a_running_monitor_suspects_of_its_traffic_is_told_by_status_and_do
     assert "\x1b" not in shown.stdout
 
     path = tmp_path / "c.yaml"
-    said = f"api: {{listen: '127.0.0.1:{url.rpartition(':')[2]}'}}\nsources: {{otlp: {{http: '127.0.0.1:0'}}}}\n"
-    path.write_text(said + f"store: {{path: {tmp_path}/state.sqlite}}")
+    stated = f"api: {{listen: '127.0.0.1:{url.rpartition(':')[2]}'}}\nsources: {{otlp: {{http: '127.0.0.1:0'}}}}\n"
+    path.write_text(stated + f"store: {{path: {tmp_path}/state.sqlite}}")
     (line,) = [each for each in call("doctor", "--config", path).stdout.splitlines() if "traffic" in each]
     assert line.startswith("warn")
     assert "route by id" in line

@@ -32,12 +32,12 @@ def fake():
 def config(tmp_path, fake):
     def write(**sections):
         keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
-        said = {
+        stated = {
             "sampling": {"rate": 1.0}, "store": {"path": str(tmp_path / "state.sqlite")},
             "sinks": {"langfuse": {**keys, "requests_per_minute": 60_000}}, **sections,
         }  # fmt: skip
         path = tmp_path / "sidejudge.yaml"
-        path.write_text(yaml.safe_dump(said))
+        path.write_text(yaml.safe_dump(stated))
         return path
 
     return write
@@ -86,14 +86,14 @@ def test_sessions_are_told_and_with_a_filter_that_they_are_not_judged(call, conf
                "isRootObservation": True, "sessionId": f"s{number // 2}", "input": "why", "output": "so"}  # fmt: skip
         observations_of(fake).put(row)
     price = {"input_usd_per_million": 1000, "output_usd_per_million": 5000}
-    asked = {"sessions": {"routes": [{"rubrics": ["dimensions"]}]}, "routes": [{"rubrics": ["answer"]}]}
-    without = call("backfill", config(routes=asked["routes"], **judge(price=price)), *TIMES, "--dry-run")
-    done = call("backfill", config(**asked, **judge(price=price)), *TIMES, "--dry-run")
+    requested = {"sessions": {"routes": [{"rubrics": ["dimensions"]}]}, "routes": [{"rubrics": ["answer"]}]}
+    without = call("backfill", config(routes=requested["routes"], **judge(price=price)), *TIMES, "--dry-run")
+    done = call("backfill", config(**requested, **judge(price=price)), *TIMES, "--dry-run")
     assert done.exit_code == 0, done.stderr
     assert "sessions: about 4" in done.stdout  # two of the traffic have one as well
     assert number_of(done, "first round") > number_of(without, "first round")
     assert number_of(done, "cost") > number_of(without, "cost")
-    filtered = call("backfill", config(**asked, **judge(price=price)), *TIMES, "--dry-run", "--filter", "name=chat")
+    filtered = call("backfill", config(**requested, **judge(price=price)), *TIMES, "--dry-run", "--filter", "name=chat")
     assert "sessions: not judged" in filtered.stdout
 
 
@@ -117,10 +117,10 @@ def test_nothing_is_judged_unless_it_is_said(call, config, fake):
         ((*TIMES, "--filter", "nmae=x"), "--filter: nmae"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_by_name(call, config, arguments, said):
+def test_what_cannot_be_meant_is_refused_by_name(call, config, arguments, stated):
     done = call("backfill", config(), *arguments)
     assert done.exit_code == 2
-    assert said in done.stderr
+    assert stated in done.stderr
     assert "remedy:" in done.stderr
 
 

@@ -19,8 +19,8 @@ def file(tmp_path):
     return write
 
 
-def label(case_id, said, **more):
-    return {"case_id": case_id, "rubric": "qa", "label": said, "by": "ann", **more}
+def label(case_id, stated, **more):
+    return {"case_id": case_id, "rubric": "qa", "label": stated, "by": "ann", **more}
 
 
 def pairs(hit=20, slipped=10, missed=5, rejected=15):

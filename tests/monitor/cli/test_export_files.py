@@ -28,10 +28,10 @@ def test_the_rules_of_the_defaults_are_those_of_the_repository():
 def test_the_rules_follow_the_configuration(tmp_path: Path):
     path = tmp_path / "c.yaml"
     path.write_text("alerts: {window: 2h, min_samples: 77, hysteresis: {needed: 3, looks: 5}}")
-    said = run("rules", "--config", str(path), "--runbooks", "https://example.org/r/")
-    assert ":increase2h >= 77" in said
-    assert "[4m30s]" in said
-    assert "runbook_url: https://example.org/r/pass-rate-critical.md" in said
+    stated = run("rules", "--config", str(path), "--runbooks", "https://example.org/r/")
+    assert ":increase2h >= 77" in stated
+    assert "[4m30s]" in stated
+    assert "runbook_url: https://example.org/r/pass-rate-critical.md" in stated
 
 
 def test_dashboards_are_written_into_a_folder(tmp_path: Path):
@@ -50,10 +50,10 @@ def test_dashboards_ask_for_what_the_rules_of_the_same_configuration_record(tmp_
     for command in ("dashboards", "mixin"):
         run(command, "--config", str(path), "--to", str(tmp_path / command))
         boards = [json.loads(file.read_text()) for file in (tmp_path / command).glob("sidejudge-*.json")]
-        asked = set(re.findall(r"\w+(?::\w+)+", " ".join(_expressions(boards))))
+        requested = set(re.findall(r"\w+(?::\w+)+", " ".join(_expressions(boards))))
         assert len(boards) == 3
-        assert len([name for name in asked if name.endswith("2h")]) > 5
-        assert asked <= recorded
+        assert len([name for name in requested if name.endswith("2h")]) > 5
+        assert requested <= recorded
         text = json.dumps(boards)
         assert "over the last 2h" in text
         assert "after 3 of 5 looks" in text

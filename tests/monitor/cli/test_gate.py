@@ -59,7 +59,7 @@ def metadata(tmp_path: Path):
     return write
 
 
-def told(result):
+def reported(result):
     return json.loads(result.stdout)
 
 
@@ -77,8 +77,8 @@ def test_a_good_run_is_release_ready_and_every_gate_is_shown_with_value_and_boun
 def test_json_carries_every_figure_exactly(call, file):
     verdicts = [verdict(n, (n % 3, 2), latency_e2e_ms=100.0 * n) for n in range(1, 31)]
     done = call("gate", file(*verdicts), "--format", "json")
-    assert (done.exit_code, told(done)["release_ready"]) == (1, False)
-    (run,) = told(done)["runs"]
+    assert (done.exit_code, reported(done)["release_ready"]) == (1, False)
+    (run,) = reported(done)["runs"]
     assert run["aggregates"]["accuracy_mean"] == 1.0
     assert run["aggregates"]["latency_e2e_p95_ms"] == pytest.approx(2855)
     assert run["aggregates"]["tokens_per_correct_answer"] == 600 * 30 / 10
@@ -148,9 +148,9 @@ def test_runs_within_a_file_are_judged_each_and_summed_up(call, file):
     verdicts = [{**verdict(n, latency_e2e_ms=1000.0 * run), "run": run} for n in range(5) for run in (1, 2, 3)]
     done = call("gate", file(*verdicts), "--format", "json")
     assert done.exit_code == 0
-    said = told(done)
-    assert [run["aggregates"]["n"] for run in said["runs"]] == [5, 5, 5]
-    assert said["repeats"]["latency_e2e_p95_ms"] == {"mean": 2000, "sd": 1000, "reason": ""}
+    stated = reported(done)
+    assert [run["aggregates"]["n"] for run in stated["runs"]] == [5, 5, 5]
+    assert stated["repeats"]["latency_e2e_p95_ms"] == {"mean": 2000, "sd": 1000, "reason": ""}
 
 
 def test_several_files_are_several_runs_and_the_worst_decides(call, file):
@@ -191,16 +191,16 @@ def test_a_floating_model_is_a_warning_and_in_a_release_a_refusal(call, file, me
 
 def test_metadata_may_be_yaml_with_variables(call, file, metadata, tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_SHA", "0a1b2c3d")
-    said = json.loads(metadata().read_text()) | {"code_version": "${GIT_SHA}"}
+    stated = json.loads(metadata().read_text()) | {"code_version": "${GIT_SHA}"}
     path = tmp_path / "run.yaml"
-    path.write_text("".join(f"{name}: {json.dumps(value)}\n" for name, value in said.items()))
+    path.write_text("".join(f"{name}: {json.dumps(value)}\n" for name, value in stated.items()))
     assert call("gate", file(verdict()), "--run-metadata", path, "--release").exit_code == 0
 
 
 @pytest.mark.parametrize("said", [b"", b"[]", b"a: [", b"{", b"just text", b"\xff\xfe\x00", b"a: 1\na: 2"])
-def test_metadata_that_cannot_be_read_is_a_wrong_call(call, file, tmp_path, said):
+def test_metadata_that_cannot_be_read_is_a_wrong_call(call, file, tmp_path, stated):
     path = tmp_path / "run.yaml"
-    path.write_bytes(said)
+    path.write_bytes(stated)
     done = call("gate", file(verdict()), "--run-metadata", path)
     assert done.exit_code == 2
     assert "run.yaml" in done.stderr

@@ -119,9 +119,9 @@ def test_contents_that_travel_in_log_records_are_shown_with_their_spans(tmp_path
     chat = _recorded(tmp_path, **{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"})
     span = json.loads(chat.read_text(encoding="utf-8"))["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
     place = {"traceId": span["traceId"], "spanId": span["spanId"]}
-    asked = {"eventName": "gen_ai.user.message", "timeUnixNano": "1", "body": {"stringValue": '{"content": "Hi?"}'}}
+    requested = {"eventName": "gen_ai.user.message", "timeUnixNano": "1", "body": {"stringValue": '{"content": "Hi?"}'}}
     answer = {"eventName": "gen_ai.choice", "timeUnixNano": "2", "body": {"stringValue": '{"message": "Hello."}'}}
-    result = _inspect(_logged(tmp_path, place | answer, place | asked), chat)
+    result = _inspect(_logged(tmp_path, place | answer, place | requested), chat)
     case = json.loads(result.stdout)
     assert (case["input"], case["model_output"]) == ("Hi?", "Hello.")
     assert "log record" not in result.stderr

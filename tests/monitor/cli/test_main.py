@@ -28,9 +28,9 @@ def entry(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_help_lists_every_command_and_exits_well() -> None:
-    told = entry("--help")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert [line.split()[0] for line in told.stdout.partition("Commands:\n")[2].splitlines()] == list(COMMANDS)
+    reported = entry("--help")
+    assert (reported.returncode, reported.stderr) == (0, "")
+    assert [line.split()[0] for line in reported.stdout.partition("Commands:\n")[2].splitlines()] == list(COMMANDS)
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -39,22 +39,24 @@ def test_help_imports_nothing_heavy() -> None:
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
-    told = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert told.stderr.strip() == "[]"
+    reported = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert reported.stderr.strip() == "[]"
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in {"serve", "demo"}])
 def test_every_command_has_help_and_its_line_in_the_overview(call, name) -> None:
-    told = call(name, "--help")
-    assert told.exit_code == 0
-    assert name in told.stdout
+    reported = call(name, "--help")
+    assert reported.exit_code == 0
+    assert name in reported.stdout
 
 
 def test_the_module_is_the_command() -> None:
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-P", "-m", "monitor", "--version"], capture_output=True, text=True, check=True, timeout=60
     )
-    assert told.stdout.startswith("sidejudge ")
+    assert reported.stdout.startswith("sidejudge ")
 
 
 def test_a_wrong_call_is_two_lines_and_exit_2() -> None:
@@ -64,10 +66,10 @@ def test_a_wrong_call_is_two_lines_and_exit_2() -> None:
         (("score",), "CASES", "sidejudge score --help"),
         (("explain", "no_such_metric"), "neither a trace id", "sidejudge metrics"),
     ):
-        told = entry(*arguments)
-        assert told.returncode == 2
-        assert told.stdout == ""
-        first, second = told.stderr.splitlines()
+        reported = entry(*arguments)
+        assert reported.returncode == 2
+        assert reported.stdout == ""
+        first, second = reported.stderr.splitlines()
         assert first.startswith("error: ")
         assert cause in first
         assert second.startswith("remedy: ")
@@ -75,9 +77,9 @@ def test_a_wrong_call_is_two_lines_and_exit_2() -> None:
 
 
 def test_without_a_command_the_help_is_shown(call) -> None:
-    told = call()
-    assert (told.exit_code, told.stdout) == (2, "")
-    assert told.stderr.startswith("Usage: sidejudge")
+    reported = call()
+    assert (reported.exit_code, reported.stdout) == (2, "")
+    assert reported.stderr.startswith("Usage: sidejudge")
 
 
 def test_debug_shows_the_traceback() -> None:
@@ -87,25 +89,25 @@ def test_debug_shows_the_traceback() -> None:
 
 
 def test_check_shows_what_is_in_force() -> None:
-    told = entry(
+    reported = entry(
         "check", str(CORPUS / "flow_variables.good.yaml"), RATE="0.25", FOLDER="/x", SIDEJUDGE_LOG__FORMAT="json"
     )
-    assert told.returncode == 0
-    rows = {line.split()[0]: line.split()[1:] for line in told.stdout.splitlines() if line.strip()}
+    assert reported.returncode == 0
+    rows = {line.split()[0]: line.split()[1:] for line in reported.stdout.splitlines() if line.strip()}
     assert rows["sampling.rate"] == ["0.25", "line", "3"]
     assert rows["log.format"] == ["json", "SIDEJUDGE_LOG__FORMAT"]
     assert rows["alerts.window"] == ["1h", "default"]
 
 
 def test_check_reports_all_five_mistakes_at_once_and_exits_2() -> None:
-    told = entry("check", str(CORPUS / "five_mistakes.bad.yaml"))
-    assert told.returncode == 2
-    causes = [line for line in told.stderr.splitlines() if line.startswith("error: ")]
+    reported = entry("check", str(CORPUS / "five_mistakes.bad.yaml"))
+    assert reported.returncode == 2
+    causes = [line for line in reported.stderr.splitlines() if line.startswith("error: ")]
     assert len(causes) == 5
     assert [cause.split()[1] for cause in causes] == [
         "sampling.rte", "alerts.thresholds.critcal", "alerts.window", "routes[0].rubrics[1]", "log.level",
     ]  # fmt: skip
-    assert told.stderr.splitlines()[-1].startswith("remedy: ")
+    assert reported.stderr.splitlines()[-1].startswith("remedy: ")
 
 
 def test_a_file_that_is_not_there_is_named_plainly_and_the_remedy_is_the_path(tmp_path: Path) -> None:
@@ -120,9 +122,9 @@ def test_a_file_that_is_not_there_is_named_plainly_and_the_remedy_is_the_path(tm
 def test_check_warns_of_a_route_whose_rubric_needs_a_judge(call, tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text("routes: [{rubrics: [qa, entity, workflow]}, {rubrics: [qa, answer]}]")
-    told = call("check", path)
-    assert told.exit_code == 0
-    (cause, remedy) = told.stderr.splitlines()
+    reported = call("check", path)
+    assert reported.exit_code == 0
+    (cause, remedy) = reported.stderr.splitlines()
     assert cause.startswith("warning: routes[1].rubrics: answer: accuracy_score and faithfulness_score need a judge")
     assert "incomplete" in cause
     assert remedy.startswith("remedy: ")
@@ -134,17 +136,17 @@ def test_check_says_of_a_judge_what_will_drift_and_what_has_no_limit_and_never_i
     path = tmp_path / "c.yaml"
     judge = "model: openai/gpt-4.1, api_key: sk-very-secret"
     path.write_text(f"routes: [{{rubrics: [qa, answer]}}]\nevaluators: {{judge: {{{judge}}}}}")
-    told = call("check", path)
-    assert told.exit_code == 0
-    assert [line for line in told.stderr.splitlines() if line.startswith("warning: ")] == [
+    reported = call("check", path)
+    assert reported.exit_code == 0
+    assert [line for line in reported.stderr.splitlines() if line.startswith("warning: ")] == [
         (
             "warning: evaluators.judge.model: openai/gpt-4.1 names no version, "
             "so that the provider may change the judge unseen"
         ),
         "warning: evaluators.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
     ]
-    assert "sk-very-secret" not in told.stdout + told.stderr
-    assert "set, not shown" in told.stdout
+    assert "sk-very-secret" not in reported.stdout + reported.stderr
+    assert "set, not shown" in reported.stdout
     path.write_text("evaluators: {judge: {model: openai/gpt-4.1-2025-04-14, budget_usd_per_day: 1}}")
     assert call("check", path).stderr == ""
 
@@ -181,8 +183,8 @@ def test_check_refuses_a_folder_in_which_there_is_no_model(call, tmp_path: Path)
     assert list(missing(resolve(path, {}).config, has=lambda _: True)) == []
     if installed(EMBEDDINGS):
         (folder / "modules.json").unlink()
-        told = call("check", path)
-        assert (told.exit_code, "holds no model" in told.stderr) == (2, True)
+        reported = call("check", path)
+        assert (reported.exit_code, "holds no model" in reported.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("rubric", ["agent", "quality", "dimensions"])
@@ -195,34 +197,36 @@ def test_check_warns_of_every_rubric_that_only_a_judge_can_tell(call, tmp_path: 
 
 
 def test_check_takes_the_file_from_the_environment(call) -> None:
-    told = call("check", env={"SIDEJUDGE_CONFIG": str(CORPUS / "five_mistakes.bad.yaml")})
-    assert told.exit_code == 2
+    reported = call("check", env={"SIDEJUDGE_CONFIG": str(CORPUS / "five_mistakes.bad.yaml")})
+    assert reported.exit_code == 2
 
 
 def test_schema_is_json(call) -> None:
-    told = call("schema")
-    assert told.exit_code == 0
-    assert json.loads(told.stdout)["title"] == "sidejudge configuration"
+    reported = call("schema")
+    assert reported.exit_code == 0
+    assert json.loads(reported.stdout)["title"] == "sidejudge configuration"
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
-    told = subprocess.run(
+    reported = subprocess.run(
         f"{ENTRY} schema | head -c 10", shell=True, capture_output=True, text=True, check=False, timeout=60
     )
-    assert told.stderr == ""
+    assert reported.stderr == ""
 
 
 def test_a_shadowed_package_is_refused_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "scoring").mkdir()
     (tmp_path / "scoring" / "__init__.py").touch()
-    told = entry("check", PYTHONPATH=str(tmp_path))
-    assert told.returncode == 2
-    assert f"the package 'scoring' is imported from {tmp_path / 'scoring'}" in told.stderr
+    reported = entry("check", PYTHONPATH=str(tmp_path))
+    assert reported.returncode == 2
+    assert f"the package 'scoring' is imported from {tmp_path / 'scoring'}" in reported.stderr
 
 
 def test_check_takes_its_file_as_an_argument_and_as_the_option_of_all_commands(tmp_path):
     path = tmp_path / "c.yaml"
     path.write_text("sampling: {rate: 0.5}\n")
-    argument, option = (CliRunner().invoke(main, ["check", *said]) for said in ([str(path)], ["--config", str(path)]))
+    argument, option = (
+        CliRunner().invoke(main, ["check", *stated]) for stated in ([str(path)], ["--config", str(path)])
+    )
     assert argument.output == option.output
     assert (argument.exit_code, "0.5" in argument.output) == (0, True)

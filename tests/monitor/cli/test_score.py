@@ -81,14 +81,14 @@ def test_bad_lines_are_reported_with_number_and_field_and_skipped(tmp_path: Path
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert done.returncode == 1
     assert [each["case_id"] for each in verdicts(tmp_path / "v.jsonl")] == ["call-1", "call-2"]
-    said = done.stderr.decode()
-    assert "line 2" in said
-    assert "line 4" in said
-    assert "model_output" in said
-    assert "line 5" in said
-    assert "case_id" in said
-    assert "line 3" not in said
-    assert "3 lines are no cases and were skipped" in said
+    stated = done.stderr.decode()
+    assert "line 2" in stated
+    assert "line 4" in stated
+    assert "model_output" in stated
+    assert "line 5" in stated
+    assert "case_id" in stated
+    assert "line 3" not in stated
+    assert "3 lines are no cases and were skipped" in stated
 
 
 def test_a_good_run_exits_0_and_sums_up_on_standard_error(tmp_path: Path) -> None:
@@ -98,8 +98,8 @@ def test_a_good_run_exits_0_and_sums_up_on_standard_error(tmp_path: Path) -> Non
     assert done.stdout == b""
     head, row = done.stderr.decode().splitlines()[:2]
     assert head.split() == ["RUBRIC", "N", "PASSED", "FAILED", "INCOMPLETE", "PASS", "RATE", "MEAN", "COMPOSITE"]
-    told = verdicts(tmp_path / "v.jsonl")
-    passed = sum(each["passed"] is True for each in told)
+    reported = verdicts(tmp_path / "v.jsonl")
+    passed = sum(each["passed"] is True for each in reported)
     assert row.split()[:4] == ["qa", "2", str(passed), str(2 - passed)]
 
 
@@ -182,12 +182,12 @@ def test_a_complete_file_stays_as_it_is(many, tmp_path: Path) -> None:
 def test_verdicts_of_something_else_are_never_overwritten(many, tmp_path: Path) -> None:
     cases, _ = many
     out = tmp_path / "v.jsonl"
-    for said in (b'{"case_id": "other", "rubric": "qa"}\n', b"not a verdict\n", b"[]\n"):
-        out.write_bytes(said)
+    for stated in (b'{"case_id": "other", "rubric": "qa"}\n', b"not a verdict\n", b"[]\n"):
+        out.write_bytes(stated)
         done = score(cases, "--out", out, "--rubric", "qa")
         assert done.returncode == 2
         assert b"--overwrite" in done.stderr
-        assert out.read_bytes() == said
+        assert out.read_bytes() == stated
     score(cases, "--out", out, "--rubric", "qa", "--overwrite")
     config = tmp_path / "c.yaml"
     config.write_text("rubrics: {qa: {pass_mark: 0.5}}")
@@ -221,9 +221,9 @@ def test_a_case_that_has_changed_since_its_verdict_is_never_reported_as_judged(t
 def test_verdicts_that_carry_no_digest_are_not_taken_for_this_run_s(tmp_path: Path) -> None:
     cases, out = written(tmp_path / "c.jsonl", [qa_case(1)]), tmp_path / "v.jsonl"
     score(cases, "--out", out)
-    said = json.loads(out.read_bytes())
-    assert len(said.pop("case_digest")) == 16
-    out.write_text(json.dumps(said) + "\n")
+    stated = json.loads(out.read_bytes())
+    assert len(stated.pop("case_digest")) == 16
+    out.write_text(json.dumps(stated) + "\n")
     assert score(cases, "--out", out).returncode == 2
 
 
@@ -249,9 +249,9 @@ def test_a_scenario_that_nobody_knows_is_what_the_verdict_blames(tmp_path: Path)
     case = {"case_id": "a", "task": "chat", "model_output": "x", "scenario": "cal", "tools_used": ["search"]}
     done = score(written(tmp_path / "c.jsonl", [case]), "--out", tmp_path / "v.jsonl", "--config", config)
     assert b"task" not in done.stderr
-    (told,) = verdicts(tmp_path / "v.jsonl")
-    assert (told["rubric"], told["state"]) == ("workflow", "incomplete")
-    assert "scenario 'cal' is not in the scenario file" in str(told["reason"])
+    (reported,) = verdicts(tmp_path / "v.jsonl")
+    assert (reported["rubric"], reported["state"]) == ("workflow", "incomplete")
+    assert "scenario 'cal' is not in the scenario file" in str(reported["reason"])
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
@@ -283,10 +283,10 @@ def test_a_case_id_that_stands_twice_is_told_once_with_both_lines_and_judged(tmp
     cases = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2), "", qa_case(1), qa_case(2)])
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert (done.returncode, len(verdicts(tmp_path / "v.jsonl"))) == (0, 4)
-    said = done.stderr.decode()
-    assert said.count("warning") == 1
-    assert "line 4: case_id: 'call-1' stands on line 1 already" in said
-    assert "2 lines repeat a case_id" in said
+    stated = done.stderr.decode()
+    assert stated.count("warning") == 1
+    assert "line 4: case_id: 'call-1' stands on line 1 already" in stated
+    assert "2 lines repeat a case_id" in stated
 
 
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def all_tasks(composite: float, n: int = 3, **changes: object) -> list[dict]:
     return [verdict_line(f"c{i}", task, composite, **changes) for i in range(n) for task in TASKS]
 
 
-def told(result) -> dict:
+def reported(result) -> dict:
     return json.loads(result.stdout)
 
 
@@ -39,7 +39,7 @@ def test_two_models_are_compared_with_score_b_cost_and_rank(call, tmp_path: Path
     b = written(tmp_path / "b.jsonl", all_tasks(0.8, cost_usd=0.001))
     done = call("scorecard", f"A={a}", f"B={b}", "--cost", "A=4", "--format", "json")
     assert (done.exit_code, done.stderr) == (0, "")
-    card = told(done)
+    card = reported(done)
     assert card["models"] == ["A", "B"]
     assert [cell(card, "Final Score (without benchmarks)", model)["value"] for model in "AB"] == [0.9, 0.8]
     assert [cell(card, "Cost per 1000 calls", model)["value"] for model in "AB"] == [4.0, 1.0]
@@ -67,7 +67,7 @@ def test_weights_are_the_workloads_split(call, tmp_path: Path) -> None:
     lines = [verdict_line("1", "qa", 0.9), verdict_line("1", "text", 0.5)]
     a = written(tmp_path / "a.jsonl", lines)
     done = call("scorecard", f"A={a}", "--weight", "qa=0.75", "--weight", "text=0.25", "--format", "json")
-    card = told(done)
+    card = reported(done)
     assert cell(card, "Final Score (without benchmarks)")["value"] == 0.8
     assert card["options"]["A"]["weights"]["benchmarks"] == 0.3
     assert card["options"]["B"]["weights"]["entity"] == 0
@@ -84,7 +84,7 @@ def test_bad_lines_are_reported_with_their_numbers_and_the_rest_counts(call, tmp
     a = written(tmp_path / "a.jsonl", lines)
     done = call("scorecard", f"A={a}", "--format", "json")
     assert done.exit_code == 1
-    assert cell(told(done), "QA Score")["n"] == 1
+    assert cell(reported(done), "QA Score")["n"] == 1
     for number, what in ((2, "is not JSON"), (4, "is not an object"), (5, "composite")):
         assert f"line {number}: {what}" in done.stderr
     assert "line 3:" not in done.stderr
@@ -99,21 +99,21 @@ def test_a_revision_replaces_what_it_revises(call, tmp_path: Path) -> None:
     ]
     done = call("scorecard", f"A={written(tmp_path / 'a.jsonl', lines)}", "--format", "json")
     assert done.exit_code == 0
-    assert cell(told(done), "QA Score")["value"] == 0.8
+    assert cell(reported(done), "QA Score")["value"] == 0.8
     assert "replaced by a later revision: 1" in done.stderr
 
 
 def test_a_case_that_stands_twice_counts_twice_and_is_told(call, tmp_path: Path) -> None:
     lines = [verdict_line("a", composite=0.2), verdict_line("a", composite=0.6), verdict_line("a", "text", 0.5)]
     done = call("scorecard", f"A={written(tmp_path / 'a.jsonl', lines)}", "--format", "json")
-    assert cell(told(done), "QA Score")["n"] == 2
+    assert cell(reported(done), "QA Score")["n"] == 2
     assert "verdict of the same rubric already; all count: 1" in done.stderr
 
 
 def test_runs_of_a_batch_that_repeats_are_no_mistake(call, tmp_path: Path) -> None:
     lines = [verdict_line("a", composite=0.2, run=1), verdict_line("a", composite=0.6, run=2)]
     done = call("scorecard", f"A={written(tmp_path / 'a.jsonl', lines)}", "--format", "json")
-    assert (cell(told(done), "QA Score")["value"], done.stderr) == (0.4, "")
+    assert (cell(reported(done), "QA Score")["value"], done.stderr) == (0.4, "")
 
 
 def test_several_versions_of_a_rubric_are_warned_of(call, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_verdicts_as_score_writes_them_fill_the_card(call, tmp_path: Path) -> No
     ]  # fmt: skip
     scored = call("score", written(tmp_path / "cases.jsonl", cases), "--out", tmp_path / "v.jsonl")
     assert scored.exit_code == 0, scored.stderr
-    card = told(call("scorecard", f"A={tmp_path / 'v.jsonl'}", "--format", "json"))
+    card = reported(call("scorecard", f"A={tmp_path / 'v.jsonl'}", "--format", "json"))
     rate = cell(card, "Compliance False Pass Rate")
     assert (round(rate["value"], 9), rate["rating"], rate["blocked"]) == (round(1 / 3, 9), "blocker", 1)
     assert round(cell(card, "Question Score Accuracy")["value"], 9) == round(2 / 3, 9)

@@ -31,21 +31,21 @@ def entry(*arguments: object, **environ: str) -> subprocess.CompletedProcess[str
 
 
 def config(folder: Path, **sections: object) -> Path:
-    said = {
+    stated = {
         "sources": {"otlp": {"http": f"127.0.0.1:{free_port()}"}},
         "api": {"listen": f"127.0.0.1:{free_port()}"},
         "store": {"path": str(folder / "state.sqlite")},
         "log": {"level": "error"},
     }
     path = folder / "sidejudge.yaml"
-    path.write_text(yaml.safe_dump({**said, **sections}))
+    path.write_text(yaml.safe_dump({**stated, **sections}))
     return path
 
 
-def refused(told: subprocess.CompletedProcess[str]) -> tuple[str, str]:
+def refused(reported: subprocess.CompletedProcess[str]) -> tuple[str, str]:
     """The cause and the remedy of a command that ended with exit code 2 and said nothing else."""
-    assert (told.returncode, told.stdout) == (2, ""), told.stderr
-    first, second = told.stderr.splitlines()
+    assert (reported.returncode, reported.stdout) == (2, ""), reported.stderr
+    first, second = reported.stderr.splitlines()
     assert (first[:7], second[:8]) == ("error: ", "remedy: ")
     return first, second
 
@@ -105,21 +105,21 @@ def test_a_signal_ends_it_with_exit_0_after_it_told_where_to_look(tmp_path, numb
         out, err = process.communicate(timeout=20)
     finally:
         process.kill()
-    said = yaml.safe_load(path.read_text())
-    assert f"http://{said['sources']['otlp']['http']}/v1/traces" in lines[0]
+    stated = yaml.safe_load(path.read_text())
+    assert f"http://{stated['sources']['otlp']['http']}/v1/traces" in lines[0]
     assert [line.split()[0] for line in lines] == ["OTLP", "status", "metrics", "API"]
     assert (process.returncode, out, err) == (0, "", "")
 
 
 def test_the_demo_ends_by_itself_leaves_nothing_behind_and_shows_verdicts(tmp_path):
     otlp, api = (f"127.0.0.1:{free_port()}" for _ in range(2))
-    told = entry("demo", "--seconds", 3, "--otlp", otlp, "--api", api, TMPDIR=str(tmp_path), COLUMNS="120")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert f"http://{otlp}/v1/traces" in told.stdout
-    assert f"http://{api}/metrics" in told.stdout
-    seen, scored = re.findall(r"traces: (\d+) seen, .*scored (\d+)", told.stdout)[-1]
+    reported = entry("demo", "--seconds", 3, "--otlp", otlp, "--api", api, TMPDIR=str(tmp_path), COLUMNS="120")
+    assert (reported.returncode, reported.stderr) == (0, "")
+    assert f"http://{otlp}/v1/traces" in reported.stdout
+    assert f"http://{api}/metrics" in reported.stdout
+    seen, scored = re.findall(r"traces: (\d+) seen, .*scored (\d+)", reported.stdout)[-1]
     assert 0 < int(scored) <= int(seen)
-    assert re.search(r"(workflow|qa|entity) +insufficient_data +\d\.\d{3}", told.stdout), told.stdout
+    assert re.search(r"(workflow|qa|entity) +insufficient_data +\d\.\d{3}", reported.stdout), reported.stdout
     assert list(tmp_path.iterdir()) == []
 
 

@@ -58,15 +58,15 @@ def test_the_past_is_told_as_a_table(call, tmp_path: Path) -> None:
 
 def test_the_past_as_json_says_the_same(call, tmp_path: Path) -> None:
     shown = call("simulate", config(tmp_path), "--verdicts", past(tmp_path), "--since", "3h", "--json")
-    said = json.loads(shown.stdout)
-    critical = next(each for each in said["alerts"] if each["condition"] == "pass_rate_critical")
+    stated = json.loads(shown.stdout)
+    critical = next(each for each in stated["alerts"] if each["condition"] == "pass_rate_critical")
     assert BEGIN_NS + 60 * MINUTE_NS < critical["began_ns"] < BEGIN_NS + 100 * MINUTE_NS
     assert critical["ended_ns"] > BEGIN_NS + 120 * MINUTE_NS
     assert critical["upper"] < 0.70
-    (course,) = said["courses"]
+    (course,) = stated["courses"]
     assert (course["rubric"], course["verdicts"]) == ("qa", 720)
     assert set(course["shares"]) == {"healthy", "warning", "critical", "insufficient_data"}
-    assert said["judge"]["paid_usd"] == 0.72
+    assert stated["judge"]["paid_usd"] == 0.72
 
 
 def test_lines_that_are_no_verdicts_are_said_and_are_the_exit_code(call, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def on_a_terminal(*arguments: str, columns: int) -> str:
     environ = {k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")} | {"COLUMNS": str(columns)}
     process = subprocess.Popen([str(ENTRY), *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environ)
     os.close(theirs)
-    told = b""
+    reported = b""
     while True:
         try:
             part = os.read(ours, 65536)
@@ -32,17 +32,17 @@ def on_a_terminal(*arguments: str, columns: int) -> str:
             break
         if not part:
             break
-        told += part
+        reported += part
     os.close(ours)
     assert process.wait(timeout=60) == 0
-    return told.decode().replace("\r\n", "\n")
+    return reported.decode().replace("\r\n", "\n")
 
 
 def test_the_catalogue_fits_a_terminal_and_no_name_is_broken() -> None:
     for columns in (80, 100, 140):
-        told = on_a_terminal("metrics", columns=columns)
-        assert "\x1b[" in told, "colours are for terminals"
-        plain = CODES.sub("", told)
+        reported = on_a_terminal("metrics", columns=columns)
+        assert "\x1b[" in reported, "colours are for terminals"
+        plain = CODES.sub("", reported)
         assert max(map(len, plain.splitlines())) <= columns
         assert {"response_structure_compliance", "domain_term_preservation_rate"} <= set(plain.split())
 
@@ -54,18 +54,18 @@ def test_a_card_goes_on_under_itself() -> None:
 
 
 def test_a_pipe_gets_a_line_a_metric_and_no_colours(call) -> None:
-    told = call("metrics").stdout
-    assert "\x1b" not in told
-    (line,) = [line for line in told.splitlines() if line.startswith("keyword_f1 ")]
+    reported = call("metrics").stdout
+    assert "\x1b" not in reported
+    (line,) = [line for line in reported.splitlines() if line.startswith("keyword_f1 ")]
     assert re.split(r"  +", line) == ["keyword_f1", "0.47", "exact", "good >=0.9, acceptable >=0.85, else fail", "-"]
 
 
 def test_counts_are_coloured_where_there_is_something_to_count() -> None:
-    told = table(("rubric", "passed", "failed"), [("qa", "3", "0"), ("failed", "0", "12")])
-    assert [CODES.findall(line) for line in told.splitlines()[1:]] == [
+    reported = table(("rubric", "passed", "failed"), [("qa", "3", "0"), ("failed", "0", "12")])
+    assert [CODES.findall(line) for line in reported.splitlines()[1:]] == [
         ["\x1b[32m", "\x1b[0m"], ["\x1b[31m", "\x1b[0m"],
     ]  # fmt: skip
-    assert CODES.sub("", told) == "RUBRIC  PASSED  FAILED\nqa           3       0\nfailed       0      12"
+    assert CODES.sub("", reported) == "RUBRIC  PASSED  FAILED\nqa           3       0\nfailed       0      12"
 
 
 @given(st.lists(st.tuples(st.integers(1, 200), st.integers(1, 50)), min_size=1, max_size=6), st.integers(10, 200))

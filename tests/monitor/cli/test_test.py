@@ -54,8 +54,8 @@ def run(folder: Path, *arguments: object, name: str = "set.yaml") -> subprocess.
     return subprocess.run(command, capture_output=True, text=True, timeout=100, env=ENVIRON, cwd=folder, check=False)
 
 
-def cells(told: str) -> list[list[str]]:
-    return [line.split() for line in told.splitlines()]
+def cells(reported: str) -> list[list[str]]:
+    return [line.split() for line in reported.splitlines()]
 
 
 def test_a_table_by_rubric_by_tag_and_by_complexity_and_the_failures_with_their_reasons(folder: Path) -> None:
@@ -79,12 +79,17 @@ def test_a_table_by_rubric_by_tag_and_by_complexity_and_the_failures_with_their_
 
 
 def test_json_is_the_summary_and_nothing_else(folder: Path) -> None:
-    told = json.loads(run(folder, "--agent", "python:bot:ask", "--format", "json").stdout)
-    assert list(told) == [
+    reported = json.loads(run(folder, "--agent", "python:bot:ask", "--format", "json").stdout)
+    assert list(reported) == [
         "total_tests", "passed", "failed", "pass_rate", "dimension_averages", "failures", "incomplete", "errors",
     ]  # fmt: skip
-    assert (told["total_tests"], told["passed"], told["failed"], told["pass_rate"]) == (3, 2, 1, pytest.approx(2 / 3))
-    (failure,) = told["failures"]
+    assert (reported["total_tests"], reported["passed"], reported["failed"], reported["pass_rate"]) == (
+        3,
+        2,
+        1,
+        pytest.approx(2 / 3),
+    )
+    (failure,) = reported["failures"]
     assert (failure["test"]["id"], failure["output"]) == ("rome", "The capital of Italy")
     assert failure["evaluation"]["passed"] is False
 
@@ -114,11 +119,11 @@ def test_without_a_judge_it_is_said_plainly_with_a_remedy(folder: Path) -> None:
 
 def test_three_repeats_tell_mean_and_standard_deviation(folder: Path) -> None:
     done = run(folder, "--agent", "python:bot:ask", "--repeat", 3, "--format", "json")
-    told = json.loads(done.stdout)
-    assert told["total_tests"] == 9
-    assert told["repeats"]["runs"] == 3
-    assert told["repeats"]["pass_rate"]["mean"] == pytest.approx(2 / 3)
-    assert told["repeats"]["pass_rate"]["sd"] == 0
+    reported = json.loads(done.stdout)
+    assert reported["total_tests"] == 9
+    assert reported["repeats"]["runs"] == 3
+    assert reported["repeats"]["pass_rate"]["mean"] == pytest.approx(2 / 3)
+    assert reported["repeats"]["pass_rate"]["sd"] == 0
     shown = run(folder, "--agent", "python:bot:ask", "--repeat", 3)
     assert ["pass", "rate", "0.667", "0.000", "0.667", "0.667", "0.667"] in cells(shown.stdout)
 
@@ -199,16 +204,18 @@ def test_a_run_that_is_killed_again_and_again_asks_nothing_that_was_answered_and
     assert kills >= 2, "the runs ended before they could be killed"
 
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=ENVIRON, check=False, timeout=100)
-    said = [json.loads(line) for line in out.read_text().splitlines()]
-    assert sorted(each["id"] for each in said) == sorted(test["id"] for test in tests), "each once, none lost"
-    assert {each["id"]: each["case"]["model_output"] for each in said} == {f"t{n}": n for n in range(400)}
-    asked = [body["test_id"] for body in fake.asked]
-    assert len(asked) - len(set(asked)) <= 2 * kills, "only what was under way when it was killed is asked again"
+    stated = [json.loads(line) for line in out.read_text().splitlines()]
+    assert sorted(each["id"] for each in stated) == sorted(test["id"] for test in tests), "each once, none lost"
+    assert {each["id"]: each["case"]["model_output"] for each in stated} == {f"t{n}": n for n in range(400)}
+    requested = [body["test_id"] for body in fake.requested]
+    assert len(requested) - len(set(requested)) <= 2 * kills, (
+        "only what was under way when it was killed is asked again"
+    )
     assert "400 run" in done.stdout
     assert "stood already and were not run again" in done.stdout
 
     before = out.read_bytes()
     again = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=ENVIRON, check=False, timeout=100)
     assert again.stdout.splitlines()[:-1] == done.stdout.splitlines()[:-1]
-    assert len(fake.asked) == len(asked)
+    assert len(fake.requested) == len(requested)
     assert out.read_bytes() == before

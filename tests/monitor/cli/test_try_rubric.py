@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from monitor.cli.try_rubric import try_rubric
-from tests.fakes.openai import Provider, says
+from tests.fakes.openai import Provider, states
 from tests.needs import LITELLM
 
 CONFIG = """
@@ -31,12 +31,12 @@ def answers(value):
     """A judge that answers all questions alike."""
 
     def text(messages):
-        asked = messages[-1]["content"]
-        ids = re.findall(r"^id: (\S+)\nmetric: (\S+)", asked, re.MULTILINE)
+        requested = messages[-1]["content"]
+        ids = re.findall(r"^id: (\S+)\nmetric: (\S+)", requested, re.MULTILINE)
         found = [{"id": id_, "metric": metric, "answer": value, "reason": "as it says"} for id_, metric in ids]
         return json.dumps({"answers": found})
 
-    return says(text)
+    return states(text)
 
 
 @pytest.fixture

@@ -62,9 +62,9 @@ def test_scenarios_of_a_file_are_found_beside_the_configuration(tmp_path: Path) 
 
 def test_a_mistake_in_a_scenario_file_names_that_file_and_its_line(tmp_path: Path) -> None:
     (tmp_path / "calls.yaml").write_text("call:\n  tools_shuld_include: [search]\n")
-    (said,) = problems(written(tmp_path, "scenarios: calls.yaml"), {})
-    assert said.startswith(f"call.tools_shuld_include ({tmp_path / 'calls.yaml'}, line 2): ")
-    assert "tools_should_include" in said
+    (stated,) = problems(written(tmp_path, "scenarios: calls.yaml"), {})
+    assert stated.startswith(f"call.tools_shuld_include ({tmp_path / 'calls.yaml'}, line 2): ")
+    assert "tools_should_include" in stated
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_variable_that_can_only_be_text_needs_no_quotes() -> None:
 
 
 def test_a_variable_that_sets_nothing_is_a_mistake() -> None:
-    said = problems(
+    stated = problems(
         None,
         {
             "SIDEJUDGE_SAMPLNG__RATE": "0.5",
@@ -122,11 +122,11 @@ def test_a_variable_that_sets_nothing_is_a_mistake() -> None:
             "SIDEJUDGE_STORE__RETENTION": "soon",
         },
     )
-    assert len(said) == 6
-    assert "SIDEJUDGE_SAMPLNG__RATE: sets no key of the configuration; did you mean SIDEJUDGE_SAMPLING__RATE?" in said
-    assert "SIDEJUDGE_ROUTES__0__RUBRICS: goes too deep; give the whole value, as YAML, in SIDEJUDGE_ROUTES" in said
-    assert "SIDEJUDGE_LOG__LEVEL: is empty; give it a value, or unset it" in said
-    assert any(text.startswith("store.retention (SIDEJUDGE_STORE__RETENTION): must be a duration") for text in said)
+    assert len(stated) == 6
+    assert "SIDEJUDGE_SAMPLNG__RATE: sets no key of the configuration; did you mean SIDEJUDGE_SAMPLING__RATE?" in stated
+    assert "SIDEJUDGE_ROUTES__0__RUBRICS: goes too deep; give the whole value, as YAML, in SIDEJUDGE_ROUTES" in stated
+    assert "SIDEJUDGE_LOG__LEVEL: is empty; give it a value, or unset it" in stated
+    assert any(text.startswith("store.retention (SIDEJUDGE_STORE__RETENTION): must be a duration") for text in stated)
 
 
 @pytest.mark.parametrize(

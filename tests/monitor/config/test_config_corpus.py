@@ -32,7 +32,7 @@ def test_a_bad_configuration_is_refused_with_every_problem_it_has(path: Path) ->
     with pytest.raises(ConfigError) as refusal:
         load(path, ENVIRON)
 
-    said = [str(problem) for problem in refusal.value.problems]
+    stated = [str(problem) for problem in refusal.value.problems]
     for fragment in expected:
-        assert any(fragment in text for text in said), f"{fragment!r} is not in {said}"
-    assert len(said) == len(expected), said
+        assert any(fragment in text for text in stated), f"{fragment!r} is not in {stated}"
+    assert len(stated) == len(expected), stated

@@ -57,13 +57,13 @@ def test_the_fingerprint_changes_with_a_declaration(tmp_path):
     ("judges", "section", "said"),
     [("sessions", "routes", "name it in sessions.routes"), ("traces", "sessions", "name it in routes")],
 )
-def test_a_rubric_is_routed_to_what_it_judges(tmp_path, judges, section, said):
+def test_a_rubric_is_routed_to_what_it_judges(tmp_path, judges, section, stated):
     text = OWN.replace("metrics:", f"judges: {judges}\n    metrics:")
     if section == "sessions":
         text = text.replace(
             "routes:\n  - {match: {service: shop}, rubrics: [own]}", "sessions: {routes: [{rubrics: [own]}]}"
         )
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=stated):
         load(written(tmp_path, text), {})
 
 

@@ -75,8 +75,8 @@ async def verdicts(deliveries: list[tuple[int, bytes]]) -> list[dict]:
         found = monitor.store.verdicts_since(0)
         assert monitor.outcomes.open == 0
         monitor.store.close()
-    told = [{key: value for key, value in verdict.items() if key not in _SAID_AGAIN} for verdict in found]
-    return sorted(told, key=lambda verdict: (verdict["trace_id"], verdict["rubric"]))
+    reported = [{key: value for key, value in verdict.items() if key not in _SAID_AGAIN} for verdict in found]
+    return sorted(reported, key=lambda verdict: (verdict["trace_id"], verdict["rubric"]))
 
 
 BODIES = traffic(4)

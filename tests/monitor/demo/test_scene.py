@@ -15,13 +15,13 @@ DEMO = yaml.safe_load(CONFIG.read_text())
 async def test_a_scene_sends_traffic_and_tells_where_to_look_and_what_was_found(started, capsys):
     app = await started(**DEMO)
     await Scene(2.5).play(app.monitor, {"otlp": app.otlp, "api": app.api})
-    told = capsys.readouterr().out
+    reported = capsys.readouterr().out
     for line in (f"{app.otlp}/v1/traces", f"{app.api}/", f"{app.api}/metrics", f"{app.api}/docs", ACTS[0][2]):
-        assert line in told
-    assert "pass rate" in told, "the head of the table"
-    assert "research-assistant" in told or "call-" in told
-    assert "seen" in told
-    assert "insufficient_data" in told
+        assert line in reported
+    assert "pass rate" in reported, "the head of the table"
+    assert "research-assistant" in reported or "call-" in reported
+    assert "seen" in reported
+    assert "insufficient_data" in reported
     outcomes = await app.settled(1)
     assert 0 < outcomes["seen"] <= 2.5 * TRACES_PER_S + 1
     assert outcomes["ended"]["scored"] == outcomes["seen"]
@@ -42,11 +42,11 @@ async def test_a_change_of_status_and_a_failure_are_told_with_their_reason(start
     )
     scene = Scene(4, [(60.0, 1.0, "everything goes wrong")])
     await scene.play(app.monitor, {"otlp": app.otlp, "api": app.api})
-    told = capsys.readouterr().out
-    assert "▶ everything goes wrong" in told
-    assert "insufficient_data → " in told
-    assert "→ critical" in told
-    assert "✗ call-" in told
+    reported = capsys.readouterr().out
+    assert "▶ everything goes wrong" in reported
+    assert "insufficient_data → " in reported
+    assert "→ critical" in reported
+    assert "✗ call-" in reported
 
 
 async def test_a_scene_that_is_cancelled_ends_at_once(started, capsys):

@@ -23,11 +23,11 @@ class Scripted:
     outage = None
 
     def __init__(self, replies, judges=(CitesTranscript, BorneOut)):
-        self.replies, self.judges, self.asked = replies, judges, []
+        self.replies, self.judges, self.requested = replies, judges, []
 
     async def answer(self, case, questions, account=None):
         assert case is CASE
-        self.asked.append(tuple(questions))
+        self.requested.append(tuple(questions))
         return {q: self.replies[q] for q in questions if q in self.replies}
 
     def can_answer(self, question):
@@ -50,14 +50,14 @@ async def test_the_first_that_answers_wins_and_the_next_is_asked_the_rest_togeth
     assert {q: reply.method for q, reply in replies.items()} == {
         ONE: Method.EMBEDDING, TWO: Method.JUDGE, THREE: Method.JUDGE,
     }  # fmt: skip
-    assert second.asked == [(TWO, THREE)]
+    assert second.requested == [(TWO, THREE)]
 
 
 async def test_who_cannot_tell_passes_on_and_who_fails_ends_the_matter():
     first = Scripted({ONE: NoAnswer("too long"), TWO: NoAnswer("timed out", failed=True)})
     second = Scripted({TWO: yes(Method.JUDGE), THREE: yes(Method.JUDGE)})
     replies = await ask(first, second)
-    assert second.asked == [(ONE, THREE)]
+    assert second.requested == [(ONE, THREE)]
     assert replies == {ONE: NoAnswer("too long"), TWO: NoAnswer("timed out", failed=True), THREE: yes(Method.JUDGE)}
 
 
@@ -65,9 +65,9 @@ async def test_a_judge_is_asked_only_what_is_for_a_judge_and_only_when_admitted(
     judge = Scripted({ONE: yes(Method.JUDGE)}, judges=CitesTranscript)
     refusal = NoAnswer("out of reach", failed=True)
     replies = await ask(judge, judge=judge, admit=lambda: refusal)
-    assert (judge.asked, replies) == ([], {ONE: refusal, TWO: refusal})
+    assert (judge.requested, replies) == ([], {ONE: refusal, TWO: refusal})
     await ask(judge, judge=judge)
-    assert judge.asked == [(ONE, TWO)]
+    assert judge.requested == [(ONE, TWO)]
 
 
 async def test_a_judge_that_is_not_needed_needs_no_admission():

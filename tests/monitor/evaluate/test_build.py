@@ -65,8 +65,8 @@ build_backends(config, memory=Transient(), vectors=TransientShelf(), observer=No
 heavy = ("litellm", "sentence_transformers", "torch", "transformers", "numpy", "monitor.evaluate.judge.judge_backend")
 print(json.dumps([[n for n in sys.modules if n.startswith(heavy)], [t.name for t in threading.enumerate()]]))
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert json.loads(told.stdout) == [[], ["MainThread"]]
+    reported = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert json.loads(reported.stdout) == [[], ["MainThread"]]
 
 
 def test_address_and_key_are_the_judges_and_not_those_of_other_providers_on_its_panel(tmp_path):
@@ -100,8 +100,8 @@ heavy = (
 print(json.dumps([[n for n in sys.modules if n.startswith(heavy)], [t.name for t in threading.enumerate()]]))
 monitor.store.close()
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert json.loads(told.stdout) == [[], ["MainThread", "sidejudge-store"]]
+    reported = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert json.loads(reported.stdout) == [[], ["MainThread", "sidejudge-store"]]
 
 
 def models_of(tmp_path, judge_config):

@@ -19,13 +19,13 @@ AT = "2026-01-01T00:00:00Z"
 
 def asking(*rounds: tuple) -> Rubric:
     def measure(_):
-        said = []
+        stated = []
         for questions in rounds:
             settled = settle((yield questions), bool)
             if not isinstance(settled, tuple):
                 return settled
-            said += settled[0]
-        return Scored(value=sum(said) / max(1, len(said)), method=Method.JUDGE)
+            stated += settled[0]
+        return Scored(value=sum(stated) / max(1, len(stated)), method=Method.JUDGE)
 
     name = "+".join(question.reason for questions in rounds for question in questions) or "plain"
     metric = Metric(id="m", title="t", meaning="m", formula="f", source="s", measure=measure)
@@ -85,8 +85,8 @@ def test_drawing_concerns_only_the_rubrics_that_are_undecided(probability):
     else:
         assert (evaluation.open, evaluation.dropped) == ((HARD,), ())
         evaluation.give({HARD: YES})
-    told = {verdict.rubric: verdict.sampling_probability for verdict in evaluation.verdicts(created_at=AT)}
-    assert told == ({"easy": 0.5} if probability is None else {"easy": 0.5, "hard": 0.25})
+    reported = {verdict.rubric: verdict.sampling_probability for verdict in evaluation.verdicts(created_at=AT)}
+    assert reported == ({"easy": 0.5} if probability is None else {"easy": 0.5, "hard": 0.25})
 
 
 def test_the_cost_of_a_shared_call_is_apportioned_to_the_scores_it_served():

@@ -22,13 +22,13 @@ def asking(*rounds: tuple) -> Metric:
     """A metric that asks in rounds and is the share of what was answered with yes."""
 
     def measure(case):
-        said = []
+        stated = []
         for questions in rounds:
             settled = settle((yield questions), bool)
             if not isinstance(settled, tuple):
                 return settled
-            said += settled[0]
-        return Scored(value=sum(said) / len(said), method=Method.JUDGE)
+            stated += settled[0]
+        return Scored(value=sum(stated) / len(stated), method=Method.JUDGE)
 
     return Metric(id="asking", title="t", meaning="m", formula="f", source="s", measure=measure)
 
@@ -43,12 +43,12 @@ class Answerer:
     """Says yes to everything and keeps count."""
 
     def __init__(self, value: object = True) -> None:  # noqa: FBT002  # it is the answer
-        self.asked: Counter = Counter()
+        self.requested: Counter = Counter()
         self.value = value
 
     def __call__(self, case, question):
         assert case is CASE
-        self.asked[question] += 1
+        self.requested[question] += 1
         return self.value if isinstance(self.value, NoAnswer) else Answer(value=self.value, method=Method.JUDGE)
 
 
@@ -59,7 +59,7 @@ TWO = {"one": rubric("one", asking((SHARED, OWN))), "two": rubric("two", asking(
 def test_what_two_rubrics_ask_alike_is_asked_once():
     answerer = Answerer()
     verdicts = Evaluator(TWO, answerer).evaluate(CASE, ["one", "two"], created_at=AT)
-    assert answerer.asked == {SHARED: 1, OWN: 1, SECOND: 1}
+    assert answerer.requested == {SHARED: 1, OWN: 1, SECOND: 1}
     assert [(v.rubric, v.composite, v.passed) for v in verdicts] == [("one", 1.0, True), ("two", 1.0, True)]
 
 
@@ -67,7 +67,7 @@ def test_the_same_words_asked_with_another_meaning_are_another_question():
     answerer = Answerer()
     rubrics = {"one": rubric("one", asking((CitesTranscript("x"),))), "two": rubric("two", asking((BorneOut("x"),)))}
     Evaluator(rubrics, answerer).evaluate(CASE, ["one", "two"], created_at=AT)
-    assert len(answerer.asked) == 2
+    assert len(answerer.requested) == 2
 
 
 def test_verdicts_come_in_the_order_in_which_rubrics_were_named():
@@ -103,8 +103,8 @@ def test_what_nobody_can_answer_is_unavailable_and_what_was_tried_in_vain_is_an_
 
 def test_without_an_answerer_the_lexical_one_answers():
     case = Case(case_id="c", model_output={}, transcript="[00:10] Agent: May I have your account number?")
-    asked = CitesTranscript("At 00:10 the agent asked 'May I have your account number?'")
-    (verdict,) = Evaluator({"one": rubric("one", asking((asked,)))}).evaluate(case, ["one"], created_at=AT)
+    requested = CitesTranscript("At 00:10 the agent asked 'May I have your account number?'")
+    (verdict,) = Evaluator({"one": rubric("one", asking((requested,)))}).evaluate(case, ["one"], created_at=AT)
     assert verdict.composite == 1.0
 
 

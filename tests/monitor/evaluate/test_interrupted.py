@@ -46,8 +46,8 @@ asyncio.run(main())
 
 def life(store: Path, poison: bytes, *more: str) -> int:
     """One life of a process; how it ended."""
-    told = subprocess.run([sys.executable, "-c", LIFE, str(store), poison.hex(), *more], cwd=ROOT, check=False)
-    return told.returncode
+    reported = subprocess.run([sys.executable, "-c", LIFE, str(store), poison.hex(), *more], cwd=ROOT, check=False)
+    return reported.returncode
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")

@@ -58,7 +58,7 @@ class Scripted:
     def __init__(self):
         self.outage: str | None = None
         self.shares = {"high": 1.0, "normal": 1.0, "low": 1.0}
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.reply: object = YES
         self.gate = asyncio.Event()
         self.gate.set()
@@ -66,7 +66,7 @@ class Scripted:
         self.came: Counter = Counter()
 
     async def answer(self, case, questions, account):
-        self.asked.append(case.trace_id)
+        self.requested.append(case.trace_id)
         self.now += 1
         self.most = max(self.most, self.now)
         try:
@@ -86,7 +86,7 @@ class Scripted:
 
 class Bench:
     def __init__(self, path, routes=({"rubrics": ["answer"]},), room=4, rate=1.0, **bounds):
-        self.now, self.told, self.judge = NOW, [], Scripted()
+        self.now, self.reported, self.judge = NOW, [], Scripted()
         self.store = Store(path)
         stages = EvaluationStages(
             archive=self.store, sampler=Sampler(SamplingSection(rate=rate)),
@@ -101,7 +101,7 @@ class Bench:
             judge_queue=self.judge_queue,
             commit=one_by_one(self.commit),
             clock_ns=self.clock,
-            listeners=[self.told.append],
+            listeners=[self.reported.append],
         )
 
     def clock(self):
@@ -123,7 +123,7 @@ class Bench:
 
     async def ended(self, count, seconds=20):
         async with asyncio.timeout(seconds):
-            while len(self.told) < count:
+            while len(self.reported) < count:
                 await self.pipeline.drain()
                 await self.pipeline.pause(0.02)
 
@@ -134,10 +134,10 @@ class Bench:
             await asyncio.sleep(0.02)
 
     def numbers(self):
-        return [int.from_bytes(ending.trace_id[:7], "big") for ending in self.told]
+        return [int.from_bytes(ending.trace_id[:7], "big") for ending in self.reported]
 
-    def asked(self):
-        return [int(trace_id[:14], 16) for trace_id in self.judge.asked]
+    def requested(self):
+        return [int(trace_id[:14], 16) for trace_id in self.judge.requested]
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ async def test_what_needs_the_judge_is_judged_and_told_like_all_else(bench):
     b = bench()
     await b.close(1)
     await b.ended(1)
-    (ending,) = b.told
+    (ending,) = b.reported
     assert (ending.reason, ending.verdicts[0].passed, ending.verdicts[0].scores[0].result.method) == (
         Reason.SCORED, True, Method.JUDGE,
     )  # fmt: skip
@@ -184,10 +184,10 @@ async def test_no_more_are_under_way_than_there_is_room_for_and_the_others_follo
     for number in range(10):
         await b.close(number)
     await b.drained()
-    assert (b.judge_queue.under_way, b.judge_queue.waiting, b.asked()) == (3, 7, [0, 1, 2])
+    assert (b.judge_queue.under_way, b.judge_queue.waiting, b.requested()) == (3, 7, [0, 1, 2])
     b.judge.gate.set()
     await b.ended(10)
-    assert (b.asked(), b.judge.most, b.judge_queue.waiting) == (list(range(10)), 3, 0)
+    assert (b.requested(), b.judge.most, b.judge_queue.waiting) == (list(range(10)), 3, 0)
 
 
 async def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age(bench):
@@ -197,13 +197,13 @@ async def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_a
         await b.close(number)
         await b.drained(1)
         b.now += SECOND
-    assert (b.told, b.judge.asked, b.judge_queue.waiting, b.judge_queue.deferred.oldest_ns) == ([], [], 6, NOW)
+    assert (b.reported, b.judge.requested, b.judge_queue.waiting, b.judge_queue.deferred.oldest_ns) == ([], [], 6, NOW)
     assert len(b.store.open_traces()) == 6
     b.judge.outage = None
     await b.close(6)
     await b.ended(7)
-    assert b.asked() == list(range(7))
-    assert {ending.reason for ending in b.told} == {Reason.SCORED}
+    assert b.requested() == list(range(7))
+    assert {ending.reason for ending in b.reported} == {Reason.SCORED}
 
 
 async def test_after_an_outage_the_oldest_goes_alone_until_it_is_answered(bench):
@@ -215,10 +215,10 @@ async def test_after_an_outage_the_oldest_goes_alone_until_it_is_answered(bench)
     b.judge.outage = None
     b.judge.gate.clear()
     await b.drained()
-    assert b.asked() == [0]
+    assert b.requested() == [0]
     b.judge.gate.set()
     await b.ended(6)
-    assert b.asked() == list(range(6))
+    assert b.requested() == list(range(6))
 
 
 async def test_what_was_being_asked_when_the_outage_began_is_asked_again_and_stands_where_it_stood(bench):
@@ -230,11 +230,11 @@ async def test_what_was_being_asked_when_the_outage_began_is_asked_again_and_sta
     b.judge.outage, b.judge.reply = "overloaded", NoAnswer(f"{OUTAGE}: overloaded", failed=True)
     b.judge.gate.set()
     await b.drained()
-    assert (b.told, b.judge_queue.waiting) == ([], 4)
+    assert (b.reported, b.judge_queue.waiting) == ([], 4)
     b.judge.outage, b.judge.reply = None, YES
     await b.ended(4)
-    assert b.asked() == [0, 1, 0, 1, 2, 3]
-    assert {ending.reason for ending in b.told} == {Reason.SCORED}
+    assert b.requested() == [0, 1, 0, 1, 2, 3]
+    assert {ending.reason for ending in b.reported} == {Reason.SCORED}
 
 
 async def test_a_failure_of_one_case_is_its_own_and_ends_it(bench):
@@ -245,7 +245,7 @@ async def test_a_failure_of_one_case_is_its_own_and_ends_it(bench):
     for number in range(3):
         await b.close(number)
     await b.ended(3)
-    reasons = {ending.trace_id: ending.reason for ending in b.told}
+    reasons = {ending.trace_id: ending.reason for ending in b.reported}
     assert reasons == {trace(0): Reason.SCORED, trace(1): Reason.JUDGE_FAILED, trace(2): Reason.SCORED}
     assert b.store.story(trace(1))["verdicts"][0]["passed"] is None
 
@@ -258,13 +258,13 @@ async def test_what_waited_too_long_is_judged_without_the_judge(bench):
     b.now += 59 * SECOND
     await b.close(2)
     await b.drained()
-    assert b.told == []
+    assert b.reported == []
     b.now += SECOND
     await b.ended(1)
-    (ending,) = b.told
+    (ending,) = b.reported
     assert (ending.trace_id, ending.reason, ending.verdicts[0].passed) == (trace(1), Reason.JUDGE_FAILED, None)
     assert "could not be asked in time: credit exhausted" in ending.verdicts[0].reason
-    assert (b.judge.asked, b.judge_queue.waiting) == ([], 1)
+    assert (b.judge.requested, b.judge_queue.waiting) == ([], 1)
 
 
 async def test_of_too_many_the_oldest_waits_no_longer(bench):
@@ -275,7 +275,7 @@ async def test_of_too_many_the_oldest_waits_no_longer(bench):
     await b.ended(3)
     await b.drained()
     assert (sorted(b.numbers()), b.judge_queue.waiting) == ([0, 1, 2], 2)
-    assert {ending.reason for ending in b.told} == {Reason.JUDGE_FAILED}
+    assert {ending.reason for ending in b.reported} == {Reason.JUDGE_FAILED}
 
 
 async def test_late_spans_of_what_waits_are_judged_with_it_once(bench):
@@ -288,7 +288,7 @@ async def test_late_spans_of_what_waits_are_judged_with_it_once(bench):
     b.judge.outage = None
     await b.ended(1)
     await b.drained()
-    assert [(ending.revision, ending.chunks) for ending in b.told] == [(1, 2)]
+    assert [(ending.revision, ending.chunks) for ending in b.reported] == [(1, 2)]
     assert b.store.open_traces() == set()
 
 
@@ -299,10 +299,10 @@ async def test_late_spans_of_what_is_under_way_wait_until_it_is_told(bench):
     await b.drained()
     await b.close(1, S(trace_id=trace(1), span_id=span(2), parent_id=span(1)), revision=2)
     await b.drained()
-    assert (b.told, len(b.pipeline.waiting)) == ([], 1)
+    assert (b.reported, len(b.pipeline.waiting)) == ([], 1)
     b.judge.gate.set()
     await b.ended(2)
-    assert [(ending.revision, ending.chunks, len(ending.changed)) for ending in b.told] == [(1, 1, 1), (2, 2, 0)]
+    assert [(ending.revision, ending.chunks, len(ending.changed)) for ending in b.reported] == [(1, 1, 1), (2, 2, 0)]
 
 
 async def test_a_store_that_refuses_costs_no_second_question(bench):
@@ -320,10 +320,10 @@ async def test_a_store_that_refuses_costs_no_second_question(bench):
         await asyncio.sleep(0.05)
         with pytest.raises(StoreError):
             await b.pipeline.drain()
-    assert b.told == []
+    assert b.reported == []
     b.store._write_connection.execute("PRAGMA query_only = OFF")
     await b.ended(1)
-    assert (b.asked(), b.numbers()) == ([2], [2])
+    assert (b.requested(), b.numbers()) == ([2], [2])
 
 
 async def test_ending_politely_leaves_what_is_under_way_open_and_commits_what_is_through(bench):
@@ -333,7 +333,7 @@ async def test_ending_politely_leaves_what_is_under_way_open_and_commits_what_is
     b.judge.gate.clear()
     await b.close(2)
     await b.pipeline.drain()
-    await until(lambda: bool(b.judge_queue.results) or bool(b.told))
+    await until(lambda: bool(b.judge_queue.results) or bool(b.reported))
     await b.pipeline.close()
     assert (b.numbers(), b.store.open_traces()) == ([1], {trace(2)})
 
@@ -350,7 +350,7 @@ async def test_a_bug_in_a_judged_metric_costs_one_trace_its_verdict(bench, caplo
     for number in (1, 2):
         await b.close(number)
     await b.ended(2)
-    assert Counter(ending.reason for ending in b.told) == {Reason.ERROR: 1, Reason.SCORED: 1}
+    assert Counter(ending.reason for ending in b.reported) == {Reason.ERROR: 1, Reason.SCORED: 1}
     assert b.store.story(trace(1))["error"] == "RuntimeError: a bug of ours"
 
 
@@ -361,14 +361,16 @@ async def test_the_budget_thins_what_needs_the_judge_consistently_and_says_how_l
     for number, tail in enumerate(tails):
         await b.close(number + 1, tail=b"\x00\x00" + tail)
     await b.ended(64)
-    reasons = Counter(ending.reason for ending in b.told)
+    reasons = Counter(ending.reason for ending in b.reported)
     assert reasons == {Reason.SAMPLED_OUT: 32, Reason.OVER_BUDGET: 16, Reason.SCORED: 16}
-    for ending in b.told:
+    for ending in b.reported:
         drawn = randomness(ending.trace_id) >= NEVER - NEVER // 4
         assert (ending.reason is Reason.SCORED) == drawn
         assert [verdict.sampling_probability for verdict in ending.verdicts] == ([0.25] if drawn else [])
-    assert sum(1 / v.sampling_probability for ending in b.told for v in ending.verdicts) == 64, "weights count them all"
-    over = next(ending for ending in b.told if ending.reason is Reason.OVER_BUDGET)
+    assert sum(1 / v.sampling_probability for ending in b.reported for v in ending.verdicts) == 64, (
+        "weights count them all"
+    )
+    over = next(ending for ending in b.reported if ending.reason is Reason.OVER_BUDGET)
     assert over.details["sampling"] == {
         "probability": 0.5, "selection": "random", "rule": None, "judged_share": 0.5, "over_budget": ["answer"],
     }  # fmt: skip
@@ -379,11 +381,11 @@ async def test_rubrics_that_need_no_judge_are_not_thinned(bench):
     b.judge.shares["normal"] = 0.0
     await b.close(1)
     await b.ended(1)
-    (ending,) = b.told
+    (ending,) = b.reported
     assert (ending.reason, [(v.rubric, v.sampling_probability) for v in ending.verdicts]) == (
         Reason.SCORED, [("workflow", 1.0)],
     )  # fmt: skip
-    assert (ending.details["sampling"]["over_budget"], b.judge.asked) == (["answer"], [])
+    assert (ending.details["sampling"]["over_budget"], b.judge.requested) == (["answer"], [])
 
 
 async def test_the_route_says_whose_traces_go_first(bench):
@@ -392,7 +394,7 @@ async def test_the_route_says_whose_traces_go_first(bench):
     await b.close(1, name="vip")
     await b.close(2)
     await b.ended(2)
-    assert {ending.trace_id: ending.reason for ending in b.told} == {
+    assert {ending.trace_id: ending.reason for ending in b.reported} == {
         trace(1): Reason.SCORED, trace(2): Reason.OVER_BUDGET,
     }  # fmt: skip
 
@@ -404,7 +406,7 @@ async def test_late_spans_do_not_draw_again(bench):
     b.judge.shares["normal"] = 0.0
     await b.close(1, S(trace_id=trace(1), span_id=span(2), parent_id=span(1)), revision=2)
     await b.ended(2)
-    second = b.told[1]
+    second = b.reported[1]
     assert (second.reason, second.withdrawn, second.verdicts[0].sampling_probability) == (Reason.SCORED, (), 1.0)
 
 
@@ -419,7 +421,7 @@ async def test_what_was_drawn_before_an_outage_is_not_drawn_again_after_it(bench
     await b.drained()
     b.judge.outage, b.judge.reply, b.judge.shares["normal"] = None, YES, 1.0
     await b.ended(1)
-    assert b.told[0].verdicts[0].sampling_probability == 0.5
+    assert b.reported[0].verdicts[0].sampling_probability == 0.5
     assert b.judge.came == {"normal": 1}, "the budget was asked once"
 
 
@@ -428,7 +430,7 @@ async def test_a_failure_in_passing_is_tried_again_a_few_times_and_then_ends_it(
     b.judge.reply = NoAnswer(f"{OUTAGE}: timeout", failed=True)
     await b.close(1)
     await b.ended(1)
-    assert (b.asked(), b.told[0].reason) == ([1, 1, 1], Reason.JUDGE_FAILED)
+    assert (b.requested(), b.reported[0].reason) == ([1, 1, 1], Reason.JUDGE_FAILED)
 
 
 @pytest.mark.parametrize("why", ["bad request: context length", "bad answer: no JSON", "parse_error: score is missing"])
@@ -437,7 +439,7 @@ async def test_a_failure_that_cannot_change_is_not_tried_again(bench, why):
     b.judge.reply = NoAnswer(why, failed=True)
     await b.close(1)
     await b.ended(1)
-    assert (b.asked(), b.told[0].reason) == ([1], Reason.JUDGE_FAILED)
+    assert (b.requested(), b.reported[0].reason) == ([1], Reason.JUDGE_FAILED)
 
 
 PAID = Judgement("m", "p", 0.25, call="1")
@@ -451,13 +453,13 @@ async def test_a_provider_that_does_not_greet_is_no_failure_of_the_trace(bench):
     for _ in range(5):
         b.judge.outage, b.judge.reply = None, lambda _: (setattr(b.judge, "outage", "overloaded"), out)[1]
         await b.drained(2)
-    assert (b.asked(), b.judge_queue.waiting) == ([1] * 5, 1)
+    assert (b.requested(), b.judge_queue.waiting) == ([1] * 5, 1)
     (place, _) = b.judge_queue.deferred._closings[trace(1)]
     assert place.attempts == 0
     b.judge.outage, b.judge.reply = None, NoAnswer(f"{OUTAGE}: timeout", failed=True, judgement=PAID)
     await b.ended(1)
-    assert b.asked() == [1] * 8
-    assert b.told[0].verdicts[0].to_json()["judge"]["cost_usd"] == 0.25, "one call, however often it is told"
+    assert b.requested() == [1] * 8
+    assert b.reported[0].verdicts[0].to_json()["judge"]["cost_usd"] == 0.25, "one call, however often it is told"
 
 
 async def test_what_failed_before_an_answer_came_is_part_of_what_the_verdict_cost(bench):
@@ -467,8 +469,8 @@ async def test_what_failed_before_an_answer_came_is_part_of_what_the_verdict_cos
     b.judge.reply = lambda _: next(replies)
     await b.close(1)
     await b.ended(1)
-    judge = b.told[0].verdicts[0].to_json()["judge"]
-    assert (b.told[0].reason, judge["cost_usd"], judge["calls"]) == (Reason.SCORED, 0.75, 2)
+    judge = b.reported[0].verdicts[0].to_json()["judge"]
+    assert (b.reported[0].reason, judge["cost_usd"], judge["calls"]) == (Reason.SCORED, 0.75, 2)
 
 
 async def test_what_was_drawn_and_could_not_be_paid_for_after_all_is_over_budget_and_no_failure(bench):
@@ -477,7 +479,7 @@ async def test_what_was_drawn_and_could_not_be_paid_for_after_all_is_over_budget
     await b.close(1, name="a")
     await b.close(2, name="b")
     await b.ended(2)
-    told = {ending.trace_id: ending for ending in b.told}
-    assert (told[trace(1)].reason, told[trace(1)].verdicts) == (Reason.OVER_BUDGET, ())
-    assert [verdict.rubric for verdict in told[trace(2)].verdicts] == ["workflow"]
-    assert told[trace(2)].details["sampling"]["over_budget"] == ["answer"]
+    reported = {ending.trace_id: ending for ending in b.reported}
+    assert (reported[trace(1)].reason, reported[trace(1)].verdicts) == (Reason.OVER_BUDGET, ())
+    assert [verdict.rubric for verdict in reported[trace(2)].verdicts] == ["workflow"]
+    assert reported[trace(2)].details["sampling"]["over_budget"] == ["answer"]

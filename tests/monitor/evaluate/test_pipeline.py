@@ -55,7 +55,7 @@ class Bench:
     def __init__(self, path, routes=({"rubrics": ["qa"]},), **sampling):
         self.now = NOW
         self.store = Store(path)
-        self.told = []
+        self.reported = []
         sampler = Sampler(SamplingSection(**{"rate": 1.0, **sampling}))
         stages = EvaluationStages(
             archive=self.store, sampler=sampler,
@@ -71,7 +71,7 @@ class Bench:
             judge_queue=judge_queue,
             commit=one_by_one(self.commit),
             clock_ns=clock_ns,
-            listeners=[self.told.append],
+            listeners=[self.reported.append],
         )
 
     async def commit(self, ending):
@@ -115,7 +115,7 @@ async def test_a_closed_trace_is_judged_committed_and_then_told(bench):
     on_disk = []
     await b.close(1)
     await b.pipeline.drain()
-    (ending,) = b.told
+    (ending,) = b.reported
     assert (ending.reason, ending.service, ending.revision, ending.chunks) == (Reason.SCORED, "shop", 1, 1)
     assert (ending.ended_ns, ending.last_span_ns, ending.completion) == (NOW, 2_000, "root_ended")
     assert ending.verdicts == ending.changed
@@ -134,13 +134,13 @@ async def test_a_closed_trace_is_judged_committed_and_then_told(bench):
 
 async def test_the_reason_is_why_no_verdict_was_reached(bench):
     b = bench(routes=[{"rubrics": ["workflow"]}])
-    said = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
-    await b.close(1, S(trace_id=trace(1), span_id=span(1), attributes=said))
+    stated = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
+    await b.close(1, S(trace_id=trace(1), span_id=span(1), attributes=stated))
     await b.close(2)
     await b.close(3, S(trace_id=trace(3), span_id=span(2), parent_id=span(9)), completion="idle")
     await b.pipeline.drain()
-    assert [ending.reason for ending in b.told] == [Reason.UNAVAILABLE, Reason.NO_CONTENT, Reason.INCOMPLETE]
-    assert [ending.verdicts[0].passed for ending in b.told] == [None, None, None]
+    assert [ending.reason for ending in b.reported] == [Reason.UNAVAILABLE, Reason.NO_CONTENT, Reason.INCOMPLETE]
+    assert [ending.verdicts[0].passed for ending in b.reported] == [None, None, None]
 
 
 async def test_a_store_that_refuses_leaves_everything_waiting_and_nothing_is_told(bench):
@@ -152,10 +152,10 @@ async def test_a_store_that_refuses_leaves_everything_waiting_and_nothing_is_tol
         with pytest.raises(StoreUnavailable, match="read-only"):
             await b.pipeline.drain()
         assert b.waiting() == [trace(1), trace(2), trace(3)]
-        assert (b.told, len(b.store.open_traces())) == ([], 3)
+        assert (b.reported, len(b.store.open_traces())) == ([], 3)
     b.store._write_connection.execute("PRAGMA query_only = OFF")
     await b.pipeline.drain()
-    assert [(ending.trace_id, ending.revision, len(ending.changed)) for ending in b.told] == [
+    assert [(ending.trace_id, ending.revision, len(ending.changed)) for ending in b.reported] == [
         (trace(number), 1, 1) for number in (1, 2, 3)
     ]
     assert (b.waiting(), b.store.open_traces()) == ([], set())
@@ -172,7 +172,7 @@ async def test_what_a_store_took_before_it_refused_is_told_once_and_only_the_res
     assert b.waiting() == [trace(2)]
     b.store._write_connection.execute("DROP TRIGGER refuses")
     await b.pipeline.drain()
-    assert [(ending.trace_id, len(ending.changed)) for ending in b.told] == [
+    assert [(ending.trace_id, len(ending.changed)) for ending in b.reported] == [
         (trace(1), 1), (trace(3), 1), (trace(2), 1),
     ]  # fmt: skip
 
@@ -183,7 +183,7 @@ async def test_a_store_that_cannot_be_read_leaves_everything_waiting(bench):
     b.store.close()
     with pytest.raises(StoreUnavailable):
         await b.pipeline.drain()
-    assert (b.waiting(), b.told) == ([trace(1)], [])
+    assert (b.waiting(), b.reported) == ([trace(1)], [])
 
 
 async def test_a_drain_that_is_cancelled_leaves_what_it_was_at_waiting(bench):
@@ -202,7 +202,7 @@ async def test_a_drain_that_is_cancelled_leaves_what_it_was_at_waiting(bench):
     draining.cancel()
     with pytest.raises(asyncio.CancelledError):
         await draining
-    assert (b.waiting(), b.told) == ([trace(1)], [])
+    assert (b.waiting(), b.reported) == ([trace(1)], [])
 
 
 async def test_a_drain_that_is_cancelled_tells_all_that_is_on_disk(bench):
@@ -213,7 +213,7 @@ async def test_a_drain_that_is_cancelled_tells_all_that_is_on_disk(bench):
     b.pipeline.listeners.append(lambda _: draining.cancel())
     with pytest.raises(asyncio.CancelledError):
         await draining
-    assert [ending.trace_id for ending in b.told] == [trace(number) for number in range(BATCH)]
+    assert [ending.trace_id for ending in b.reported] == [trace(number) for number in range(BATCH)]
     assert (b.waiting(), b.store.open_traces()) == ([], set())
 
 
@@ -222,7 +222,10 @@ async def test_two_closings_of_one_trace_that_waited_together_are_one_verdict_an
     await b.close(1)
     await b.close(1, S(trace_id=trace(1), span_id=span(2), parent_id=span(1)), revision=2)
     await b.pipeline.drain()
-    assert [(ending.revision, len(ending.verdicts), len(ending.changed)) for ending in b.told] == [(1, 1, 1), (2, 1, 0)]
+    assert [(ending.revision, len(ending.verdicts), len(ending.changed)) for ending in b.reported] == [
+        (1, 1, 1),
+        (2, 1, 0),
+    ]
     assert b.store.story(trace(1))["revision"] == 2
 
 
@@ -231,7 +234,7 @@ async def test_more_than_a_batch_is_judged_in_order(bench):
     for number in range(2 * BATCH + 3):
         await b.close(number)
     await b.pipeline.drain()
-    assert [ending.trace_id for ending in b.told] == [trace(number) for number in range(2 * BATCH + 3)]
+    assert [ending.trace_id for ending in b.reported] == [trace(number) for number in range(2 * BATCH + 3)]
 
 
 async def test_no_more_is_judged_at_once_than_fits_in_memory_beside_each_other(bench):
@@ -248,7 +251,7 @@ async def test_no_more_is_judged_at_once_than_fits_in_memory_beside_each_other(b
         await b.close(number, size=size)
     await b.pipeline.drain()
     assert at_once == [2, 1, 2], "one that is larger than all of that is judged alone"
-    assert [ending.trace_id for ending in b.told] == [trace(number) for number in range(5)]
+    assert [ending.trace_id for ending in b.reported] == [trace(number) for number in range(5)]
 
 
 async def test_a_bug_costs_one_trace_its_verdict_and_no_other(bench, caplog):
@@ -257,8 +260,8 @@ async def test_a_bug_costs_one_trace_its_verdict_and_no_other(bench, caplog):
     await b.close(2, S(trace_id=trace(2), span_id=span(1), name="broken"))
     await b.close(3)
     await b.pipeline.drain()
-    assert [ending.reason for ending in b.told] == [Reason.SCORED, Reason.ERROR, Reason.SCORED]
-    failed = b.told[1]
+    assert [ending.reason for ending in b.reported] == [Reason.SCORED, Reason.ERROR, Reason.SCORED]
+    failed = b.reported[1]
     assert (failed.verdicts, failed.service) == ((), "shop")
     assert b.store.story(trace(2))["error"] == "RuntimeError: a bug of ours"
     assert trace(2).hex() in [getattr(record, "trace_id", None) for record in caplog.records]
@@ -273,10 +276,10 @@ async def test_a_chunk_that_cannot_be_read_is_told_and_the_others_are_judged(ben
     b.wait(2)
     b.wait(3)
     await b.pipeline.drain()
-    assert [ending.reason for ending in b.told] == [Reason.SCORED, Reason.UNDECODABLE, Reason.UNDECODABLE]
+    assert [ending.reason for ending in b.reported] == [Reason.SCORED, Reason.UNDECODABLE, Reason.UNDECODABLE]
     stories = [b.store.story(trace(n)) for n in (1, 2, 3)]
     assert [(details["spans"], details["damaged_chunks"]) for details in stories] == [(1, 1), (0, 1), (0, 0)]
-    assert b.told[1].service == "shop", "its resource was read before"
+    assert b.reported[1].service == "shop", "its resource was read before"
 
 
 async def test_traffic_of_evaluators_and_what_a_route_excludes_is_not_judged(bench):
@@ -284,7 +287,7 @@ async def test_traffic_of_evaluators_and_what_a_route_excludes_is_not_judged(ben
     await b.close(1, S(trace_id=trace(1), span_id=span(1), service="sidejudge"))
     await b.close(2, S(trace_id=trace(2), span_id=span(1), name="healthcheck"))
     await b.pipeline.drain()
-    assert [(ending.reason, ending.verdicts) for ending in b.told] == [(Reason.EXCLUDED, ())] * 2
+    assert [(ending.reason, ending.verdicts) for ending in b.reported] == [(Reason.EXCLUDED, ())] * 2
     assert "this monitor" in b.store.story(trace(1))["excluded"]
     assert b.store.story(trace(2))["excluded"] == "probes excludes it"
 
@@ -293,7 +296,7 @@ async def test_a_trace_that_no_route_is_for_has_no_rubric(bench):
     b = bench(routes=[{"match": {"service": "other"}, "rubrics": ["qa"]}])
     await b.close(1)
     await b.pipeline.drain()
-    assert [(ending.reason, ending.verdicts) for ending in b.told] == [(Reason.NO_RUBRIC, ())]
+    assert [(ending.reason, ending.verdicts) for ending in b.reported] == [(Reason.NO_RUBRIC, ())]
 
 
 async def test_what_a_rule_on_content_might_have_drawn_and_did_not_is_sampled_out_in_the_second_pass(bench):
@@ -301,7 +304,7 @@ async def test_what_a_rule_on_content_might_have_drawn_and_did_not_is_sampled_ou
     for number, name in ((1, "checkout"), (2, "browse")):
         await b.close(number, S(trace_id=trace(number, LOW), span_id=span(1), name=name), tail=LOW)
     await b.pipeline.drain()
-    forced, out = b.told
+    forced, out = b.reported
     assert (forced.reason, forced.verdicts[0].selection, forced.verdicts[0].sampling_probability) == (
         Reason.SCORED, "forced", 1.0,
     )  # fmt: skip
@@ -317,7 +320,7 @@ async def test_late_spans_that_change_the_route_withdraw_what_no_longer_judges(b
     b.now += 1_000_000_000
     await b.close(1, S(trace_id=trace(1), span_id=span(1), name="checkout"), revision=2)
     await b.pipeline.drain()
-    first, second = b.told
+    first, second = b.reported
     assert ([v.rubric for v in first.changed], first.withdrawn) == (["answer", "qa", "entity"], ())
     assert ([v.rubric for v in second.verdicts], set(second.withdrawn)) == (["qa"], {"answer", "entity"})
     assert second.changed == (), "what qa says is the same as before"
@@ -331,11 +334,11 @@ async def test_late_spans_that_change_a_verdict_make_its_next_revision(bench):
     await b.pipeline.drain()
     await b.close(1, S(trace_id=trace(1), span_id=span(1)), revision=2)
     await b.pipeline.drain()
-    assert [[(v.passed, v.revision) for v in ending.changed] for ending in b.told] == [[(False, 1)], [(True, 2)]]
-    assert b.told[1].chunks == 2
+    assert [[(v.passed, v.revision) for v in ending.changed] for ending in b.reported] == [[(False, 1)], [(True, 2)]]
+    assert b.reported[1].chunks == 2
 
 
 async def test_nothing_waiting_is_nothing_done(bench):
     b = bench()
     await b.pipeline.drain()
-    assert (b.told, b.waiting()) == ([], [])
+    assert (b.reported, b.waiting()) == ([], [])

@@ -21,7 +21,7 @@ SILENT = replace(CASE, content_captured=False)
 
 
 def verdict(rubric="qa", *results, **more) -> Verdict:
-    said = {
+    stated = {
         "case_id": "c", "rubric": rubric, "rubric_version": f"{rubric}@1", "composite": 0.5, "composite_norm": 0.5,
         "coverage": 1.0, "state": State.VALID, "passed": True, "rating": "good", "blockers": ("a", "b"),
         "pass_mark": 0.4, "sampling_probability": 0.1, "created_at": "2026-01-01T00:00:00.000Z",
@@ -29,7 +29,7 @@ def verdict(rubric="qa", *results, **more) -> Verdict:
             Score(metric=f"m{n}", weight=1.0, result=result, rating=None) for n, result in enumerate(results)
         ),
     }  # fmt: skip
-    return Verdict(**{**said, **more})
+    return Verdict(**{**stated, **more})
 
 
 def incomplete(*results, **more) -> Verdict:
@@ -62,9 +62,9 @@ def test_a_trace_has_one_reason_and_the_first_cause_goes_before_its_consequences
 
 
 def test_a_verdict_on_what_was_not_judged_before_is_new_and_keeps_its_number():
-    said = verdict()
-    assert revise([said], []) == ((said,), (said,))
-    assert revise([said], written(verdict("entity"))) == ((said,), (said,))
+    stated = verdict()
+    assert revise([stated], []) == ((stated,), (stated,))
+    assert revise([stated], written(verdict("entity"))) == ((stated,), (stated,))
 
 
 def test_what_the_call_cost_is_no_judgement_and_makes_no_revision():
@@ -137,10 +137,10 @@ JSONLIKE = st.recursive(
 def test_what_comes_back_from_the_store_is_known_again_whatever_its_details_are_made_of(details, extra, value):
     judgement = Judgement(model="m", prompt_version="p", cost_usd=0.1 + 0.2, call="c", flags=("f",))
     scored = Scored(value=value, method=Method.LEXICAL, details=details, judgements=(judgement,))
-    said = verdict("qa", scored, Unavailable("u\ud800"), extra=extra)
-    assert revise([said], written(said)) == ((said,), ())
+    stated = verdict("qa", scored, Unavailable("u\ud800"), extra=extra)
+    assert revise([stated], written(stated)) == ((stated,), ())
 
 
 def test_two_halves_of_one_character_are_the_character_once_they_were_written():
-    said = verdict(reason="\ud83d" + "\ude00")
-    assert revise([said], written(said))[1] == ()
+    stated = verdict(reason="\ud83d" + "\ude00")
+    assert revise([stated], written(stated))[1] == ()

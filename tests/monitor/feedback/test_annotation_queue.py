@@ -70,8 +70,8 @@ async def test_what_is_in_doubt_is_put_in_once_and_what_is_not_is_not(scene):
     for _ in range(3):
         await routing.tick()
     assert scene.put() == [("TRACE", 3), ("SESSION", "s1"), ("TRACE", 1)]
-    told = routing.standing()
-    assert (told.put, told.left_out, told.reason) == (
+    reported = routing.standing()
+    assert (reported.put, reported.left_out, reported.reason) == (
         {"disagreement": 2, "contradiction": 1, "borderline": 0}, 0, "",
     )  # fmt: skip
 
@@ -152,14 +152,14 @@ async def test_what_the_queue_refuses_lets_the_others_by(scene):
 @pytest.mark.parametrize(
     ("queue", "said"), [("nobody made it", "no annotation queue"), ("twin", "2 annotation queues")]
 )
-async def test_a_queue_that_cannot_be_told_is_said_and_nothing_is_put_in(scene, queue, said):
+async def test_a_queue_that_cannot_be_told_is_said_and_nothing_is_put_in(scene, queue, stated):
     scene.fake.queues.add("twin")
     scene.fake.queues.add("twin")
     routing = await scene.routing(queue=queue)
     await scene.judge(1, JUDGES_DISAGREE)
     await routing.tick()
     assert scene.put() == []
-    assert said in routing.standing().reason
+    assert stated in routing.standing().reason
 
 
 async def test_a_queue_that_was_made_anew_is_found_again(scene):
@@ -186,7 +186,7 @@ async def test_labels_on_what_was_put_in_are_known_as_asked_for(scene):
             author="ann", queue=queue, changed="",
         )  # fmt: skip
 
-    assert again.asked_for(label(1))
-    assert not again.asked_for(label(2))
-    assert routing.asked_for(label(2, scene.fake.queue_id))
-    assert not routing.asked_for(label(2, "another"))
+    assert again.requested_for(label(1))
+    assert not again.requested_for(label(2))
+    assert routing.requested_for(label(2, scene.fake.queue_id))
+    assert not routing.requested_for(label(2, "another"))

@@ -27,11 +27,11 @@ class Scene:
         self.bench = bench
         bench.fake.mode = Mode.NEW
 
-    async def people(self, *scores, asked_for=lambda _: False, rubrics=(QA,), corrections_fail=()) -> HumanLabels:
+    async def people(self, *scores, requested_for=lambda _: False, rubrics=(QA,), corrections_fail=()) -> HumanLabels:
         server = await probe(self.bench.langfuse)
         found = HumanLabels(
             langfuse=self.bench.langfuse, server=lambda: server, rubrics=list(rubrics), scores=scores,
-            facts=self.bench.store, clock_ns=lambda: self.bench.now_ns, asked_for=asked_for,
+            facts=self.bench.store, clock_ns=lambda: self.bench.now_ns, requested_for=requested_for,
             corrections_fail=corrections_fail,
         )  # fmt: skip
         found.restore()
@@ -45,10 +45,10 @@ class Scene:
     def ours(self, number, passed, *, version=QA.version, rubric="qa", of="traceId", **metrics) -> None:
         """Our verdict; passed None: incomplete."""
         subject, metadata = trace(number), {"rubric_version": version}
-        said = {"qa_state".replace("qa", rubric): "incomplete" if passed is None else "valid"}
+        stated = {"qa_state".replace("qa", rubric): "incomplete" if passed is None else "valid"}
         if passed is not None:
-            said[f"{rubric}_pass"] = float(passed)
-        for name, value in (said | metrics).items():
+            stated[f"{rubric}_pass"] = float(passed)
+        for name, value in (stated | metrics).items():
             kind = "CATEGORICAL" if isinstance(value, str) else "BOOLEAN" if name.endswith("_pass") else "NUMERIC"
             self.write(
                 {
@@ -57,9 +57,9 @@ class Scene:
                 }
             )  # fmt: skip
 
-    def label(self, number, said, name="qa_pass", *, by="ann", ago_ns=0, of="traceId", **more) -> None:
-        kind = "BOOLEAN" if isinstance(said, bool) else "CATEGORICAL" if isinstance(said, str) else "NUMERIC"
-        value = float(said) if isinstance(said, bool) else said
+    def label(self, number, stated, name="qa_pass", *, by="ann", ago_ns=0, of="traceId", **more) -> None:
+        kind = "BOOLEAN" if isinstance(stated, bool) else "CATEGORICAL" if isinstance(stated, str) else "NUMERIC"
+        value = float(stated) if isinstance(stated, bool) else stated
         self.write(
             {
                 "id": f"{name}-{number}-{by}", of: trace(number), "name": name, "value": value, "dataType": kind,
@@ -86,14 +86,14 @@ def table(people, metric="pass"):
 @pytest.mark.parametrize("mode", [Mode.V3, Mode.DUAL, Mode.EVENTS_ONLY, Mode.NEW], ids=lambda mode: mode.value)
 async def test_labels_meet_our_verdicts_on_every_version(scene, mode):
     scene.bench.fake.mode = mode
-    for number, (said, passed) in enumerate([(True, True)] * 4 + [(False, False)] * 3 + [(False, True)] * 2):
+    for number, (stated, passed) in enumerate([(True, True)] * 4 + [(False, False)] * 3 + [(False, True)] * 2):
         scene.ours(number, passed)
-        scene.label(number, said)
+        scene.label(number, stated)
     people = await scene.people()
     await people.tick()
     assert table(people) == (4, 0, 2, 3)
-    (told,) = people.agreements()
-    assert (told.rubric, told.n) == ("qa", 9)
+    (reported,) = people.agreements()
+    assert (reported.rubric, reported.n) == ("qa", 9)
     assert people.standing().reason == ""
 
 
@@ -115,16 +115,16 @@ async def test_what_was_asked_for_because_of_a_doubt_is_no_sample(scene):
     for number in (1, 2):
         scene.ours(number, True)
         scene.label(number, False)
-    people = await scene.people(asked_for=lambda given: given.subject == trace(1))
+    people = await scene.people(requested_for=lambda given: given.subject == trace(1))
     await people.tick()
     assert table(people) == (0, 0, 1, 0)
     assert people.standing().passed_over["asked_for"] == 1
 
 
 async def test_a_score_under_another_name_is_what_the_configuration_says(scene):
-    for number, (said, passed) in enumerate([("good", True), ("fine", False), ("bad", False)]):
+    for number, (stated, passed) in enumerate([("good", True), ("fine", False), ("bad", False)]):
         scene.ours(number, passed, qa_relevancy=4.0)
-        scene.label(number, said, "verdict")
+        scene.label(number, stated, "verdict")
         scene.label(number, 4.0, "stars")
     scene.label(0, "good", "mood")
     people = await scene.people(
@@ -161,9 +161,9 @@ async def test_without_such_a_number_stars_say_neither_pass_nor_failure(scene):
     [({"metric": QA.criteria[0].metric.id, "pass_at": 4}, "pass_at"), ({"passes": ["good"], "pass_at": 4}, "pass_at"),
      ({"pass_at": float("nan")}, "pass_at")],
 )  # fmt: skip
-def test_a_mapping_that_cannot_be_meant_is_refused(said, field):
+def test_a_mapping_that_cannot_be_meant_is_refused(stated, field):
     with pytest.raises(ValidationError, match=field):
-        PeopleScore.model_validate({"name": "stars", "rubric": "qa", **said})
+        PeopleScore.model_validate({"name": "stars", "rubric": "qa", **stated})
 
 
 METRIC = QA.criteria[0].metric.id
@@ -171,9 +171,9 @@ METRIC = QA.criteria[0].metric.id
 
 async def test_metrics_are_compared_by_value_or_by_rating(scene):
     name = f"qa_{METRIC}"
-    for number, (said, ours) in enumerate([(1.0, 1.0), (0.0, 0.0), (0.0, 1.0)]):
+    for number, (stated, ours) in enumerate([(1.0, 1.0), (0.0, 0.0), (0.0, 1.0)]):
         scene.ours(number, True, **{name: ours})
-        scene.label(number, said, name)
+        scene.label(number, stated, name)
     scene.ours(9, True)
     scene.label(9, 1.0, name)
     people = await scene.people()
@@ -185,9 +185,9 @@ async def test_metrics_are_compared_by_value_or_by_rating(scene):
 
 
 @pytest.mark.parametrize(("said", "why"), [(0.5, "unreadable"), ("maybe", "unreadable")])
-async def test_what_says_neither_pass_nor_failure_is_no_label(scene, said, why):
+async def test_what_says_neither_pass_nor_failure_is_no_label(scene, stated, why):
     scene.ours(1, True)
-    scene.label(1, said)
+    scene.label(1, stated)
     people = await scene.people()
     await people.tick()
     assert table(people) is None
@@ -269,8 +269,8 @@ async def test_corrections_are_counted_and_those_of_what_we_had_passed_apart(sce
         scene.label(number, "what it should have said", "output", dataType="CORRECTION")
     people = await scene.people()
     await people.tick()
-    told = people.standing()
-    assert (told.corrections, told.corrected_passes, told.measured) == ({"qa": 3}, {"qa": 1}, [])
+    reported = people.standing()
+    assert (reported.corrections, reported.corrected_passes, reported.measured) == ({"qa": 3}, {"qa": 1}, [])
 
 
 def correct(scene, number, *, by="ann", **more) -> None:
@@ -284,11 +284,11 @@ async def test_corrections_are_labels_only_where_the_configuration_says_so(scene
     correct(scene, 4)
     people = await scene.people(corrections_fail=["qa"])
     await people.tick()
-    told = people.standing()
+    reported = people.standing()
     assert table(people) == (0, 0, 1, 1)
-    assert told.measured[0].undecided == 1
-    assert (told.corrections, told.corrected_passes) == ({"qa": 3}, {"qa": 1})
-    assert told.passed_over["unmet"] == 1
+    assert reported.measured[0].undecided == 1
+    assert (reported.corrections, reported.corrected_passes) == ({"qa": 3}, {"qa": 1})
+    assert reported.passed_over["unmet"] == 1
 
 
 @pytest.mark.parametrize("first", ["correction", "label"])
@@ -312,7 +312,7 @@ async def test_a_correction_of_what_was_put_before_people_or_of_another_judge_is
     scene.ours(2, True, version="qa@old")
     correct(scene, 1)
     correct(scene, 2)
-    people = await scene.people(corrections_fail=["qa"], asked_for=lambda given: given.subject == trace(1))
+    people = await scene.people(corrections_fail=["qa"], requested_for=lambda given: given.subject == trace(1))
     await people.tick()
     assert table(people) is None
     assert people.standing().corrections == {"qa": 2}
@@ -329,9 +329,9 @@ async def test_another_process_goes_on_where_one_ended_and_reads_only_what_may_b
     again = await scene.people()
     assert table(again) == table(people) == (1, 0, 0, 0)
     assert again.standing().corrections == {"qa": 1}
-    before = len(scene.bench.fake.asked("GET", "/v3/scores"))
+    before = len(scene.bench.fake.requested("GET", "/v3/scores"))
     await again.tick()
-    first = scene.bench.fake.asked("GET", "/v3/scores")[before]
+    first = scene.bench.fake.requested("GET", "/v3/scores")[before]
     since = datetime.fromisoformat(first.params["fromTimestamp"]).timestamp()
     assert scene.bench.now_ns / 1e9 - since == pytest.approx(AGAIN_NS / 1e9, abs=60)
     assert table(again) == (1, 0, 0, 0)

@@ -67,11 +67,11 @@ async def refusal(call, *args, **more):
     details = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin")
     if details is None:
         return error.code(), error.details(), None
-    told = status_pb2.Status.FromString(details)
-    assert (told.code, told.message) == (error.code().value[0], error.details())
+    reported = status_pb2.Status.FromString(details)
+    assert (reported.code, reported.message) == (error.code().value[0], error.details())
     retry = error_details_pb2.RetryInfo()
     wait = None
-    for detail in told.details:
+    for detail in reported.details:
         assert detail.Unpack(retry)
         wait = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
     return error.code(), error.details(), wait
@@ -93,8 +93,8 @@ async def test_an_empty_request_is_taken(listening):
 async def test_partial_success_is_told(listening):
     _, call = await listening()
     bad = request([S(trace_id=b"short", span_id=span(1)), S(trace_id=trace(1), span_id=span(2))])
-    told = ExportTraceServiceResponse.FromString(await call(bad)).partial_success
-    assert (told.rejected_spans, "valid id" in told.error_message) == (1, True)
+    reported = ExportTraceServiceResponse.FromString(await call(bad)).partial_success
+    assert (reported.rejected_spans, "valid id" in reported.error_message) == (1, True)
     broken = logs((trace(1), span(2), "gen_ai.choice", "hi", {})).replace(b"\x52\x08" + span(2), b"\x57\x08" + span(2))
     partial = ExportLogsServiceResponse.FromString(await call(broken, LOGS)).partial_success
     assert partial.rejected_log_records == 1
@@ -239,13 +239,16 @@ async def test_what_comes_in_over_grpc_goes_on_over_http_and_is_judged(sidecar, 
     async with upstream(answered("200 OK", response.SerializeToString())) as up:
         app, call = await sidecar(up.url, otlp_path="/api/public/otel")
         metadata = (("authorization", "Basic cGs6c2s="), ("x-langfuse-ingestion-version", "4"))
-        told = await call(one(attributes={"pad": "x" * 2000}), compression=compression, metadata=metadata)
-        assert ExportTraceServiceResponse.FromString(told) == response
-        (asked,) = up.asked
-        assert asked.line == "POST /api/public/otel/v1/traces HTTP/1.1"
-        assert (asked.header("authorization"), asked.header("x-langfuse-ingestion-version")) == ("Basic cGs6c2s=", "4")
-        assert asked.header("content-encoding") == ("gzip" if compression else None)
-        body = gzip.decompress(asked.body) if compression else asked.body
+        reported = await call(one(attributes={"pad": "x" * 2000}), compression=compression, metadata=metadata)
+        assert ExportTraceServiceResponse.FromString(reported) == response
+        (requested,) = up.requested
+        assert requested.line == "POST /api/public/otel/v1/traces HTTP/1.1"
+        assert (requested.header("authorization"), requested.header("x-langfuse-ingestion-version")) == (
+            "Basic cGs6c2s=",
+            "4",
+        )
+        assert requested.header("content-encoding") == ("gzip" if compression else None)
+        body = gzip.decompress(requested.body) if compression else requested.body
         assert body == one(attributes={"pad": "x" * 2000})
         assert (await app.settled(1))["ended"]["scored"] == 1
         assert app.monitor.front.forward.requests == {"traces": 1}
@@ -267,8 +270,8 @@ async def test_what_upstream_refuses_is_told_in_grpcs_words_and_judged(sidecar, 
     async with upstream(answer) as up:
         up.close_after_answer = True
         app, call = await sidecar(up.url)
-        said, message, delay = await refusal(call, one())
-        assert (said, delay) == (code, wait)
+        stated, message, delay = await refusal(call, one())
+        assert (stated, delay) == (code, wait)
         assert message == "wrong" or up.url in message
         assert (await app.settled(1))["ended"]["scored"] == 1
 

@@ -40,7 +40,7 @@ class Bench:
         await self.monitor.retention.purge()
         assert self.monitor.store.chunks(trace(1)) == []
 
-    def told(self):
+    def reported(self):
         return self.monitor.store.story(trace(1))
 
     def late(self, number=2):
@@ -56,19 +56,19 @@ def bench(configured):
 
 async def test_after_a_restart_a_span_of_a_trace_that_was_let_go_is_too_late(bench):
     await bench.judged_and_let_go()
-    before = bench.told()
+    before = bench.reported()
     bench.monitor.store.close()
     bench.start()
     await bench.take(bench.late())
     await bench.judge()
     assert bench.monitor.intake.counts.late == 1
-    assert (bench.told(), bench.monitor.outcomes.balance().seen) == (before, 0)
+    assert (bench.reported(), bench.monitor.outcomes.balance().seen) == (before, 0)
 
 
 @pytest.mark.parametrize("restart", [False, True])
 async def test_where_the_memory_of_ids_has_lost_it_the_store_still_knows(bench, restart):
     await bench.judged_and_let_go()
-    before = bench.told()
+    before = bench.reported()
     if restart:
         bench.monitor.store.close()
         bench.start()
@@ -76,7 +76,7 @@ async def test_where_the_memory_of_ids_has_lost_it_the_store_still_knows(bench, 
     for number in (2, 3):
         await bench.take(bench.late(number))
         await bench.judge()
-    assert bench.told() == before
+    assert bench.reported() == before
     balance = bench.monitor.outcomes.balance()
     assert balance.ended[Reason.LATE] == 1
     assert balance.open == 0
@@ -86,7 +86,7 @@ async def test_where_the_memory_of_ids_has_lost_it_the_store_still_knows(bench, 
 
 async def test_a_span_that_comes_while_a_fragment_is_dismissed_revives_nothing(bench):
     await bench.judged_and_let_go()
-    before = bench.told()
+    before = bench.reported()
     bench.monitor.assembler._gone.clear()
     await bench.take(bench.late(2))
     bench.now += MINUTE
@@ -94,19 +94,19 @@ async def test_a_span_that_comes_while_a_fragment_is_dismissed_revives_nothing(b
     await bench.take(bench.late(3))
     await bench.monitor.pipeline.drain()
     await bench.judge()
-    assert bench.told() == before
+    assert bench.reported() == before
     assert bench.monitor.outcomes.open == 0
 
 
 async def test_a_log_record_that_is_held_for_it_does_not_make_a_fragment_whole(bench):
     await bench.judged_and_let_go()
-    before = bench.told()
+    before = bench.reported()
     bench.monitor.assembler._gone.clear()
     (chunk,) = split(request([bench.late()]), lambda _: ChunkOrigin("shop", None, 0)).chunks
     await bench.monitor.store.hold([chunk], bench.now)
     await bench.take(bench.late(3))
     await bench.judge()
-    assert bench.told() == before
+    assert bench.reported() == before
 
 
 async def test_within_the_late_window_a_span_makes_a_revision_after_a_restart_too(bench):
@@ -116,4 +116,4 @@ async def test_within_the_late_window_a_span_makes_a_revision_after_a_restart_to
     bench.start()
     await bench.take(bench.late())
     await bench.judge()
-    assert (bench.told()["revision"], bench.told()["spans"]) == (2, 2)
+    assert (bench.reported()["revision"], bench.reported()["spans"]) == (2, 2)

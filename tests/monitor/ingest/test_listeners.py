@@ -34,8 +34,8 @@ def one(number=1) -> bytes:
 def test_a_monitor_that_is_asked_for_none_of_it_loads_none_of_it():
     heavy = ("grpc", "httpcore", "h11", "backports.zstd")
     code = f"import sys, monitor.runtime.app; print([m for m in {heavy} if m in sys.modules])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert told.stdout.strip() == "[]"
+    reported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert reported.stdout.strip() == "[]"
 
 
 async def test_encrypted_over_http(started, tmp_path):
@@ -63,17 +63,17 @@ async def test_encrypted_over_http(started, tmp_path):
         ({"key": "encrypted.pem"}, r"sources\.otlp\.tls: .* \(the key is encrypted\)"),
     ],
 )
-def test_certificates_that_cannot_be_used_are_named_before_anything_listens(configured, tmp_path, broken, said):
+def test_certificates_that_cannot_be_used_are_named_before_anything_listens(configured, tmp_path, broken, stated):
     made = make(tmp_path)
     subprocess.run(["openssl", "pkey", "-in", made.server_key, "-aes128", "-passout", "pass:secret", "-out",
                     str(tmp_path / "encrypted.pem")], check=True, capture_output=True)  # fmt: skip
     tls = {"certificate": made.server, "key": made.server_key, **{k: str(tmp_path / v) for k, v in broken.items()}}
     config = configured(sources={"otlp": {"http": "127.0.0.1:0", "tls": tls}})
     for _ in range(2):  # the store is let go
-        with pytest.raises(CertificateError, match=said):
+        with pytest.raises(CertificateError, match=stated):
             Monitor(config)
-    told = examined(tmp_path / "sidejudge.yaml")["sources.otlp.tls"]
-    assert (told.grade, bool(told.remedy)) == ("fail", True)
+    reported = examined(tmp_path / "sidejudge.yaml")["sources.otlp.tls"]
+    assert (reported.grade, bool(reported.remedy)) == ("fail", True)
 
 
 async def test_encrypted_on_the_way_to_upstream(started, tmp_path):
@@ -112,12 +112,12 @@ async def test_what_is_under_way_is_answered_though_the_monitor_ends(configured)
     async with upstream(slow) as up, httpx.AsyncClient(timeout=10) as http:
         monitor = Monitor(configured(forward={"url": up.url}))
         addresses = await monitor.start()
-        asked = asyncio.create_task(http.post(addresses["otlp"] + "/v1/traces", content=one(), headers=PROTOBUF))
+        requested = asyncio.create_task(http.post(addresses["otlp"] + "/v1/traces", content=one(), headers=PROTOBUF))
         await arrived.wait()
         ending = asyncio.create_task(monitor.stop())
         await asyncio.sleep(0)
         go.set()
-        assert (await asked).status_code == 200
+        assert (await requested).status_code == 200
         await ending
 
 

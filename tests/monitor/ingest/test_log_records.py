@@ -33,7 +33,7 @@ def monitor(tmp_path):
         one.store.close()
 
 
-def said(m, number=1) -> list[list[str]]:
+def stated(m, number=1) -> list[list[str]]:
     return [[e.attributes["body"] for e in s.events] for s in decode_kept(m.store.chunks(trace(number))).spans]
 
 
@@ -43,7 +43,7 @@ async def test_records_that_come_first_wait_for_their_spans_and_are_no_trace(mon
     assert (receipt.rejected, m.woken, m.outcomes.balance().seen, m.assembler.open_traces) == (0, 0, 0, 0)
     assert (m.intake.counts.logs, m.intake.counts.kept_logs) == (2, 1)
     await m.intake.consume(spans())
-    assert (m.outcomes.balance().seen, said(m)) == (1, [["hello"]])
+    assert (m.outcomes.balance().seen, stated(m)) == (1, [["hello"]])
 
 
 async def test_records_that_come_after_their_spans_extend_the_open_trace(monitor):
@@ -53,7 +53,7 @@ async def test_records_that_come_after_their_spans_extend_the_open_trace(monitor
     await m.intake.consume_logs(logs(event()))
     assert m.assembler.due(m.now + 1) == []  # the grace begins anew
     (closing,) = m.assembler.due(m.now + 2)
-    assert (closing.completion, said(m)) == ("root_ended", [["hello"]])
+    assert (closing.completion, stated(m)) == ("root_ended", [["hello"]])
 
 
 async def test_records_that_come_late_make_a_revision_and_far_too_late_ones_are_counted(monitor):
@@ -65,7 +65,7 @@ async def test_records_that_come_late_make_a_revision_and_far_too_late_ones_are_
     await m.intake.consume_logs(logs(event()))
     m.now += 5
     (again,) = m.assembler.due(m.now)
-    assert (again.revision, said(m)) == (2, [["hello"]])
+    assert (again.revision, stated(m)) == (2, [["hello"]])
     await m.finish(again)
     m.now += 1000
     m.assembler.due(m.now)
@@ -89,7 +89,7 @@ async def test_a_restart_resumes_them(monitor, order):
     again.intake.restore()
     assert again.assembler.open_traces == 1
     (closing,) = again.assembler.due(again.now + 100)
-    assert (closing.revision, said(again)) == (2 if order == "late" else 1, [["hello"]])
+    assert (closing.revision, stated(again)) == (2 if order == "late" else 1, [["hello"]])
 
 
 async def test_a_restart_with_records_alone_opens_nothing_and_they_still_find_their_spans(monitor):
@@ -99,7 +99,7 @@ async def test_a_restart_with_records_alone_opens_nothing_and_they_still_find_th
     again = monitor()
     assert (again.intake.restore(), again.outcomes.balance().seen) == (0, 0)
     await again.intake.consume(spans())
-    assert said(again) == [["hello"]]
+    assert stated(again) == [["hello"]]
 
 
 async def test_a_finished_trace_whose_records_came_first_stays_finished_over_a_restart(monitor):

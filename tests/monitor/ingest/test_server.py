@@ -78,12 +78,12 @@ async def test_a_request_that_is_being_answered_gets_its_answer_though_the_serve
     server = HttpServer(slow, listener)
     await server.start()
     async with httpx.AsyncClient() as http:
-        asked = asyncio.create_task(http.get(address(listener)))
+        requested = asyncio.create_task(http.get(address(listener)))
         await arrived.wait()
         ending = asyncio.create_task(server.stop())
         await asyncio.sleep(0)
         go.set()
-        assert (await asked).text == "hello"
+        assert (await requested).text == "hello"
         await ending
 
 
@@ -97,10 +97,10 @@ async def test_a_request_that_never_ends_does_not_keep_the_server(listener):
     server = HttpServer(stuck, listener)
     await server.start()
     async with httpx.AsyncClient() as http:
-        asked = asyncio.create_task(http.get(address(listener)))
+        requested = asyncio.create_task(http.get(address(listener)))
         await arrived.wait()
         await server.stop()
-        (answer,) = await asyncio.gather(asked, return_exceptions=True)
+        (answer,) = await asyncio.gather(requested, return_exceptions=True)
         assert isinstance(answer, httpx.TransportError) or answer.status_code == 500
 
 

@@ -56,11 +56,11 @@ async def test_the_request_goes_on_untouched_and_is_judged(sidecar):
                    "x-langfuse-ingestion-version": "4", "connection": "x-hop, keep-alive", "x-hop": "1"}  # fmt: skip
         answer = await app.http.post(app.otlp + "/api/public/otel/v1/traces?a=%2F", content=body, headers=headers)
         assert (answer.status_code, answer.content) == (200, b"")
-        (asked,) = up.asked
-        assert (asked.line, asked.body) == ("POST /api/public/otel/v1/traces?a=%2F HTTP/1.1", body)
+        (requested,) = up.requested
+        assert (requested.line, requested.body) == ("POST /api/public/otel/v1/traces?a=%2F HTTP/1.1", body)
         for name, value in headers.items():
-            assert asked.header(name) == (None if name in ("connection", "x-hop") else value)
-        assert asked.header("host") == up.url.removeprefix("http://")
+            assert requested.header(name) == (None if name in ("connection", "x-hop") else value)
+        assert requested.header("host") == up.url.removeprefix("http://")
         assert (await app.settled(1))["ended"]["scored"] == 1
         assert unjudged(app) == {}
 
@@ -83,9 +83,9 @@ ODD = bytes(range(256)) * 3
 @pytest.mark.parametrize("status", ["200 OK", "202 Accepted", "400 Bad Request", "401 No", "404 Not Found",
                                     "429 Slow", "500 Oops", "503 Busy"])  # fmt: skip
 async def test_every_answer_of_upstream_comes_back_byte_for_byte(sidecar, status):
-    told = ("Content-Type: application/odd", "Retry-After: 7", "X-Two: a", "X-Two: b", "Content-Encoding: odd",
+    reported = ("Content-Type: application/odd", "Retry-After: 7", "X-Two: a", "X-Two: b", "Content-Encoding: odd",
             "Connection: X-Gone", "X-Gone: 1", "Keep-Alive: timeout=5")  # fmt: skip
-    async with upstream(answered(status, ODD, *told)) as up:
+    async with upstream(answered(status, ODD, *reported)) as up:
         app = await sidecar(up.url)
         async with app.http.stream("POST", app.otlp + "/v1/traces", content=one(), headers=PROTOBUF) as answer:
             body = b"".join([part async for part in answer.aiter_raw()])
@@ -113,7 +113,7 @@ async def test_an_answer_in_chunks_comes_back_while_it_comes(sidecar):
             assert await anext(parts) == b"first"
             go.set()
             assert b"".join([part async for part in parts]) == b"second"
-        assert up.asked[0].line == "GET /api/public/v2/prompts/a%2Fb?version=1 HTTP/1.1"
+        assert up.requested[0].line == "GET /api/public/v2/prompts/a%2Fb?version=1 HTTP/1.1"
 
 
 async def test_an_answer_without_a_length_ends_with_its_connection(sidecar):
@@ -131,7 +131,7 @@ async def test_other_methods_go_on_too(sidecar, method):
     async with upstream(b"HTTP/1.1 204 No Content\r\n\r\n") as up:
         app = await sidecar(up.url)
         answer = await app.http.request(method, app.otlp + "/api/public/scores/1")
-        assert (answer.status_code, answer.content, up.asked[0].line) == (
+        assert (answer.status_code, answer.content, up.requested[0].line) == (
             204, b"", f"{method} /api/public/scores/1 HTTP/1.1",
         )  # fmt: skip
 
@@ -161,9 +161,9 @@ async def test_an_upstream_that_is_not_there_is_502_and_judging_goes_on(sidecar)
         other = await app.http.get(app.otlp + "/api/public/projects")
         assert (other.status_code, other.json()["error"]) == (502, "upstream")
         assert (await app.settled(1))["ended"]["scored"] == 1
-        told = (await app.get("/v1/status"))["forwarding"]
-        assert (told["failed"], told["requests"]) == ({"connect": 2}, {"traces": 1, "other": 1})
-        assert "cannot be reached" in told["last_failure"]
+        reported = (await app.get("/v1/status"))["forwarding"]
+        assert (reported["failed"], reported["requests"]) == ({"connect": 2}, {"traces": 1, "other": 1})
+        assert "cannot be reached" in reported["last_failure"]
 
 
 async def test_an_upstream_that_never_answers_is_504_and_does_not_keep_judging_waiting(sidecar):
@@ -172,10 +172,10 @@ async def test_an_upstream_that_never_answers_is_504_and_does_not_keep_judging_w
 
     async with upstream(never) as up:
         app = await sidecar(up.url, forward={"timeout": "3s"})
-        asked = asyncio.create_task(app.post(one()))
+        requested = asyncio.create_task(app.post(one()))
         await until(lambda: app.monitor.outcomes.balance().seen == 1)
-        assert not asked.done()
-        answer = await asked
+        assert not requested.done()
+        answer = await requested
         assert (answer.status_code, app.monitor.front.forward.failed) == (504, {"timeout": 1})
         assert b"did not answer in time" in answer.content
 
@@ -184,7 +184,7 @@ async def test_what_is_no_http_is_502(sidecar):
     async with upstream(b"\x16\x03\x01 what?\r\n\r\n") as up:
         app = await sidecar(up.url)
         answer = await app.post(one())
-        assert (answer.status_code, len(up.asked)) == (502, 1), "it has been heard"
+        assert (answer.status_code, len(up.requested)) == (502, 1), "it has been heard"
 
 
 async def test_a_connection_that_upstream_closed_between_two_requests_costs_none(sidecar):
@@ -193,7 +193,7 @@ async def test_a_connection_that_upstream_closed_between_two_requests_costs_none
         app = await sidecar(up.url)
         for number in range(20):
             assert (await app.post(one(number + 1))).status_code == 200
-        assert len(up.asked) == 20
+        assert len(up.requested) == 20
         assert app.monitor.front.forward.failed == {}
 
 
@@ -206,14 +206,14 @@ async def test_a_request_that_upstream_may_have_heard_is_not_sent_again(sidecar)
         assert (await app.post(one())).status_code == 200
         up.answer = reset
         assert (await app.http.post(app.otlp + "/api/public/scores", json={"value": 1})).status_code == 502
-        assert len(up.asked) == 2, "on a connection that waited for it"
+        assert len(up.requested) == 2, "on a connection that waited for it"
         assert (await app.post(one())).status_code == 502
-        assert len(up.asked) == 3, "on a new one"
+        assert len(up.requested) == 3, "on a new one"
         up.answer = OK
         assert (await app.post(one())).status_code == 200
         up.answer = reset
         assert (await app.post(one())).status_code == 502
-        assert len(up.asked) == 6, "an export is, where its connection waited: servers know spans by their ids"
+        assert len(up.requested) == 6, "an export is, where its connection waited: servers know spans by their ids"
 
 
 async def test_what_cannot_be_read_here_goes_on_and_is_counted(sidecar):
@@ -222,7 +222,7 @@ async def test_what_cannot_be_read_here_goes_on_and_is_counted(sidecar):
         assert (await app.post(b"\xff garbage")).status_code == 200
         for odd in ({"content-type": "text/odd"}, {**PROTOBUF, "content-encoding": "br"}):
             assert (await app.http.post(app.otlp + "/v1/traces", content=b"x", headers=odd)).is_success
-        assert [asked.body for asked in up.asked] == [b"\xff garbage", b"x", b"x"]
+        assert [requested.body for requested in up.requested] == [b"\xff garbage", b"x", b"x"]
         await until(lambda: unjudged(app) == {"undecodable": 1, "unsupported": 2})
         assert (await app.get("/v1/status"))["receiving"]["refused"] == {}
 
@@ -241,7 +241,7 @@ async def test_a_fault_of_our_own_or_a_full_store_changes_nothing_for_the_applic
             app.monitor.receiver._consumers["traces"] = consume
             assert (await app.post(one())).status_code == 200
         await until(lambda: unjudged(app) == {"overloaded": 2})
-        assert len(up.asked) == 2
+        assert len(up.requested) == 2
 
 
 async def test_a_body_larger_than_is_judged_goes_on_whole_and_is_not_held(sidecar):
@@ -283,9 +283,9 @@ async def test_an_application_that_goes_away_in_the_middle_leaves_nothing_behind
     b"", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\nfirst",
     b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n",
 ])  # fmt: skip
-async def test_who_does_not_wait_for_an_answer_ends_its_request_upstream_too(sidecar, said):
+async def test_who_does_not_wait_for_an_answer_ends_its_request_upstream_too(sidecar, stated):
     async def hang(writer):
-        writer.write(said)
+        writer.write(stated)
         await asyncio.Event().wait()
 
     async with upstream(hang) as up:
@@ -298,9 +298,9 @@ async def test_who_does_not_wait_for_an_answer_ends_its_request_upstream_too(sid
             reader, writer = await asyncio.open_connection(host, int(port))
             writer.write(f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n".encode())
             writer.write(b"content-type: application/x-protobuf\r\n\r\n" + body)
-            if said:
+            if stated:
                 await reader.readline()
-            await until(lambda asked=number: len(up.asked) == asked)
+            await until(lambda requested=number: len(up.requested) == requested)
             assert client._room._value < 100
             writer.close()
             await until(lambda: client._room._value == 100, 20)  # and not after the 30 s of `forward.timeout`
@@ -338,7 +338,7 @@ async def test_who_expects_to_be_asked_for_its_body_is(sidecar):
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         writer.write(body)
         assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
-        assert (up.asked[0].body, up.asked[0].header("expect")) == (body, None)
+        assert (up.requested[0].body, up.requested[0].header("expect")) == (body, None)
         writer.close()
 
 
@@ -353,7 +353,7 @@ async def test_a_request_that_could_be_read_in_two_ways_does_not_go_on(sidecar, 
         reader, writer = await asyncio.open_connection(*app.otlp.removeprefix("http://").split(":"))
         writer.write(b"POST /v1/traces HTTP/1.1\r\nhost: x\r\n" + lines + b"\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n")
         assert (await reader.readline()).split()[1] == b"400"
-        assert up.asked == []
+        assert up.requested == []
         writer.close()
 
 
@@ -362,7 +362,7 @@ async def test_health_is_answered_here_and_nothing_else_of_ours_stands_in_the_wa
         app = await sidecar(up.url)
         for path in ("/livez", "/readyz", "/startupz"):
             assert (await app.http.get(app.otlp + path)).text == "ok\n"
-        assert up.asked == []
+        assert up.requested == []
         assert (await app.http.get(app.otlp + "/api/public/health")).text == "theirs"
         assert (await app.http.get(app.otlp + "/v1/status")).json()["forwarding"]["upstream"] == up.url
 
@@ -374,7 +374,7 @@ async def test_paths_that_are_not_passed_through_are_not_found(sidecar, path):
         reader, writer = await asyncio.open_connection(*app.otlp.removeprefix("http://").split(":"))
         writer.write(f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
         assert (await reader.readline()).split()[1] == b"404"
-        assert up.asked == []
+        assert up.requested == []
         writer.close()
 
 
@@ -383,7 +383,7 @@ async def test_signals_that_do_not_go_on_are_answered_here(sidecar):
         app = await sidecar(up.url, forward={"signals": ["traces"]})
         for path in ("/v1/logs", "/v1/metrics"):
             assert (await app.http.post(app.otlp + path, content=b"", headers=PROTOBUF)).status_code == 200
-        assert (up.asked, app.monitor.receiver.dropped) == ([], {"/v1/metrics": 1})
+        assert (up.requested, app.monitor.receiver.dropped) == ([], {"/v1/metrics": 1})
 
 
 async def test_credentials_and_paths_are_replaced_where_that_is_configured(sidecar):
@@ -393,9 +393,9 @@ async def test_credentials_and_paths_are_replaced_where_that_is_configured(sidec
         headers = {**PROTOBUF, "authorization": "Basic b3Vycw==", "x-team": "mine"}
         await app.http.post(app.otlp + "/v1/traces", content=one(), headers=headers)
         await app.http.post(app.otlp + "/api/public/otel/v1/traces", content=one(), headers=headers)
-        for asked in up.asked:
-            assert asked.line == "POST /base/api/public/otel/v1/traces HTTP/1.1"
-            assert [value for key, value in asked.headers if key.lower() in ("authorization", "x-team")] == [
+        for requested in up.requested:
+            assert requested.line == "POST /base/api/public/otel/v1/traces HTTP/1.1"
+            assert [value for key, value in requested.headers if key.lower() in ("authorization", "x-team")] == [
                 "shop", "Basic dGhlaXJz",
             ]  # fmt: skip
 
@@ -407,14 +407,14 @@ async def test_who_may_not_send_here_may_not_send_on(sidecar):
         for path in ("/v1/traces", "/api/public/projects"):
             wrong = await app.http.post(app.otlp + path, headers={**PROTOBUF, "authorization": "Bearer wrong"})
             assert (wrong.status_code, wrong.headers["www-authenticate"][:6]) == (401, "Bearer")
-        assert up.asked == []
+        assert up.requested == []
         right = await app.http.post(app.otlp + "/v1/traces", headers={**PROTOBUF, "authorization": "bearer right"})
         assert right.status_code == 200
 
 
 async def test_many_at_once_are_each_answered_with_their_own(sidecar):
     async def echo(writer):
-        body = up.asked[-1].body
+        body = up.requested[-1].body
         await asyncio.sleep(0.01)
         writer.write(answered("200 OK", body))
 
@@ -468,8 +468,8 @@ async def test_what_a_web_page_may_have_sent_goes_on_without_the_operators_crede
         app = await sidecar(up.url, forward=own, sources={"otlp": otlp})
         sent = {"authorization": "Basic application", **headers}
         await app.http.request(method, app.otlp + path, content=one() if method == "POST" else b"", headers=sent)
-        (asked,) = up.asked
-        found = asked.header("authorization"), asked.header("x-key")
+        (requested,) = up.requested
+        found = requested.header("authorization"), requested.header("x-key")
         assert found == (("Basic operator", "operator") if trusted else ("Basic application", None))
         assert app.monitor.front.forward.withheld == (not trusted)
 
@@ -480,7 +480,7 @@ async def test_whoever_is_admitted_by_credentials_is_trusted_whatever_the_host(s
         app = await sidecar(up.url, forward={"authorization": "Basic operator"}, sources={"otlp": otlp})
         headers = {**PROTOBUF, "host": "evil.example", "authorization": "Bearer s3cret"}
         assert (await app.http.post(app.otlp + OTEL, content=one(), headers=headers)).status_code == 200
-        assert up.asked[0].header("authorization") == "Basic operator"
+        assert up.requested[0].header("authorization") == "Basic operator"
 
 
 @pytest.mark.parametrize(
@@ -515,5 +515,5 @@ async def test_a_path_goes_on_as_it_was_meant_or_not_at_all(sidecar, written, se
         answer = await reader.read()
         writer.close()
         await writer.wait_closed()
-        assert [asked.line for asked in up.asked] == ([f"POST {seen} HTTP/1.1"] if seen else [])
+        assert [requested.line for requested in up.requested] == ([f"POST {seen} HTTP/1.1"] if seen else [])
         assert answer.startswith(b"HTTP/1.1 200" if seen else (b"HTTP/1.1 404", b"HTTP/1.1 405"))

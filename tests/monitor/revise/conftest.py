@@ -76,8 +76,8 @@ class Scene:
             spans = decode_spans(traffic.next((self.now_ns - MINUTE_NS) // 10**6 * 10**6, wrong=float(wrong)).body)
             case = case_of(self.monitor.config, spans)
             if case.task == "entity":
-                said = case.metadata["expected_outcome"]
-                self.right[number] = json.loads(said) if isinstance(said, str) else said
+                stated = case.metadata["expected_outcome"]
+                self.right[number] = json.loads(stated) if isinstance(stated, str) else stated
                 return [msgspec.structs.replace(span, trace_id=trace(number)) for span in spans]
 
     async def judge(self, number: int = 1, *, in_langfuse: bool = True, wrong: bool = True) -> None:
@@ -182,8 +182,8 @@ class Scene:
 
     def reads(self) -> list[str]:
         """Traces that Langfuse was asked for, one by one."""
-        asked = [each.params for each in self.fake.asked("GET", "/v2/observations")]
-        return [params["traceId"] for params in asked if "traceId" in params]
+        requested = [each.params for each in self.fake.requested("GET", "/v2/observations")]
+        return [params["traceId"] for params in requested if "traceId" in params]
 
     async def page(self, path: str) -> str:
         async with httpx.AsyncClient() as http:

@@ -101,9 +101,9 @@ async def test_while_langfuse_is_away_it_waits_and_no_trace_is_blamed(opened):
     scene = await three_owed(opened)
     scene.fake.standing_fault = away
     await scene.look(rounds=40)
-    told = (await scene.get("/v1/status"))["belated"]
-    assert (told["state"], told["waiting"], told["given_up"]) == ("retrying", 3, 0)
-    assert sum(told["failures"].values()) <= 3, "an outage may begin between two requests"
+    reported = (await scene.get("/v1/status"))["belated"]
+    assert (reported["state"], reported["waiting"], reported["given_up"]) == ("retrying", 3, 0)
+    assert sum(reported["failures"].values()) <= 3, "an outage may begin between two requests"
     assert {scene.verdict(number)["revision"] for number in (1, 2, 3)} == {1}
     scene.fake.standing_fault = None
     scene.now_ns += 2 * HOUR_S * 10**9
@@ -129,10 +129,10 @@ async def test_a_trace_that_is_gone_from_langfuse_keeps_its_verdict_and_is_given
     assert (await scene.story())["belated"] | {"since": ""} == {
         "since": "", "attempts": attempts, "reason": "gone", "given_up": True, "next_attempt": None,
     }  # fmt: skip
-    asked = len(scene.reads())
+    requested = len(scene.reads())
     scene.now_ns += 24 * HOUR_S * 10**9
     await scene.look()
-    assert len(scene.reads()) == asked, "it is not tried for ever"
+    assert len(scene.reads()) == requested, "it is not tried for ever"
     assert scene.verdict() == before
     assert (await scene.sample("sidejudge_belated_attempts_failed_total"))['{reason="gone"}'] == attempts
     assert (await scene.sample("sidejudge_belated_given_up"))[""] == 1
@@ -243,14 +243,14 @@ async def test_a_window_that_reaches_back_to_the_first_verdict_has_the_revision_
     scene.expect(scene.right[1])
     await scene.look()
 
-    (told,) = scene.monitor.view.status().services
-    assert (told.incomplete, told.estimate.n) == (0, 1)
+    (reported,) = scene.monitor.view.status().services
+    assert (reported.incomplete, reported.estimate.n) == (0, 1)
     await scene.restart()
-    (told,) = scene.monitor.view.status().services
-    assert (told.incomplete, told.estimate.n) == (0, 1)
+    (reported,) = scene.monitor.view.status().services
+    assert (reported.incomplete, reported.estimate.n) == (0, 1)
     scene.now_ns += 23 * HOUR_S * 10**9
-    (told,) = scene.monitor.view.status().services
-    assert told.estimate is None, "it leaves the window when the first verdict would have"
+    (reported,) = scene.monitor.view.status().services
+    assert reported.estimate is None, "it leaves the window when the first verdict would have"
 
 
 async def test_what_comes_later_than_reevaluate_within_changes_nothing(opened):
@@ -375,13 +375,13 @@ async def test_through_faults_of_every_kind_and_restarts_each_verdict_is_revised
     await scene.go_on(rounds=10)
     assert [scene.verdict(number)["revision"] for number in many] == [2] * len(many)
     for number in many:
-        told, known = scene.verdict(number), scene.known_at_once(number).to_json()
-        assert [told[key] for key in ("state", "composite", "passed", "reason")] == [
+        reported, known = scene.verdict(number), scene.known_at_once(number).to_json()
+        assert [reported[key] for key in ("state", "composite", "passed", "reason")] == [
             known[key] for key in ("state", "composite", "passed", "reason")
         ]
-        assert told["passed"] is not None
-    told = scene.monitor.store.belated.standing()
-    assert (told.waiting, told.over) == (0, 0)
+        assert reported["passed"] is not None
+    reported = scene.monitor.store.belated.standing()
+    assert (reported.waiting, reported.over) == (0, 0)
     await scene.until(lambda: not scene.monitor.store.outbox.counts().waiting)
     for number in many:
         state = scene.scores(number)["entity_state"]

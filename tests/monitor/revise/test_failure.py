@@ -33,9 +33,9 @@ def before(**more: Any) -> dict[str, Any]:
 
 
 def ending(**more: Any) -> TraceResult:
-    said: dict[str, Any] = {"details": SEEN, "reason": Reason.SCORED, "verdicts": (), **more}
+    stated: dict[str, Any] = {"details": SEEN, "reason": Reason.SCORED, "verdicts": (), **more}
     return TraceResult(
-        trace_id=TRACE, service=None, completion="idle", revision=2, chunks=1, ended_ns=1, **said
+        trace_id=TRACE, service=None, completion="idle", revision=2, chunks=1, ended_ns=1, **stated
     )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def test_what_saw_less_may_not(key):
     less = SEEN[key] - 1 if isinstance(SEEN[key], int) and not isinstance(SEEN[key], bool) else False
     assert worse(before(), ending(details={**SEEN, key: less})) is RevisionFailure.INCOMPLETE
     assert (
-        worse(before(), ending(details={name: told for name, told in SEEN.items() if name != key}))
+        worse(before(), ending(details={name: reported for name, reported in SEEN.items() if name != key}))
         is RevisionFailure.INCOMPLETE
     )
 
@@ -72,17 +72,17 @@ def test_nor_one_that_a_judge_left_undecided_where_it_was_decided():
 
 
 def test_a_trace_is_drawn_with_the_chance_that_it_had():
-    told = {"probability": 0.25, "selection": "forced", "rule": "errors"}
-    decision = drawn_as_before(before(sampling=told), TRACE, "trace_id")
+    reported = {"probability": 0.25, "selection": "forced", "rule": "errors"}
+    decision = drawn_as_before(before(sampling=reported), TRACE, "trace_id")
     assert (decision.kept, decision.probability, decision.selection, decision.rule) == (True, 0.25, "forced", "errors")
     assert decision.randomness == random_bits(TRACE, "trace_id")
 
 
 def test_so_is_what_the_budget_of_the_judge_could_pay_for():
-    told = {"probability": 1e-9, "judged_share": 1e-6}
-    assert drawn_as_before(before(sampling=told), TRACE, "trace_id").thinned(1e-6) == pytest.approx(1e-15, rel=0.1)
-    told["over_budget"] = ["agent"]
-    assert drawn_as_before(before(sampling=told), TRACE, "trace_id").thinned(1e-6) is None
+    reported = {"probability": 1e-9, "judged_share": 1e-6}
+    assert drawn_as_before(before(sampling=reported), TRACE, "trace_id").thinned(1e-6) == pytest.approx(1e-15, rel=0.1)
+    reported["over_budget"] = ["agent"]
+    assert drawn_as_before(before(sampling=reported), TRACE, "trace_id").thinned(1e-6) is None
 
 
 def test_a_story_without_a_draw_counts_as_its_verdicts_do():
@@ -96,7 +96,7 @@ def test_service_and_environment_are_those_under_which_it_was_judged():
         trace_id=TRACE.hex(), span_id="1" * 16, parent_id=None, name="n", start_ns=1, end_ns=2,
         attributes={"langfuse.environment": "production", "a": 1},
     )  # fmt: skip
-    (told,) = spans_as_they_were([span], {"service": "svc", "environment": "Production"})
-    assert told.resource == {"service.name": "svc"}
-    assert told.attributes == {"langfuse.environment": "Production", "a": 1}
+    (reported,) = spans_as_they_were([span], {"service": "svc", "environment": "Production"})
+    assert reported.resource == {"service.name": "svc"}
+    assert reported.attributes == {"langfuse.environment": "Production", "a": 1}
     assert spans_as_they_were([span], {"service": None}) == [span]

@@ -28,7 +28,7 @@ async def test_while_the_judge_is_away_the_verdict_stands_and_once_it_is_back_it
         first = scene.verdict()
         await scene.pass_by(hours=26)
         scene.expect("what it should have said")
-        asked = len(provider.seen)
+        requested = len(provider.seen)
         provider.standing = error(503, "overloaded")
         await scene.look(rounds=1)
         async with asyncio.timeout(60):
@@ -37,7 +37,7 @@ async def test_while_the_judge_is_away_the_verdict_stands_and_once_it_is_back_it
                 await asyncio.sleep(0.02)
         assert (await scene.story())["belated"]["reason"] == "judge_failed"
         assert scene.verdict() == first
-        assert len(provider.seen) > asked
+        assert len(provider.seen) > requested
         scene.now_ns += AGAIN_AFTER_S[0] * 10**9
         await scene.go_on(1)  # it is before the judge again, and nothing of that survives
         await scene.restart()

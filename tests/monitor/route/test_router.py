@@ -22,8 +22,8 @@ CASE = Case(
 )
 
 
-def match(**said: object) -> MatchSection:
-    return MatchSection.model_validate({key.replace("__", "."): value for key, value in said.items()})
+def match(**stated: object) -> MatchSection:
+    return MatchSection.model_validate({key.replace("__", "."): value for key, value in stated.items()})
 
 
 def router(*routes: dict[str, Any], **scenarios: dict[str, Any]) -> Router:
@@ -56,14 +56,14 @@ def router(*routes: dict[str, Any], **scenarios: dict[str, Any]) -> Router:
         ({"level": "error"}, False),
     ],
 )
-def test_all_that_a_match_says_must_hold(said, expected) -> None:
-    assert MatchSection.model_validate(said).matches(CASE) is expected
+def test_all_that_a_match_says_must_hold(stated, expected) -> None:
+    assert MatchSection.model_validate(stated).matches(CASE) is expected
 
 
 def test_what_a_trace_does_not_carry_matches_no_glob() -> None:
     bare = Case(case_id="c", model_output=None)
-    for said in ({"name": "*"}, {"service": "*"}, {"environment": "*"}, {"task": "*"}, {"latency_ms": ">0"}):
-        assert not MatchSection.model_validate(said).matches(bare)
+    for stated in ({"name": "*"}, {"service": "*"}, {"environment": "*"}, {"task": "*"}, {"latency_ms": ">0"}):
+        assert not MatchSection.model_validate(stated).matches(bare)
 
 
 def test_an_error_of_any_step_is_the_level_of_the_trace() -> None:
@@ -73,8 +73,8 @@ def test_an_error_of_any_step_is_the_level_of_the_trace() -> None:
 def test_only_service_and_environment_can_be_told_without_the_contents() -> None:
     assert not match().needs_content
     assert not match(service="a", environment=["b", "c"]).needs_content
-    for said in ({"name": "a"}, {"tags": "a"}, {"task": "a"}, {"metadata.k": "a"}, {"level": "error"}):
-        assert MatchSection.model_validate(said).needs_content
+    for stated in ({"name": "a"}, {"tags": "a"}, {"task": "a"}, {"metadata.k": "a"}, {"level": "error"}):
+        assert MatchSection.model_validate(stated).needs_content
     assert match(latency_ms=">1").needs_content
 
 

@@ -108,10 +108,10 @@ async def test_promtool_has_nothing_to_object_to_in_a_running_monitor(started, t
     await played(app, 20)
     await app.settled(20)
     text = (await app.http.get(app.api + "/metrics")).content
-    told = await asyncio.to_thread(
+    reported = await asyncio.to_thread(
         subprocess.run, [PROMTOOL.path(), "check", "metrics"], input=text, capture_output=True, check=False
     )
-    assert (told.returncode, told.stdout + told.stderr) == (0, b"")
+    assert (reported.returncode, reported.stdout + reported.stderr) == (0, b"")
 
 
 async def test_the_address_for_traces_answers_probes_and_questions_too(started):

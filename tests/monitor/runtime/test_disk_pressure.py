@@ -35,7 +35,7 @@ def ended(trace_id: bytes, now_ns: int, **more) -> FinishedTrace:
     )  # fmt: skip
 
 
-def said(number: int) -> str:
+def stated(number: int) -> str:
     return json.dumps({"said": os.urandom(4096).hex(), "number": number})
 
 
@@ -73,12 +73,14 @@ class Kept:
         terms = RetentionTerms(retention_ns=RETENTION, late_ns=LATE, session_late_ns=LATE, caches=self.caches)
         return await free_space(self.store, self.assembler, self.sessions, terms, now_ns=START + now * 10**9)
 
-    async def say(self, number: int, *, judged: bool = True) -> bytes:
+    async def report(self, number: int, *, judged: bool = True) -> bytes:
         """A session of one turn, a session a second; its key."""
         now_ns, trace_id = START + number * 10**9, number.to_bytes(16, "big")
         identity = Identity("shop", None, f"s{number}")
         key = self.sessions.join(identity, trace_id, 8192, now_ns)
-        turn = StoredTurn(key=key, service="shop", environment=None, session_id=identity.session_id, turn=said(number))
+        turn = StoredTurn(
+            key=key, service="shop", environment=None, session_id=identity.session_id, turn=stated(number)
+        )
         await self.store.finish(ended(trace_id, now_ns, turn=turn))
         if judged:
             for closing in self.sessions.due(now_ns + 2):
@@ -138,7 +140,7 @@ async def test_while_there_is_room_nothing_is_let_go(kept):
 async def test_turns_of_judged_sessions_go_oldest_first_and_none_is_half_forgotten(kept):
     keys = []
     while kept.store.fullness < 0.8:
-        keys.append(await kept.say(len(keys)))
+        keys.append(await kept.report(len(keys)))
     assert await kept.free_space(len(keys)) > 0
     assert kept.store.fullness < 0.8
     held = [bool(kept.store.turns(key)) for key in keys]
@@ -155,7 +157,7 @@ async def test_turns_of_judged_sessions_go_oldest_first_and_none_is_half_forgott
 async def test_sessions_that_wait_to_be_judged_stay_however_full_the_store_is(kept):
     keys = []
     while kept.store.fullness < 0.8:
-        keys.append(await kept.say(len(keys), judged=False))
+        keys.append(await kept.report(len(keys), judged=False))
     await kept.free_space(len(keys))
     assert all(kept.store.turns(key) for key in keys)
 

@@ -44,9 +44,9 @@ def loggers_restored():
 
 def test_a_record_is_an_object_with_time_level_logger_event_and_its_fields():
     made = record("saw %d", 3, count=3, path=Path("/x"))
-    told = json.loads(JsonFormatter().format(made))
+    reported = json.loads(JsonFormatter().format(made))
     at = datetime.fromtimestamp(made.created, UTC).isoformat(timespec="milliseconds")
-    assert told == {
+    assert reported == {
         "at": at, "level": "warning", "logger": "sidejudge.test", "event": "saw 3", "count": 3, "path": "/x",
     }  # fmt: skip
 
@@ -54,10 +54,10 @@ def test_a_record_is_an_object_with_time_level_logger_event_and_its_fields():
 def test_a_record_is_one_line_whatever_is_in_it():
     line = JsonFormatter().format(record(NASTY, exc_info=raised(), field=NASTY, nested={NASTY: [NASTY]}))
     assert not set("\n\r\x00\x1b") & set(line)
-    told = json.loads(line)
-    assert (told["event"], told["field"], told["nested"]) == (NASTY, NASTY, {NASTY: [NASTY]})
-    assert "Traceback" in told["exception"]
-    assert "ValueError" in told["exception"]
+    reported = json.loads(line)
+    assert (reported["event"], reported["field"], reported["nested"]) == (NASTY, NASTY, {NASTY: [NASTY]})
+    assert "Traceback" in reported["exception"]
+    assert "ValueError" in reported["exception"]
 
 
 ANY = st.recursive(

@@ -116,8 +116,8 @@ def test_a_changed_rubric_judges_what_comes_next_and_a_mistake_changes_nothing(r
     assert before["passed"] is True
 
     running.write("parcel", more="log: {level: debug}")
-    status, said = running.reload()
-    assert (status, said["changed"], said["needs_restart"], said["mistakes"]) == (200, ["own"], ["log"], [])
+    status, stated = running.reload()
+    assert (status, stated["changed"], stated["needs_restart"], stated["mistakes"]) == (200, ["own"], ["log"], [])
     assert "sidejudge_config_last_reload_successful 1" in running.get("/metrics")
     running.send("b" * 32, "it is on its way")
     after = running.verdict("b" * 32)
@@ -127,9 +127,9 @@ def test_a_changed_rubric_judges_what_comes_next_and_a_mistake_changes_nothing(r
     assert service["n"] == 1
 
     (running.folder / "rubrics" / "own.yaml").write_text("own: {metrics: [{id: way, check: {regex: '('}}]}\n")
-    status, said = running.reload()
+    status, stated = running.reload()
     assert status == 500
-    assert "rubrics.own.metrics[0].check.regex" in said["mistakes"][0]
+    assert "rubrics.own.metrics[0].check.regex" in stated["mistakes"][0]
     assert "sidejudge_config_last_reload_successful 0" in running.get("/metrics")
     running.send("c" * 32, "the parcel")
     assert running.verdict("c" * 32)["rubric_version"] == after["rubric_version"]
@@ -150,9 +150,9 @@ def test_over_http_nothing_is_reloaded_unless_that_is_configured(tmp_path):
     running = Running(tmp_path, reload="false")
     try:
         running.write("parcel", reload="false")
-        status, said = running.reload()
+        status, stated = running.reload()
         assert status == 403
-        assert "SIGHUP" in json.dumps(said)
+        assert "SIGHUP" in json.dumps(stated)
     except URLError as error:
         raise AssertionError((tmp_path / "log").read_text()) from error
     finally:

@@ -22,14 +22,14 @@ CONFIG = {
 }
 
 
-def turn(number: int, session="chat", *, second=0, said=True, **more) -> S:
+def turn(number: int, session="chat", *, second=0, stated=True, **more) -> S:
     """One span of a trace, begun ``second`` seconds after the others."""
-    said = {
+    stated = {
         "langfuse.observation.input": f"question {number}", "langfuse.observation.output": f"answer {number}",
-    } if said else {}  # fmt: skip
+    } if stated else {}  # fmt: skip
     at = second * 10**9
     fields = {"trace_id": trace(number), "span_id": span(1), "start_ns": at, "end_ns": at + 10**9, **more}
-    return S(attributes=({"session.id": session} if session else {}) | said, **fields)
+    return S(attributes=({"session.id": session} if session else {}) | stated, **fields)
 
 
 class Bench:
@@ -131,7 +131,7 @@ async def test_late_spans_of_a_turn_change_the_turn_in_its_own_session(bench):
     b = bench()
     await b.take(turn(1))
     await b.after(5)
-    await b.take(turn(1, span_id=span(2), parent_id=span(1), said=False))
+    await b.take(turn(1, span_id=span(2), parent_id=span(1), stated=False))
     await b.after(16)
     (verdict,) = b.sessions()
     assert b.story(verdict)["turns"] == 1

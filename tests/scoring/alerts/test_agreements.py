@@ -84,10 +84,10 @@ def test_a_metric_is_told_apart_from_the_verdict_and_raises_no_alert():
 
 def test_numbers_and_categories_are_not_mixed():
     found = Agreements()
-    said = {"rubric": "qa", "version": "qa@1", "by": "ann", "metric": "tone"}
-    assert found.hear(subject="t1", people="good", ours="good", **said)
-    assert not found.hear(subject="t2", people=1.0, ours=1.0, **said)
-    assert not found.hear(subject="t3", people="good", ours=1.0, **said)
+    stated = {"rubric": "qa", "version": "qa@1", "by": "ann", "metric": "tone"}
+    assert found.hear(subject="t1", people="good", ours="good", **stated)
+    assert not found.hear(subject="t2", people=1.0, ours=1.0, **stated)
+    assert not found.hear(subject="t3", people="good", ours=1.0, **stated)
     assert found.report()[0].n == 1
 
 

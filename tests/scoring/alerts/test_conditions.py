@@ -133,7 +133,7 @@ def test_every_condition_has_stories_and_they_end_as_told(condition):
     for facts, breached in STORIES[condition.id]:
         (found,) = condition.find(facts)
         assert found.breached is breached
-        assert found.said
+        assert found.stated
         if found.labels:
             assert tuple(name for name, _ in found.labels) == condition.scope
 

@@ -10,11 +10,11 @@ from scoring.alerts.lifecycle import AlertTransition
 from tests.alert_events import MINUTE_NS, SINCE_NS, event
 
 
-def told(*events):
+def reported(*events):
     incidents = Incidents()
     for each in events:
         incidents.hear(each)
-    return incidents.told()
+    return incidents.reported()
 
 
 def at(minute: int, turn: AlertTransition = AlertTransition.FIRING, **changes):
@@ -22,37 +22,37 @@ def at(minute: int, turn: AlertTransition = AlertTransition.FIRING, **changes):
 
 
 def test_what_fired_and_is_over_says_when_and_on_what():
-    (one,) = told(at(12), at(40, AlertTransition.RESOLVED, value=0.9))
+    (one,) = reported(at(12), at(40, AlertTransition.RESOLVED, value=0.9))
     assert (one.began_ns, one.ended_ns) == (SINCE_NS + 12 * MINUTE_NS, SINCE_NS + 40 * MINUTE_NS)
     assert (one.value, one.n, one.silent, one.muted) == (0.583, 120, False, False)
     assert json.loads(json.dumps(one.to_json()))["labels"]["service"] == "checkout"
 
 
 def test_what_fires_again_after_its_end_is_another():
-    assert len(told(at(1), at(2, AlertTransition.RESOLVED), at(9))) == 2
-    assert [each.ended_ns for each in told(at(1), at(2, AlertTransition.RESOLVED), at(9))][-1] is None
+    assert len(reported(at(1), at(2, AlertTransition.RESOLVED), at(9))) == 2
+    assert [each.ended_ns for each in reported(at(1), at(2, AlertTransition.RESOLVED), at(9))][-1] is None
 
 
 def test_silence_is_no_end_and_is_said():
-    (one,) = told(at(1), at(5, AlertTransition.UNKNOWN))
+    (one,) = reported(at(1), at(5, AlertTransition.UNKNOWN))
     assert (one.ended_ns, one.silent) == (None, True)
-    (back,) = told(at(1), at(5, AlertTransition.UNKNOWN), at(9))
+    (back,) = reported(at(1), at(5, AlertTransition.UNKNOWN), at(9))
     assert (back.began_ns, back.ended_ns, back.silent) == (SINCE_NS + MINUTE_NS, None, True)
-    (given_up,) = told(at(1), at(9, AlertTransition.EXPIRED))
+    (given_up,) = reported(at(1), at(9, AlertTransition.EXPIRED))
     assert (given_up.ended_ns, given_up.silent) == (SINCE_NS + 9 * MINUTE_NS, True)
 
 
 def test_what_was_muted_and_is_told_after_all_is_not_muted():
-    assert told(at(1, muted=True))[0].muted
-    assert not told(at(1, muted=True), at(5, muted=False))[0].muted
+    assert reported(at(1, muted=True))[0].muted
+    assert not reported(at(1, muted=True), at(5, muted=False))[0].muted
 
 
 def test_an_end_of_what_never_began_is_nothing():
-    assert told(at(1, AlertTransition.RESOLVED), at(2, AlertTransition.UNKNOWN)) == []
+    assert reported(at(1, AlertTransition.RESOLVED), at(2, AlertTransition.UNKNOWN)) == []
 
 
 def test_they_come_by_their_beginning_and_the_most_severe_first():
     other = {"condition": "pass_rate_warning", "severity": Severity.WARNING}
-    found = told(at(5, **other), at(5), at(2, labels=(("rubric", "text"),)))
+    found = reported(at(5, **other), at(5), at(2, labels=(("rubric", "text"),)))
     assert [(each.began_ns - SINCE_NS) // MINUTE_NS for each in found] == [2, 5, 5]
     assert [each.severity for each in found[1:]] == [Severity.CRITICAL, Severity.WARNING]

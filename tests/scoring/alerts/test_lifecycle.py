@@ -18,7 +18,7 @@ LABELS = (("service", "shop"),)
 
 
 def finding(breached) -> AlertFinding:
-    return AlertFinding(labels=LABELS, breached=breached, said="slow", value=1.5, n=3)
+    return AlertFinding(labels=LABELS, breached=breached, stated="slow", value=1.5, n=3)
 
 
 def played(story: str, condition: Condition = CONDITION) -> tuple[str, str]:

@@ -44,8 +44,8 @@ def test_the_output_is_the_last_turn_unless_it_is_already():
 
 def test_nothing_said_is_no_conversation():
     assert texts() == Unavailable("no conversation")
-    told = texts(content_captured=False, capture_switch="X=1")
-    assert told == Unavailable("contents were not captured; X=1 would capture them")
+    reported = texts(content_captured=False, capture_switch="X=1")
+    assert reported == Unavailable("contents were not captured; X=1 would capture them")
 
 
 def test_part_of_a_trace_is_no_conversation_either():

@@ -79,7 +79,7 @@ def test_tools_are_unknown_where_models_answered_without_contents() -> None:
 
 
 def test_a_tool_span_and_the_call_in_the_message_are_one_call() -> None:
-    asked = _call("find", {"q": "x"}, "c1")
+    requested = _call("find", {"q": "x"}, "c1")
     for spanned in (
         _call("find", {"q": "x"}, "c1"),  # by id
         _call("plugin-find", {"q": "x"}, "c1"),  # by id, under another name
@@ -89,7 +89,7 @@ def test_a_tool_span_and_the_call_in_the_message_are_one_call() -> None:
     ):
         case = _case(
             _span("root", None, A, 0, 9, agent="a"),
-            _span("llm", "root", L, 1, 2, output_messages=_asks(asked)),
+            _span("llm", "root", L, 1, 2, output_messages=_asks(requested)),
             _span("tool", "root", T, 3, 4, tool=spanned),
             _span("next", "root", L, 5, 6, input_messages=(Message(role="tool", text="found", tool_call_id="c1"),)),
         )
@@ -99,16 +99,17 @@ def test_a_tool_span_and_the_call_in_the_message_are_one_call() -> None:
 
 
 def test_arguments_that_a_span_leaves_out_are_those_of_the_call_that_it_carried_out() -> None:
-    asked = {"q": "x", "options": {"n": [1]}}
-    for told, call_id, wanted in (
-        ({"q": "x"}, "c", asked), ({}, "c", asked), ({"q": "y"}, "c", {"q": "y"}), ({"q": "x"}, None, {"q": "x"}),
-        ({**asked, "more": 1}, "c", {**asked, "more": 1}),
+    requested = {"q": "x", "options": {"n": [1]}}
+    for reported, call_id, wanted in (
+        ({"q": "x"}, "c", requested), ({}, "c", requested), ({"q": "y"}, "c", {"q": "y"}),
+        ({"q": "x"}, None, {"q": "x"}),
+        ({**requested, "more": 1}, "c", {**requested, "more": 1}),
     ):  # fmt: skip
         case = _case(
-            _span("llm", None, L, 0, 1, output_messages=_asks(_call("find", asked, "c"))),
-            _span("tool", None, T, 2, 3, tool=_call("find", told, call_id)),
+            _span("llm", None, L, 0, 1, output_messages=_asks(_call("find", requested, "c"))),
+            _span("tool", None, T, 2, 3, tool=_call("find", reported, call_id)),
         )
-        assert case.tools_used[-1].arguments == wanted, told
+        assert case.tools_used[-1].arguments == wanted, reported
 
 
 def test_equal_calls_are_paired_in_order_and_each_counts() -> None:
@@ -157,13 +158,13 @@ def test_an_answer_is_found_though_the_history_calls_the_call_by_another_id() ->
 
 
 def test_answers_without_ids_belong_to_the_calls_of_that_name_or_of_none_in_order() -> None:
-    asked = (_call("find", {"n": 1}), _call("weigh", {"n": 2}), _call("find", {"n": 3}))
+    requested = (_call("find", {"n": 1}), _call("weigh", {"n": 2}), _call("find", {"n": 3}))
     for names in (("find", "weigh", "find"), (None, None, None)):
-        told = tuple(Message(role="tool", text=f"r{n}", name=name) for n, name in enumerate(names))
+        reported = tuple(Message(role="tool", text=f"r{n}", name=name) for n, name in enumerate(names))
         earlier = (Message(role="tool", text="of an earlier turn", name=names[0]),)
         case = _case(
-            _span("one", None, L, 0, 1, input_messages=earlier, output_messages=_asks(*asked)),
-            _span("two", None, L, 2, 3, input_messages=(*earlier, *told)),
+            _span("one", None, L, 0, 1, input_messages=earlier, output_messages=_asks(*requested)),
+            _span("two", None, L, 2, 3, input_messages=(*earlier, *reported)),
         )
         assert [call.result for call in case.tools_used] == ["r0", "r1", "r2"]
 
@@ -184,9 +185,10 @@ def test_calls_of_earlier_turns_in_the_history_are_not_calls_of_this_trace() -> 
 
 
 def test_the_same_call_told_by_two_spans_of_one_model_call_counts_once() -> None:
-    asked = _asks(_call("find", {"q": "x"}, "c1"))
+    requested = _asks(_call("find", {"q": "x"}, "c1"))
     case = _case(
-        _span("outer", None, L, 0, 9, output_messages=asked), _span("inner", "outer", L, 1, 8, output_messages=asked)
+        _span("outer", None, L, 0, 9, output_messages=requested),
+        _span("inner", "outer", L, 1, 8, output_messages=requested),
     )
     assert [call.name for call in case.tools_used] == ["find"]
 
@@ -384,8 +386,8 @@ def test_what_was_asked_and_answered_is_the_root_s_before_the_agent_s_before_the
     assert (_case(bare, agent, *llms).input, _case(bare, agent, *llms).model_output) == ("a?", "a!")
     silent = _span("a", "root", A, 1, 9, agent="a")
     assert (_case(bare, silent, *llms).input, _case(bare, silent, *llms).model_output) == ("m?", "m!")
-    told = _span("x", "root", C, 6, 7, trace_input="t?", trace_output="t!")
-    assert (_case(bare, agent, told).input, _case(bare, agent, told).model_output) == ("t?", "t!")
+    reported = _span("x", "root", C, 6, 7, trace_input="t?", trace_output="t!")
+    assert (_case(bare, agent, reported).input, _case(bare, agent, reported).model_output) == ("t?", "t!")
 
 
 def test_after_a_hand_over_the_last_of_the_topmost_agents_gives_the_answer() -> None:

@@ -19,20 +19,20 @@ JSON = st.recursive(
     ["negative", " Thumbs_Down ", "👎", "0", "-1", "false", 0, -1, -0.5, False, {"score": 0, "comment": "no!"},
      {"label": "bad", "score": 1}, [1, 0], {"value": "down"}, [True, False]],
 )  # fmt: skip
-def test_complaints(said):
-    assert negative({"feedback": said}) is True
+def test_complaints(stated):
+    assert negative({"feedback": stated}) is True
 
 
 @pytest.mark.parametrize("said", ["positive", "👍", "1", 1, 5, 0.5, True, {"score": 1}, [1, True], {"label": "good"}])
-def test_praise(said):
-    assert negative({"feedback": said}) is False
+def test_praise(stated):
+    assert negative({"feedback": stated}) is False
 
 
 @pytest.mark.parametrize(
     "said", [None, "", "it was fine I guess", {}, [], {"comment": "no"}, [[0]], float("nan"), "x" * 99]
 )
-def test_what_is_not_understood_is_no_feedback(said):
-    assert negative({"feedback": said}) is None
+def test_what_is_not_understood_is_no_feedback(stated):
+    assert negative({"feedback": stated}) is None
 
 
 def test_the_first_key_that_is_understood_counts():

@@ -17,8 +17,8 @@ from scoring.trace.span import ToolCall
 
 
 def case(number: int, **more) -> Case:
-    said = {"input": f"question {number}", "model_output": f"answer {number}", "session_id": "chat"}
-    return Case(**{"case_id": f"c{number}", "trace_id": f"t{number}", **said, **more})
+    stated = {"input": f"question {number}", "model_output": f"answer {number}", "session_id": "chat"}
+    return Case(**{"case_id": f"c{number}", "trace_id": f"t{number}", **stated, **more})
 
 
 def of(*cases: Case, completion="idle", **more) -> Case:

@@ -120,22 +120,22 @@ def test_measures_of_libraries_are_theirs():
     distance = pytest.importorskip("rapidfuzz.distance").Levenshtein
     sacrebleu = pytest.importorskip("sacrebleu")
     found, wanted = "the cat sat on the mat", "a cat sat on the mat today"
-    told = {name: measured({name: wanted}, model_output=found).value for name in ("levenshtein", "bleu", "chrf")}
-    assert told["levenshtein"] == pytest.approx(1 - distance.distance(found, wanted) / len(wanted))
-    assert told["bleu"] == pytest.approx(sacrebleu.sentence_bleu(found, [wanted]).score / 100)
-    assert told["chrf"] == pytest.approx(sacrebleu.sentence_chrf(found, [wanted]).score / 100)
+    reported = {name: measured({name: wanted}, model_output=found).value for name in ("levenshtein", "bleu", "chrf")}
+    assert reported["levenshtein"] == pytest.approx(1 - distance.distance(found, wanted) / len(wanted))
+    assert reported["bleu"] == pytest.approx(sacrebleu.sentence_bleu(found, [wanted]).score / 100)
+    assert reported["chrf"] == pytest.approx(sacrebleu.sentence_chrf(found, [wanted]).score / 100)
 
 
 def test_likeness_asks_for_a_cosine_and_waits_for_it():
     steps = measured({"similar": {"threshold": 0.8}}, model_output="a", expected_outcome="b")
-    asked = []
+    requested = []
 
     def answer(question):
-        asked.append(question)
+        requested.append(question)
         return Answer(value=(0.85,), method=Method.EMBEDDING)
 
     assert run({"m": steps}, answer).results["m"].value == 1.0
-    assert asked == [SentenceSimilarity((("a", "b"),))]
+    assert requested == [SentenceSimilarity((("a", "b"),))]
     steps = measured("similar", model_output="a", expected_outcome="b")
     assert run({"m": steps}, lambda _: NoAnswer("no embeddings")).results["m"] == Unavailable("no embeddings")
 
@@ -241,8 +241,8 @@ def test_each_check_has_a_card_and_is_undefined_without_what_it_looks_at(name):
         ({"rouge-n": {"n": 0}}, "at least 1"),
     ],
 )
-def test_what_cannot_be_used_is_refused_with_its_remedy(declared, said):
-    with pytest.raises(CheckError, match=said):
+def test_what_cannot_be_used_is_refused_with_its_remedy(declared, stated):
+    with pytest.raises(CheckError, match=stated):
         compile_check(declared)
 
 

@@ -59,8 +59,8 @@ def test_a_condition_is_decided_as_cel_says(source, value):
         ("x" * 5000, "1 to 4000 characters"),
     ],
 )
-def test_a_mistake_is_found_before_anything_runs_and_has_a_place(source, said):
-    with pytest.raises(CelError, match=said):
+def test_a_mistake_is_found_before_anything_runs_and_has_a_place(source, stated):
+    with pytest.raises(CelError, match=stated):
         compile_cel(source)
 
 

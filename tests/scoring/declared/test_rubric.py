@@ -306,8 +306,8 @@ def test_the_mean_over_spans_may_have_bands_of_its_own():
 
 
 def test_a_model_call_without_a_text_is_judged_by_the_tools_that_it_asked_for_and_by_why_it_stopped():
-    asked = Message(role="assistant", tool_calls=(ToolCall(name="search", arguments={"q": 1}),))
-    spans = [span("a", parent_id=None, output_messages=(asked,), finish_reason="tool_calls")]
+    requested = Message(role="assistant", tool_calls=(ToolCall(name="search", arguments={"q": 1}),))
+    spans = [span("a", parent_id=None, output_messages=(requested,), finish_reason="tool_calls")]
     case = Case(case_id="1", model_output="x", trace=Trace.of("1", spans, "root_ended"))
     metrics = [
         {"id": "searches", "check": {"contains": "search"}},
@@ -321,11 +321,11 @@ def test_a_question_of_spans_shows_the_judge_each_spans_own_texts():
     case = Case(case_id="1", model_output="x", trace=TRACE)
     metrics = [{"id": "m", "ask": "Does {{output}} answer {{input}}?"}]
     rubric = declared_rubric("own", {"judges": "spans", "spans": {"kind": "llm"}, "metrics": metrics}, SOURCES)
-    asked = next(rubric.criteria[0].metric.measure(case))
-    (request,), _ = requests(case, asked, context_tokens=8000)
+    requested = next(rubric.criteria[0].metric.measure(case))
+    (request,), _ = requests(case, requested, context_tokens=8000)
     assert len(request.questions) == 2
     assert all(text in request.messages[1]["content"] for text in ("hi", "see docs", "ho", "nothing"))
-    answers = {question: question.texts[0][1] == "hi" for question in asked}
+    answers = {question: question.texts[0][1] == "hi" for question in requested}
     found = score(case, rubric, answer=lambda _, q: Answer(value=answers[q], method=Method.JUDGE), created_at=AT)
     assert found.scores[0].result.value == 0.5
 
@@ -372,11 +372,11 @@ def test_the_last_model_call_says_why_it_stopped():
         ({"metrics": [{"id": "a", "check": {"f-score": "x"}, "blocker": "disqualify"}]}, "metrics.0.blocker", "accept"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_refused_with_its_place_and_what_would_be_right(change, path, said):
+def test_a_mistake_is_refused_with_its_place_and_what_would_be_right(change, path, stated):
     with pytest.raises(DeclarationError) as refused:
         declared(**change)
     found = {".".join(map(str, each.path)): each.message for each in refused.value.faults}
-    assert said in found[path]
+    assert stated in found[path]
 
 
 def test_all_mistakes_are_found_at_once():

@@ -56,20 +56,20 @@ def test_what_is_decided_is_right(question, held_out, record_property):
 
 @pytest.mark.parametrize("kind", ["roles", "negated"])
 def test_swapped_roles_and_denials_are_never_supported(kind):
-    told = [(dialogue["id"], claim) for dialogue in DIALOGUES for truth, found, claim in claims_of(dialogue)
+    reported = [(dialogue["id"], claim) for dialogue in DIALOGUES for truth, found, claim in claims_of(dialogue)
             if found == kind and decided(dialogue, Supported(claim))]  # fmt: skip
-    assert told == []
+    assert reported == []
 
 
 def test_two_wrong_statements_are_never_the_same_highlight():
-    told = [
+    reported = [
         (right, claim)
         for dialogue in DIALOGUES
         for right in dialogue["correct"]
         for claim in (claim for _, _, claim in claims_of(dialogue) if claim != right)
         if decided(dialogue, SameHighlight(right, claim)) and claim not in dialogue["correct"]
     ]
-    assert told == []
+    assert reported == []
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ CASE = Case(case_id="c", model_output=REFERENCE, expected_outcome=REFERENCE, tra
 SILENT = Case(case_id="c", model_output=REFERENCE, expected_outcome=REFERENCE)
 
 
-def said(question, about=CASE):
+def stated(question, about=CASE):
     reply = answer(about, question)
     if not isinstance(reply, Answer):
         assert reply.failed is False
@@ -65,7 +65,7 @@ def said(question, about=CASE):
     ],
 )
 def test_intents(expected, found, level):
-    assert said(SameIntent(expected, found)) == level
+    assert stated(SameIntent(expected, found)) == level
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_intents(expected, found, level):
     ],
 )
 def test_highlights_that_say_the_same(expected, found, same):
-    assert said(SameHighlight(expected, found)) == same
+    assert stated(SameHighlight(expected, found)) == same
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_highlights_that_say_the_same(expected, found, same):
     ],
 )
 def test_claims_of_a_summary(claim, correct, supported):
-    assert (said(CorrectHighlight(claim)), said(Supported(claim))) == (correct, supported)
+    assert (stated(CorrectHighlight(claim)), stated(Supported(claim))) == (correct, supported)
 
 
 @pytest.mark.parametrize(
@@ -124,20 +124,20 @@ def test_claims_of_a_summary(claim, correct, supported):
     ],
 )
 def test_values_of_fields(about, claim, supported):
-    assert said(Supported(claim, about)) == supported
+    assert stated(Supported(claim, about)) == supported
 
 
 def test_without_a_transcript_nothing_is_made_up_but_the_reference_can_be_contradicted():
-    assert said(Supported("Agent offered a 10% discount"), SILENT) == OPEN
-    assert said(Supported("Priya Verma", "customer_name"), SILENT) == OPEN
-    assert said(CorrectHighlight("Refund of $99"), SILENT) is False
-    assert said(Supported("Refund of $49"), SILENT) is True
+    assert stated(Supported("Agent offered a 10% discount"), SILENT) == OPEN
+    assert stated(Supported("Priya Verma", "customer_name"), SILENT) == OPEN
+    assert stated(CorrectHighlight("Refund of $99"), SILENT) is False
+    assert stated(Supported("Refund of $49"), SILENT) is True
 
 
 def test_claims_are_extracted_by_a_judge_only():
-    assert said(SummaryClaims(("a", "b"))) == OPEN
+    assert stated(SummaryClaims(("a", "b"))) == OPEN
 
 
 @pytest.mark.parametrize("kind", [CorrectHighlight, Supported])
 def test_a_statement_of_any_length_costs_little_and_stays_open(kind):
-    assert said(kind("refund " * 5000)) == OPEN
+    assert stated(kind("refund " * 5000)) == OPEN

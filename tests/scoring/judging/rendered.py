@@ -23,13 +23,13 @@ def rounds(case, rubric):
     """The requests of each round, as if no question were answered by other means."""
     metrics = [criterion.metric for criterion in (*rubric.criteria, *rubric.opt_in)]
     evaluation = PendingMetrics({metric.id: metric.start(case) for metric in metrics})
-    while asked := evaluation.questions:
-        yield [question for question in asked if can_judge(question)]
-        evaluation.give(dict.fromkeys(asked, NOBODY))
+    while requested := evaluation.questions:
+        yield [question for question in requested if can_judge(question)]
+        evaluation.give(dict.fromkeys(requested, NOBODY))
 
 
-def told(case, rubric):
-    return sum(len(asked) for asked in rounds(case, rubric))
+def reported(case, rubric):
+    return sum(len(requested) for requested in rounds(case, rubric))
 
 
 def cases(rubric) -> Iterator[tuple[str, object]]:
@@ -40,12 +40,12 @@ def cases(rubric) -> Iterator[tuple[str, object]]:
 
 def rendered(rubric):
     """The requests of the story that asks a judge most; None for a rubric that asks none."""
-    name, case = max(cases(rubric.id), key=lambda each: told(each[1], rubric))
-    asked = [round_ for round_ in rounds(case, rubric) if round_]
-    if not asked:
+    name, case = max(cases(rubric.id), key=lambda each: reported(each[1], rubric))
+    requested = [round_ for round_ in rounds(case, rubric) if round_]
+    if not requested:
         return None
     parts = [f"What a judge is shown of the story {rubric.id}/{name}. Written by tests/scoring/judging/rendered.py."]
-    for number, questions in enumerate(asked, 1):
+    for number, questions in enumerate(requested, 1):
         made, _ = requests(case, questions, context_tokens=CONTEXT)
         for request in made:
             parts.append(

@@ -124,8 +124,8 @@ GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."}'
         ('{"a":' * 100_000, "not JSON"),
     ],
 )
-def test_an_answer_to_seed_002_that_breaks_its_contract_is_refused_with_the_cause(text, said):
-    assert cause(GradeAnswer(), text) == said
+def test_an_answer_to_seed_002_that_breaks_its_contract_is_refused_with_the_cause(text, stated):
+    assert cause(GradeAnswer(), text) == stated
 
 
 def test_a_rationale_of_eighty_words_is_within_the_contract():
@@ -138,8 +138,8 @@ CITES = CitesTranscript("Agent verified at 00:01")
 
 
 def with_answer(question, **changed):
-    def keys(asked):
-        return {key: value for key, value in {**HONEST[asked][0], **changed}.items() if value is not ...}
+    def keys(requested):
+        return {key: value for key, value in {**HONEST[requested][0], **changed}.items() if value is not ...}
 
     return json.dumps(answers(request_for(question), keys))
 
@@ -204,8 +204,8 @@ def with_answer(question, **changed):
         (OutcomeDrift((("Escalated.", "Closed."),)), {"added": "none"}, "q1: added is not a list of 0 to"),
     ],
 )
-def test_an_answer_that_breaks_the_contract_of_its_metric_is_refused_with_the_cause(question, changed, said):
-    assert cause(question, with_answer(question, **changed)).startswith(said)
+def test_an_answer_that_breaks_the_contract_of_its_metric_is_refused_with_the_cause(question, changed, stated):
+    assert cause(question, with_answer(question, **changed)).startswith(stated)
 
 
 def test_each_question_is_read_by_itself_whatever_stands_beside_it():
@@ -226,8 +226,8 @@ def test_each_question_is_read_by_itself_whatever_stands_beside_it():
         reading = request.read(json.dumps({"answers": listed, "note": "done"}))
         assert set(reading.answers) == set(request.questions) - set(faults)
         assert set(reading.faults) == set(faults)
-        for question, said in faults.items():
-            assert re.sub(r"-[0-9a-f]{6}", "", reading.faults[question]).startswith(said)
+        for question, stated in faults.items():
+            assert re.sub(r"-[0-9a-f]{6}", "", reading.faults[question]).startswith(stated)
         whole = request.read(json.dumps({"answers": good})).answers
         assert all(reading.answers[question] == whole[question] for question in reading.answers)
 
@@ -236,10 +236,10 @@ def test_each_question_is_read_by_itself_whatever_stands_beside_it():
     ("text", "said"),
     [('["a"]', "not a JSON object"), ('{"answers": {"q1": 1}}', "answers is not a list"), ("Well.", "not JSON")],
 )
-def test_a_text_without_a_list_of_answers_answers_nothing(text, said):
+def test_a_text_without_a_list_of_answers_answers_nothing(text, stated):
     request = request_for(*QUESTIONS[:3])
     reading = request.read(text)
-    assert (dict(reading.answers), set(reading.faults.values())) == ({}, {said})
+    assert (dict(reading.answers), set(reading.faults.values())) == ({}, {stated})
 
 
 def test_a_fence_around_the_answers_is_tolerated_and_not_around_seed_002():

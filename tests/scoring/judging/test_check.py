@@ -81,8 +81,8 @@ def agent(score, *turns):
         (GradeAgent("response_delivery"), agent(2, -1), "turn -1 does not exist"),
     ],
 )
-def test_an_answer_against_the_facts_is_told(question, value, said):
-    assert said in contradiction(CALL, question, value)
+def test_an_answer_against_the_facts_is_told(question, value, stated):
+    assert stated in contradiction(CALL, question, value)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_an_answer_against_the_facts_is_told(question, value, said):
         ({"tools_used": ()}, GradeAgent("tool_routing"), agent(5), "refund was not"),
     ],
 )
-def test_an_answer_about_the_output_against_the_facts_is_told(changed, question, value, said):
-    assert said in contradiction(replace(CALL, **changed), question, value)
+def test_an_answer_about_the_output_against_the_facts_is_told(changed, question, value, stated):
+    assert stated in contradiction(replace(CALL, **changed), question, value)
 
 
 @pytest.mark.parametrize(

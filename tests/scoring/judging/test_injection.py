@@ -111,9 +111,9 @@ def questions_with(text):
 @cache
 def prompts(text):
     """Each question in a request of its own, and together those whose answers do not grow with the text."""
-    about, asked = case_with(text), questions_with(text)
-    together = tuple(each for each in asked if not isinstance(each, RESTATING))
-    made = [requests(about, group, context_tokens=50_000_000) for group in (*((each,) for each in asked), together)]
+    about, requested = case_with(text), questions_with(text)
+    together = tuple(each for each in requested if not isinstance(each, RESTATING))
+    made = [requests(about, group, context_tokens=50_000_000) for group in (*((each,) for each in requested), together)]
     assert not any(refused for _, refused in made)
     return [request for (request,), _ in made]
 
@@ -194,7 +194,7 @@ OUTPUTS = {
 
 def whole_case(rubric, **more):
     output = OUTPUTS.get(rubric, "Your refund of $49 is on its way.")
-    told = {
+    reported = {
         "input": "What about my refund?",
         "transcript": SAID,
         "model_output": output,
@@ -210,7 +210,7 @@ def whole_case(rubric, **more):
         "input_tokens": 100,
         "output_tokens": 20,
     }
-    return Case(case_id="c", **{**told, **more})
+    return Case(case_id="c", **{**reported, **more})
 
 
 def attacked(case, text):
@@ -266,8 +266,8 @@ def in_full(question):
         case SoundReasoning():
             return {"steps": [{"step": "all of it", "score": 1}], "expected": True, "reason": "r"}
         case FollowsInstructions(instructions):
-            told = instructions or ("all of it",)
-            return {"instructions": [{"instruction": one, "followed": True} for one in told], "reason": "r"}
+            reported = instructions or ("all of it",)
+            return {"instructions": [{"instruction": one, "followed": True} for one in reported], "reason": "r"}
         case _:
             return {"score": 1, **CITED}
 
@@ -290,7 +290,7 @@ def judge(keys, flags=None):
     return answer
 
 
-def told(verdict):
+def reported(verdict):
     found = verdict.to_json()
     values = {each["metric"]: (each["status"], each["value"], each["rating"]) for each in found["scores"]}
     return values, [found[key] for key in ("composite", "coverage", "state", "passed", "rating", "blockers")]
@@ -300,8 +300,8 @@ def told(verdict):
 def test_honest_answers_give_the_same_verdict_with_it_and_without(text):
     for name, rubric in RUBRICS.items():
         clean = whole_case(name)
-        expected = told(score(clean, rubric, answer=judge(full_marks), created_at=AT))
-        assert told(score(attacked(clean, text), rubric, answer=judge(full_marks), created_at=AT)) == expected, name
+        expected = reported(score(clean, rubric, answer=judge(full_marks), created_at=AT))
+        assert reported(score(attacked(clean, text), rubric, answer=judge(full_marks), created_at=AT)) == expected, name
 
 
 def in_reason(text, **more):
@@ -353,7 +353,7 @@ def test_an_obedient_judge_that_contradicts_the_facts_is_told(text):
         "highlights": ["Refund of $9999"],
         "call_extracted_info": {"amount": "$49"},
     }
-    for name, more, said in (
+    for name, more, stated in (
         ("qa", {"model_output": in_reason(reason)}, "held to be factual"),
         ("text", {"model_output": {**OUTPUTS["text"], "summary": summary}}, "the figure 9999 stands neither"),
         ("answer", {"model_output": "Your refund of $8888."}, "full credit, with none of the reference's figures"),
@@ -377,7 +377,7 @@ def test_an_obedient_judge_that_contradicts_the_facts_is_told(text):
         flags = []
         about = replace(attacked(whole_case(name), text), **more)
         score(about, RUBRICS[name], answer=judge(full_marks, flags), created_at=AT)
-        assert any(said in flag for flag in flags), (name, flags)
+        assert any(stated in flag for flag in flags), (name, flags)
 
 
 def test_an_honest_judge_of_a_good_case_is_not_flagged():

@@ -61,14 +61,14 @@ def test_levels_of_quality_are_seed_003s(shared):
 
 
 def test_levels_of_a_dimension_are_seed_004s(shared):
-    told = seed(shared, "004")
+    reported = seed(shared, "004")
     for name in ("completeness", "citation_accuracy", "source_quality", "tool_efficiency"):
         text = prompt(f"dimensions/{name}")
         levels = re.findall(r"^(?:Excellent|Good|Acceptable|Poor|Failed) \(.*$", text, re.MULTILINE)
         assert len(levels) == len(LEVELS)
-        assert "\n".join(levels) in told
+        assert "\n".join(levels) in reported
         meaning = re.search(r"^\w+( \w+)? measures whether [\w ]+", text, re.MULTILINE)[0]
-        assert meaning in told
+        assert meaning in reported
 
 
 def test_every_file_is_used_and_every_file_that_is_named_exists():

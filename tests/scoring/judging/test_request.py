@@ -82,8 +82,8 @@ def test_a_text_that_is_asked_about_twice_is_shown_once():
 
 
 def test_the_cases_emphasis_is_appended_once_under_the_seeds_heading():
-    asked = (GradeAgent("tool_routing", "Mind the tone."), GradeAgent("response_delivery", "Mind the tone."))
-    (request,), _ = requests(CASE, asked, context_tokens=ROOM)
+    requested = (GradeAgent("tool_routing", "Mind the tone."), GradeAgent("response_delivery", "Mind the tone."))
+    (request,), _ = requests(CASE, requested, context_tokens=ROOM)
     assert user(request).count(EMPHASIS_HEADING) == user(request).count("Mind the tone.") == 1
     assert user(request).index(EMPHASIS_HEADING) > user(request).index("QUESTIONS")
     assert EMPHASIS_HEADING == "Test case-specific evaluation emphasis"
@@ -97,20 +97,20 @@ def test_turns_are_numbered_as_the_answer_is_to_name_them():
 
 
 def test_a_tool_without_calls_is_told_from_tools_that_are_not_known():
-    asked = (GradeAgent("tool_routing"),)
-    (none,), _ = requests(replace(CASE, tools_used=()), asked, context_tokens=ROOM)
-    (unknown,), _ = requests(replace(CASE, tools_used=None), asked, context_tokens=ROOM)
+    requested = (GradeAgent("tool_routing"),)
+    (none,), _ = requests(replace(CASE, tools_used=()), requested, context_tokens=ROOM)
+    (unknown,), _ = requests(replace(CASE, tools_used=None), requested, context_tokens=ROOM)
     assert "(none was called)" in user(none)
     assert "tools: (not given)" in user(unknown)
 
 
 def test_a_question_that_no_judge_can_answer_is_left_to_others():
-    asked = (SameEntity(("a",), ("b",)), SentenceSimilarity((("a", "b"),)), GradeAgent("no_such_metric"))
-    assert not any(map(can_judge, asked))
-    assert requests(CASE, asked, context_tokens=ROOM) == ((), {})
+    requested = (SameEntity(("a",), ("b",)), SentenceSimilarity((("a", "b"),)), GradeAgent("no_such_metric"))
+    assert not any(map(can_judge, requested))
+    assert requests(CASE, requested, context_tokens=ROOM) == ((), {})
     assert requests(CASE, (), context_tokens=ROOM) == ((), {})
     with pytest.raises(ValueError, match="SameEntity is no question for a judge"):
-        cache_key(CASE, asked[0])
+        cache_key(CASE, requested[0])
 
 
 def test_equal_questions_about_an_equal_case_make_an_equal_request():
@@ -125,10 +125,10 @@ def test_equal_questions_about_an_equal_case_make_an_equal_request():
 @given(context=st.integers(500, 20_000), count=st.integers(1, 16), length=st.integers(0, 3000))
 def test_whatever_the_context_every_question_is_asked_once_or_refused_and_no_request_exceeds_it(context, count, length):
     about = replace(CASE, transcript=(Utterance("word " * length, "agent"),))
-    asked = (*SCORECARD[:count], GradeAnswer(), HowFluent("text", "hi"))
-    made, refused = requests(about, asked, context_tokens=context)
-    told = [question for request in made for question in request.questions]
-    assert sorted(map(repr, (*told, *refused))) == sorted(map(repr, asked))
+    requested = (*SCORECARD[:count], GradeAnswer(), HowFluent("text", "hi"))
+    made, refused = requests(about, requested, context_tokens=context)
+    reported = [question for request in made for question in request.questions]
+    assert sorted(map(repr, (*reported, *refused))) == sorted(map(repr, requested))
     for request in made:
         assert request.prompt_tokens + request.answer_tokens <= context
         sent = "".join(message["content"] for message in request.messages)
@@ -166,7 +166,7 @@ def test_more_answers_than_a_model_writes_in_one_go_are_asked_for_in_several_req
 
 
 def test_the_schema_depends_on_the_metrics_and_not_on_how_many_questions_there_are():
-    one, many = (requests(CASE, asked, context_tokens=ROOM)[0][0] for asked in (SCORECARD[7:9], SCORECARD))
+    one, many = (requests(CASE, requested, context_tokens=ROOM)[0][0] for requested in (SCORECARD[7:9], SCORECARD))
     assert one.schema == many.schema
 
 
@@ -214,8 +214,8 @@ def test_a_key_changes_with_what_the_question_shows_and_with_nothing_else(questi
     }
     for field, value in changes.items():
         other = replace(CASE, **{field: value})
-        asked_alike = user(requests(other, (question,), context_tokens=ROOM)[0][0]) == user(made[0])
-        assert (cache_key(other, question) == key) == asked_alike, field
+        requested_alike = user(requests(other, (question,), context_tokens=ROOM)[0][0]) == user(made[0])
+        assert (cache_key(other, question) == key) == requested_alike, field
 
 
 def test_keys_of_different_questions_differ():

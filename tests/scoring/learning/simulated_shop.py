@@ -55,9 +55,10 @@ def run(dice: random.Random, number: int, fault: str | None) -> tuple[Case, bool
             ]
         case "loops":
             calls += [call("get_policy", {}, "Refunds within 30 days.")] * 9
-    asked = f"Order {order}: I want my money back. My address is {user}@example.com"
+    requested = f"Order {order}: I want my money back. My address is {user}@example.com"
     case = Case(
-        case_id=f"run-{number}", model_output="Done.", input=asked, tools_used=tuple(calls), agents_called=("desk",),
+        case_id=f"run-{number}", model_output="Done.", input=requested, tools_used=tuple(calls),
+        agents_called=("desk",),
         input_tokens=dice.randrange(800, 1500), output_tokens=dice.randrange(80, 150),
     )  # fmt: skip
     return case, fault is None

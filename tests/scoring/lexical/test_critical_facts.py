@@ -51,8 +51,8 @@ def test_facts_are_read_each_once(text, found):
         ("49", "49 euros"),
     ],
 )
-def test_one_fact_written_two_ways_does_not_drift(expected, said):
-    found = drift(expected, said)
+def test_one_fact_written_two_ways_does_not_drift(expected, stated):
+    found = drift(expected, stated)
     assert (found.omitted, found.added) == ((), ())
 
 
@@ -74,8 +74,8 @@ def test_one_fact_written_two_ways_does_not_drift(expected, said):
         ("forty nine dollars", "fifty nine dollars"),
     ],
 )
-def test_a_changed_fact_is_one_omission_and_no_addition_beyond_it(expected, said):
-    found = drift(expected, said)
+def test_a_changed_fact_is_one_omission_and_no_addition_beyond_it(expected, stated):
+    found = drift(expected, stated)
     assert (len(found.omitted), len(found.added), found.additions) == (1, 1, 0)
 
 

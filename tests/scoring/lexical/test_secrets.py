@@ -25,8 +25,8 @@ from scoring.lexical.secrets import struck
     ],
 )  # fmt: skip
 def test_a_key_is_struck_wherever_it_stands(secret):
-    for said in (secret, f"Incorrect API key provided: {secret}. See", f'{{"key": "{secret}"}}', f"x={secret}&y"):
-        found = struck(said)
+    for stated in (secret, f"Incorrect API key provided: {secret}. See", f'{{"key": "{secret}"}}', f"x={secret}&y"):
+        found = struck(stated)
         assert secret not in found
         assert secret[5:-2] not in found
         assert "…" in found
@@ -43,8 +43,8 @@ def test_a_key_is_struck_wherever_it_stands(secret):
         ("password: s3cretpw, x", "password: …, x"),
     ],
 )
-def test_only_the_secret_is_struck(said, left):
-    assert struck(said) == left
+def test_only_the_secret_is_struck(stated, left):
+    assert struck(stated) == left
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_only_the_secret_is_struck(said, left):
         "password: must be set", "scikit-learn or sk-learn",
     ],
 )  # fmt: skip
-def test_what_people_have_to_read_stays(said):
-    assert struck(said) == said
+def test_what_people_have_to_read_stays(stated):
+    assert struck(stated) == stated
 
 
 @given(st.binary(min_size=16, max_size=80).map(bytes.hex).filter(lambda key: not key.isdigit() and not key.isalpha()))

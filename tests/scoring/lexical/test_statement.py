@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.lexical.statement import contradicts, covers, read_statement, says_the_same
+from scoring.lexical.statement import contradicts, covers, read_statement, states_the_same
 
 SAYS_MORE = [
     ("Refund initiated for $49", "Refund of $49", True),
@@ -62,9 +62,9 @@ TEXTS = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 @given(st.text() | TEXTS, st.text() | TEXTS)
 def test_what_says_the_same_does_so_both_ways_and_never_contradicts(left, right):
     one, other = read_statement(left), read_statement(right)
-    assert says_the_same(one, other) == says_the_same(other, one)
+    assert states_the_same(one, other) == states_the_same(other, one)
     assert not contradicts(one, one)
     if one.roots or one.figures:
-        assert says_the_same(one, one)
-    if says_the_same(one, other):
+        assert states_the_same(one, one)
+    if states_the_same(one, other):
         assert not contradicts(one, other)

@@ -50,55 +50,61 @@ def test_prose_and_what_is_no_value_is_not(value):
     ],
 )
 def test_fields_are_counted_on_both_sides(found, expected, matched, places):
-    told = compare(found, expected)
-    assert (told.matched, told.places) == (matched, places)
+    reported = compare(found, expected)
+    assert (reported.matched, reported.places) == (matched, places)
 
 
 def test_items_are_matched_by_id_never_by_position_and_strange_ones_are_told():
     expected = [{"id": 1, "label": "a"}, {"id": 2, "label": "b"}]
     found = [{"id": 2, "label": "b"}, {"id": 1, "label": "c"}, {"id": 9, "label": "a"}, {"id": 2, "label": "a"}]
-    told = compare({"rows": found}, {"rows": expected})
-    assert (told.matched, told.places, told.ids) == (3, 4, 2)
-    assert (told.wrong, told.strange) == (["rows.1.label"], [9, 2])
+    reported = compare({"rows": found}, {"rows": expected})
+    assert (reported.matched, reported.places, reported.ids) == (3, 4, 2)
+    assert (reported.wrong, reported.strange) == (["rows.1.label"], [9, 2])
 
 
 def test_a_missing_item_counts_with_all_its_fields():
-    told = compare([{"id": 1, "label": "a"}], [{"id": 1, "label": "a"}, {"id": 2, "label": "b"}])
-    assert (told.matched, told.places) == (2, 4)
+    reported = compare([{"id": 1, "label": "a"}], [{"id": 1, "label": "a"}, {"id": 2, "label": "b"}])
+    assert (reported.matched, reported.places) == (2, 4)
 
 
 def test_where_there_is_no_id_the_first_telling_field_is_one():
     expected = [{"kind": "x", "term": "KYC", "as": "KYC"}, {"kind": "x", "term": "EMI", "as": "EMI"}]
-    told = compare(list(reversed(expected)), expected)
-    assert (told.matched, told.places) == (6, 6)
+    reported = compare(list(reversed(expected)), expected)
+    assert (reported.matched, reported.places) == (6, 6)
 
 
 def test_the_reference_decides_what_is_prose():
-    told = compare({"reason": "Short", "label": "It was a long one."}, {"reason": "It was paid late.", "label": "bad"})
-    assert (told.said, told.wanted, told.expected) == (["Short"], ["It was paid late."], 1)
+    reported = compare(
+        {"reason": "Short", "label": "It was a long one."}, {"reason": "It was paid late.", "label": "bad"}
+    )
+    assert (reported.stated, reported.wanted, reported.expected) == (["Short"], ["It was paid late."], 1)
 
 
 def test_one_item_of_prose_makes_a_list_prose():
-    told = compare(["Refund"], ["Refund", "The agent was kind to Priya."])
-    assert (told.places, told.said, told.wanted) == (0, ["Refund"], ["Refund", "The agent was kind to Priya."])
+    reported = compare(["Refund"], ["Refund", "The agent was kind to Priya."])
+    assert (reported.places, reported.stated, reported.wanted) == (
+        0,
+        ["Refund"],
+        ["Refund", "The agent was kind to Priya."],
+    )
 
 
 def test_echoes_are_not_kept_as_prose():
-    told = compare({"t": {"x": "It was a long one."}}, {"t": {"x": "It was another one."}}, echoes=frozenset(["t"]))
-    assert (told.said, told.wanted) == ([], [])
+    reported = compare({"t": {"x": "It was a long one."}}, {"t": {"x": "It was another one."}}, echoes=frozenset(["t"]))
+    assert (reported.stated, reported.wanted) == ([], [])
 
 
 @given(ROWS, st.randoms(use_true_random=False))
 def test_order_is_irrelevant_and_a_mended_field_never_lowers_the_match(rows, chance):
     expected = [{"id": name, "value": pair[0]} for name, pair in rows.items()]
     found = [{"id": name, "value": pair[1]} for name, pair in rows.items()]
-    told = compare(found, expected)
-    assert 0 <= told.matched <= told.places
+    reported = compare(found, expected)
+    assert 0 <= reported.matched <= reported.places
     shuffled = found.copy()
     chance.shuffle(shuffled)
-    assert compare(shuffled, expected).matched == told.matched
+    assert compare(shuffled, expected).matched == reported.matched
     mended = [expected[0], *found[1:]]
-    assert compare(mended, expected).matched >= told.matched
+    assert compare(mended, expected).matched >= reported.matched
     perfect = compare(expected, expected)
     assert perfect.matched == perfect.places
 

@@ -38,10 +38,10 @@ def tool(span_id, at, result="the ship Aurora sails at 9", *, name="find_ship", 
 
 
 def model(span_id, at, text="", *, calls=(), finish="stop", parent="agent", **fields):
-    said = Message(role="assistant", text=text, tool_calls=tuple(ToolCall(name=n, arguments=a) for n, a in calls))
+    stated = Message(role="assistant", text=text, tool_calls=tuple(ToolCall(name=n, arguments=a) for n, a in calls))
     fields.setdefault("tool_definitions", OFFER)
     return span(
-        span_id, parent, SpanKind.LLM, at, output=text or None, output_messages=(said,), finish_reason=finish,
+        span_id, parent, SpanKind.LLM, at, output=text or None, output_messages=(stated,), finish_reason=finish,
         usage=Usage(input=10, output=5), **fields,
     )  # fmt: skip
 

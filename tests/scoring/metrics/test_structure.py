@@ -52,8 +52,8 @@ def test_the_same_structure_passes(expected):
         (("extra",), [], "$.extra: not expected"),
     ],
 )
-def test_a_key_missing_renamed_or_extra_and_another_kind_are_told_with_their_path(path, new, told):
-    assert differences(altered(QA, path, new), QA) == (told,)
+def test_a_key_missing_renamed_or_extra_and_another_kind_are_told_with_their_path(path, new, reported):
+    assert differences(altered(QA, path, new), QA) == (reported,)
 
 
 def test_a_renamed_key_is_missing_and_extra():

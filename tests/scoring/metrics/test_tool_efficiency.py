@@ -50,15 +50,15 @@ def test_wrong_and_missing_tools_are_poor_and_nothing_right_has_failed(made, mor
 
 
 def test_every_budget_counts_on_its_own_and_the_worst_decides():
-    told = scenario(("search", "write"), {"search": 1, "write": 4, "*": 4})
-    found = efficiency(told, calls("search", "search", "search", "write", "write"))
+    reported = scenario(("search", "write"), {"search": 1, "write": 4, "*": 4})
+    found = efficiency(reported, calls("search", "search", "search", "write", "write"))
     assert found.value == 0.3
     assert found.faults == ("search: 3 calls, at most 1", "all tools: 5 calls, at most 4")
 
 
 def test_a_budget_of_nothing_forbids():
-    told = scenario(("search",), {"search": 2, "web": 0}, closed=False)
-    found = efficiency(told, calls("search", "web"))
+    reported = scenario(("search",), {"search": 2, "web": 0}, closed=False)
+    found = efficiency(reported, calls("search", "web"))
     assert (found.value, found.faults) == (0.3, ("wrong: web",))
 
 
@@ -95,8 +95,8 @@ def test_a_budget_needs_expected_tools_and_limits():
 
 @given(st.lists(st.sampled_from(["search", "write", "web"]), max_size=20), st.integers(1, 6))
 def test_one_more_expected_call_beyond_the_budget_never_helps_and_every_value_is_a_level(made, budget):
-    told = scenario(("search",), budget)
-    before = efficiency(told, calls("search", *made)).value
-    after = efficiency(told, calls("search", *made, "web")).value
+    reported = scenario(("search",), budget)
+    before = efficiency(reported, calls("search", *made)).value
+    after = efficiency(reported, calls("search", *made, "web")).value
     assert {before, after} <= {1.0, 0.8, 0.6, 0.3, 0.0}
     assert after <= before

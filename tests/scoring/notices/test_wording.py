@@ -16,7 +16,7 @@ from scoring.alerts.lifecycle import AlertTransition
 from scoring.notices.daily_report import AgreedOn, DailyReportText, ServiceDay, WeakMetric
 from scoring.notices.notice import Notice, NoticeKind
 from scoring.notices.text import Wording, lasting, plain
-from scoring.notices.wording import tell
+from scoring.notices.wording import report
 from scoring.status.status import Status
 from tests.alert_events import MINUTE_NS, SINCE_NS, event
 
@@ -28,7 +28,7 @@ OVER = {"turn": AlertTransition.RESOLVED, "number": 2, "at_ns": SINCE_NS + 95 * 
         "said": "upper bound 0.96 of the pass ratio 0.93 is not below the warning threshold 0.85"}  # fmt: skip
 BUDGET = event(
     condition="judge_budget", severity=Severity.WARNING, title="The judge's budget is nearly spent",
-    runbook="judge-budget", labels=(("period", "hour"),), said="$1.84 of $2.00 spent this hour",
+    runbook="judge-budget", labels=(("period", "hour"),), stated="$1.84 of $2.00 spent this hour",
     meaning="fewer cases are judged until the period is over; estimates stay unbiased, with wider bounds",
     value=0.92, lower=None, upper=None, n=None, limit=0.9, changed_ns=None, examples=(), at_ns=SINCE_NS,
 )  # fmt: skip
@@ -53,8 +53,8 @@ DAY = DailyReportText(
 )  # fmt: skip
 
 
-def notice(kind=NoticeKind.ALERT, **told):
-    return Notice(id="n-1", kind=kind, at_ns=SINCE_NS, **told)
+def notice(kind=NoticeKind.ALERT, **reported):
+    return Notice(id="n-1", kind=kind, at_ns=SINCE_NS, **reported)
 
 
 MESSAGES = {
@@ -78,8 +78,8 @@ MESSAGES = {
 
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_message_reads_as_it_should(name):
-    told, wording = MESSAGES[name]
-    assert tell(told, wording).text == (GOLDEN / f"{name}.txt").read_text("utf-8")
+    reported, wording = MESSAGES[name]
+    assert report(reported, wording).text == (GOLDEN / f"{name}.txt").read_text("utf-8")
 
 
 def test_there_is_no_golden_text_without_its_message():
@@ -88,12 +88,12 @@ def test_there_is_no_golden_text_without_its_message():
 
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_notice_survives_the_store(name):
-    told, _ = MESSAGES[name]
-    assert Notice.of_json(json.loads(json.dumps(told.to_json()))) == told
+    reported, _ = MESSAGES[name]
+    assert Notice.of_json(json.loads(json.dumps(reported.to_json()))) == reported
 
 
 def test_a_digest_of_many_alerts_shows_some_and_counts_the_rest():
-    text = tell(notice(NoticeKind.DIGEST, events=(BUDGET,) * 33), LINKED).text
+    text = report(notice(NoticeKind.DIGEST, events=(BUDGET,) * 33), LINKED).text
     assert text.count("budget is nearly spent") == 20
     assert "… and 13 more." in text
 
@@ -102,12 +102,12 @@ def test_a_digest_of_many_alerts_shows_some_and_counts_the_rest():
 def test_whatever_names_and_reasons_hold_a_message_is_short_and_each_stays_on_its_line(name, reason):
     bad = event(labels=(("service", name), ("rubric", "qa")), examples=(
         Example(trace_id=name, reason=reason, composite=0.1, closed_ns=1),) * 3)  # fmt: skip
-    plainly = tell(notice(events=(event(labels=(("service", "x"), ("rubric", "qa"))),)), LINKED).text
-    text = tell(notice(events=(bad,)), LINKED).text
+    plainly = report(notice(events=(event(labels=(("service", "x"), ("rubric", "qa"))),)), LINKED).text
+    text = report(notice(events=(bad,)), LINKED).text
     text.encode()
     assert text.count("\n") == plainly.count("\n")
     # Of a link each character of an id may become twelve; the id itself is bounded by whoever made the example.
-    assert len(tell(notice(events=(replace(bad, examples=()),)), LINKED).text) < 1_000
+    assert len(report(notice(events=(replace(bad, examples=()),)), LINKED).text) < 1_000
     assert all(char.isprintable() or char == "\n" for char in text)
 
 
@@ -122,8 +122,8 @@ def test_marks_that_turn_the_reading_order_are_taken_out():
         (11_130, "3 hours 5 minutes"), (86_400 * 2 + 60, "2 days 1 minute"), (86_400 + 3_660, "1 day 1 hour"),
     ],
 )  # fmt: skip
-def test_a_length_of_time_is_said_as_people_say_it(seconds, said):
-    assert lasting(seconds * 10**9) == said
+def test_a_length_of_time_is_said_as_people_say_it(seconds, stated):
+    assert lasting(seconds * 10**9) == stated
 
 
 def test_a_trace_id_that_is_no_id_cannot_leave_its_place_in_the_link():

@@ -89,14 +89,14 @@ def test_acceptable_or_better_begins_at_four(points, rating):
 
 
 def test_every_metric_asks_one_question_of_its_own_and_one_call_is_paid_once():
-    asked = []
+    requested = []
 
     def noting(about, question):
-        asked.append(question)
+        requested.append(question)
         return judge()(about, question)
 
     found = verdict(answer=noting)
-    assert asked == [GradeAgent(name) for name in DEFAULTS]
+    assert requested == [GradeAgent(name) for name in DEFAULTS]
     assert found.to_json()["judge"] == {
         "model": "m",
         "prompt_version": "p",
@@ -109,14 +109,14 @@ def test_every_metric_asks_one_question_of_its_own_and_one_call_is_paid_once():
 
 
 def test_the_cases_own_emphasis_reaches_the_question_and_changes_no_metric():
-    asked = []
+    requested = []
 
     def noting(about, question):
-        asked.append(question.emphasis)
+        requested.append(question.emphasis)
         return judge()(about, question)
 
     found = verdict(case(evaluation_criteria_override="Politeness matters most."), noting)
-    assert set(asked) == {"Politeness matters most."}
+    assert set(requested) == {"Politeness matters most."}
     assert [line.metric for line in found.scores] == list(DEFAULTS)
     assert EMPHASIS_HEADING == "Test case-specific evaluation emphasis"
 

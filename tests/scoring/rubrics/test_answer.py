@@ -29,7 +29,9 @@ def case(**more):
 
 def judge(accuracy=2, faithfulness=2):
     grade = {"accuracy_score": accuracy, "faithfulness_score": faithfulness, "rationale": "Right."}
-    return lambda _case, asked: Answer(value=grade, method=Method.JUDGE, judgement=Judgement("m", "p", 0.001, call="c"))
+    return lambda _case, requested: Answer(
+        value=grade, method=Method.JUDGE, judgement=Judgement("m", "p", 0.001, call="c")
+    )
 
 
 def verdict(about=None, answer=None):
@@ -100,14 +102,14 @@ def test_unknown_tokens_leave_the_pass_open_unless_something_else_failed():
 
 
 def test_both_scores_come_from_one_question():
-    asked = []
+    requested = []
 
     def once(_case, question):
-        asked.append(question)
+        requested.append(question)
         return judge()(_case, question)
 
     found = verdict(answer=once)
-    assert asked == [GradeAnswer()]
+    assert requested == [GradeAnswer()]
     assert found.to_json()["judge"] == {
         "model": "m",
         "prompt_version": "p",
@@ -178,17 +180,17 @@ def test_the_verdict_carries_every_per_sample_field_of_the_seed():
     ],
 )
 def test_a_sample_without_a_grade_has_nulls_and_says_why(answer, why):
-    said = verdict(case(output_tokens=None), answer).to_json()["answer"]
-    assert said["evaluator_error"] == why
-    assert (said["accuracy_score"], said["accuracy_norm"], said["sample_score"]) == (None, None, None)
-    assert (said["input_tokens"], said["output_tokens"], said["total_tokens"]) == (1500, None, None)
+    stated = verdict(case(output_tokens=None), answer).to_json()["answer"]
+    assert stated["evaluator_error"] == why
+    assert (stated["accuracy_score"], stated["accuracy_norm"], stated["sample_score"]) == (None, None, None)
+    assert (stated["input_tokens"], stated["output_tokens"], stated["total_tokens"]) == (1500, None, None)
 
 
 @pytest.mark.parametrize("more", [{"model_output": " \n"}, {"model_output": None, "timed_out": True}])
 def test_no_answer_at_all_is_for_the_judge_to_grade(more):
-    asked = replace(case(), **more)
-    assert verdict(asked, judge(accuracy=0)).passed is False
-    assert verdict(asked, lambda *_: NoAnswer("no judge is configured")).state is State.INCOMPLETE
+    requested = replace(case(), **more)
+    assert verdict(requested, judge(accuracy=0)).passed is False
+    assert verdict(requested, lambda *_: NoAnswer("no judge is configured")).state is State.INCOMPLETE
 
 
 @pytest.mark.parametrize(

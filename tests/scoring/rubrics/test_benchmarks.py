@@ -91,8 +91,8 @@ def steps(*scores, expected=True):
 
 
 def followed(right, total):
-    told = [{"instruction": "do", "followed": n < right} for n in range(total)]
-    return judge(FollowsInstructions={"instructions": told})
+    reported = [{"instruction": "do", "followed": n < right} for n in range(total)]
+    return judge(FollowsInstructions={"instructions": reported})
 
 
 def labels(*found):
@@ -204,16 +204,16 @@ def test_a_figure_that_stands_in_a_reference_of_plain_text_is_supported():
 
 
 def test_both_read_the_same_answers_and_each_question_is_asked_once():
-    asked = []
+    requested = []
 
     def answer(_case, question):
-        asked.append(question)
+        requested.append(question)
         return Answer(value=("a", "b") if isinstance(question, StatedClaims) else False, method=Method.JUDGE)
 
     wanted = [m for m in METRICS if m.id in {"faithfulness", "hallucination_rate"}]
     about = case(VOUCHER)
     found = run({m.id: m.start(about) for m in wanted}, lambda question: answer(about, question)).results
-    assert asked == [StatedClaims(tuple(VOUCHER.replace(". ", ".\n").splitlines())), Supported("a"), Supported("b")]
+    assert requested == [StatedClaims(tuple(VOUCHER.replace(". ", ".\n").splitlines())), Supported("a"), Supported("b")]
     assert (found["faithfulness"].details["raw"], found["hallucination_rate"].details["raw"]) == (0.0, 1.0)
 
 
@@ -224,15 +224,15 @@ def test_a_summary_is_asked_about_as_the_text_rubric_asks():
         "call_extracted_info": {"by": "Bo"},
     }
     about = case({"summary": summary, "sentiment": labels("negative"), "emotion": {"joy": 1}}, {"summary": {}})
-    asked = []
+    requested = []
 
     def answer(question):
-        asked.append(question)
+        requested.append(question)
         return NoAnswer("nobody") if isinstance(question, StatedClaims) else Answer(value=True, method=Method.JUDGE)
 
     measured = METRICS[0]
     run({"m": measured.start(about)}, answer)
-    assert asked[1:] == [Supported("Refund"), Supported("A $20 voucher. It was late."), Supported("Bo", "by")]
+    assert requested[1:] == [Supported("Refund"), Supported("A $20 voucher. It was late."), Supported("Bo", "by")]
 
 
 def test_labels_scores_ids_and_echoes_state_nothing():
@@ -279,8 +279,8 @@ def test_facts_are_matched_one_to_one():
 
 
 def test_with_a_judge_the_facts_are_the_claims_of_both_sides():
-    told = {("It was paid late.",): ("it was paid", "it was late"), ("It was paid.",): ("it was paid",)}
-    answer = judge(StatedClaims=lambda q: told[q.statements], SentenceSimilarity=(1.0,), SameFact=False)
+    reported = {("It was paid late.",): ("it was paid", "it was late"), ("It was paid.",): ("it was paid",)}
+    answer = judge(StatedClaims=lambda q: reported[q.statements], SentenceSimilarity=(1.0,), SameFact=False)
     assert result("answer_correctness", case("It was paid late.", "It was paid."), answer).details["f1"] == (
         pytest.approx(2 / 3)
     )
@@ -336,9 +336,9 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("given_input", "question"), [("Why?", "Why?"), (MESSAGES, "And then?"), (["Why?"], "Why?")])
 def test_the_question_is_what_the_user_asked_last(given_input, question):
-    asked = []
-    result("answer_relevancy", case(input=given_input), lambda _, q: asked.append(q) or NoAnswer("no"))
-    assert asked == [SentenceSimilarity((("It was refunded.", question),))]
+    requested = []
+    result("answer_relevancy", case(input=given_input), lambda _, q: requested.append(q) or NoAnswer("no"))
+    assert requested == [SentenceSimilarity((("It was refunded.", question),))]
 
 
 @pytest.mark.parametrize("given_input", [None, "", " ", [], [{"role": "system", "content": "Be kind."}]])
@@ -350,25 +350,25 @@ def test_without_a_question_relevancy_is_unavailable(given_input):
 
 
 def test_documents_are_the_pieces_where_there_are_any_and_else_turns():
-    asked = []
+    requested = []
 
     def answer(_, question):
-        asked.append(question)
+        requested.append(question)
         return NoAnswer("no")
 
     turns = (Utterance("Hello", "agent"), Utterance("Bye"))
     for more in ({"context": ("doc",), "transcript": turns}, {"context": (), "transcript": turns}, {}):
         result("contextual_recall", case(**more), answer)
-    told = [("doc",), ("Hello", "Bye"), tuple(CALL.splitlines())]
-    assert asked == [question(each) for each in told for question in (PiecesUsed, PiecesNeeded)]
+    reported = [("doc",), ("Hello", "Bye"), tuple(CALL.splitlines())]
+    assert requested == [question(each) for each in reported for question in (PiecesUsed, PiecesNeeded)]
 
 
 def test_the_three_of_them_ask_two_questions():
-    asked = []
+    requested = []
     wanted = [m for m in METRICS if m.id.startswith("contextual")]
     about = case()
-    run({m.id: m.start(about) for m in wanted}, lambda q: asked.append(q) or NoAnswer("no"))
-    assert [type(question) for question in asked] == [PiecesUsed, PiecesNeeded]
+    run({m.id: m.start(about) for m in wanted}, lambda q: requested.append(q) or NoAnswer("no"))
+    assert [type(question) for question in requested] == [PiecesUsed, PiecesNeeded]
 
 
 @pytest.mark.parametrize(
@@ -444,11 +444,11 @@ def test_reasoning_that_breaks_the_contract_is_an_error(wrong):
 
 
 def test_instructions_are_the_cases_own_and_else_the_system_prompts():
-    asked = []
+    requested = []
     listed = {"config": {"instructions": ["Be brief", "Use JSON"]}}
     for more in ({**listed, **PROMPTED}, PROMPTED):
-        result("instruction_following", case(**more), lambda _, q: asked.append(q) or NoAnswer("no"))
-    assert asked == [FollowsInstructions(("Be brief", "Use JSON")), FollowsInstructions(None)]
+        result("instruction_following", case(**more), lambda _, q: requested.append(q) or NoAnswer("no"))
+    assert requested == [FollowsInstructions(("Be brief", "Use JSON")), FollowsInstructions(None)]
 
 
 @pytest.mark.parametrize(
@@ -607,8 +607,8 @@ def perfect(_case, question):
             return steps(1.0)(None, question)
         case FollowsInstructions():
             return followed(1, 1)(None, question)
-        case PiecesUsed(told) | PiecesNeeded(told):
-            return Answer(value=tuple(True for _ in told), method=Method.JUDGE)
+        case PiecesUsed(reported) | PiecesNeeded(reported):
+            return Answer(value=tuple(True for _ in reported), method=Method.JUDGE)
         case SameFact() | Supported():
             return Answer(value=True, method=Method.JUDGE)
         case _:

@@ -169,14 +169,14 @@ def test_what_is_missing_makes_unavailable_what_needs_it(more, unavailable):
 
 
 def test_each_dimension_is_asked_once():
-    asked = []
+    requested = []
 
     def noting(about, question):
-        asked.append(question)
+        requested.append(question)
         return judge()(about, question)
 
     verdict(answer=noting)
-    assert asked == [VerifyClaims(), *map(GradeDimension, JUDGED)]
+    assert requested == [VerifyClaims(), *map(GradeDimension, JUDGED)]
 
 
 def test_answers_are_read_from_text_or_object():

@@ -36,7 +36,7 @@ def scorecard(*scores, kind="SCORE", reason=REASON):
     return {"questions": rows}
 
 
-def told(label=None, summary=None, emotion=None):
+def reported(label=None, summary=None, emotion=None):
     return {
         "sentiment": [{"sentence_id": 1, "text": "I want a refund", "label": label or "neutral"}],
         "summary": summary or {"call_purpose": "Refund", "highlights": [], "call_extracted_info": {}},
@@ -77,7 +77,7 @@ def answered(value, **more):
 
 
 def test_a_metric_without_a_value_has_a_status_and_a_reason_and_no_number():
-    lines = verdict("text", case(told(), None)).to_json()["scores"]
+    lines = verdict("text", case(reported(), None)).to_json()["scores"]
     assert lines
     assert all((line["value"], line["status"]) == (None, "unavailable") and line["reason"] for line in lines)
 
@@ -118,8 +118,8 @@ def test_two_empty_keyword_lists_have_precision_recall_and_f1_of_one():
 
 
 def test_a_sentiment_class_that_neither_side_has_has_an_f1_of_one_and_the_divisor_stays_three():
-    assert results("text", case(told("neutral"), told("neutral")))["sentiment_macro_f1"].value == 1.0
-    wrong = results("text", case(told("positive"), told("neutral")))["sentiment_macro_f1"].value
+    assert results("text", case(reported("neutral"), reported("neutral")))["sentiment_macro_f1"].value == 1.0
+    wrong = results("text", case(reported("positive"), reported("neutral")))["sentiment_macro_f1"].value
     assert wrong == pytest.approx((0 + 0 + 1) / 3)
 
 
@@ -129,8 +129,8 @@ def test_no_entity_detected_adheres_to_the_configured_list():
 
 @pytest.mark.parametrize(("found", "expected"), [([], ["refund"]), (["refund"], [])])
 def test_one_empty_side_is_zero_f1_included(found, expected):
-    told_of = results("entity", case(entities(found), entities(expected)))
-    assert [told_of[f"keyword_{part}"].value for part in ("precision", "recall", "f1")] == [0.0, 0.0, 0.0]
+    reported_of = results("entity", case(entities(found), entities(expected)))
+    assert [reported_of[f"keyword_{part}"].value for part in ("precision", "recall", "f1")] == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_one_empty_side_is_zero_f1_included(found, expected):
         ("qa", scorecard(5, 3)),
         ("entity", entities(["refund"], [], ["refund"])),
         ("entity", entities()),
-        ("text", told()),
+        ("text", reported()),
     ],
     ids=["qa", "entity", "entity with nothing", "text"],
 )

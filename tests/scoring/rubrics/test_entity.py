@@ -174,9 +174,9 @@ def test_across_languages_the_rest_needs_embeddings():
     assert value("cross_language_match_rate", about) == "unavailable"
     seen = []
 
-    def embeddings(_case, asked):
-        seen.append(asked)
-        return Answer(value=(0,), method=Method.EMBEDDING) if isinstance(asked, SameEntity) else NoAnswer("no")
+    def embeddings(_case, requested):
+        seen.append(requested)
+        return Answer(value=(0,), method=Method.EMBEDDING) if isinstance(requested, SameEntity) else NoAnswer("no")
 
     found = next(
         s

@@ -41,9 +41,9 @@ def test_facts_are_not_judged_against_nothing(rubric, metric):
 
 
 def test_a_scenario_with_criteria_of_the_answer_alone_makes_no_verdict_on_the_workflow():
-    asked = {"expected_answer_criteria": "says when it opened"}
+    requested = {"expected_answer_criteria": "says when it opened"}
     found = score(
-        Case(case_id="c", model_output="x", scenario=asked, agents_called=(), tools_used=()),
+        Case(case_id="c", model_output="x", scenario=requested, agents_called=(), tools_used=()),
         RUBRICS["workflow"],
         created_at=AT,
     )

@@ -168,8 +168,8 @@ def test_the_seeds_example_of_a_reason_counts_twice_and_praise_not_at_all():
 
 
 def test_a_reason_without_evidence_is_not_factual_either():
-    def odd(_case, asked):
-        return Answer(value=isinstance(asked, BorneOut), method=Method.JUDGE)
+    def odd(_case, requested):
+        return Answer(value=isinstance(requested, BorneOut), method=Method.JUDGE)
 
     found = verdict(case([question(1, 5)], [question(1, 5)]), answer=odd)
     assert next(s for s in found.scores if s.metric == "evidence_backed_reasoning").result.value == 0
@@ -302,5 +302,5 @@ def test_a_false_pass_rate_that_could_not_be_told_leaves_a_mark():
 def test_a_verdict_stays_small_whatever_the_case_holds():
     long = "q" * 100_000
     expected = [{**question(n, 5), "question_id": f"{long}{n}", long: 1} for n in range(30)]
-    for told in (expected, [], [{**one, "score": 0} for one in expected], [{long + "x": 1}], {long: long}):
-        assert len(str(verdict(case(told, expected)).to_json())) < 60_000
+    for reported in (expected, [], [{**one, "score": 0} for one in expected], [{long + "x": 1}], {long: long}):
+        assert len(str(verdict(case(reported, expected)).to_json())) < 60_000

@@ -52,14 +52,14 @@ def test_langfuse_names_are_the_seeds():
 
 
 def test_one_question_gives_all_three_and_is_paid_once():
-    asked = []
+    requested = []
 
     def noting(about, question):
-        asked.append(question)
+        requested.append(question)
         return judge()(about, question)
 
     found = verdict(answer=noting).to_json()
-    assert asked == [GradeQuality()]
+    assert requested == [GradeQuality()]
     assert found["judge"] == {
         "model": "m",
         "prompt_version": "p",

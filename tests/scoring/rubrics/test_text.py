@@ -55,8 +55,8 @@ def labelled(labels, expected):
     """A case with these labels, sentence by sentence."""
 
     def side(names):
-        told = [{"sentence_id": n, "text": "t", "label": name} for n, name in enumerate(names)]
-        return {**REFERENCE, "sentiment": told}
+        reported = [{"sentence_id": n, "text": "t", "label": name} for n, name in enumerate(names)]
+        return {**REFERENCE, "sentiment": reported}
 
     return case(side(labels), side(expected))
 
@@ -361,12 +361,12 @@ def test_a_sentence_that_the_reference_does_not_label_counts_nowhere():
         ("x", "sentiment is not a list"),
     ],
 )
-def test_a_reference_that_cannot_be_used_makes_sentiment_unavailable(broken, told):
+def test_a_reference_that_cannot_be_used_makes_sentiment_unavailable(broken, reported):
     about = case(REFERENCE, {**REFERENCE, "sentiment": broken})
     for metric in ("sentiment_accuracy", "sentiment_macro_f1", "missing_sentiment_labels", "sentiment_score"):
         found = result(metric, about)
         assert found.status == "unavailable"
-        assert told in found.reason
+        assert reported in found.reason
     assert value("response_structure_compliance", about) == "unavailable"
     assert verdict(about).state is State.INCOMPLETE
 
@@ -472,16 +472,16 @@ def test_the_matching_is_as_large_as_it_can_be():
 
 
 def test_only_pairs_whose_texts_are_not_matched_are_asked_about():
-    asked = Counter()
+    requested = Counter()
 
     def count(_case, question):
         if isinstance(question, SameHighlight):
-            asked[question.expected, question.found] += 1
+            requested[question.expected, question.found] += 1
         return Answer(value=True, method=Method.JUDGE)
 
     about = summarised({"highlights": ["a", "b", "z"]}, {"highlights": ["a", "b", "c"]})
     assert value("highlight_recall_rate", about, answer=count) == 1.0
-    assert asked == {("c", "z"): 1}
+    assert requested == {("c", "z"): 1}
 
 
 def test_an_open_pair_that_cannot_change_the_number_does_not_matter():
@@ -539,7 +539,7 @@ def test_every_copy_of_a_wrong_highlight_counts():
 def test_three_of_four_fields():
     fields = REFERENCE["summary"]["call_extracted_info"]
     assert value("required_field_presence_rate", case(output(call_extracted_info={**fields, "follow_up": ""}))) == 0.75
-    skipped = {name: told for name, told in fields.items() if name != "follow_up"}
+    skipped = {name: reported for name, reported in fields.items() if name != "follow_up"}
     found = result("required_field_presence_rate", case(output(call_extracted_info=skipped)))
     assert (found.value, found.details["missing"]) == (0.75, ["follow_up"])
 
@@ -594,24 +594,24 @@ def test_the_rate_of_hallucination_is_over_all_facts_of_the_summary(facts, rate,
 
 
 def test_with_a_judge_the_facts_are_the_claims_that_it_extracts():
-    asked = []
+    requested = []
 
     def supported(question):
-        asked.append(question)
+        requested.append(question)
         return question.claim != "it was free"
 
     answers = judge(SummaryClaims=("Refund approved", "it was free", "a third"), Supported=supported)
     found = result("fabrication_free_rate", case(output(call_purpose="other words")), answer=answers)
     assert found.value == pytest.approx(2 / 3)
     # What stands in the reference word for word needs no judge.
-    assert set(asked) == {Supported("it was free"), Supported("a third")}
+    assert set(requested) == {Supported("it was free"), Supported("a third")}
 
 
 def test_a_bare_value_is_asked_about_with_its_field():
-    asked = []
+    requested = []
     about = case(output(call_extracted_info={"customer_name": "Amit", "n": 7}))
-    verdict(about, answer=judge(Supported=lambda question: asked.append(question) or True))
-    assert {Supported("Amit", "customer_name"), Supported("7", "n")} <= set(asked)
+    verdict(about, answer=judge(Supported=lambda question: requested.append(question) or True))
+    assert {Supported("Amit", "customer_name"), Supported("7", "n")} <= set(requested)
 
 
 @pytest.mark.parametrize("claims", [(), "x", None, ("",), (1,), ("a",) * 501])
@@ -670,15 +670,15 @@ def test_a_reference_without_usable_emotions_is_unavailable(broken):
 
 
 def test_each_question_is_asked_once_though_the_sub_score_needs_it_too():
-    asked = Counter()
+    requested = Counter()
 
     def count(about, question):
-        asked[question] += 1
+        requested[question] += 1
         return lexical.answer(about, question)
 
     verdict(case(output(call_purpose="Customer asking about billing", highlights=["Refund of $99"])), answer=count)
-    assert set(map(type, asked)) == {SameIntent, SameHighlight, CorrectHighlight, SummaryClaims, Supported}
-    assert set(asked.values()) == {1}
+    assert set(map(type, requested)) == {SameIntent, SameHighlight, CorrectHighlight, SummaryClaims, Supported}
+    assert set(requested.values()) == {1}
 
 
 def test_a_judgement_is_carried_and_paid_once():

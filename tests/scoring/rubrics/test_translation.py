@@ -121,16 +121,16 @@ def test_broken_hindi_grammar_is_a_quarter():
         output("एजेंट ने 3-5 दिन में रिफंड की पुष्टि की।"),
         config={"target_language": "hi"},
     )
-    asked = []
+    requested = []
 
     def judge(_case, question):
-        asked.append(question)
+        requested.append(question)
         return scripted(fluency=0.25)(_case, question)
 
     found = result(FLUENCY, about, judge)
     assert (found.value, found.method, found.reason) == (0.25, Method.JUDGE, "because")
     assert found.judgements[0].model == "m"
-    assert HowFluent("एजेंट रिफंड 3-5 दिन पुष्टि किया।", "hi") in asked
+    assert HowFluent("एजेंट रिफंड 3-5 दिन पुष्टि किया।", "hi") in requested
 
 
 def test_kyc_translated_in_meaning_is_incorrect():
@@ -287,15 +287,15 @@ def test_a_perfect_translation_needs_no_embeddings():
 
 def test_a_missing_or_copied_sentence_is_zero_and_is_not_asked_for():
     expected = output(("Hello", "नमस्ते"), ("Bye", "अलविदा"), ("Yes", "हाँ"), ("No", "नहीं"))
-    asked = []
+    requested = []
 
     def embeddings(about, question):
-        asked.append(question)
+        requested.append(question)
         return scripted(cosines=[0.5])(about, question)
 
     about = case(output("नमस्ते", "Bye", "", "ना"), expected)
     assert value(MEANING, about, embeddings) == pytest.approx(1.5 / 4)
-    assert [q for q in asked if isinstance(q, SentenceSimilarity)] == [SentenceSimilarity((("ना", "नहीं"),))]
+    assert [q for q in requested if isinstance(q, SentenceSimilarity)] == [SentenceSimilarity((("ना", "नहीं"),))]
 
 
 def test_without_embeddings_meaning_is_unavailable_and_the_verdict_incomplete():
@@ -327,8 +327,8 @@ def test_the_embedding_model_is_part_of_the_version():
     ("said", "level"),
     [(1, 1), (0.9, 1), (0.875, 0.75), (0.8, 0.75), (0.6, 0.5), (0.3, 0.25), (0.125, 0), (0, 0), (1.0000001, 1)],
 )
-def test_fluency_snaps_to_the_five_levels_and_a_doubt_to_the_lower(said, level):
-    assert value(FLUENCY, case(output("a"), output("b")), scripted(fluency=said)) == level
+def test_fluency_snaps_to_the_five_levels_and_a_doubt_to_the_lower(stated, level):
+    assert value(FLUENCY, case(output("a"), output("b")), scripted(fluency=stated)) == level
 
 
 @pytest.mark.parametrize("wrong", [True, "1", None, 1.1, -0.1, float("nan"), float("inf"), [1], {"score": 1}])
@@ -357,12 +357,12 @@ def test_nothing_translated_is_not_fluent_and_asks_nobody():
     ("full", "asked"),
     [("a b. c", "a b. c"), ("", "a b.\nc"), ("a fine text", "a fine text\n\na b.\nc")],
 )
-def test_fluency_is_asked_of_all_that_was_delivered_once(full, asked):
+def test_fluency_is_asked_of_all_that_was_delivered_once(full, requested):
     seen = []
     result(
         FLUENCY, case(output("a b.", "c", full=full), output("x", "y")), lambda _, q: seen.append(q) or NoAnswer("-")
     )
-    assert HowFluent(asked) in seen
+    assert HowFluent(requested) in seen
 
 
 # Terms and names

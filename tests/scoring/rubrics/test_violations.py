@@ -49,8 +49,8 @@ def test_other_metrics_and_other_rubrics_violate_nothing():
 
 def test_every_kind_that_is_told_is_in_the_list_and_told_once():
     everything = departed(missing=["a", "b"], unexpected=["x", "y"])
-    told = list(violations(dict.fromkeys((*SIDES, *CHECKS), everything)))
-    assert sorted(told) == sorted(KINDS)
+    reported = list(violations(dict.fromkeys((*SIDES, *CHECKS), everything)))
+    assert sorted(reported) == sorted(KINDS)
     assert len(set(KINDS)) == len(KINDS) == 8
 
 

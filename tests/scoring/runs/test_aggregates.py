@@ -104,9 +104,9 @@ def test_the_order_of_the_samples_does_not_matter(samples, chance):
 
 
 def test_the_per_sample_score_is_the_seeds_formula():
-    said = verdict({"latency_e2e_ms": 4000.0, "input_tokens": 2000, "output_tokens": 500}, (1, 2))
+    stated = verdict({"latency_e2e_ms": 4000.0, "input_tokens": 2000, "output_tokens": 500}, (1, 2))
     expected = 0.45 * 1 / 2 + 0.30 * 2 / 2 + 0.15 * min(1, 3000 / 4000) + 0.10 * min(1, 2000 / 2500)
-    assert aggregated([said]).figures["aggregate_score"] == pytest.approx(expected)
+    assert aggregated([stated]).figures["aggregate_score"] == pytest.approx(expected)
 
 
 def line(metric, value, **more):
@@ -114,7 +114,7 @@ def line(metric, value, **more):
 
 
 def test_the_fields_that_the_contract_names_are_enough():
-    said = {
+    stated = {
         "composite": 0.9, "passed": True,
         "scores": [
             line("accuracy_score", 2), line("faithfulness_score", 2),
@@ -122,7 +122,7 @@ def test_the_fields_that_the_contract_names_are_enough():
             line("total_tokens", 30, details={"input_tokens": 10, "output_tokens": 20}),
         ],
     }  # fmt: skip
-    run = aggregated([said])
+    run = aggregated([stated])
     assert (run.figures["total_input_tokens"], run.figures["total_output_tokens"], run.timed_out) == (10, 20, 1)
     assert isinstance(run.figures["token_efficiency_ratio_mean"], Unavailable)
 

@@ -11,8 +11,8 @@ from scoring.runs.verdict_line import read_verdict
 from tests.verdict_lines import metric_line, verdict_line
 
 
-def label(case_id="c1", said=1, **more):
-    return read_label({"case_id": case_id, "rubric": "qa", "label": said, "by": "ann", **more})
+def label(case_id="c1", stated=1, **more):
+    return read_label({"case_id": case_id, "rubric": "qa", "label": stated, "by": "ann", **more})
 
 
 def calibrated(labels, verdicts):
@@ -54,7 +54,7 @@ def test_a_rare_verdict_weighs_as_many_as_it_stands_for():
 
 def test_numbers_of_a_metric_are_an_ordinal_scale():
     lines = [verdict_line(str(i), scores=[metric_line("grade", ours)]) for i, ours in enumerate((1, 2, 3, 3))]
-    labels = [label(str(i), said, metric="grade") for i, said in enumerate((1, 2, 2, 3))]
+    labels = [label(str(i), stated, metric="grade") for i, stated in enumerate((1, 2, 2, 3))]
     (grade,) = calibrated(labels, lines).report()
     assert (grade.scale, list(grade.categories)) == ("ordinal", [1.0, 2.0, 3.0])
     assert grade.figures["kappa"].value < grade.figures["kappa_linear"].value < grade.figures["kappa_quadratic"].value
@@ -89,7 +89,7 @@ def test_labels_are_found_by_trace_or_by_case():
 
 
 def test_the_last_label_of_one_person_counts_and_those_of_two_count_both():
-    found = calibrated([label(), label(said=False), label(by="bob")], [verdict_line("c1")])
+    found = calibrated([label(), label(stated=False), label(by="bob")], [verdict_line("c1")])
     assert (found.labels, found.replaced) == (2, 1)
     assert found.report()[0].confusion.counts == ((0, 1), (0, 1))
 
@@ -101,8 +101,8 @@ def test_verdicts_of_other_rubrics_meet_no_label():
 
 def test_stated_verdicts_are_compared_line_by_line():
     found = Calibration()
-    for case_id, said, ours in (("a", True, True), ("b", False, False), ("c", True, None)):
-        found.take(label(case_id, said, verdict=ours))
+    for case_id, stated, ours in (("a", True, True), ("b", False, False), ("c", True, None)):
+        found.take(label(case_id, stated, verdict=ours))
     found.add_stated()
     (qa,) = found.report()
     assert (qa.n, qa.undecided, qa.figures["pass_rate"].value) == (2, 1, 0.5)
@@ -110,7 +110,7 @@ def test_stated_verdicts_are_compared_line_by_line():
 
 def test_categories_and_numbers_of_one_metric_do_not_mix():
     found = Calibration()
-    found.take(label(said=1, metric="m"))
+    found.take(label(stated=1, metric="m"))
     with pytest.raises(LabelLineError, match="before it are numbers"):
         found.take(label("b", "good", metric="m"))
     with pytest.raises(LabelLineError, match="verdict: is not of the kind"):

@@ -72,10 +72,10 @@ def test_a_misspelt_field_is_pointed_at():
         ("environment", {}, "is empty"),
     ],
 )
-def test_a_value_that_says_nothing_is_a_problem(field, value, said):
+def test_a_value_that_says_nothing_is_a_problem(field, value, stated):
     (problem,) = check_metadata({**GOOD, field: value}).problems
     assert problem.startswith(field)
-    assert said in problem
+    assert stated in problem
 
 
 def test_the_environment_may_be_an_object():
@@ -121,9 +121,9 @@ def test_a_provider_without_seeded_sampling_has_a_null_seed():
     "name", ["openai/gpt-x-latest", "latest", "o/g:latest", "o/g@latest", "o/g@LATEST ", "mistral/large_latest"]
 )
 def test_an_id_that_ends_in_latest_floats_whatever_version_is_given(field, name):
-    (said,) = check_metadata({**GOOD, field: name}).unpinned
-    assert said.startswith(f"{field} ")
-    assert "floating alias" in said
+    (stated,) = check_metadata({**GOOD, field: name}).unpinned
+    assert stated.startswith(f"{field} ")
+    assert "floating alias" in stated
 
 
 def test_a_version_that_is_latest_pins_nothing():
@@ -157,9 +157,9 @@ def test_whatever_is_stated_gets_a_report(stated):
 
 
 def test_the_template_names_every_field_and_is_not_complete_until_it_is_filled_in():
-    said = yaml.safe_load(template({"evaluator_model_id": 'judge"\n: x'}))
-    assert list(said) == list(REQUIRED)
-    assert said["evaluator_model_id"] == 'judge"\n: x'
-    assert set(said["generation_params"]) == set(DEFAULTS)
-    told = " ".join(check_metadata(said).problems)
-    assert all(field in told for field in REQUIRED if field not in ("evaluator_model_id", "generation_params"))
+    stated = yaml.safe_load(template({"evaluator_model_id": 'judge"\n: x'}))
+    assert list(stated) == list(REQUIRED)
+    assert stated["evaluator_model_id"] == 'judge"\n: x'
+    assert set(stated["generation_params"]) == set(DEFAULTS)
+    reported = " ".join(check_metadata(stated).problems)
+    assert all(field in reported for field in REQUIRED if field not in ("evaluator_model_id", "generation_params"))

@@ -128,9 +128,9 @@ def test_runs_of_different_sizes_and_samples_with_gaps_are_told():
 
 def test_the_decision_is_plain_json():
     runs = {"a": run(pass_rate=Unavailable("nothing decided"))}
-    said = json.loads(json.dumps(decide(runs, None, strict=False).to_json(), allow_nan=False))
-    assert said["release_ready"] is False
-    assert said["runs"][0]["aggregates"]["pass_rate"] is None
-    assert said["runs"][0]["aggregates"]["unavailable"] == {"pass_rate": "nothing decided"}
-    assert said["runs"][0]["gates"][1]["met"] is False
-    assert said["repeats"]["aggregate_score"]["sd"] is None
+    stated = json.loads(json.dumps(decide(runs, None, strict=False).to_json(), allow_nan=False))
+    assert stated["release_ready"] is False
+    assert stated["runs"][0]["aggregates"]["pass_rate"] is None
+    assert stated["runs"][0]["aggregates"]["unavailable"] == {"pass_rate": "nothing decided"}
+    assert stated["runs"][0]["gates"][1]["met"] is False
+    assert stated["repeats"]["aggregate_score"]["sd"] is None

@@ -46,16 +46,16 @@ def test_where_every_test_was_answered_and_judged_the_summary_is_the_seeds(found
 
 def test_an_incomplete_test_neither_passes_nor_fails_and_is_no_failure() -> None:
     unknown = evaluated([verdict("dimensions", None, {"completeness": None}, passed=None)])
-    told = summarize([outcome(judged(dict.fromkeys(WEIGHTS, 1.0))), outcome(unknown)])
-    assert (told["total_tests"], told["passed"], told["failed"], told["incomplete"]) == (2, 1, 0, 1)
-    assert (told["pass_rate"], told["failures"]) == (1.0, [])
+    reported = summarize([outcome(judged(dict.fromkeys(WEIGHTS, 1.0))), outcome(unknown)])
+    assert (reported["total_tests"], reported["passed"], reported["failed"], reported["incomplete"]) == (2, 1, 0, 1)
+    assert (reported["pass_rate"], reported["failures"]) == (1.0, [])
     assert summarize([outcome(unknown)])["pass_rate"] is None
 
 
 def test_a_test_without_an_output_failed_and_its_reason_stands_among_the_failures() -> None:
-    told = summarize([outcome(NO_OUTPUT, error="it answered 500"), outcome(judged(dict.fromkeys(WEIGHTS, 1.0)))])
-    assert (told["failed"], told["errors"], told["pass_rate"]) == (1, 1, 0.5)
-    (failure,) = told["failures"]
+    reported = summarize([outcome(NO_OUTPUT, error="it answered 500"), outcome(judged(dict.fromkeys(WEIGHTS, 1.0)))])
+    assert (reported["failed"], reported["errors"], reported["pass_rate"]) == (1, 1, 0.5)
+    (failure,) = reported["failures"]
     assert failure["error"] == "it answered 500"
     assert failure["evaluation"] == {"overall_score": None, "dimension_scores": {}, "passed": False}
 
@@ -85,12 +85,12 @@ def test_repeats_are_the_sample_standard_deviation_of_three_runs_or_more(runs) -
         for number, run in enumerate(runs, 1)
         for passed in run
     ]
-    told = repeats(results)["pass_rate"]
+    reported = repeats(results)["pass_rate"]
     rates = [sum(run) / 2 for run in runs]
-    assert told["each"] == rates
+    assert reported["each"] == rates
     if len(runs) < 3:
-        assert (told["mean"], told["sd"]) == (None, None)
+        assert (reported["mean"], reported["sd"]) == (None, None)
     else:
-        assert (told["mean"], told["sd"]) == (
+        assert (reported["mean"], reported["sd"]) == (
             pytest.approx(statistics.mean(rates)), pytest.approx(statistics.stdev(rates)),
         )  # fmt: skip

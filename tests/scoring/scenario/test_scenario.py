@@ -70,7 +70,7 @@ def test_every_problem_is_told_at_once_with_its_path_and_the_nearest_key():
                 "always_expected": ["x"],
             },
         )
-    told = "\n".join(raised.value.problems)
+    reported = "\n".join(raised.value.problems)
     assert len(raised.value.problems) == 10
     for part in (
         "tools_should_inclde: unknown key; did you mean tools_should_include?",
@@ -83,7 +83,7 @@ def test_every_problem_is_told_at_once_with_its_path_and_the_nearest_key():
         "arguments.u: ",
         "tools_should_exclude: 'x' also stands in always_expected",
     ):  # fmt: skip
-        assert part in told
+        assert part in reported
 
 
 @pytest.mark.parametrize("data", [None, [], "x", 3])

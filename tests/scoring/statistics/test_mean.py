@@ -13,12 +13,15 @@ from scoring.statistics.mean import mean_estimate
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=60), st.floats(0.1, 100))
 @settings(deadline=None)
 def test_with_equal_weights_it_is_the_normal_interval_of_statsmodels(values, weight):
-    told = mean_estimate([(value, weight) for value in values])
+    reported = mean_estimate([(value, weight) for value in values])
     theirs = DescrStatsW(values)
     low, high = theirs.zconfint_mean(alpha=0.10)
     scale = max(1.0, *map(abs, values))
-    assert told.mean == pytest.approx(theirs.mean, abs=1e-9 * scale)
-    assert (told.lower, told.upper) == (pytest.approx(low, abs=1e-6 * scale), pytest.approx(high, abs=1e-6 * scale))
+    assert reported.mean == pytest.approx(theirs.mean, abs=1e-9 * scale)
+    assert (reported.lower, reported.upper) == (
+        pytest.approx(low, abs=1e-6 * scale),
+        pytest.approx(high, abs=1e-6 * scale),
+    )
 
 
 def test_the_bounds_hold_the_weighted_mean_about_as_often_as_they_promise():
@@ -28,17 +31,17 @@ def test_the_bounds_hold_the_weighted_mean_about_as_often_as_they_promise():
         score = np.where(bad, 0.2, 0.9) + rng.normal(0, 0.05, 3000)
         chance = np.where(bad, 1.0, 0.05)
         drawn = rng.random(3000) < chance
-        told = mean_estimate(zip(score[drawn], 1 / chance[drawn], strict=True))
-        held += told.upper >= score.mean()
+        reported = mean_estimate(zip(score[drawn], 1 / chance[drawn], strict=True))
+        held += reported.upper >= score.mean()
     assert 0.91 <= held / 400 <= 0.99
 
 
 def test_one_value_does_not_vary():
     assert mean_estimate([]) is None
     assert mean_estimate([(1.0, 1.0)]) is None
-    told = mean_estimate([(0.5, 1.0), (0.5, 9.0)])
-    assert told.lower == told.mean == told.upper == 0.5
-    assert told.z == Z_95_ONE_SIDED
+    reported = mean_estimate([(0.5, 1.0), (0.5, 9.0)])
+    assert reported.lower == reported.mean == reported.upper == 0.5
+    assert reported.z == Z_95_ONE_SIDED
 
 
 def test_a_weight_that_is_none_is_refused():

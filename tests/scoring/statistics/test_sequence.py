@@ -55,13 +55,13 @@ def test_the_wealth_is_the_sum_over_all_beginnings():
 
 
 def test_failures_convince_first_of_the_higher_level_and_passes_take_it_back():
-    sequence, told = new(), []
+    sequence, reported = new(), []
     for n in range(400):
         sequence.add(passed=n % 2 == 0, weight=100.0, at_ns=n * 10**9)
-        told.append((sequence.below(0.85), sequence.below(0.7)))
-    assert told[-1] == (True, True)
-    assert told.index((True, False)) < told.index((True, True))
-    assert (False, True) not in told
+        reported.append((sequence.below(0.85), sequence.below(0.7)))
+    assert reported[-1] == (True, True)
+    assert reported.index((True, False)) < reported.index((True, True))
+    assert (False, True) not in reported
     for n in range(400, 600):
         sequence.add(passed=True, weight=100.0, at_ns=n * 10**9)
     assert not sequence.below(0.85)

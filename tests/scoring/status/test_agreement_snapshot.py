@@ -14,9 +14,13 @@ from scoring.status.status import Policy, appraise
 
 def standing(rubric="qa", *, passed=70, failed=30):
     n = passed + failed
-    told = from_sums(n=n, failures=failed, weight=n, failed_weight=failed, squared_weight=n) if n else None
+    reported = from_sums(n=n, failures=failed, weight=n, failed_weight=failed, squared_weight=n) if n else None
     return ServiceStatus(
-        service="svc", environment="prod", rubric=rubric, estimate=told, appraisal=appraise(told, Policy(), None)
+        service="svc",
+        environment="prod",
+        rubric=rubric,
+        estimate=reported,
+        appraisal=appraise(reported, Policy(), None),
     )
 
 

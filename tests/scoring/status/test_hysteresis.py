@@ -26,11 +26,11 @@ def look(letter: str) -> Look:
 
 
 def played(letters: str, rule: Hysteresis = RULE) -> str:
-    held, told = None, ""
+    held, reported = None, ""
     for minute, letter in enumerate(letters):
         held = step(held, look(letter), minute, rule)
-        told += NAMES[held.status]
-    return told
+        reported += NAMES[held.status]
+    return reported
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def played(letters: str, rule: Hysteresis = RULE) -> str:
         ("hwwnh", "hhwii"),  # nor is the first good look after it, while bad ones are remembered
     ],
 )
-def test_stories(looks, told):
-    assert played(looks) == told
+def test_stories(looks, reported):
+    assert played(looks) == reported
 
 
 def test_a_status_gets_better_only_once_it_has_lasted_and_gets_worse_at_once():
@@ -81,9 +81,9 @@ def test_a_restart_changes_nothing(letters, at):
 
 @given(st.text("hwcin", min_size=1, max_size=60))
 def test_it_never_alarms_on_fewer_looks_than_are_needed(letters):
-    told = played(letters)
-    for minute, letter in enumerate(told):
-        if letter in "wc" and told[max(0, minute - 1)] not in "wc":
+    reported = played(letters)
+    for minute, letter in enumerate(reported):
+        if letter in "wc" and reported[max(0, minute - 1)] not in "wc":
             assert sum(each in "wc" for each in letters[max(0, minute - 2) : minute + 1]) >= 2
 
 

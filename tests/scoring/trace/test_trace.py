@@ -12,11 +12,11 @@ from scoring.trace.trace import Trace
 
 
 def span(span_id="a", parent_id=None, **more) -> Span:
-    said = {
+    stated = {
         "trace_id": "t", "span_id": span_id, "parent_id": parent_id, "name": span_id, "kind": SpanKind.OTHER,
         "dialect": "generic", "start_ns": 0, "end_ns": 10,
     }  # fmt: skip
-    return Span(**{**said, **more})
+    return Span(**{**stated, **more})
 
 
 def trace(*spans: Span, completion="root_ended") -> Trace:

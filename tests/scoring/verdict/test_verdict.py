@@ -217,15 +217,15 @@ def test_answers_of_one_call_are_paid_once_and_answers_out_of_the_cache_are_not(
         == {"model": "m", "prompt_version": "p", "cost_usd": 0.75, "calls": 2, "call_ids": ["1", "2"]} | NO_TOKENS
     )
     scores = {each["metric"]: each.get("judge") for each in found["scores"]}
-    told = {"model": "m", "prompt_version": "p", "cost_usd": 0.25, "cached": False, "flags": [], "call_ids": ["1"]}
-    assert scores["a"] == told
-    assert scores["b"] == told | {
+    reported = {"model": "m", "prompt_version": "p", "cost_usd": 0.25, "cached": False, "flags": [], "call_ids": ["1"]}
+    assert scores["a"] == reported
+    assert scores["b"] == reported | {
         "prompt_version": "q",
         "cost_usd": 0.75,
         "flags": ["doubtful"],
         "call_ids": ["1", "2"],
     }
-    assert scores["c"] == told | {"cost_usd": 0.0, "cached": True, "call_ids": []}
+    assert scores["c"] == reported | {"cost_usd": 0.0, "cached": True, "call_ids": []}
     assert scores["gate"] is None
 
 
@@ -237,12 +237,12 @@ def asks_twice(_case):
 
 
 @pytest.mark.parametrize("said", ["error", "not_applicable"])
-def test_what_was_asked_in_vain_was_paid_all_the_same(said):
+def test_what_was_asked_in_vain_was_paid_all_the_same(stated):
     first = Judgement("m", "p", 0.25, call="1", input_tokens=10, output_tokens=2)
     vain = Judgement("m", "p", 0.5, call="2", requests=3, input_tokens=30, output_tokens=1)
 
     def answer(_case, question):
-        if isinstance(question, GradeAnswer) and said == "not_applicable":
+        if isinstance(question, GradeAnswer) and stated == "not_applicable":
             return Answer(value=True, method=Method.JUDGE, judgement=first)
         return NoAnswer("parse_error: empty", failed=True, judgement=vain)
 
@@ -253,8 +253,8 @@ def test_what_was_asked_in_vain_was_paid_all_the_same(said):
         criteria=(Criterion(metric=metric, weight=0.5), Criterion(metric=other, weight=0.5)),
     )  # fmt: skip
     found = score(CASE, asking, answer=answer, created_at=AT).to_json()
-    assert found["scores"][0]["status"] == said
-    calls = {"error": (0.5, 3, 30, 1), "not_applicable": (0.75, 4, 40, 3)}[said]
+    assert found["scores"][0]["status"] == stated
+    calls = {"error": (0.5, 3, 30, 1), "not_applicable": (0.75, 4, 40, 3)}[stated]
     assert tuple(found["judge"][name] for name in ("cost_usd", "calls", "input_tokens", "output_tokens")) == calls
     assert (found["judge"]["model"], found["scores"][0]["judge"]["cost_usd"]) == ("m", calls[0])
     assert "judge" not in found["scores"][1]

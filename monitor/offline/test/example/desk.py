@@ -16,10 +16,10 @@ def answer(question: str) -> str | dict[str, object]:
     days = _DELIVERED_DAYS_AGO.get(order)
     calls: list[dict[str, object]] = [{"name": "find_order", "arguments": {"id": order}, "result": {"days": days}}]
     if days is None:
-        said, agents = f"Order {order} is not yours; somebody will call you.", ["orchestrator", "fraud"]
+        stated, agents = f"Order {order} is not yours; somebody will call you.", ["orchestrator", "fraud"]
     elif days > 30:
-        said, agents = f"Order {order} is older than 30 days, so it cannot be refunded.", ["orchestrator"]
+        stated, agents = f"Order {order} is older than 30 days, so it cannot be refunded.", ["orchestrator"]
     else:
         calls.append({"name": "issue_refund", "arguments": {"id": order}, "result": "done"})
-        said, agents = f"The refund for order {order} is on its way.", ["orchestrator"]
-    return {"output": said, "agents_called": agents, "tools_used": calls}
+        stated, agents = f"The refund for order {order} is on its way.", ["orchestrator"]
+    return {"output": stated, "agents_called": agents, "tools_used": calls}

@@ -105,8 +105,8 @@ def test_two_that_answer_at_once_are_not_both_kept(run, listening, silent):
 
 def test_the_families_take_turns():
     six, four = socket.AF_INET6, socket.AF_INET
-    told = [(six, "a"), (six, "b"), (four, "c"), (six, "d")]
-    found = [(family, socket.SOCK_STREAM, 6, "", to) for family, to in told]
+    reported = [(six, "a"), (six, "b"), (four, "c"), (six, "d")]
+    found = [(family, socket.SOCK_STREAM, 6, "", to) for family, to in reported]
     assert [to for _, _, to in _interleaved(found)] == ["a", "c", "b", "d"]
 
 

@@ -93,8 +93,8 @@ GOOD = {
     ("old and kept", 200, b"ok", True), ("nothing", 204, b"", True), ("not modified", 304, b"", True),
     ("upgrade offered", 200, b"ok", True), ("no reason", 200, b"", True), ("odd values", 200, b"", True),
 ])  # fmt: skip
-def test_an_answer_is_read_to_its_end_and_no_further(said, status, body, reusable):
-    came, _, whole, again = run(heard([GOOD[said]]))
+def test_an_answer_is_read_to_its_end_and_no_further(stated, status, body, reusable):
+    came, _, whole, again = run(heard([GOOD[stated]]))
     assert (came, whole, again) == (status, body, reusable)
 
 
@@ -106,15 +106,15 @@ def test_headers_keep_their_order_their_spelling_and_their_repetitions():
 
 
 def test_what_concerns_the_connection_and_the_length_of_no_body_go_no_further():
-    said = [(b"Connection", b"X-Hop , close"), (b"x-hop", b"1"), (b"Keep-Alive", b"5"), (b"Set-Cookie", b"1"),
+    stated = [(b"Connection", b"X-Hop , close"), (b"x-hop", b"1"), (b"Keep-Alive", b"5"), (b"Set-Cookie", b"1"),
             (b"Set-Cookie", b"2"), (b"Content-Length", b"9")]  # fmt: skip
-    assert passed(said, 200) == said[3:]
-    assert passed(said, 304) == passed(said, 204) == said[3:5]
+    assert passed(stated, 200) == stated[3:]
+    assert passed(stated, 304) == passed(stated, 204) == stated[3:5]
 
 
-@given(said=st.sampled_from(sorted(GOOD)), data=st.data())
-def test_how_an_answer_is_cut_does_not_matter(said, data):
-    whole = GOOD[said]
+@given(stated=st.sampled_from(sorted(GOOD)), data=st.data())
+def test_how_an_answer_is_cut_does_not_matter(stated, data):
+    whole = GOOD[stated]
     cuts = sorted(data.draw(st.sets(st.integers(1, len(whole) - 1))))
     parts = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
     assert run(heard(parts)) == run(heard([whole]))
@@ -134,11 +134,11 @@ def test_nothing_that_is_said_does_worse_than_an_error_or_an_answer_that_can_be_
         status, headers, _, _ = run(heard(parts, bodiless=bodiless))
     except UpstreamError as error:
         status, headers = error.status, []
-        told = error.reason
+        reported = error.reason
     else:
-        told = "an answer"
+        reported = "an answer"
     assert 200 <= status < 600
-    assert told in ("reset", "protocol", "an answer")
+    assert reported in ("reset", "protocol", "an answer")
     for name, value in headers:
         assert name, "a header has a name"
         assert not set(b"\r\n\0") & set(name + value)
@@ -166,21 +166,21 @@ OK = b"HTTP/1.1 200 OK\r\n"
     (b"HTTP/1.1 012 Low\r\n\r\n", "a status of 12"),
     (b"HTTP/1.1 104 Odd\r\nContent-Length: 3\r\n\r\nabc" + OK + b"\r\n", "a body with status 104"),
 ])  # fmt: skip
-def test_what_could_be_read_in_two_ways_is_not_passed_on_in_one(said, cause):
-    for parts in ([said], [said[n : n + 1] for n in range(len(said))]):
-        with pytest.raises(UpstreamError, match=cause) as told:
+def test_what_could_be_read_in_two_ways_is_not_passed_on_in_one(stated, cause):
+    for parts in ([stated], [stated[n : n + 1] for n in range(len(stated))]):
+        with pytest.raises(UpstreamError, match=cause) as reported:
             run(heard(parts))
-        assert (told.value.status, told.value.reason) == (502, "protocol")
+        assert (reported.value.status, reported.value.reason) == (502, "protocol")
 
 
 @pytest.mark.parametrize("said", [
     b"", b"HTTP/1.1 200", OK, OK + b"Content-Length: 3\r\n\r\nab",
     OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
 ])  # fmt: skip
-def test_an_answer_that_breaks_off_is_none(said):
-    with pytest.raises(UpstreamError, match="hung up") as told:
-        run(heard([said]))
-    assert told.value.reason == "reset"
+def test_an_answer_that_breaks_off_is_none(stated):
+    with pytest.raises(UpstreamError, match="hung up") as reported:
+        run(heard([stated]))
+    assert reported.value.reason == "reset"
 
 
 @pytest.mark.parametrize("said", [
@@ -188,9 +188,9 @@ def test_an_answer_that_breaks_off_is_none(said):
     OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2;x=",
     OK + b"A: ",
 ])  # fmt: skip
-def test_what_belongs_to_no_body_has_a_bound_wherever_it_stands(said):
+def test_what_belongs_to_no_body_has_a_bound_wherever_it_stands(stated):
     with pytest.raises(UpstreamError, match="does not end"):
-        run(heard([said, *[b"a" * 1000] * (module._HEAD // 1000 + 1)], closed=False))
+        run(heard([stated, *[b"a" * 1000] * (module._HEAD // 1000 + 1)], closed=False))
 
 
 async def test_what_trickles_in_is_not_waited_for_for_ever():
@@ -206,18 +206,18 @@ async def test_what_trickles_in_is_not_waited_for_for_ever():
     asking = asyncio.create_task(exchange.send(b"", b""))
     await asyncio.sleep(0)
     trickling = asyncio.create_task(trickle())
-    with pytest.raises(UpstreamError) as told:
+    with pytest.raises(UpstreamError) as reported:
         await asking
-    assert (told.value.status, told.value.reason, trickling.done()) == (504, "timeout", False)
+    assert (reported.value.status, reported.value.reason, trickling.done()) == (504, "timeout", False)
     trickling.cancel()
 
 
 async def test_a_connection_that_was_lost_before_it_was_used_is_told_at_once():
     exchange = UpstreamConnection(timeout_s=30)
     Wire(exchange).abort()
-    with pytest.raises(UpstreamError) as told:
+    with pytest.raises(UpstreamError) as reported:
         await exchange.send(b"", b"")
-    assert (told.value.reason, exchange.stale) == ("reset", False)
+    assert (reported.value.reason, exchange.stale) == ("reset", False)
 
 
 async def test_a_second_answer_is_heard_by_nobody():

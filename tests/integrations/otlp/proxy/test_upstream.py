@@ -30,7 +30,7 @@ async def to():
         each.close()
 
 
-async def told(client, method="POST", body=b"ab", headers=SIZED, **more):
+async def reported(client, method="POST", body=b"ab", headers=SIZED, **more):
     answer = await client.send(method, b"/x", headers, body, **more)
     try:
         return answer.status, b"".join([part async for part in answer.parts()])
@@ -47,17 +47,17 @@ async def test_a_connection_serves_one_request_after_the_other(to):
     async with upstream() as up:
         client = to(up.url)
         for _ in range(3):
-            assert await told(client) == (200, b"")
-        assert (await told(client, body=in_parts(b"a", b"b")))[0] == 200
-        assert (await told(client, body=in_parts(b"abc", b"", b"d"), headers=[]))[0] == 200
-        assert [asked.body for asked in up.asked] == [b"ab"] * 4 + [b"abcd"]
+            assert await reported(client) == (200, b"")
+        assert (await reported(client, body=in_parts(b"a", b"b")))[0] == 200
+        assert (await reported(client, body=in_parts(b"abc", b"", b"d"), headers=[]))[0] == 200
+        assert [requested.body for requested in up.requested] == [b"ab"] * 4 + [b"abcd"]
         assert up.connections == 1
 
 
 async def test_requests_at_once_have_a_connection_each(to):
     async with upstream() as up:
         client = to(up.url)
-        await asyncio.gather(*(told(client) for _ in range(5)))
+        await asyncio.gather(*(reported(client) for _ in range(5)))
         assert 1 < up.connections <= 5
 
 
@@ -69,28 +69,28 @@ async def test_requests_at_once_have_a_connection_each(to):
 async def test_one_that_the_server_has_done_with_or_speaks_out_of_turn_on_is_not_used_again(to, answer):
     async with upstream(answer) as up:
         client = to(up.url)
-        assert await told(client) == await told(client) == (200, b"ok")
+        assert await reported(client) == await reported(client) == (200, b"ok")
         assert up.connections == 2
 
 
 async def test_the_length_of_what_head_asks_for_is_no_body(to):
     async with upstream(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n") as up:
         client = to(up.url)
-        assert await told(client, "HEAD", b"", ()) == (200, b"")
-        assert up.asked[0].line == "HEAD /x HTTP/1.1"
+        assert await reported(client, "HEAD", b"", ()) == (200, b"")
+        assert up.requested[0].line == "HEAD /x HTTP/1.1"
 
 
 async def test_what_is_said_before_the_answer_and_after_its_body_is_not_part_of_it(to):
-    said = (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
+    stated = (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
             b"HTTP/1.1 200 OK\r\nx-a: 1\r\ntransfer-encoding: chunked\r\n\r\n"
             b"2\r\nok\r\n0\r\nx-trailer: 1\r\n\r\n")  # fmt: skip
-    async with upstream(said) as up:
+    async with upstream(stated) as up:
         client = to(up.url)
         answer = await client.send("POST", b"/x", SIZED, b"ab")
         assert (answer.status, answer.headers) == (200, [(b"x-a", b"1")])
         assert [part async for part in answer.parts()] == [b"ok"]
         answer.close()
-        assert await told(client) == (200, b"ok")
+        assert await reported(client) == (200, b"ok")
         assert up.connections == 1
 
 
@@ -113,7 +113,7 @@ async def test_an_answer_to_half_a_request_is_passed_on_and_the_rest_is_not_sent
     server = await asyncio.start_server(refuse, "127.0.0.1", 0)
     async with server:
         client = to(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        assert await told(client, body=without_end(), headers=[]) == (413, b"no")
+        assert await reported(client, body=without_end(), headers=[]) == (413, b"no")
         before = sent
         await asyncio.sleep(0)
         assert (sent, len(client._idle)) == (before, 0), "what was promised was not sent: nothing may follow it"
@@ -132,7 +132,7 @@ async def test_a_head_without_end_is_cut_off(to):
 
     async with upstream(begin) as up:
         with pytest.raises(UpstreamError, match="does not end"):
-            await told(to(up.url))
+            await reported(to(up.url))
 
 
 async def test_a_large_answer_waits_with_the_server_until_it_is_taken(to):
@@ -164,10 +164,10 @@ async def test_a_large_answer_waits_with_the_server_until_it_is_taken(to):
 async def test_a_header_that_would_be_two_is_not_sent(to, header):
     async with upstream() as up:
         with pytest.raises(UpstreamError, match="control character"):
-            await told(to(up.url), headers=[*SIZED, header])
+            await reported(to(up.url), headers=[*SIZED, header])
         with pytest.raises(UpstreamError, match="control character"):
             await to(up.url).send("POST", b"/x HTTP/1.1\r\nx-forged: 1", SIZED, b"ab")
-        assert up.asked == []
+        assert up.requested == []
 
 
 async def test_more_than_there_is_room_for_are_told_so(to):
@@ -175,7 +175,7 @@ async def test_more_than_there_is_room_for_are_told_so(to):
     for _ in range(module._CONNECTIONS):
         await client._room.acquire()
     with pytest.raises(UpstreamError) as refused:
-        await told(client)
+        await reported(client)
     assert (refused.value.status, refused.value.reason) == (503, "busy")
 
 
@@ -185,8 +185,8 @@ async def test_what_is_given_up_leaves_its_room(to):
 
     async with upstream(never) as up:
         client = to(up.url)
-        asking = asyncio.create_task(told(client))
-        await until(lambda: up.asked)
+        asking = asyncio.create_task(reported(client))
+        await until(lambda: up.requested)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -196,11 +196,11 @@ async def test_what_is_given_up_leaves_its_room(to):
 async def test_connections_that_a_restarted_server_has_closed_cost_no_request(to):
     async with upstream() as up:
         client = to(up.url)
-        await asyncio.gather(*(told(client) for _ in range(4)))
+        await asyncio.gather(*(reported(client) for _ in range(4)))
         up.close_after_answer = True
         for _ in range(6):
-            assert await told(client, repeatable=True) == (200, b"")
-        assert len(up.asked) >= 10
+            assert await reported(client, repeatable=True) == (200, b"")
+        assert len(up.requested) >= 10
 
 
 def behind_its_back(client):
@@ -226,10 +226,10 @@ async def test_a_connection_closed_in_the_very_moment_costs_no_request_even_if_i
         serving = threading.Thread(target=serve)
         serving.start()
         client = to(f"http://127.0.0.1:{listener.getsockname()[1]}")
-        assert await told(client) == (200, b"")
+        assert await reported(client) == (200, b"")
         go.set()
         behind_its_back(client)
-        assert await told(client) == (200, b"")
+        assert await reported(client) == (200, b"")
         assert len(served) == 2
         await asyncio.to_thread(serving.join)
 
@@ -238,12 +238,12 @@ async def test_an_answer_to_nothing_is_not_taken_for_that_to_the_next_request(to
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve():
-            for said in (b"first", b"second"):
+            for stated in (b"first", b"second"):
                 connection, _ = listener.accept()
                 held.append(connection)
                 connection.recv(1 << 16)
-                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(said), said))
-                if said == b"first":
+                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(stated), stated))
+                if stated == b"first":
                     go.wait()
                     connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")
 
@@ -251,10 +251,10 @@ async def test_an_answer_to_nothing_is_not_taken_for_that_to_the_next_request(to
         serving = threading.Thread(target=serve)
         serving.start()
         client = to(f"http://127.0.0.1:{listener.getsockname()[1]}")
-        assert await told(client) == (200, b"first")
+        assert await reported(client) == (200, b"first")
         go.set()
         behind_its_back(client)
-        assert await told(client) == (200, b"second")
+        assert await reported(client) == (200, b"second")
         await asyncio.to_thread(serving.join)
         for each in held:
             each.close()
@@ -263,11 +263,11 @@ async def test_an_answer_to_nothing_is_not_taken_for_that_to_the_next_request(to
 async def test_what_is_no_answer_is_not_asked_for_again(to):
     async with upstream() as up:
         client = to(up.url)
-        assert await told(client) == (200, b"")
+        assert await reported(client) == (200, b"")
         up.answer = b"what?\r\n\r\n"
         with pytest.raises(UpstreamError) as refused:
-            await told(client, repeatable=True)
-        assert (refused.value.reason, len(up.asked)) == ("protocol", 2)
+            await reported(client, repeatable=True)
+        assert (refused.value.reason, len(up.requested)) == ("protocol", 2)
 
 
 async def test_what_concerns_the_applications_connection_is_not_sent_on(to):
@@ -278,52 +278,54 @@ async def test_what_concerns_the_applications_connection_is_not_sent_on(to):
         client = to(up.url)
         host = ("Host", up.url.removeprefix("http://"))
         cookies = [("Cookie", "a"), ("Cookie", "b")]
-        await told(client, headers=headers)
-        assert up.asked[-1].headers == [host, *cookies, ("Content-Length", "2")]
-        await told(client, headers=headers, body=in_parts(b"a", b"b"))
-        assert up.asked[-1].headers == [host, *cookies, ("Transfer-Encoding", "chunked")]
-        await told(client, headers=[(b"Connection", b"content-length"), (b"Content-Length", b"99")])
-        assert up.asked[-1].headers == [host, ("Content-Length", "2")], "a length that is not its own is not believed"
+        await reported(client, headers=headers)
+        assert up.requested[-1].headers == [host, *cookies, ("Content-Length", "2")]
+        await reported(client, headers=headers, body=in_parts(b"a", b"b"))
+        assert up.requested[-1].headers == [host, *cookies, ("Transfer-Encoding", "chunked")]
+        await reported(client, headers=[(b"Connection", b"content-length"), (b"Content-Length", b"99")])
+        assert up.requested[-1].headers == [host, ("Content-Length", "2")], (
+            "a length that is not its own is not believed"
+        )
 
 
 async def test_a_host_that_is_configured_is_the_only_one(to):
     async with upstream() as up:
         client = Upstream(up.url, timeout_s=30, replaced={"Host": "langfuse.example"})
-        assert await told(client) == (200, b"")
+        assert await reported(client) == (200, b"")
         client.close()
-        assert [value for name, value in up.asked[0].headers if name.lower() == "host"] == ["langfuse.example"]
+        assert [value for name, value in up.requested[0].headers if name.lower() == "host"] == ["langfuse.example"]
 
 
 async def test_who_has_waited_longest_is_next_and_all_come_through(to):
     async with upstream() as up:
         client = to(up.url)
         client._room = asyncio.Semaphore(1)
-        await asyncio.gather(*(told(client, body=b"%02d" % n) for n in range(30)))
+        await asyncio.gather(*(reported(client, body=b"%02d" % n) for n in range(30)))
         assert up.connections == 1
-        assert [int(asked.body) for asked in up.asked] == list(range(30))
+        assert [int(requested.body) for requested in up.requested] == list(range(30))
 
 
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"])
 @pytest.mark.parametrize("turns", [1, 2, 3, 5, 8, 50])
-async def test_whenever_it_is_given_up_nothing_stays_open(to, said, turns):
+async def test_whenever_it_is_given_up_nothing_stays_open(to, stated, turns):
     async def hang(writer):
-        writer.write(said)
+        writer.write(stated)
         await writer.drain()
         await asyncio.Event().wait()
 
     async with upstream(hang) as up:
         client = to(up.url)
-        asking = asyncio.create_task(told(client))
+        asking = asyncio.create_task(reported(client))
         for _ in range(turns):
             await asyncio.sleep(0)
         if turns == 50:
-            await until(lambda: up.asked)
+            await until(lambda: up.requested)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
         assert (client._room._value, len(client._idle)) == (module._CONNECTIONS, 0)
         up.answer = OK
-        assert await told(client) == (200, b"")
+        assert await reported(client) == (200, b"")
 
 
 async def test_what_ends_after_the_shutdown_is_not_kept(to):

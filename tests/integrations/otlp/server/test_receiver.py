@@ -130,10 +130,10 @@ async def test_an_empty_body_is_success_without_a_look():
         (400, 3, {"body": gzip.compress(b"x" * 50, mtime=0)[:-4], "content_encoding": "gzip"}),
     ],
 )
-async def test_what_the_request_itself_is_at_fault_for_is_refused_with_a_status(expected, code, asked):
+async def test_what_the_request_itself_is_at_fault_for_is_refused_with_a_status(expected, code, requested):
     taken = Taken()
     receiver = OtlpReceiver(taken, max_bytes=100)
-    status, headers, body = await ask(receiver, **asked)
+    status, headers, body = await ask(receiver, **requested)
     assert (status, headers["content-type"], status_of(body)[0]) == (expected, PROTOBUF, code)
     assert status_of(body)[1]
     assert "retry-after" not in headers

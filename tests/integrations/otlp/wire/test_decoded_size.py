@@ -107,12 +107,12 @@ def test_judging_takes_no_more_memory_than_is_estimated(shape, tmp_path):
     payload, small = SHAPES[shape]().SerializeToString(), tmp_path / "small"
     small.write_bytes(with_text("gen_ai.input.messages", json.dumps([MESSAGE])).SerializeToString())
     (tmp_path / "payload").write_bytes(payload)
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", MEASURE, str(tmp_path / "payload"), str(small)],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert int(told.stdout) <= decoded_size(payload) + (4 << 20)
-    assert int(told.stdout) > 4 << 20, "the trace is too small to tell anything"
+    assert int(reported.stdout) <= decoded_size(payload) + (4 << 20)
+    assert int(reported.stdout) > 4 << 20, "the trace is too small to tell anything"
 
 
 def test_a_small_payload_is_estimated_in_one_pass_and_no_lower():

@@ -248,10 +248,10 @@ def test_a_trace_of_several_services_takes_the_lowest_threshold():
 
 
 def test_a_resource_is_asked_about_once_and_kept_bytes_are_copies():
-    asked = []
+    requested = []
     body = bytearray(request([S(trace_id=trace(n), span_id=span(n)) for n in range(1, 50)]))
-    found = split(bytes(body), lambda r: asked.append(r) or ChunkOrigin(None, None, 0))
-    assert len(asked) == 1
+    found = split(bytes(body), lambda r: requested.append(r) or ChunkOrigin(None, None, 0))
+    assert len(requested) == 1
     assert all(type(c.payload) is bytes and len(c.payload) < 200 for c in found.chunks)
 
 

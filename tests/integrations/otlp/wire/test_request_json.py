@@ -28,15 +28,15 @@ def admit(threshold=0):
 
 def as_json(body: bytes) -> bytes:
     """The same request as a client that speaks OTLP/JSON sends it: ids in hex, 64 bits as text."""
-    told = MessageToDict(ExportTraceServiceRequest.FromString(body), use_integers_for_enums=True)
+    reported = MessageToDict(ExportTraceServiceRequest.FromString(body), use_integers_for_enums=True)
     message = ExportTraceServiceRequest.FromString(body)
     for r, resource_spans in enumerate(message.resource_spans):
         for s, scope_spans in enumerate(resource_spans.scope_spans):
             for n, made in enumerate(scope_spans.spans):
-                said = told["resourceSpans"][r]["scopeSpans"][s]["spans"][n]
+                stated = reported["resourceSpans"][r]["scopeSpans"][s]["spans"][n]
                 ids = {"traceId": made.trace_id, "spanId": made.span_id, "parentSpanId": made.parent_span_id}
-                said |= {key: value.hex() for key, value in ids.items()}
-    return json.dumps(told).encode()
+                stated |= {key: value.hex() for key, value in ids.items()}
+    return json.dumps(reported).encode()
 
 
 MIXED = request([
@@ -48,10 +48,10 @@ MIXED = request([
 
 
 def test_the_same_spans_are_kept_dropped_and_rejected_as_of_protobuf():
-    binary, told = split(MIXED, admit(HALF)), split_json(as_json(MIXED), admit(HALF))
-    assert (told.spans, told.kept, told.invalid_ids, told.dropped) == (6, 2, 2, binary.dropped)
+    binary, reported = split(MIXED, admit(HALF)), split_json(as_json(MIXED), admit(HALF))
+    assert (reported.spans, reported.kept, reported.invalid_ids, reported.dropped) == (6, 2, 2, binary.dropped)
     assert (binary.spans, binary.kept, binary.invalid_ids) == (6, 2, 2)
-    for ours, theirs in zip(told.chunks, binary.chunks, strict=True):
+    for ours, theirs in zip(reported.chunks, binary.chunks, strict=True):
         assert (ours.trace_id, ours.headers, ours.origin) == (theirs.trace_id, theirs.headers, theirs.origin)
         assert decode_spans(ours.payload) == decode_spans(theirs.payload)
 

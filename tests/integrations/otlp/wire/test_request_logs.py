@@ -69,9 +69,9 @@ def test_events_of_drawn_traces_are_kept_and_the_rest_is_counted(write, read):
 
 @BOTH
 def test_what_is_kept_reads_back_on_the_spans_of_the_trace(write, read):
-    (told,) = read(write(*MIXED), admit(HALF)).chunks
+    (reported,) = read(write(*MIXED), admit(HALF)).chunks
     (spans,) = split(request([S(trace_id=trace(1), span_id=span(n)) for n in (1, 2, 3)]), admit()).chunks
-    for payloads in ([told.payload, spans.payload], [spans.payload, told.payload]):
+    for payloads in ([reported.payload, spans.payload], [spans.payload, reported.payload]):
         kept = decode_kept(payloads)
         assert [[(e.name, e.attributes.get("body")) for e in s.events] for s in kept.spans] == [
             [("gen_ai.user.message", "hello")], [("gen_ai.choice", "older")], []
@@ -86,9 +86,9 @@ def test_a_chunk_of_log_records_holds_no_spans_for_whoever_looks_for_them():
 
 
 def test_a_chunk_that_is_damaged_is_counted_and_costs_no_other():
-    (told,) = split_logs(logs(*MIXED), admit(HALF)).chunks
+    (reported,) = split_logs(logs(*MIXED), admit(HALF)).chunks
     (spans,) = split(request([S(trace_id=trace(1), span_id=span(1))]), admit()).chunks
-    kept = decode_kept([told.payload[:-3], b"\xff\xff", spans.payload])
+    kept = decode_kept([reported.payload[:-3], b"\xff\xff", spans.payload])
     assert ([s.span_id for s in kept.spans], kept.damaged) == ([span(1).hex()], 2)
 
 
@@ -119,8 +119,8 @@ def test_recorded_conversations_in_log_records_come_out_as_a_recording_of_them_d
             body = path.read_bytes()
             if ".logs." in path.name:
                 binary = split_logs(body, admit()).chunks
-                told = split_logs_json(path.with_suffix(".json").read_bytes(), admit()).chunks
-                assert [decode_kept([c.payload]) for c in binary] == [decode_kept([c.payload]) for c in told]
+                reported = split_logs_json(path.with_suffix(".json").read_bytes(), admit()).chunks
+                assert [decode_kept([c.payload]) for c in binary] == [decode_kept([c.payload]) for c in reported]
                 chunks += binary
             elif read_payload(body).spans:
                 chunks += split(body, admit()).chunks

@@ -38,17 +38,17 @@ def refused(tmp_path, **alerts):
 
 def test_receivers_are_named_by_their_kind_or_as_the_operator_says(tmp_path):
     config = configured(tmp_path, notify=ALL)
-    told = receivers(config, lambda: 0)
-    assert [each.name for each in told] == ["alertmanager", "webhook", "slack", "slack-2", "night-shift"]
-    assert [each.keeps_state for each in told] == [True, False, False, False, False]
-    assert [each.least for each in told][:3] == [Severity.INFO, Severity.CRITICAL, Severity.WARNING]
-    assert [each.digest_ns for each in told] == [None, None, 3_600 * 10**9, None, None]
+    reported = receivers(config, lambda: 0)
+    assert [each.name for each in reported] == ["alertmanager", "webhook", "slack", "slack-2", "night-shift"]
+    assert [each.keeps_state for each in reported] == [True, False, False, False, False]
+    assert [each.least for each in reported][:3] == [Severity.INFO, Severity.CRITICAL, Severity.WARNING]
+    assert [each.digest_ns for each in reported] == [None, None, 3_600 * 10**9, None, None]
 
 
 def test_a_name_of_ones_own_that_is_taken_is_refused(tmp_path):
-    said = refused(tmp_path, notify=[{"slack": {"url": "${SLACK}"}}, {"name": "slack", "slack": {"url": "${SLACK}"}}])
-    assert "alerts.notify" in said
-    assert "two entries are named 'slack'" in said
+    stated = refused(tmp_path, notify=[{"slack": {"url": "${SLACK}"}}, {"name": "slack", "slack": {"url": "${SLACK}"}}])
+    assert "alerts.notify" in stated
+    assert "two entries are named 'slack'" in stated
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_a_name_of_ones_own_that_is_taken_is_refused(tmp_path):
     ],
 )
 def test_a_mistake_is_told_with_its_place_and_without_secrets(tmp_path, alerts, words):
-    said = refused(tmp_path, **alerts)
-    assert words in said
-    assert "alerts." in said
+    stated = refused(tmp_path, **alerts)
+    assert words in stated
+    assert "alerts." in stated
     for secret in ("tokensecret", "keysecret", "12345678"):
-        assert secret not in said
+        assert secret not in stated
 
 
 def test_check_shows_who_is_told_and_no_secret(tmp_path, monkeypatch):
@@ -104,9 +104,9 @@ def test_a_secret_that_changes_does_not_change_the_fingerprint_and_is_not_in_it(
 def doctor(tmp_path):
     def examine(*flags, **alerts):
         path = tmp_path / "sidejudge.yaml"
-        said = {"alerts": alerts, "store": {"path": str(tmp_path / "s.sqlite")},
+        stated = {"alerts": alerts, "store": {"path": str(tmp_path / "s.sqlite")},
                 "sources": {"otlp": {"http": "127.0.0.1:0"}}, "api": {"listen": "127.0.0.1:0"}}  # fmt: skip
-        path.write_text(yaml.safe_dump(said))
+        path.write_text(yaml.safe_dump(stated))
         return CliRunner().invoke(main, ["doctor", "--config", str(path), *flags])
 
     return examine

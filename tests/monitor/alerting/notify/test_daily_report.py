@@ -68,9 +68,11 @@ async def test_counts_and_estimates_are_those_of_the_day_weighed_as_in_the_windo
         await judged(store, number, passed, probability=probability)
     await judged(store, 99, False, hours_ago=24.5)
     (course,) = (await daily(store).report(EIGHT_NS)).courses
-    told = estimate([(passed, 1 / probability) for passed, probability in drawn if passed is not None])
+    reported = estimate([(passed, 1 / probability) for passed, probability in drawn if passed is not None])
     assert (course.passed, course.failed, course.incomplete) == (2, 2, 1)
-    assert (course.pass_ratio, course.lower, course.upper) == pytest.approx((told.pass_ratio, told.lower, told.upper))
+    assert (course.pass_ratio, course.lower, course.upper) == pytest.approx(
+        (reported.pass_ratio, reported.lower, reported.upper)
+    )
     assert (course.service, course.environment, course.status) == ("shop", "unknown", Status.WARNING)
 
 

@@ -77,18 +77,19 @@ def desk(tmp_path):
         each.store.close()
 
 
-def posted(said, stage=Stage.FIRING, *, muted=False, value=0.5):
+def posted(stated, stage=Stage.FIRING, *, muted=False, value=0.5):
     found = AlertFinding(
-        labels=said.labels, breached=True, said="worse", value=value, lower=0.4, upper=0.6, n=99, limit=0.7
+        labels=stated.labels, breached=True, stated="worse", value=value, lower=0.4, upper=0.6, n=99, limit=0.7
     )
-    alert = Alert(condition=said.condition, labels=said.labels, stage=stage, since_ns=said.since_ns,
-                  breached_ns=said.at_ns, finding=found, fired_ns=said.since_ns, told=said.number)  # fmt: skip
-    return Posted(condition=CONDITIONS[said.condition], alert=alert, muted=muted)
+    alert = Alert(condition=stated.condition, labels=stated.labels, stage=stage, since_ns=stated.since_ns,
+                  breached_ns=stated.at_ns, finding=found, fired_ns=stated.since_ns,
+                  reported=stated.number)  # fmt: skip
+    return Posted(condition=CONDITIONS[stated.condition], alert=alert, muted=muted)
 
 
-def over(said, turn=AlertTransition.RESOLVED):
-    return event(turn=turn, number=said.number + 1, since_ns=said.since_ns, labels=said.labels, examples=(),
-                 severity=said.severity, condition=said.condition, at_ns=said.at_ns + HOUR_NS)  # fmt: skip
+def over(stated, turn=AlertTransition.RESOLVED):
+    return event(turn=turn, number=stated.number + 1, since_ns=stated.since_ns, labels=stated.labels, examples=(),
+                 severity=stated.severity, condition=stated.condition, at_ns=stated.at_ns + HOUR_NS)  # fmt: skip
 
 
 FIRING = (NoticeKind.ALERT, AlertTransition.FIRING)
@@ -237,8 +238,8 @@ async def test_each_receiver_is_told_by_its_own_severity(desk):
         NoticeReceiver(name="pager", sender=None, least=Severity.CRITICAL), NoticeReceiver(name="slack", sender=None),
         NoticeReceiver(name="all", sender=None, least=Severity.INFO),
     )  # fmt: skip
-    for said in (INFO, WARNING, {}):
-        await office.notifier.take(event(**said))
+    for stated in (INFO, WARNING, {}):
+        await office.notifier.take(event(**stated))
     assert [len(office.waiting(name)) for name in ("pager", "slack", "all")] == [1, 2, 3]
 
 
@@ -277,7 +278,7 @@ async def test_an_alert_that_nobody_watches_any_more_is_given_up_in_words(desk):
     await office.tick(after_ns=1)
     (notice,) = office.waiting()
     assert notice.events[0].turn is AlertTransition.EXPIRED
-    assert "not watched any more" in notice.events[0].said
+    assert "not watched any more" in notice.events[0].stated
     await office.tick(after_ns=10 * UNWATCHED_NS)
     assert len(office.waiting()) == 1
 

@@ -90,20 +90,20 @@ async def test_an_array_with_one_that_is_refused_is_sent_one_by_one_and_only_tha
 async def test_that_scores_were_given_up_is_logged_once_a_minute_at_most_and_not_again_for_the_same(bench, caplog):
     bench.fake.mode = Mode.NEW
 
-    async def told_after(seconds: int) -> list[int]:
+    async def reported_after(seconds: int) -> list[int]:
         bench.now_ns += seconds * 10**9
         await bench.step()
         return [each.given_up for each in caplog.records if "given up" in each.message]
 
     await bench.end(1, score(1, "much", dataType="NUMERIC"))
     await bench.settle()
-    assert await told_after(10) == [1]
+    assert await reported_after(10) == [1]
     await bench.end(2, score(2, "much", dataType="NUMERIC"))
     await bench.settle()
     assert bench.store.outbox.counts().dead == 2
-    assert await told_after(10) == [1]
-    assert await told_after(61) == [1, 2]
-    assert await told_after(61) == [1, 2]
+    assert await reported_after(10) == [1]
+    assert await reported_after(61) == [1, 2]
+    assert await reported_after(61) == [1, 2]
 
 
 async def test_a_server_that_takes_single_scores_is_found_out_though_its_version_promises_arrays(bench, fake):
@@ -139,11 +139,11 @@ async def test_an_outage_of_any_kind_is_told_and_loses_nothing(bench, fault, sta
     bench.langfuse._timeout_s = 0.2
     bench.fake.standing_fault = only(*POST, fault)
     await bench.step(4)
-    told = bench.delivery.snapshot()
-    assert (told.state, reason in told.reason) == (state, True), told.reason
+    reported = bench.delivery.snapshot()
+    assert (reported.state, reason in reported.reason) == (state, True), reported.reason
     assert bench.store.outbox.counts().dead == 0
     assert bench.failed.total() > 0
-    assert "sk-lf" not in told.reason
+    assert "sk-lf" not in reported.reason
     bench.fake.standing_fault = None
     await bench.settle()
     assert len(bench.values()) == 30

@@ -32,12 +32,12 @@ def bodies():
 
 
 async def test_truth_values_travel_as_numbers_for_true_and_false_are_refused(bench):
-    with pytest.raises(LangfuseError) as told:
+    with pytest.raises(LangfuseError) as reported:
         await bench.langfuse.post("scores", score(1, True, "qa_pass"))
-    assert told.value.kind is LangfuseErrorKind.REFUSED
-    said = {body["name"]: body["value"] for body in bodies()}
-    assert said["qa_pass"] in (0.0, 1.0)
-    assert not isinstance(said["qa_pass"], bool)
+    assert reported.value.kind is LangfuseErrorKind.REFUSED
+    stated = {body["name"]: body["value"] for body in bodies()}
+    assert stated["qa_pass"] in (0.0, 1.0)
+    assert not isinstance(stated["qa_pass"], bool)
 
 
 @given(st.text(), st.text())
@@ -52,7 +52,7 @@ async def test_where_legacy_reads_are_gone_scores_are_read_back_by_the_new_ones(
     assert (server.legacy_reads, server.scores_v3) == (False, True)
     await bench.end(1, score(1))
     await bench.settle()
-    assert bench.fake.asked("GET", "/v2/scores") == []
+    assert bench.fake.requested("GET", "/v2/scores") == []
     assert bench.store.outbox.counts().dead == 0
 
 
@@ -123,7 +123,9 @@ async def test_a_value_is_known_again_however_a_version_writes_it(bench, mode, o
     # Old reads tell categories as 0 and a text, truth values as 1 and a text; new ones tell true, and the category.
     bench.fake.mode = mode
     missing = faults.error(404, "not found")
-    bench.fake.standing_fault = lambda asked: missing(asked) if oldest and asked.path == "/v3/scores" else None
+    bench.fake.standing_fault = lambda requested: (
+        missing(requested) if oldest and requested.path == "/v3/scores" else None
+    )
     wanted = {"qa_score": 1 / 3, "qa_pass": 1.0, "qa_state": "valid"}
     await bench.end(1, *(score(1, value, name) for name, value in wanted.items()))
     for _ in range(8):
@@ -132,7 +134,7 @@ async def test_a_value_is_known_again_however_a_version_writes_it(bench, mode, o
     counts = bench.store.outbox.counts()
     assert (counts.waiting, counts.unseen, counts.dead) == (0, 0, 0)
     assert bench.fake.scores.written == len(wanted), "none was taken for missing and sent again"
-    assert bench.fake.asked("GET", "/v2/scores" if oldest else "/v3/scores")
+    assert bench.fake.requested("GET", "/v2/scores" if oldest else "/v3/scores")
 
 
 @EVERY
@@ -141,10 +143,10 @@ async def test_no_list_is_asked_for_more_rows_than_a_page_has_for_old_servers_th
     for number in range(120):
         await bench.end(number, score(number))
     await bench.settle()
-    asked = [r.params for r in bench.fake.requests if r.method == "GET" and "limit" in r.params]
-    assert asked
-    assert max(int(params["limit"]) for params in asked) <= 100
-    for params in asked:
+    requested = [r.params for r in bench.fake.requests if r.method == "GET" and "limit" in r.params]
+    assert requested
+    assert max(int(params["limit"]) for params in requested) <= 100
+    for params in requested:
         assert len((params.get("id") or params.get("scoreIds") or "").split(",")) <= 100
 
 
@@ -174,8 +176,8 @@ def test_a_score_is_of_one_subject_and_names_no_source_of_its_own():
     case = Case(case_id="c", trace_id="1" * 32, model_output="x", session_id="s")
     results = {criterion.metric.id: Scored(value=1.0) for criterion in QA.criteria}
     verdict = reach_verdict(QA, case, results, created_at="2026-11-20T00:00:00.000Z")
-    for told, subject in ((verdict, "traceId"), (replace(verdict, trace_id=None), "sessionId")):
-        found = list(scores_of(told, QA))
+    for reported, subject in ((verdict, "traceId"), (replace(verdict, trace_id=None), "sessionId")):
+        found = list(scores_of(reported, QA))
         assert found
         for body in found:
             assert [name for name in ("traceId", "sessionId", "datasetRunId") if body.get(name)] == [subject]
@@ -202,7 +204,7 @@ async def test_a_score_that_is_sent_again_after_midnight_stays_one_row(bench):
 async def test_a_truth_values_config_is_made_without_categories_for_they_are_fixed(bench):
     await bench.end(1, score(1, 1.0, "qa_pass"), score(1, "valid", "qa_state"))
     await bench.settle()
-    made = {request.body["name"]: request.body for request in bench.fake.asked("POST", "/score-configs")}
+    made = {request.body["name"]: request.body for request in bench.fake.requested("POST", "/score-configs")}
     assert "categories" not in made["qa_pass"]
     assert [each["value"] for each in made["qa_state"]["categories"]] == [0, 1]
     assert {each["label"] for each in bench.fake.configs.all[0]["categories"] or ()} <= {

@@ -37,8 +37,8 @@ def test_the_remedy_fits_what_is_wrong(fault, remedy):
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
         )
-        found, told = introduction("sinks.langfuse", project)
-    assert told.startswith(remedy) if remedy else told == ""
+        found, reported = introduction("sinks.langfuse", project)
+    assert reported.startswith(remedy) if remedy else reported == ""
     assert project.base_url in found
 
 
@@ -59,13 +59,13 @@ def test_wrong_keys_are_told_apart_from_a_wrong_address():
         (Mode.DUAL, False, "single scores; 600 requests a minute allow 45 traces a minute at 13 scores a trace"),
     ],
 )
-def test_what_rate_of_traces_the_budget_allows_follows_the_way_that_the_server_takes_scores(mode, takes_events, said):
+def test_what_rate_of_traces_the_budget_allows_follows_the_way_that_the_server_takes_scores(mode, takes_events, stated):
     with FakeLangfuse(mode) as fake:
         fake.scores.takes_events = takes_events
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
         )
-        assert said in introduction("sinks.langfuse", project, 13)[0]
+        assert stated in introduction("sinks.langfuse", project, 13)[0]
 
 
 def test_before_a_server_is_asked_both_rates_are_shown(tmp_path):

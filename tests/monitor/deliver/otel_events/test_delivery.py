@@ -154,9 +154,9 @@ async def test_a_batch_that_never_passes_does_not_hold_up_the_others_for_ever(fa
 
 @pytest.mark.parametrize(("rejected", "state", "taken"), [(2, "ok", 3), (5, "stopped", 0), (99, "stopped", 0)])
 async def test_a_partial_success_is_counted_as_what_it_is(fake, rejected, state, taken):
-    said = ExportTraceServiceResponse()
-    said.partial_success.rejected_spans, said.partial_success.error_message = rejected, "too old"
-    fake.act = lambda _: Act(body=said.SerializeToString())
+    stated = ExportTraceServiceResponse()
+    stated.partial_success.rejected_spans, stated.partial_success.error_message = rejected, "too old"
+    fake.act = lambda _: Act(body=stated.SerializeToString())
     bench = Bench(fake)
     bench.write(5)
     await bench.start()

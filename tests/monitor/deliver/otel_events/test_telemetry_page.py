@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from integrations.judge.client import Completion
-from integrations.otel_events.evaluation import tell
+from integrations.otel_events.evaluation import report
 from integrations.otel_events.judged import EvaluationSubject
 from integrations.otel_events.own_trace import Call, OwnTrace
 from integrations.otel_events.providers import telemetry
@@ -27,9 +27,9 @@ def written() -> set[str]:
         case_id="c", trace_id="a" * 32, root_span_id="b" * 16, session_id="s", service="shop", environment="prod"
     )
     usage = ProviderUsage(input_tokens=1, output_tokens=1, cost_usd=0.1)
-    said = Completion(text="x", model="m", usage=usage, duration_s=1.0, finish_reason="stop", response_id="r")
+    stated = Completion(text="x", model="m", usage=usage, duration_s=1.0, finish_reason="stop", response_id="r")
     own = OwnTrace(made.tracer, judged, 1)
-    own.add(Call(model="openai/m", start_ns=1, end_ns=2, usage=usage, failure="parse_error", completion=said))
+    own.add(Call(model="openai/m", start_ns=1, end_ns=2, usage=usage, failure="parse_error", completion=stated))
     own.end(3, {"sidejudge.outcome": "scored", "sidejudge.verdict.RUBRIC": "valid"})
 
     rubric = RUBRICS["qa"]
@@ -38,7 +38,7 @@ def written() -> set[str]:
     results = dict.fromkeys(others, Scored(value=1.0, method=Method.JUDGE, reason="why", judgements=(by_model,)))
     case = Case(case_id="c", trace_id="a" * 32, model_output="x")
     verdict = reach_verdict(rubric, case, {first: Failed("parse_error: x"), **results}, created_at="now")
-    tell(made.logger, judged, verdict, rubric, at_ns=1, own_trace_id=own.trace_id)
+    report(made.logger, judged, verdict, rubric, at_ns=1, own_trace_id=own.trace_id)
 
     found: set[str] = set()
     for span in (item.body for item in made.spans.waiting(99)):

@@ -105,7 +105,7 @@ async def test_what_several_cases_ask_while_the_model_works_travels_in_one_call_
     first = asyncio.create_task(made.vectors(["a"]))
     await until(lambda: model.calls)
     others = [asyncio.create_task(made.vectors(texts)) for texts in (["b", "ab"], ["ab", "a"], ["b"])]
-    await until(lambda: len(made._asked) == 3)
+    await until(lambda: len(made._requested) == 3)
     model.gate.set()
     await first
     found = await asyncio.gather(*others)
@@ -113,14 +113,14 @@ async def test_what_several_cases_ask_while_the_model_works_travels_in_one_call_
     assert [sorted(each) for each in found] == [["ab", "b"], ["a", "ab"], ["b"]]
 
 
-async def gathered(model, store, *asked):
+async def gathered(model, store, *requested):
     """What comes of requests that arrive while the model is busy with another."""
     model.gate = asyncio.Event()
     made = embedder(model, store.vectors)
     busy = asyncio.create_task(made.vectors(["busy a"]))
     await until(lambda: model.calls)
-    tasks = [asyncio.create_task(made.vectors(texts)) for texts in asked]
-    await until(lambda: len(made._asked) == len(asked))
+    tasks = [asyncio.create_task(made.vectors(texts)) for texts in requested]
+    await until(lambda: len(made._requested) == len(requested))
     model.gate.set()
     await busy
     return await asyncio.gather(*tasks, return_exceptions=True)
@@ -136,8 +136,8 @@ async def test_a_text_that_the_model_cannot_take_costs_no_other_case_its_vectors
 
 async def test_a_model_that_is_out_is_asked_once_for_all_who_wait(store):
     model = Letters(errors={"b": EmbeddingError("unreachable")})
-    told = await gathered(model, store, ["a"], ["b"])
-    assert [str(each) for each in told] == ["unreachable", "unreachable"]
+    reported = await gathered(model, store, ["a"], ["b"])
+    assert [str(each) for each in reported] == ["unreachable", "unreachable"]
     assert len(model.calls) == 2
 
 
@@ -155,7 +155,7 @@ async def test_who_waits_when_embedding_ends_is_told_so(store):
     tasks = [asyncio.create_task(made.vectors(["a"]))]
     await until(lambda: model.calls)
     tasks.append(asyncio.create_task(made.vectors(["b"])))
-    await until(lambda: len(made._asked) == 1)
+    await until(lambda: len(made._requested) == 1)
     await made.close()
     for task in tasks:
         with pytest.raises(EmbeddingError, match="shutting down"):
@@ -168,7 +168,7 @@ async def test_a_case_that_is_given_up_while_it_waits_disturbs_nobody(store):
     first = asyncio.create_task(made.vectors(["a"]))
     await until(lambda: model.calls)
     given_up, waits = (asyncio.create_task(made.vectors([text])) for text in ("b", "ab"))
-    await until(lambda: len(made._asked) == 2)
+    await until(lambda: len(made._requested) == 2)
     given_up.cancel()
     await asyncio.gather(given_up, return_exceptions=True)
     model.gate.set()

@@ -123,5 +123,5 @@ async def test_what_embeddings_leave_open_a_judge_is_asked():
 
     model = Model(**dict.fromkeys((open_one.expected, open_one.found), (1.0, 0.0)))
     chain = Backends(order=(answerer(model), Judge()))
-    told = await chain.ask(CASE, [open_one], lambda: None, JudgeAccount())
-    assert told[open_one].method is Method.JUDGE
+    reported = await chain.ask(CASE, [open_one], lambda: None, JudgeAccount())
+    assert reported[open_one].method is Method.JUDGE

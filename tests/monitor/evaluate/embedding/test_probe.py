@@ -19,8 +19,8 @@ def found(tmp_path):
 
     def ask(**section):
         path = tmp_path / "c.yaml"
-        said = {"evaluators": {"embedding": section}, "store": {"path": str(tmp_path / "s.sqlite")}}
-        path.write_text(yaml.safe_dump(said))
+        stated = {"evaluators": {"embedding": section}, "store": {"path": str(tmp_path / "s.sqlite")}}
+        path.write_text(yaml.safe_dump(stated))
         (finding,) = (f for f in examine(resolve(path, {}), None) if f.subject == f"embeddings {section['model']}")
         return finding
 

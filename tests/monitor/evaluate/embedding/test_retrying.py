@@ -36,23 +36,23 @@ async def test_what_fails_in_passing_is_asked_again(model, provider):
 
 async def test_it_is_not_asked_for_ever(model, provider):
     provider.standing = openai.page(503)
-    with pytest.raises(EmbeddingError, match="embeddings of openai/m: overloaded") as told:
+    with pytest.raises(EmbeddingError, match="embeddings of openai/m: overloaded") as reported:
         await model.embed(["aa"])
     assert len(provider.seen) == RETRIES + 1
-    assert not told.value.of_texts
+    assert not reported.value.of_texts
 
 
 async def test_a_key_that_is_refused_is_refused_at_once(model, provider):
     provider.standing = openai.unauthorised()
-    with pytest.raises(EmbeddingError, match="authentication failed") as told:
+    with pytest.raises(EmbeddingError, match="authentication failed") as reported:
         await model.embed(["aa"])
     assert len(provider.seen) == 1
-    assert not told.value.of_texts
-    assert "sk-very-secret" not in str(told.value)
+    assert not reported.value.of_texts
+    assert "sk-very-secret" not in str(reported.value)
 
 
 async def test_texts_that_are_too_long_are_known_to_be_at_fault(model, provider):
     provider.standing = openai.too_long()
-    with pytest.raises(EmbeddingError, match="context overflow") as told:
+    with pytest.raises(EmbeddingError, match="context overflow") as reported:
         await model.embed(["aa"])
-    assert told.value.of_texts
+    assert reported.value.of_texts

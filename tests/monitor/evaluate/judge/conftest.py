@@ -50,8 +50,8 @@ class Watched:
         self.attempts.append(failure and str(failure))
         self.cost_usd += usage.cost_usd or 0.0
 
-    def repaired(self, model: str, *, asked: int, answered: int) -> None:
-        self.repairs.append((asked, answered))
+    def repaired(self, model: str, *, requested: int, answered: int) -> None:
+        self.repairs.append((requested, answered))
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         self.hits += hits
@@ -91,9 +91,9 @@ def made(provider, library, store, watched) -> Callable[..., JudgeBackend]:
     """Makes a judge that asks the provider; retries come at once."""
 
     def make(*, names=("openai/gpt-4o-mini",), model: dict[str, Any] | None = None, **settings: Any) -> JudgeBackend:
-        told = {"api_base": provider.url, "api_key": KEY, "timeout_s": 20.0, **(model or {})}
-        models = tuple(JudgeModel(name=name, **told) for name in names)
-        own = {kind: JudgeModel(name=name, **told) for kind, name in settings.pop("own", {}).items()}
+        reported = {"api_base": provider.url, "api_key": KEY, "timeout_s": 20.0, **(model or {})}
+        models = tuple(JudgeModel(name=name, **reported) for name in names)
+        own = {kind: JudgeModel(name=name, **reported) for kind, name in settings.pop("own", {}).items()}
         return JudgeBackend(
             JudgeSettings(models=models, own=own, **{"retries": 2, **settings}),
             client=JudgeClient(library),

@@ -95,9 +95,9 @@ def test_pauses_double_with_each_probe_that_fails_up_to_a_bound_and_begin_anew_a
 
 
 def test_it_waits_as_long_as_the_provider_asks_but_not_for_ever():
-    for asked, waits in ((30.0, 30.0), (1.0, FIRST_PAUSE_S), (1e9, LONGEST_PAUSE_S)):
+    for requested, waits in ((30.0, 30.0), (1.0, FIRST_PAUSE_S), (1e9, LONGEST_PAUSE_S)):
         breaker = Breaker()
-        fail(breaker, ProviderErrorKind.CREDIT_EXHAUSTED, 0.0, retry_after_s=asked)
+        fail(breaker, ProviderErrorKind.CREDIT_EXHAUSTED, 0.0, retry_after_s=requested)
         assert breaker.state(0.0).next_probe == waits
 
 

@@ -51,30 +51,30 @@ async def test_a_tenth_of_broken_answers_costs_next_to_nothing(made, provider, w
     def act(seen):
         body = judgement(seen)
         if chance.random() >= SHARE_BROKEN:
-            return fake.says(json.dumps(body))(seen)
+            return fake.states(json.dumps(body))(seen)
         kind = chance.randrange(len(BREAKS) + 2)
         if kind == len(BREAKS):
-            return fake.says("Here is what I think of it.")(seen)
+            return fake.states("Here is what I think of it.")(seen)
         if kind > len(BREAKS):
             text = json.dumps(body)
-            return fake.says(text[: len(text) // 2], finish_reason="length")(seen)
+            return fake.states(text[: len(text) // 2], finish_reason="length")(seen)
         BREAKS[kind](body, chance.randrange(len(body["answers"])))
-        return fake.says(json.dumps(body))(seen)
+        return fake.states(json.dumps(body))(seen)
 
     provider.standing = act
     judge = made(cache_entries=0)
     case = Case(case_id="c", model_output="A refund of $49.", transcript="I want a refund.")
-    unanswered = asked = 0
+    unanswered = requested = 0
     for start in range(0, CASES, 8):
         batch = []
         for n in range(start, start + 8):
             questions = [SameIntent("refund", f"money back {n}"), SameHighlight("Refund", f"Refund {n}")]
             questions += [Supported(f"claim {at} of {n}") for at in range(4)]
             batch.append(judge.answer(replace(case, case_id=f"c{n}"), questions))
-            asked += len(questions)
+            requested += len(questions)
         for replies in await asyncio.gather(*batch):
             unanswered += sum(isinstance(reply, NoAnswer) for reply in replies.values())
     calls = len(provider.seen)
-    assert unanswered <= 0.01 * asked
+    assert unanswered <= 0.01 * requested
     assert calls <= 1.15 * CASES
     assert watched.repairs, "some answers were broken"

@@ -158,7 +158,7 @@ def test_low_priorities_are_thinned_first_and_none_falls_silent():
 
 def test_the_weighted_estimate_is_unbiased_though_quality_falls_when_traffic_rises():
     """Failures estimated by weights, over many runs, lie around the truth by no more than chance allows (4 sigma)."""
-    errors, variances, told, judged = [], [], [], 0
+    errors, variances, reported, judged = [], [], [], 0
     for seed in range(12):
         played = play(
             1.5, lambda t: 4.0 if t > 1200 else 0.2, budget=JudgeBudget(per_hour=1.0), seed=seed,
@@ -166,12 +166,12 @@ def test_the_weighted_estimate_is_unbiased_though_quality_falls_when_traffic_ris
         )  # fmt: skip
         errors.append(played.weighted_failures - played.failures)
         variances.append(played.failure_variance)
-        told.append((played.failures, sum(played.arrived.values()), played.failures_judged))
+        reported.append((played.failures, sum(played.arrived.values()), played.failures_judged))
         judged += sum(played.judged.values())
     assert abs(sum(errors)) <= 4 * math.sqrt(sum(variances))
     # Without weights the quiet time counts too much, and the rate is off by more than chance allows.
-    truth = sum(failures for failures, *_ in told) / sum(arrived for _, arrived, _ in told)
-    naive = sum(found for *_, found in told) / judged
+    truth = sum(failures for failures, *_ in reported) / sum(arrived for _, arrived, _ in reported)
+    naive = sum(found for *_, found in reported) / judged
     assert abs(naive - truth) > 4 * math.sqrt(truth * (1 - truth) / judged)
 
 

@@ -56,7 +56,7 @@ FAULTS = {
     "a reset before the answer": (fake.resets(), f"{OUTAGE}: unreachable", 3, Circuit.CLOSED),
     "a reset within the answer": (fake.resets(40), f"{OUTAGE}: unreachable", 3, Circuit.CLOSED),
     "no choices": (fake.no_choices(), "parse_error: empty", 2, Circuit.CLOSED),
-    "an empty text": (fake.says(""), "parse_error: empty", 2, Circuit.CLOSED),
+    "an empty text": (fake.states(""), "parse_error: empty", 2, Circuit.CLOSED),
     "a bad request": (fake.error(400, "bad"), "bad request", 1, Circuit.CLOSED),
     "too long for it": (fake.too_long(), "context overflow: ", 1, Circuit.CLOSED),
     "too long for llama.cpp": (
@@ -66,12 +66,12 @@ FAULTS = {
     "too long for a proxy": (fake.error(413, "Payload Too Large"), "context overflow: ", 1, Circuit.CLOSED),
     "a refusal": (fake.refuses(), REFUSED, 1, Circuit.CLOSED),
     "a filter": (fake.filtered(), REFUSED, 1, Circuit.CLOSED),
-    "prose": (fake.says("The answer is good, I would say."), "parse_error: not JSON", 2, Circuit.CLOSED),
-    "prose around JSON": (fake.says('Here you are: {"answers": []}'), "parse_error: not JSON", 2, Circuit.CLOSED),
-    "another schema": (fake.says('{"verdict": "good"}'), "parse_error: ", 2, Circuit.CLOSED),
-    "another language": (fake.says("उत्तर अच्छा है"), "parse_error: not JSON", 2, Circuit.CLOSED),
+    "prose": (fake.states("The answer is good, I would say."), "parse_error: not JSON", 2, Circuit.CLOSED),
+    "prose around JSON": (fake.states('Here you are: {"answers": []}'), "parse_error: not JSON", 2, Circuit.CLOSED),
+    "another schema": (fake.states('{"verdict": "good"}'), "parse_error: ", 2, Circuit.CLOSED),
+    "another language": (fake.states("उत्तर अच्छा है"), "parse_error: not JSON", 2, Circuit.CLOSED),
     "an answer that is cut off": (
-        fake.says('{"answers": [{"id": "q1", ', finish_reason="length"), "parse_error: not JSON, cut off", 2,
+        fake.states('{"answers": [{"id": "q1", ', finish_reason="length"), "parse_error: not JSON, cut off", 2,
         Circuit.CLOSED,
     ),
 }  # fmt: skip
@@ -102,7 +102,7 @@ async def test_an_answer_that_breaks_its_form_is_an_error(made, provider, field,
     def spoilt(seen):
         body = judgement(seen)
         body["answers"][0][field] = value
-        return fake.says(json.dumps(body))(seen)
+        return fake.states(json.dumps(body))(seen)
 
     provider.standing = spoilt
     reply = (await made().answer(CASE, [INTENT]))[INTENT]
@@ -133,7 +133,7 @@ async def test_what_fails_in_passing_is_answered_after_a_retry(made, provider, w
 async def test_seed_002s_answer_that_does_not_parse_is_asked_for_once_more_with_the_identical_bytes(
     made, provider, watched
 ):
-    provider.will(fake.says("not JSON"))
+    provider.will(fake.states("not JSON"))
     reply = (await made().answer(CASE, [GRADE]))[GRADE]
     assert isinstance(reply, Answer)
     first, second = provider.seen
@@ -148,7 +148,7 @@ def spoilt(at, **changed):
     def act(seen):
         body = judgement(seen)
         body["answers"][at] |= changed
-        return fake.says(json.dumps(body))(seen)
+        return fake.states(json.dumps(body))(seen)
 
     return act
 
@@ -227,18 +227,18 @@ async def test_a_type_of_question_may_have_a_judge_of_its_own(made, provider):
 
 
 async def test_what_came_to_nothing_tells_what_it_cost(made, provider, watched):
-    provider.standing = fake.says("not JSON")
+    provider.standing = fake.states("not JSON")
     replies = await made().answer(CASE, [INTENT, HIGHLIGHT])
     (paid,) = {reply.judgement for reply in replies.values()}
     assert (paid.requests, paid.model, bool(paid.prompt_version)) == (2, "openai/gpt-4o-mini", True)
-    asked = sum(sum(len(each["content"]) for each in seen.messages) // 4 for seen in provider.seen)
-    assert (paid.input_tokens, paid.output_tokens) == (asked, 2 * (len("not JSON") // 4))
+    requested = sum(sum(len(each["content"]) for each in seen.messages) // 4 for seen in provider.seen)
+    assert (paid.input_tokens, paid.output_tokens) == (requested, 2 * (len("not JSON") // 4))
     assert paid.cost_usd == pytest.approx(watched.cost_usd)
     assert paid.cost_usd > 0
 
 
 async def test_what_was_asked_again_is_part_of_what_the_answer_cost(made, provider, watched):
-    provider.will(fake.says("not JSON"), fake.error(503, "busy"))
+    provider.will(fake.states("not JSON"), fake.error(503, "busy"))
     reply = (await made().answer(CASE, [INTENT]))[INTENT]
     assert reply.judgement.requests == len(provider.seen) == 3
     assert reply.judgement.cost_usd == pytest.approx(watched.cost_usd)
@@ -293,7 +293,7 @@ async def test_it_is_asked_as_the_seed_says(made, provider):
 
 
 async def test_a_model_of_which_nothing_is_known_is_asked_without_a_schema(made, provider):
-    provider.standing = fake.says('{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "it holds"}')
+    provider.standing = fake.states('{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "it holds"}')
     reply = (await made(names=["openai/ours"]).answer(CASE, [GRADE]))[GRADE]
     assert reply.value == {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "it holds"}
     assert "response_format" not in provider.seen[0].body
@@ -442,9 +442,9 @@ async def test_the_share_that_may_be_judged_is_one_without_a_budget(made):
 
 async def test_when_the_provider_is_back_one_probe_finds_out_and_the_others_wait_for_it(provider, library, store):
     now = [1_760_000_000.0]
-    told = {"api_base": provider.url, "api_key": "sk-very-secret"}
+    reported = {"api_base": provider.url, "api_key": "sk-very-secret"}
     judge = JudgeBackend(
-        JudgeSettings(models=(JudgeModel(name="openai/gpt-4o-mini", **told),)),
+        JudgeSettings(models=(JudgeModel(name="openai/gpt-4o-mini", **reported),)),
         client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9),
     )  # fmt: skip
     provider.standing = fake.unauthorised()
@@ -466,9 +466,9 @@ async def test_when_the_provider_is_back_one_probe_finds_out_and_the_others_wait
 @pytest.mark.parametrize("fault", [fake.page(200), fake.error(500, "oops"), fake.resets()])
 async def test_a_case_that_the_provider_never_answers_keeps_no_breaker_open(provider, library, store, fault):
     now = [1_760_000_000.0]
-    told = {"api_base": provider.url, "api_key": "sk-very-secret"}
+    reported = {"api_base": provider.url, "api_key": "sk-very-secret"}
     judge = JudgeBackend(
-        JudgeSettings(models=(JudgeModel(name="openai/gpt-4o-mini", **told),), retries=1, cache_entries=0),
+        JudgeSettings(models=(JudgeModel(name="openai/gpt-4o-mini", **reported),), retries=1, cache_entries=0),
         client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9), jitter=lambda: 0.0,
     )  # fmt: skip
     poison, other = Supported("poison"), Supported("other")
@@ -494,9 +494,9 @@ async def test_one_request_alone_is_no_outage_however_often_it_is_retried(made, 
 async def test_a_greeting_is_paid_for_by_the_budget_and_by_no_case(provider, library, store, watched):
     now = [1_760_000_000.0]
     price = TokenPrice(input_usd_per_million=1.0, output_usd_per_million=0.0)
-    told = {"api_base": provider.url, "api_key": "sk-very-secret", "price": price}
+    reported = {"api_base": provider.url, "api_key": "sk-very-secret", "price": price}
     judge = JudgeBackend(
-        JudgeSettings(models=(JudgeModel(name="openai/gpt-4o-mini", **told),), budget_usd_per_day=1.0),
+        JudgeSettings(models=(JudgeModel(name="openai/gpt-4o-mini", **reported),), budget_usd_per_day=1.0),
         client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9), observer=watched,
     )  # fmt: skip
     provider.standing = fake.unauthorised()
@@ -504,9 +504,9 @@ async def test_a_greeting_is_paid_for_by_the_budget_and_by_no_case(provider, lib
     now[0] += 6.0
     provider.standing = judges()
     reply = (await judge.answer(CASE, [INTENT]))[INTENT]
-    _, greeting, asked = provider.seen
+    _, greeting, requested = provider.seen
     assert INTENT.found.encode() not in greeting.raw
-    assert INTENT.found.encode() in asked.raw
+    assert INTENT.found.encode() in requested.raw
     spent = judge.budget.spent(3600, now[0])
     assert spent == pytest.approx(watched.cost_usd)
     assert 0 < reply.judgement.cost_usd < spent

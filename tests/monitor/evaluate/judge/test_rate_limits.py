@@ -15,9 +15,9 @@ from monitor.evaluate.judge.rate_limits import Pace, RateLimits
     st.floats(1, 10_000),
     st.lists(st.tuples(st.floats(0, 5), st.floats(0.1, 100)), min_size=1, max_size=60),
 )
-def test_in_any_stretch_of_time_no_more_is_used_than_the_rate_allows(per_minute, asked):
+def test_in_any_stretch_of_time_no_more_is_used_than_the_rate_allows(per_minute, requested):
     pace, now, used = Pace(per_minute), 0.0, []
-    for later, amount in asked:
+    for later, amount in requested:
         now += later
         used.append((now + pace.reserve(now, amount), amount))
     for first in range(len(used)):

@@ -33,18 +33,18 @@ def grade(accuracy, faithfulness, rationale="as it says"):
 
 
 def test_a_majority_in_each_field_decides_though_no_two_answers_are_alike():
-    said = [grade(2, 2, "first one"), grade(1, 2, "second one"), grade(1, 0, "third one")]
+    stated = [grade(2, 2, "first one"), grade(1, 2, "second one"), grade(1, 0, "third one")]
     for rule in ("majority", "median"):
-        found = vote(said, rule)
-        assert (found.value, found.side) == (said[1], 1)
+        found = vote(stated, rule)
+        assert (found.value, found.side) == (stated[1], 1)
         assert found.dissent == pytest.approx(2 / 6)
 
 
 def test_three_scores_between_0_and_1_come_to_the_median_of_each():
     names = ("answer_quality", "factual_correctness", "completeness")
-    said = [dict(zip(names, each, strict=True)) for each in ((0.9, 0.9, 0.8), (0.9, 0.8, 0.9), (0.8, 0.9, 0.9))]
+    stated = [dict(zip(names, each, strict=True)) for each in ((0.9, 0.9, 0.8), (0.9, 0.8, 0.9), (0.8, 0.9, 0.9))]
     for rule in ("majority", "median"):
-        assert vote(said, rule).value == dict.fromkeys(names, 0.9)
+        assert vote(stated, rule).value == dict.fromkeys(names, 0.9)
 
 
 def agent(score, code, turns, reason):
@@ -52,12 +52,12 @@ def agent(score, code, turns, reason):
 
 
 def test_codes_turns_and_reasons_are_no_votes_and_come_from_the_chosen_side():
-    said = [
+    stated = [
         agent(4, None, [], "Fine, it did."),
         agent(2, "wrong_tool", [1], "It called another."),
         agent(2, "tool_wrong", [1, 2], "Not the tool."),
     ]
-    assert vote(said, "majority").value == said[1]
+    assert vote(stated, "majority").value == stated[1]
     alike = [agent(2, code, [at], f"reason {at}") for at, code in enumerate(("a", "b", "c"))]
     found = vote(alike, "majority")
     assert (found.value, found.dissent) == (alike[0], 0.0)
@@ -72,10 +72,10 @@ def test_levels_that_all_differ_have_no_majority():
 
 
 def test_whole_numbers_that_all_differ_are_split_or_the_one_in_the_middle():
-    said = [grade(2, 1), grade(1, 1), grade(0, 1)]
-    assert vote(said, "median").value == said[1]
+    stated = [grade(2, 1), grade(1, 1), grade(0, 1)]
+    assert vote(stated, "median").value == stated[1]
     with pytest.raises(SplitError):
-        vote(said, "majority")
+        vote(stated, "majority")
 
 
 def test_pieces_are_decided_one_by_one():
@@ -87,11 +87,11 @@ def claims(*accurate):
 
 
 def test_a_list_of_findings_is_that_of_the_member_in_the_middle():
-    said = [claims(True, True), claims(True, False), claims(False, False, False)]
-    assert vote(said, "median").value == said[1]
-    assert vote([said[0], claims(True, True, True), said[2]], "majority").value == said[0]
+    stated = [claims(True, True), claims(True, False), claims(False, False, False)]
+    assert vote(stated, "median").value == stated[1]
+    assert vote([stated[0], claims(True, True, True), stated[2]], "majority").value == stated[0]
     with pytest.raises(SplitError, match="none in the middle"):
-        vote([said[0], said[2]], "majority")
+        vote([stated[0], stated[2]], "majority")
 
 
 def test_other_words_are_no_dissent():

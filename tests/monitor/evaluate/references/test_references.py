@@ -56,7 +56,7 @@ class Remembered(list[Any]):
         return [(time.time_ns(), *row) for row in self]
 
     def referred_of(self, trace_id: bytes) -> list[Any]:
-        return [(name, told) for name, of, told in self if of == trace_id]
+        return [(name, reported) for name, of, reported in self if of == trace_id]
 
 
 def book(*sources: Any, store: Any = None, reopen: Callable[[bytes], bool] = lambda _: True) -> References:
@@ -74,10 +74,10 @@ async def test_the_first_place_that_has_one_wins_and_what_was_looked_for_before_
     dataset = InDataset(client, "golden", None)
     references = book("expected_outcome", dataset, "golden")
     await references.refresh()
-    told = references.find(case(metadata={"expected_outcome": "own", "golden": "last"}))
-    assert (told.value, told.where, told.lookups) == ("own", "metadata.expected_outcome", ())
-    told = references.find(case(metadata={"golden": "last"}))
-    assert (told.value, told.where, len(told.lookups)) == ("from dataset", "dataset golden", 1)
+    reported = references.find(case(metadata={"expected_outcome": "own", "golden": "last"}))
+    assert (reported.value, reported.where, reported.lookups) == ("own", "metadata.expected_outcome", ())
+    reported = references.find(case(metadata={"golden": "last"}))
+    assert (reported.value, reported.where, len(reported.lookups)) == ("from dataset", "dataset golden", 1)
     other = references.find(case(trace_id="2" * 32, metadata={"golden": "last"}))
     assert (other.value, other.lookups[0][1]) == ("last", None)
 
@@ -186,10 +186,10 @@ def called(number: int) -> list[RawSpan]:
     """A trace a minute ago, of call ``number``."""
     spans = read_files([RECORDED]).spans
     shift = time.time_ns() - 60 * 10**9 - max(span.end_ns for span in spans)
-    said = {"langfuse.trace.metadata.call_id": json.dumps(f"call {number}")}
+    stated = {"langfuse.trace.metadata.call_id": json.dumps(f"call {number}")}
     return [
         msgspec.structs.replace(
-            span, trace_id=f"{number + 1:032x}", attributes={**span.attributes, **said},
+            span, trace_id=f"{number + 1:032x}", attributes={**span.attributes, **stated},
             start_ns=(span.start_ns + shift) // 10**6 * 10**6, end_ns=(span.end_ns + shift) // 10**6 * 10**6,
         )
         for span in spans

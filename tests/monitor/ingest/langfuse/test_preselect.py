@@ -37,7 +37,7 @@ ROWS = st.lists(
 )  # fmt: skip
 
 
-def told(rows: list[dict[str, Any]], trace_id: str) -> list[Row]:
+def reported(rows: list[dict[str, Any]], trace_id: str) -> list[Row]:
     common = {"traceId": trace_id, "startTime": "2026-11-21T00:00:00.000Z", "endTime": "2026-11-21T00:00:01.000Z"}
     return [
         {**row, **common, "id": f"{n + 1:016x}", "parentObservationId": f"{1:016x}" if n else "", "type": "SPAN"}
@@ -56,7 +56,7 @@ def test_nothing_is_left_out_that_the_sampler_would_keep(rows, bits, base, rules
         Config.model_validate({"sampling": {"rate": base, "rules": named, "randomness": randomness}}).sampling
     )
     trace_id = f"{bits:032x}"
-    whole = told(rows, trace_id)
+    whole = reported(rows, trace_id)
     if not rows[0]["traceName"]:
         whole = [{**row, "traceName": ""} for row in whole]  # which of them names a trace whose root does not is open
     trace = trace_of(whole, "root_ended")

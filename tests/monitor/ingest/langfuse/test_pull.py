@@ -107,8 +107,8 @@ class Bench:
 
     def bodies(self) -> list[str]:
         """Traces whose contents were asked for."""
-        asked = self.fake.asked("GET", "/v2/observations")
-        return [request.params["traceId"] for request in asked if "traceId" in request.params]
+        requested = self.fake.requested("GET", "/v2/observations")
+        return [request.params["traceId"] for request in requested if "traceId" in request.params]
 
     def ended(self) -> dict[Reason, int]:
         return dict(self.outcomes.balance().ended)
@@ -250,10 +250,10 @@ async def test_traces_that_are_not_drawn_stand_under_the_service_that_others_of_
     bench.put(*rows(left[2], **since, **of_service("shop"), environment="dev"))
     bench.put(*rows(left[3], **since, traceName="never seen"))
     await bench.poll(2)
-    told = {
+    reported = {
         service: count for (service, reason), count in bench.outcomes._ended.items() if reason is Reason.SAMPLED_OUT
     }
-    assert told == {"shop": 1, "unknown_service": 3}
+    assert reported == {"shop": 1, "unknown_service": 3}
 
 
 async def test_a_trace_of_our_own_judge_stands_under_its_own_service(benches, fake):
@@ -348,7 +348,7 @@ async def test_while_too_much_waits_nothing_is_listed(benches, fake):
     bench.put(*rows(1))
     await bench.poll(3)
     assert bench.pull.standing().state == "waiting"
-    assert not [r for r in fake.asked("GET", "/v2/observations") if r.params.get("limit") != "1"]
+    assert not [r for r in fake.requested("GET", "/v2/observations") if r.params.get("limit") != "1"]
     bench.busy = False
     await bench.poll(3)
     assert bench.taken() == {trace_id(1): 3}
@@ -531,14 +531,14 @@ async def test_rows_of_any_shape_cost_nobody_else_a_verdict(benches, fake, part)
     hostile = {**rows(1)[0], **HOSTILE[part]}
     answered = faults.answer({"data": [hostile, *rows(2)], "meta": {}})
 
-    def told(request: faults.Request) -> faults.Act | None:
+    def reported(request: faults.Request) -> faults.Act | None:
         if request.params.get("limit") == "1":
             return None
         if request.params.get("traceId") == trace_id(1):
             return faults.answer({"data": [hostile], "meta": {}})
         return answered
 
-    fake.standing_fault = only("GET", "/v2/observations", told)
+    fake.standing_fault = only("GET", "/v2/observations", reported)
     await bench.poll(40)
     assert bench.taken()[trace_id(2)] == 3
     assert bench.pull.standing().state == "ok"
@@ -554,9 +554,9 @@ async def test_observations_are_asked_for_with_names_that_the_server_knows_and_a
     bench = benches(fake)
     bench.put(*rows(1), *rows(2))
     await bench.poll(4)
-    asked = [each for each in fake.asked("GET", "/v2/observations") if each.params.get("limit") != "1"]
-    assert any("traceId" in request.params for request in asked)
-    for request in asked:
+    requested = [each for each in fake.requested("GET", "/v2/observations") if each.params.get("limit") != "1"]
+    assert any("traceId" in request.params for request in requested)
+    for request in requested:
         assert request.params.keys() <= KNOWN
         assert {"fromStartTime", "toStartTime"} <= request.params.keys()
 

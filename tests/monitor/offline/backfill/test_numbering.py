@@ -40,10 +40,10 @@ def rows(scene) -> dict[tuple[str, str], dict]:
     return {(row["traceId"], row["name"]): row for row in scene.fake.scores.stored()}
 
 
-def says(scene, row, value, revision, *, timestamp=FIRST, **more) -> None:
+def states(scene, row, value, revision, *, timestamp=FIRST, **more) -> None:
     """A live monitor writes this."""
-    told = {**row, "value": value, "metadata": {**row["metadata"], "revision": revision}, **more}
-    scene.fake.scores.add(**{**told, "timestamp": timestamp})
+    reported = {**row, "value": value, "metadata": {**row["metadata"], "revision": revision}, **more}
+    scene.fake.scores.add(**{**reported, "timestamp": timestamp})
 
 
 @pytest.mark.parametrize("mode", [Mode.V3, Mode.DUAL, Mode.NEW], ids=lambda mode: mode.value)
@@ -68,7 +68,7 @@ async def test_another_verdict_is_the_next_revision_under_the_time_of_the_first(
     scene.fake.scores._writes.clear()
     for (_, name), row in before.items():
         other = row["value"] if name != "qa_score" else 0.125
-        says(scene, row, other, 3 if name.startswith("qa") else 7, createdAt=FIRST)
+        states(scene, row, other, 3 if name.startswith("qa") else 7, createdAt=FIRST)
     anew(scene)
     at = await scene.run()
     after = rows(scene)
@@ -98,10 +98,15 @@ async def test_what_a_verdict_says_no_more_is_deleted_though_another_wrote_it(sc
     (trace,) = scene.put(1, seed=SEED)
     await scene.run()
     known = rows(scene)
-    told = next(row for (_, name), row in known.items() if name == "answer_state")
+    reported = next(row for (_, name), row in known.items() if name == "answer_state")
     names = [each.name for each in declared(RUBRICS["answer"]) if each.data_type == "NUMERIC"]
     extra = next(name for name in names if (trace, name) not in known)
-    says(scene, {**told, "id": score_id(trace, extra), "name": extra, "dataType": "NUMERIC", "configId": None}, 0.5, 2)
+    states(
+        scene,
+        {**reported, "id": score_id(trace, extra), "name": extra, "dataType": "NUMERIC", "configId": None},
+        0.5,
+        2,
+    )
     assert (trace, extra) in rows(scene)
     anew(scene)
     at = await scene.run()
@@ -116,7 +121,7 @@ async def test_a_monitor_that_spoke_between_reading_and_writing_has_the_last_wor
     ours = rows(scene)
     scene.fake.scores._writes.clear()
     for row in ours.values():
-        says(scene, row, row["value"], 1, comment="as it was before")
+        states(scene, row, row["value"], 1, comment="as it was before")
     spoken = []
 
     def meanwhile(request):
@@ -125,7 +130,7 @@ async def test_a_monitor_that_spoke_between_reading_and_writing_has_the_last_wor
         spoken.append(request)
         for (_, name), row in ours.items():
             if name.startswith("qa"):
-                says(scene, row, row["value"], 2, comment="as it is by now")
+                states(scene, row, row["value"], 2, comment="as it is by now")
         return faults.database_away()(request)
 
     scene.fake.standing_fault = meanwhile
@@ -146,7 +151,7 @@ async def test_a_run_that_goes_on_later_looks_again_before_it_sends(scene):
     scene.fake.standing_fault = None
     known = scene.outbox()
     for body in known:
-        says(scene, {**body, "source": "API"}, body["value"], 1, comment="the monitor was faster")
+        states(scene, {**body, "source": "API"}, body["value"], 1, comment="the monitor was faster")
     at = await scene.run()
     assert at.before == 1
     for (_, name), row in rows(scene).items():
@@ -158,9 +163,9 @@ async def test_faults_of_reading_what_stands_there_are_waited_for(scene):
     first = await scene.run()
     dice = random.Random(5)
     kinds = [faults.database_away(), faults.proxy_page(), faults.resets(), faults.resources()]
-    scene.fake.standing_fault = lambda asked: (
-        dice.choice(kinds)(asked)
-        if asked.path == "/v3/scores" and "id" in asked.params and dice.random() < 0.5
+    scene.fake.standing_fault = lambda requested: (
+        dice.choice(kinds)(requested)
+        if requested.path == "/v3/scores" and "id" in requested.params and dice.random() < 0.5
         else None
     )
     anew(scene)
@@ -189,8 +194,8 @@ async def test_another_route_revises_the_rubrics_that_it_names_and_leaves_those_
     await scene.run()
     before = rows(scene)
     anew(scene)
-    said = scene.config.model_copy(update={"routes": (RouteSection(rubrics=("answer",)),)})
-    at = await scene.run(config=said, job="another")
+    stated = scene.config.model_copy(update={"routes": (RouteSection(rubrics=("answer",)),)})
+    at = await scene.run(config=stated, job="another")
     assert rows(scene) == before
     assert at.unchanged == 1
 
@@ -209,9 +214,9 @@ async def test_another_route_revises_the_rubrics_that_it_names_and_leaves_those_
         ({"state": "valid"}, {"state": "partial"}, False),
     ],
 )
-def test_metadata_is_compared_by_what_it_means(told, meant, same):
-    standing = ExistingScore(at_ns=0, revision=1, row={"value": 1.0, "comment": None, "metadata": told})
-    assert standing.says({"value": 1.0, "comment": None, "metadata": meant}) is same
+def test_metadata_is_compared_by_what_it_means(reported, meant, same):
+    standing = ExistingScore(at_ns=0, revision=1, row={"value": 1.0, "comment": None, "metadata": reported})
+    assert standing.states({"value": 1.0, "comment": None, "metadata": meant}) is same
 
 
 @pytest.mark.parametrize(
@@ -226,4 +231,4 @@ def test_metadata_is_compared_by_what_it_means(told, meant, same):
 def test_durations_may_differ_by_what_langfuse_rounds_away(value, comment, within, same):
     row = {"value": 1234.567, "comment": "took 1234.567 ms", "metadata": {}}
     standing = ExistingScore(at_ns=0, revision=1, row=row)
-    assert standing.says({"value": value, "comment": comment, "metadata": {}}, within=within) is same
+    assert standing.states({"value": value, "comment": comment, "metadata": {}}, within=within) is same

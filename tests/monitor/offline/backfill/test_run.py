@@ -55,8 +55,8 @@ async def test_another_configuration_judges_anew_and_replaces_the_values(scene):
     await scene.run()
     before = scene.stored()
     routes = RouteSection(rubrics=("entity",))
-    said = scene.config.model_copy(update={"routes": (routes,)})
-    await scene.run(job="another", config=said)
+    stated = scene.config.model_copy(update={"routes": (routes,)})
+    await scene.run(job="another", config=stated)
     after = scene.stored()
     assert {name.split("_")[0] for _, name in after} == {"entity"}
     assert {of for of, _ in after} == {of for of, _ in before}

@@ -72,8 +72,8 @@ async def test_the_turns_of_the_range_are_judged_as_one_conversation_whose_score
         talk(number, ago)
     talk(4, 58, None)
     at = await scene.run()
-    (told,) = sessions(scene)
-    assert told["traces"] == [trace(1), trace(2), trace(3)]
+    (reported,) = sessions(scene)
+    assert reported["traces"] == [trace(1), trace(2), trace(3)]
     assert (at.sessions, at.sessions_cut, at.done) == (1, 0, 4)
     rows = session_scores(scene)
     assert ("chat", "dimensions_state") in rows
@@ -97,11 +97,11 @@ async def test_a_session_with_turns_outside_the_range_is_not_complete_and_is_sai
     talk(1, first)
     talk(2, second)
     at = await scene.run(minutes=120)
-    (told,) = sessions(scene)
-    assert len(told["traces"]) == 1
-    assert told["completion"] == "pressure"
+    (reported,) = sessions(scene)
+    assert len(reported["traces"]) == 1
+    assert reported["completion"] == "pressure"
     assert (at.sessions, at.sessions_cut) == (1, 1)
-    assert told["verdicts"][0]["state"] == "incomplete" or "complete" in json.dumps(told["verdicts"])
+    assert reported["verdicts"][0]["state"] == "incomplete" or "complete" in json.dumps(reported["verdicts"])
 
 
 async def test_what_is_outside_the_range_by_more_than_a_pause_is_another_session(scene, talk):
@@ -116,15 +116,17 @@ async def test_of_several_sessions_under_one_id_the_last_is_judged(scene, talk):
     talk(2, 108)
     talk(3, 40)
     await scene.run()
-    (told,) = sessions(scene)
-    assert told["traces"] == [trace(3)]
+    (reported,) = sessions(scene)
+    assert reported["traces"] == [trace(3)]
 
 
 async def test_a_session_of_which_a_turn_cannot_be_read_is_not_complete(scene, talk):
     talk(1, 60)
     talk(2, 55)
     broken = faults.error(500, "Internal Server Error")
-    scene.fake.standing_fault = lambda asked: broken(asked) if asked.params.get("traceId") == trace(2) else None
+    scene.fake.standing_fault = lambda requested: (
+        broken(requested) if requested.params.get("traceId") == trace(2) else None
+    )
     at = await scene.run()
     assert at.unjudged == {"not read: server_error": 1}
     assert (at.sessions, at.sessions_cut) == (1, 1)
@@ -145,11 +147,11 @@ async def test_a_wider_range_takes_up_the_turns_that_an_earlier_call_has_read(sc
 
 
 async def test_sessions_are_drawn_by_their_id_and_their_traces_by_their_own(scene, talk):
-    said = scene.config.model_dump()
-    said["sampling"]["rate"], said["sessions"]["sampling_rate"] = 1e-9, 1.0
+    stated = scene.config.model_dump()
+    stated["sampling"]["rate"], stated["sessions"]["sampling_rate"] = 1e-9, 1.0
     talk(1, 60)
     talk(2, 55)
-    at = await scene.run(config=Config.model_validate(said))
+    at = await scene.run(config=Config.model_validate(stated))
     assert at.unjudged == {"sampled_out": 2}
     assert at.sessions == 1
     assert session_scores(scene)
@@ -165,10 +167,10 @@ async def test_with_a_filter_no_session_is_judged_for_its_turns_are_not_all_read
 
 async def as_live(scene, tmp_path) -> dict[str, dict]:
     """What a live monitor would write of the same rows, by name of the score."""
-    said = scene.config.model_dump()
-    said["store"]["path"] = str(tmp_path / "live.sqlite")
+    stated = scene.config.model_dump()
+    stated["store"]["path"] = str(tmp_path / "live.sqlite")
     now = [START_NS]
-    monitor = Monitor(Config.model_validate(said), clock_ns=lambda: now[0])
+    monitor = Monitor(Config.model_validate(stated), clock_ns=lambda: now[0])
     try:
         rows = sorted(observations_of(scene.fake).rows(), key=lambda row: row["startTime"])
         for row in rows:

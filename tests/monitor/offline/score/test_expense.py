@@ -34,4 +34,4 @@ def test_what_was_asked_and_paid_is_one_line(requests, hits, line):
     for usage, failure in requests:
         expense.attempted("m", duration_s=1.0, usage=usage, failure=failure)
     expense.looked_up(hits=hits, misses=0)
-    assert expense.told() == line
+    assert expense.reported() == line

@@ -51,5 +51,5 @@ async def test_the_attempts_that_failed_are_part_of_what_the_verdict_cost():
     evaluator = Evaluator({"r": RUBRIC}, None, Backends(order=(judge,), judge=judge))
     evaluation = await finish(evaluator, lambda: evaluator.open(CASE, ["r"]), max_wait_s=1.0)
     (verdict,) = evaluation.verdicts(created_at="2026-01-01T00:00:00Z")
-    told = verdict.to_json()["judge"]
-    assert (verdict.passed, told["cost_usd"], told["calls"]) == (True, 0.75, 3)
+    reported = verdict.to_json()["judge"]
+    assert (verdict.passed, reported["cost_usd"], reported["calls"]) == (True, 0.75, 3)

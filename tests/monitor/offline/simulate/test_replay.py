@@ -94,7 +94,7 @@ def test_a_dip_is_told_as_a_watch_would_have_and_not_otherwise(tmp_path: Path):
         found = {key: details(windows.members(key, now_ns), WATCHED[key.rubric]) for key in windows.keys()}  # noqa: SIM118  # Windows is no mapping
         for event in watch.look(Observed(now_ns=now_ns), found, {"qa": WATCHED["qa"].on_average}):
             incidents.hear(event)
-    by_hand = [(each.condition, each.began_ns, each.ended_ns) for each in incidents.told()]
+    by_hand = [(each.condition, each.began_ns, each.ended_ns) for each in incidents.reported()]
     replayed = [(each.condition, each.began_ns, each.ended_ns) for each in played(filed(tmp_path, lines), 9).incidents]
     assert replayed == by_hand
     assert "metric_mean_low" in {condition for condition, *_ in replayed}
@@ -137,12 +137,12 @@ def test_silence_is_insufficient_data_and_no_end(tmp_path: Path):
 def test_the_bill_is_what_verdicts_say_and_a_budget_is_watched(tmp_path: Path):
     past = filed(tmp_path, verdicts((3, 0.99), usd=0.01))
     replayed = played(past, 3, costs=Costs(rate=0.01, hour_usd=1.0))
-    told = replayed.judging
-    assert (told.verdicts, told.judged, told.models) == (360, 360, ("m",))
-    assert told.paid_usd == pytest.approx(3.6)
-    assert told.whole_usd == pytest.approx(72.0)
-    assert told.at_rate_usd == pytest.approx(0.72)
-    assert told.dearest_hour_usd == pytest.approx(1.2, abs=0.011)
+    reported = replayed.judging
+    assert (reported.verdicts, reported.judged, reported.models) == (360, 360, ("m",))
+    assert reported.paid_usd == pytest.approx(3.6)
+    assert reported.whole_usd == pytest.approx(72.0)
+    assert reported.at_rate_usd == pytest.approx(0.72)
+    assert reported.dearest_hour_usd == pytest.approx(1.2, abs=0.011)
     assert "judge_budget" in {each.condition for each in replayed.incidents}
     unpaid = played(filed(tmp_path, verdicts((3, 0.99))), 3).judging
     assert (unpaid.paid_usd, unpaid.whole_usd, unpaid.dearest_day_usd) == (None, None, None), "unknown is not nothing"

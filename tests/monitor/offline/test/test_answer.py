@@ -8,8 +8,14 @@ from monitor.offline.test.answer import AnswerError, read_answer
 def test_text_and_an_object_with_output_are_answers() -> None:
     assert read_answer("x") == {"model_output": "x"}
     assert read_answer("") == {"model_output": ""}
-    told = {"output": {"any": ["json"]}, "tools_used": ["a"], "agents_called": [], "input_tokens": 3, "cost_usd": None}
-    assert read_answer({**told, "unknown": object}) == {
+    reported = {
+        "output": {"any": ["json"]},
+        "tools_used": ["a"],
+        "agents_called": [],
+        "input_tokens": 3,
+        "cost_usd": None,
+    }
+    assert read_answer({**reported, "unknown": object}) == {
         "model_output": {"any": ["json"]}, "tools_used": ["a"], "agents_called": [], "input_tokens": 3,
     }  # fmt: skip
 
@@ -53,7 +59,7 @@ def looped() -> list[object]:
         ({"output": "x", "context": [{"a": {1, 2}}]}, "context holds a set"),
     ],
 )
-def test_anything_else_is_told_with_its_place(said, why) -> None:
-    with pytest.raises(AnswerError) as told:
-        read_answer(said)
-    assert why in str(told.value)
+def test_anything_else_is_told_with_its_place(stated, why) -> None:
+    with pytest.raises(AnswerError) as reported:
+        read_answer(stated)
+    assert why in str(reported.value)

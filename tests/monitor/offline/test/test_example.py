@@ -35,9 +35,9 @@ def test_the_page_names_every_field(name: str) -> None:
 
 
 def test_the_page_tells_the_limits_that_hold() -> None:
-    told = PAGE.read_text()
-    assert f"At most {MAX_ANSWER // 2**20} MiB" in told
+    reported = PAGE.read_text()
+    assert f"At most {MAX_ANSWER // 2**20} MiB" in reported
     assert (MAX_ATTEMPTS, MAX_WAIT_S) == (3, 30)
-    assert f"after {MAX_ABANDONED} of them" in told
+    assert f"after {MAX_ABANDONED} of them" in reported
     assert UNREACHABLE_LIMIT == 3
-    assert "the first three tests" in told
+    assert "the first three tests" in reported

@@ -42,7 +42,7 @@ class Scripted:
     name = "scripted"
 
     def __init__(self) -> None:
-        self.asked: list[object] = []
+        self.requested: list[object] = []
 
     async def __aenter__(self):
         return self
@@ -51,13 +51,13 @@ class Scripted:
         return
 
     async def ask(self, request: Request) -> AgentReply:
-        self.asked.append(request.input)
+        self.requested.append(request.input)
         if isinstance(request.input, dict) and "turns" in request.input:
             for _ in range(request.input["turns"]):
                 await asyncio.sleep(0)
         if request.input == "error":
             raise AgentError("out of order")
-        return AgentReply(said={"output": request.input, "tools_used": ["search"]}, latency_ms=1.5)
+        return AgentReply(stated={"output": request.input, "tools_used": ["search"]}, latency_ms=1.5)
 
 
 async def run(agent, tests: list[dict], results=None, *, repeat: int = 1, limit_s: float = 20, at_a_time: int = 4,
@@ -83,7 +83,7 @@ async def test_results_come_in_the_order_of_the_tests_whichever_finished_first()
 
 async def test_no_more_tests_are_asked_at_a_time_than_was_said(fake) -> None:
     await run(HttpAgent(fake.url + "/text", 3), set_of(*map(str, range(20))), at_a_time=3)
-    assert len(fake.asked) == 20
+    assert len(fake.requested) == 20
     assert 1 <= fake.most_at_a_time <= 3
 
 
@@ -97,23 +97,23 @@ async def test_the_case_is_made_of_the_test_and_of_the_answer(fake, tmp_path: Pa
     tests = set_of(answer, expected={"x": 1}, tags=["a"], metadata={"team": "b"}, own="mine")
     with ResultsFile(tmp_path / "r", "a") as results:
         (found,) = await run(HttpAgent(fake.url + "/told", 1), tests, results)
-    (said,) = kept(tmp_path / "r")
-    case = case_of(said["case"])
+    (stated,) = kept(tmp_path / "r")
+    case = case_of(stated["case"])
     assert (case.case_id, case.input, case.expected_outcome, case.tags) == ("t0", answer, {"x": 1}, ("a",))
     assert (case.model_output, case.tools_used[0].name, case.model, case.cost_usd) == ({"x": 1}, "search", "m@1", 0.5)
-    assert case.latency_e2e_ms == said["latency_e2e_ms"] > 0
-    assert fake.asked[0]["metadata"] == {"team": "b"}
-    assert [verdict["rubric"] for verdict in said["verdicts"]] == ["workflow"]
+    assert case.latency_e2e_ms == stated["latency_e2e_ms"] > 0
+    assert fake.requested[0]["metadata"] == {"team": "b"}
+    assert [verdict["rubric"] for verdict in stated["verdicts"]] == ["workflow"]
     assert found.outcome.output == {"x": 1}
 
 
 async def test_a_time_out_is_kept_with_the_time_it_took(fake, tmp_path: Path) -> None:
     with ResultsFile(tmp_path / "r", "a") as results:
         (found,) = await run(HttpAgent(fake.url + "/slow", 1), set_of("x"), results, limit_s=0.2)
-    (said,) = kept(tmp_path / "r")
-    assert (said["timed_out"], said["case"], said["verdicts"]) == (True, None, [])
-    assert said["latency_e2e_ms"] >= 200
-    assert found.outcome.error == said["error"] == "timed out after 0.2 s"
+    (stated,) = kept(tmp_path / "r")
+    assert (stated["timed_out"], stated["case"], stated["verdicts"]) == (True, None, [])
+    assert stated["latency_e2e_ms"] >= 200
+    assert found.outcome.error == stated["error"] == "timed out after 0.2 s"
     assert found.outcome.evaluation.passed is False
 
 
@@ -136,7 +136,7 @@ async def test_an_agent_that_is_never_reached_ends_the_run_early(tmp_path: Path)
 async def test_an_agent_that_is_lost_on_the_way_costs_the_tests_that_are_left() -> None:
     class Lost(Scripted):
         async def ask(self, request: Request) -> AgentReply:
-            if len(self.asked) >= 2:
+            if len(self.requested) >= 2:
                 raise AgentError("cannot connect", unreachable=True)
             return await super().ask(request)
 
@@ -146,11 +146,11 @@ async def test_an_agent_that_is_lost_on_the_way_costs_the_tests_that_are_left() 
 
 async def test_what_was_answered_is_not_asked_again_and_what_was_not_is(tmp_path: Path) -> None:
     tests, path = set_of("a", "error", "c"), tmp_path / "r"
-    for asked, lines in ((["a", "error", "c"], 3), (["error"], 4)):
+    for requested, lines in ((["a", "error", "c"], 3), (["error"], 4)):
         agent = Scripted()
         with ResultsFile(path, "a") as results:
             found = await run(agent, tests, results, at_a_time=1)
-        assert agent.asked == asked
+        assert agent.requested == requested
         assert len(kept(path)) == lines
         assert [one.outcome.evaluation.passed for one in found] == [True, False, True]
     assert [one.resumed for one in found] == [True, False, True]
@@ -162,7 +162,7 @@ async def test_a_test_that_changed_is_asked_again_and_the_last_line_holds(tmp_pa
         with ResultsFile(path, "a") as results:
             found = await run(agent, tests, results, at_a_time=1)
         assert [one.outcome.output for one in found] == [test["input"] for test in tests]
-    assert agent.asked == ["a", "b", "B", "b"]
+    assert agent.requested == ["a", "b", "B", "b"]
 
 
 async def test_where_the_judge_has_changed_the_answer_is_judged_again_and_not_asked_for(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ async def test_where_the_judge_has_changed_the_answer_is_judged_again_and_not_as
             (found,) = await run(agent, tests, results, by=by)
         assert [verdict["rubric"] for verdict in found.verdicts] == rubrics
         assert found.outcome.evaluation.passed is passed
-    assert agent.asked == ["a"]
+    assert agent.requested == ["a"]
     assert len(kept(path)) == 4, "what stood was not written again"
 
 
@@ -191,7 +191,7 @@ async def test_any_json_is_kept_and_read_again_as_it_was(tmp_path: Path, given) 
         with ResultsFile(tmp_path / "r", "a") as results:
             (found,) = await run(agent, tests, results)
         assert (found.outcome.output, found.outcome.evaluation.passed) == (given, True)
-    assert agent.asked == [given]
+    assert agent.requested == [given]
     assert found.resumed
 
 
@@ -200,8 +200,8 @@ async def test_repeats_are_kept_apart(tmp_path: Path) -> None:
     for repeat in (2, 3):
         with ResultsFile(tmp_path / "r", "a") as results:
             await run(agent, set_of("a"), results, repeat=repeat)
-    assert agent.asked == ["a"] * 3
-    assert [said["run"] for said in kept(tmp_path / "r")] == [1, 2, 3]
+    assert agent.requested == ["a"] * 3
+    assert [stated["run"] for stated in kept(tmp_path / "r")] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("cut", [1, 100, 400])
@@ -212,8 +212,8 @@ async def test_half_a_line_is_cut_away_and_its_test_asked_again(tmp_path: Path, 
     path.write_bytes(path.read_bytes()[:-cut])
     with ResultsFile(path, "a") as results:
         await run(agent, set_of("a", "b"), results)
-    assert agent.asked == ["a", "b", "b"]
-    assert [said["id"] for said in kept(path)] == ["t0", "t1"]
+    assert agent.requested == ["a", "b", "b"]
+    assert [stated["id"] for stated in kept(path)] == ["t0", "t1"]
 
 
 @pytest.mark.parametrize("line", ["{}", "[]", "nonsense", '{"id": "a", "run": 1}'])

@@ -26,9 +26,9 @@ def written(path: Path, text: str) -> Path:
 
 
 def problems(path: Path, text: str, *scenarios: str) -> list[str]:
-    with pytest.raises(TestSetError) as told:
+    with pytest.raises(TestSetError) as reported:
         read_test_set(written(path, text), scenarios)
-    return [str(problem) for problem in told.value.problems]
+    return [str(problem) for problem in reported.value.problems]
 
 
 def test_yaml_json_and_json_lines_say_the_same(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_yaml_json_and_json_lines_say_the_same(tmp_path: Path) -> None:
 
 
 def test_every_mistake_is_told_at_once_with_its_place(tmp_path: Path) -> None:
-    told = problems(
+    reported = problems(
         tmp_path / "s.yaml",
         """\
 nmae: oops
@@ -68,7 +68,7 @@ tests:
 """,
         "refund",
     )
-    assert [each.replace(f"{tmp_path}/", "") for each in told] == [
+    assert [each.replace(f"{tmp_path}/", "") for each in reported] == [
         "nmae (s.yaml, line 1): unknown key; did you mean name?",
         "tests[0].inptu (s.yaml, line 3): unknown key; did you mean input?",
         "tests[1].expcted (s.yaml, line 4): unknown key; did you mean expected?",
@@ -109,14 +109,14 @@ tests:
         ("s.json", "[" * 100_000, "is not JSON"),
     ],
 )
-def test_what_is_no_test_set_is_told(tmp_path: Path, name: str, text: str, said: str) -> None:
-    assert said in problems(tmp_path / name, text)[0].replace(f"{tmp_path}/", "")
+def test_what_is_no_test_set_is_told(tmp_path: Path, name: str, text: str, stated: str) -> None:
+    assert stated in problems(tmp_path / name, text)[0].replace(f"{tmp_path}/", "")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TestSetError) as told:
+    with pytest.raises(TestSetError) as reported:
         read_test_set(tmp_path / "none.yaml", ())
-    assert told.value.problems[0].unreadable
+    assert reported.value.problems[0].unreadable
     (tmp_path / "latin.yaml").write_bytes(b"name: \xff")
     with pytest.raises(TestSetError, match="it is not UTF-8"):
         read_test_set(tmp_path / "latin.yaml", ())

@@ -34,7 +34,7 @@ print(json.dumps([before, turn(), beside[0]]))
 """
 
 
-def asked(nice: int, policy: str) -> list[list[int]]:
+def requested(nice: int, policy: str) -> list[list[int]]:
     """Policy, niceness and turn of a process's first thread before and after, and of a thread that it starts then."""
     if sys.platform != "linux":
         pytest.skip("only Linux is asked")
@@ -46,11 +46,11 @@ def asked(nice: int, policy: str) -> list[list[int]]:
 
 
 def test_the_thread_that_asks_has_short_turns_and_those_that_it_starts_the_usual_ones():
-    before, after, beside = asked(3, "SCHED_OTHER")
+    before, after, beside = requested(3, "SCHED_OTHER")
     assert after == [*before[:2], 300_000]
     assert beside == before
 
 
 def test_who_has_chosen_how_the_process_is_scheduled_is_not_overruled():
-    before, after, beside = asked(0, "SCHED_BATCH")
+    before, after, beside = requested(0, "SCHED_BATCH")
     assert before == after == beside
