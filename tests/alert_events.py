@@ -20,7 +20,7 @@ def event(**changes: Any) -> AlertEvent:
         "title": "Too few traces pass", "runbook": "pass-rate-critical",
         "meaning": "users are served badly now; look at the worst traces and at what was deployed",
         "labels": (("service", "checkout"), ("environment", "production"), ("rubric", "qa")),
-        "said": "upper bound 0.642 of the pass ratio 0.583 is below the critical threshold 0.7", "unit": "ratio",
+        "stated": "upper bound 0.642 of the pass ratio 0.583 is below the critical threshold 0.7", "unit": "ratio",
         "value": 0.583, "lower": 0.521, "upper": 0.642, "n": 120, "limit": 0.7, "since_ns": SINCE_NS,
         "at_ns": SINCE_NS + 12 * MINUTE_NS, "number": 1, "changed_ns": SINCE_NS - 5 * MINUTE_NS,
         "examples": (

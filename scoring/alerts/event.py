@@ -81,11 +81,12 @@ class AlertEvent:
 
 
 def event_of_json(stated: Mapping[str, Any]) -> AlertEvent:
-    """The event that ``to_json`` said."""
-    known = {key: value for key, value in stated.items() if key not in {"id", "fingerprint"}}
+    """The event that ``to_json`` wrote."""
+    known = {key: value for key, value in stated.items() if key not in {"id", "fingerprint", "said"}}
     return AlertEvent(
         **{
             **known, "turn": AlertTransition(stated["turn"]), "severity": Severity(stated["severity"]),
+            "stated": stated["said"],
             "labels": tuple(stated["labels"].items()),
             "examples": tuple(Example(**each) for each in stated["examples"]),
         }

@@ -68,13 +68,14 @@ class Alert:
 
     @classmethod
     def of_json(cls, stated: Mapping[str, Any]) -> Alert:
-        """What ``to_json`` said."""
+        """Read what ``to_json`` wrote."""
+        finding = {key: value for key, value in stated["finding"].items() if key != "said"}
         labels = tuple((str(name), str(value)) for name, value in stated["labels"])
         return cls(
             condition=str(stated["condition"]), labels=labels, stage=Stage(stated["stage"]),
             since_ns=int(stated["since_ns"]), breached_ns=int(stated["breached_ns"]), fired_ns=stated["fired_ns"],
             reported=int(stated["told"]),
-            finding=AlertFinding(labels=labels, **stated["finding"]),
+            finding=AlertFinding(labels=labels, stated=stated["finding"]["said"], **finding),
         )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ class Score:
     def to_json(self) -> Mapping[str, object]:
         """The line as the format page says. Made once, for a score may stand in many verdicts; not to be changed."""
         if self._stated is None:
-            object.__setattr__(self, "_said", stated := self._as_json())
+            object.__setattr__(self, "_stated", stated := self._as_json())
             return stated
         return self._stated
 

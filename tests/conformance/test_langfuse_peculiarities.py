@@ -180,7 +180,7 @@ PECULIARITIES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "where", "name"), PECULIARITIES, ids=[stated for stated, _, _ in PECULIARITIES])
+@pytest.mark.parametrize(("stated", "where", "name"), PECULIARITIES, ids=[stated for stated, _, _ in PECULIARITIES])
 def test_each_has_a_test(stated, where, name):
     text = (TESTS / HERE[where]).read_text(encoding="utf-8")
     assert re.search(rf"^(async )?def test_{name}\b", text, re.MULTILINE), f"{stated}: no test_{name} in {HERE[where]}"

@@ -114,7 +114,7 @@ def test_a_config_map_of_others_is_mounted_as_a_folder_and_what_the_pod_decides_
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "states"),
     [
         ({"confg": {}}, "'confg' not allowed"),
         ({"image": {"tag": ""}}, "minLength"),

@@ -25,7 +25,7 @@ def checksum(rendered) -> str:
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("values", "states"),
     [
         ({"gatway": {}}, "'gatway' not allowed"),
         ({"gateway": {"replicas": 2}}, "'replicas' not allowed"),

@@ -84,7 +84,7 @@ async def test_the_address_is_not_repeated_even_where_the_answer_does(fake, stat
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("stated", "seconds"),
     [
         ("30", 30.0), ("0", 0.0), ("999999999999999999", 900.0), ("Sat, 21 Nov 2026 10:03:20 GMT", 20.0),
         ("Sat, 21 Nov 2026 09:00:00 GMT", 0.0), ("Sat, 21 Nov 2027 09:00:00 GMT", 900.0), ("soon", None), ("", None),

@@ -55,7 +55,7 @@ calls = []
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "stated"),
     [
         (metric(lambda _: Scored(value=2.0)), "outside of"),
         (metric(lambda _: 1.0), "returns float"),

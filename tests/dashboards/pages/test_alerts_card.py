@@ -15,7 +15,7 @@ MINUTE_NS = 60 * 10**9
 
 def posted(condition=CRITICAL, stage=Stage.FIRING, *, muted=False, service="shop", since_ns=0, **found) -> Posted:
     labels = (("service", service), ("environment", "prod"), ("rubric", "qa"))
-    finding = AlertFinding(labels=labels, breached=True, **{"said": "pass ratio 0.5", **found})
+    finding = AlertFinding(labels=labels, breached=True, **{"stated": "pass ratio 0.5", **found})
     alert = Alert(
         condition=condition.id, labels=labels, stage=stage, since_ns=since_ns, breached_ns=since_ns, finding=finding
     )

@@ -18,7 +18,7 @@ NONE = {reason.value: 0 for reason in Reason}
 
 
 @pytest.mark.parametrize(
-    ("receiving", "said"),
+    ("receiving", "stated"),
     [
         (QUIET, "Nothing has come in."),
         (replace(QUIET, requests=7), "7 requests have come in, none with a span."),

@@ -73,7 +73,7 @@ def test_without_the_spans_nothing_points_to_what_is_not_there():
 
 
 @pytest.mark.parametrize(
-    ("absent", "said"),
+    ("absent", "stated"),
     [("withheld", "port-forward"), ("never", "never kept"), ("session", "turns"), ("unreadable", "cannot be read")],
 )
 def test_it_says_why_the_words_are_not_there(absent, stated):

@@ -29,7 +29,7 @@ async def test_the_test_is_posted_as_json_and_text_is_an_answer(fake) -> None:
     assert reply.latency_ms > 0
 
 
-@pytest.mark.parametrize("said", [{"output": "x", "tools_used": ["a"]}, "plain", [1], None, 3, {"no": "output"}])
+@pytest.mark.parametrize("stated", [{"output": "x", "tools_used": ["a"]}, "plain", [1], None, 3, {"no": "output"}])
 async def test_what_calls_itself_json_is_read_as_json(fake, stated) -> None:
     assert (await ask(fake.url + "/told", stated)).stated == stated
 

@@ -53,7 +53,7 @@ async def ask(agent: PythonAgent, given: object = "hi") -> object:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "stated"),
     [
         ("plain", "plain hi"),
         ("later", {"output": "later hi"}),

@@ -156,7 +156,7 @@ def test_openinference_messages_are_ordered_by_number_and_not_by_letter() -> Non
 
 
 @pytest.mark.parametrize(
-    ("scope", "request_", "response", "said", "system"),
+    ("scope", "request_", "response", "stated", "system"),
     [
         (
             "anthropic",

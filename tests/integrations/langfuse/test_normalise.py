@@ -151,7 +151,7 @@ def case_of(*rows: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("stated", "kind"),
     [("SPAN", SpanKind.CHAIN), ("GENERATION", SpanKind.LLM), ("EVENT", SpanKind.OTHER),
      ("AGENT", SpanKind.AGENT), ("TOOL", SpanKind.TOOL),
      ("CHAIN", SpanKind.CHAIN), ("RETRIEVER", SpanKind.RETRIEVER), ("EVALUATOR", SpanKind.EVALUATOR),

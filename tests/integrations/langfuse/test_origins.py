@@ -134,7 +134,7 @@ def test_a_tool_that_tells_of_its_run_in_messages_keeps_them_apart_from_its_argu
     assert (event.name, dict(event.attributes)) == (stated.name, {"gen_ai.input.messages": ASKED})
 
 
-@pytest.mark.parametrize("asked", [ASKED, "Where? {", None])
+@pytest.mark.parametrize("requested", [ASKED, "Where? {", None])
 def test_tools_that_langfuse_put_into_the_input_come_out_again(requested):
     given_in = {} if requested is None else {"gen_ai__input__messages": requested}
     reported = back(span("x", **CHAT, **given_in, gen_ai__tool__definitions=f"[{TOOL}]"))

@@ -61,7 +61,7 @@ def test_the_text_is_the_question_and_its_version_is_on_the_card(tmp_path, langf
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "stated"),
     [
         ("{langfuse_prompt: gone}", "there is no such prompt"),
         ("{langfuse_prompt: chat}", "it is no text prompt"),

@@ -153,7 +153,7 @@ def test_a_wrong_name_is_refused_by_that_name(run, made):
     run(story())
 
 
-@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", None])
+@pytest.mark.parametrize("stated", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", None])
 def test_who_speaks_no_tls_or_never_ends_its_greeting_is_given_up(run, made, stated):
     async def story():
         async def speak(reader, writer):

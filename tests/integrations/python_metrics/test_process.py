@@ -56,7 +56,7 @@ def test_a_generator_asks_and_is_sent_the_answers(process, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "stated"),
     [("hangs", "took longer than 0.3 s"), ("spins", "took longer than 0.3 s"), ("dies", "ended its process")],
 )
 def test_a_function_that_hangs_or_dies_costs_its_metric_and_the_next_one_runs(process, name, stated):

@@ -120,7 +120,7 @@ async def test_open_traces_and_traces_that_were_not_drawn_have_stories_too(still
 
 
 @pytest.mark.parametrize(
-    ("path", "code", "said"),
+    ("path", "code", "stated"),
     [
         (page(77), 404, "nothing is known of trace"),
         ("/traces/xyz", 422, "32 hex digits"),

@@ -109,7 +109,7 @@ def test_nothing_is_judged_unless_it_is_said(call, config, fake):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "stated"),
     [
         (("--from", "yesterday"), "--from: 'yesterday' is no time"),
         (("--from", "2026-11-02", "--to", "2026-11-01"), "--to: is not after --from"),

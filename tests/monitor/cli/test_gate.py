@@ -197,7 +197,7 @@ def test_metadata_may_be_yaml_with_variables(call, file, metadata, tmp_path, mon
     assert call("gate", file(verdict()), "--run-metadata", path, "--release").exit_code == 0
 
 
-@pytest.mark.parametrize("said", [b"", b"[]", b"a: [", b"{", b"just text", b"\xff\xfe\x00", b"a: 1\na: 2"])
+@pytest.mark.parametrize("stated", [b"", b"[]", b"a: [", b"{", b"just text", b"\xff\xfe\x00", b"a: 1\na: 2"])
 def test_metadata_that_cannot_be_read_is_a_wrong_call(call, file, tmp_path, stated):
     path = tmp_path / "run.yaml"
     path.write_bytes(stated)

@@ -54,7 +54,7 @@ def test_the_fingerprint_changes_with_a_declaration(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("judges", "section", "said"),
+    ("judges", "section", "stated"),
     [("sessions", "routes", "name it in sessions.routes"), ("traces", "sessions", "name it in routes")],
 )
 def test_a_rubric_is_routed_to_what_it_judges(tmp_path, judges, section, stated):

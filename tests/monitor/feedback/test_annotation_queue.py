@@ -150,7 +150,7 @@ async def test_what_the_queue_refuses_lets_the_others_by(scene):
 
 
 @pytest.mark.parametrize(
-    ("queue", "said"), [("nobody made it", "no annotation queue"), ("twin", "2 annotation queues")]
+    ("queue", "stated"), [("nobody made it", "no annotation queue"), ("twin", "2 annotation queues")]
 )
 async def test_a_queue_that_cannot_be_told_is_said_and_nothing_is_put_in(scene, queue, stated):
     scene.fake.queues.add("twin")

@@ -157,7 +157,7 @@ async def test_without_such_a_number_stars_say_neither_pass_nor_failure(scene):
 
 
 @pytest.mark.parametrize(
-    ("said", "field"),
+    ("stated", "field"),
     [({"metric": QA.criteria[0].metric.id, "pass_at": 4}, "pass_at"), ({"passes": ["good"], "pass_at": 4}, "pass_at"),
      ({"pass_at": float("nan")}, "pass_at")],
 )  # fmt: skip
@@ -184,7 +184,7 @@ async def test_metrics_are_compared_by_value_or_by_rating(scene):
     assert people.agreements() == []
 
 
-@pytest.mark.parametrize(("said", "why"), [(0.5, "unreadable"), ("maybe", "unreadable")])
+@pytest.mark.parametrize(("stated", "why"), [(0.5, "unreadable"), ("maybe", "unreadable")])
 async def test_what_says_neither_pass_nor_failure_is_no_label(scene, stated, why):
     scene.ours(1, True)
     scene.label(1, stated)

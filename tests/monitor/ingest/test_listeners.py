@@ -55,7 +55,7 @@ async def test_encrypted_over_http(started, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "stated"),
     [
         ({"certificate": "nowhere.pem"}, r"sources\.otlp\.tls\.certificate: .*nowhere\.pem: No such file"),
         ({"key": "client_key.pem"}, r"sources\.otlp\.tls: .* cannot be used together"),

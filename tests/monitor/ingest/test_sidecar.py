@@ -279,7 +279,7 @@ async def test_an_application_that_goes_away_in_the_middle_leaves_nothing_behind
         assert (await app.post(one())).status_code == 200
 
 
-@pytest.mark.parametrize("said", [
+@pytest.mark.parametrize("stated", [
     b"", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\nfirst",
     b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n",
 ])  # fmt: skip

@@ -31,7 +31,7 @@ def router(*routes: dict[str, Any], **scenarios: dict[str, Any]) -> Router:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("stated", "expected"),
     [
         ({}, True),
         ({"name": "qa-*"}, True),

@@ -15,7 +15,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "stated",
     ["negative", " Thumbs_Down ", "👎", "0", "-1", "false", 0, -1, -0.5, False, {"score": 0, "comment": "no!"},
      {"label": "bad", "score": 1}, [1, 0], {"value": "down"}, [True, False]],
 )  # fmt: skip
@@ -23,13 +23,13 @@ def test_complaints(stated):
     assert negative({"feedback": stated}) is True
 
 
-@pytest.mark.parametrize("said", ["positive", "👍", "1", 1, 5, 0.5, True, {"score": 1}, [1, True], {"label": "good"}])
+@pytest.mark.parametrize("stated", ["positive", "👍", "1", 1, 5, 0.5, True, {"score": 1}, [1, True], {"label": "good"}])
 def test_praise(stated):
     assert negative({"feedback": stated}) is False
 
 
 @pytest.mark.parametrize(
-    "said", [None, "", "it was fine I guess", {}, [], {"comment": "no"}, [[0]], float("nan"), "x" * 99]
+    "stated", [None, "", "it was fine I guess", {}, [], {"comment": "no"}, [[0]], float("nan"), "x" * 99]
 )
 def test_what_is_not_understood_is_no_feedback(stated):
     assert negative({"feedback": stated}) is None

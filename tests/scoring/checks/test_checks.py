@@ -223,7 +223,7 @@ def test_each_check_has_a_card_and_is_undefined_without_what_it_looks_at(name):
 
 
 @pytest.mark.parametrize(
-    ("declared", "said"),
+    ("declared", "stated"),
     [
         ({"contain": "x"}, "did you mean contains"),
         ({"contains": ""}, "not empty"),

@@ -48,7 +48,7 @@ def test_a_condition_is_decided_as_cel_says(source, value):
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "stated"),
     [
         ("toolz.exists(t, true)", "line 1, column 1: undeclared reference to 'toolz'"),
         ("input + 3 == 'x'", "line 1, column 7: found no matching overload"),

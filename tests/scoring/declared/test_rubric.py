@@ -345,7 +345,7 @@ def test_the_last_model_call_says_why_it_stopped():
 
 
 @pytest.mark.parametrize(
-    ("change", "path", "said"),
+    ("change", "path", "stated"),
     [
         ({"titel": "x"}, "titel", "did you mean title"),
         ({"metrics": []}, "metrics", "list of 1"),

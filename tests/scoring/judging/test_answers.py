@@ -82,7 +82,7 @@ GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."}'
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "stated"),
     [
         ("", "empty"),
         ("Sure! Here you are: " + GOOD, "not JSON"),
@@ -145,7 +145,7 @@ def with_answer(question, **changed):
 
 
 @pytest.mark.parametrize(
-    ("question", "changed", "said"),
+    ("question", "changed", "stated"),
     [
         (CITES, {"score": True}, "q1: score is not one of 0, 1"),
         (CITES, {"score": 1.0}, "q1: score is not one of 0, 1"),
@@ -233,7 +233,7 @@ def test_each_question_is_read_by_itself_whatever_stands_beside_it():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "stated"),
     [('["a"]', "not a JSON object"), ('{"answers": {"q1": 1}}', "answers is not a list"), ("Well.", "not JSON")],
 )
 def test_a_text_without_a_list_of_answers_answers_nothing(text, stated):

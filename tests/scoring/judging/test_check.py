@@ -52,7 +52,7 @@ def agent(score, *turns):
 
 
 @pytest.mark.parametrize(
-    ("question", "value", "said"),
+    ("question", "value", "stated"),
     [
         (CitesTranscript("At 01:23 the agent said 'I have verified your account'"), False, "quotes the transcript"),
         (BorneOut("At 07:31 the agent verified the account"), True, "the time 07:31 does not stand"),
@@ -86,7 +86,7 @@ def test_an_answer_against_the_facts_is_told(question, value, stated):
 
 
 @pytest.mark.parametrize(
-    ("changed", "question", "value", "said"),
+    ("changed", "question", "value", "stated"),
     [
         ({"model_output": "Your refund of $88 is on its way."}, GradeQuality(), quality(1.0), "the figure 88"),
         ({"model_output": "Your refund came on 5 May 2026."}, GradeQuality(), quality(0.95), "the date 2026-05-05"),

@@ -34,7 +34,7 @@ def test_facts_are_read_each_once(text, found):
 
 
 @pytest.mark.parametrize(
-    ("expected", "said"),
+    ("expected", "stated"),
     [
         ("₹४९", "49 रुपये"),
         ("₹5,00,000", "5 लाख रुपये"),
@@ -57,7 +57,7 @@ def test_one_fact_written_two_ways_does_not_drift(expected, stated):
 
 
 @pytest.mark.parametrize(
-    ("expected", "said"),
+    ("expected", "stated"),
     [
         ("3–5 दिन", "7–10 दिन"),
         ("3–5 days", "3–7 days"),

@@ -33,7 +33,7 @@ def test_a_key_is_struck_wherever_it_stands(secret):
 
 
 @pytest.mark.parametrize(
-    ("said", "left"),
+    ("stated", "left"),
     [
         ("Authorization: Bearer abcdefgh.12", "Authorization: Bearer …"),
         ("basic dXNlcjpwYXNz=", "basic …"),
@@ -48,7 +48,7 @@ def test_only_the_secret_is_struck(stated, left):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "stated",
     [
         "The model `openai/gpt-4o-mini-2024-07-18` does not exist or you do not have access to it.",
         "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2 is not a folder",

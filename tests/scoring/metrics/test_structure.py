@@ -41,7 +41,7 @@ def test_the_same_structure_passes(expected):
 
 
 @pytest.mark.parametrize(
-    ("path", "new", "told"),
+    ("path", "new", "reported"),
     [
         (("questions", 0, "max_score"), ..., "$.questions[0].max_score: missing"),
         (("questions", 0, "confidence"), 1, "$.questions[0].confidence: not expected"),

@@ -25,7 +25,7 @@ LINKED = Wording(trace_url="https://langfuse.example/traces/{trace_id}", runbook
 QUIET = Wording(reasons=False)
 OVER = {"turn": AlertTransition.RESOLVED, "number": 2, "at_ns": SINCE_NS + 95 * MINUTE_NS, "value": 0.93, "lower": 0.89,
         "upper": 0.96, "n": 131, "examples": (),
-        "said": "upper bound 0.96 of the pass ratio 0.93 is not below the warning threshold 0.85"}  # fmt: skip
+        "stated": "upper bound 0.96 of the pass ratio 0.93 is not below the warning threshold 0.85"}  # fmt: skip
 BUDGET = event(
     condition="judge_budget", severity=Severity.WARNING, title="The judge's budget is nearly spent",
     runbook="judge-budget", labels=(("period", "hour"),), stated="$1.84 of $2.00 spent this hour",
@@ -116,7 +116,7 @@ def test_marks_that_turn_the_reading_order_are_taken_out():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "stated"),
     [
         (-5, "less than a minute"), (59, "less than a minute"), (60, "1 minute"), (3_600, "1 hour"),
         (11_130, "3 hours 5 minutes"), (86_400 * 2 + 60, "2 days 1 minute"), (86_400 + 3_660, "1 day 1 hour"),

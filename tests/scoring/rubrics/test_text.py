@@ -350,7 +350,7 @@ def test_a_sentence_that_the_reference_does_not_label_counts_nowhere():
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("broken", "reported"),
     [
         ([{"sentence_id": 1, "text": "t", "label": "mixed"}], "sentiment[0]: label is neither"),
         ([{"sentence_id": 1, "label": "neutral"}] * 2, "an id stands twice"),

@@ -324,7 +324,7 @@ def test_the_embedding_model_is_part_of_the_version():
 
 
 @pytest.mark.parametrize(
-    ("said", "level"),
+    ("stated", "level"),
     [(1, 1), (0.9, 1), (0.875, 0.75), (0.8, 0.75), (0.6, 0.5), (0.3, 0.25), (0.125, 0), (0, 0), (1.0000001, 1)],
 )
 def test_fluency_snaps_to_the_five_levels_and_a_doubt_to_the_lower(stated, level):
@@ -354,7 +354,7 @@ def test_nothing_translated_is_not_fluent_and_asks_nobody():
 
 
 @pytest.mark.parametrize(
-    ("full", "asked"),
+    ("full", "requested"),
     [("a b. c", "a b. c"), ("", "a b.\nc"), ("a fine text", "a fine text\n\na b.\nc")],
 )
 def test_fluency_is_asked_of_all_that_was_delivered_once(full, requested):

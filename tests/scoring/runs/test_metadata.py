@@ -57,7 +57,7 @@ def test_a_misspelt_field_is_pointed_at():
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "stated"),
     [
         ("run_id", "  ", "run_id is empty"),
         ("model_version", 1.1, "is a number, not text: put it in quotation marks"),

@@ -34,7 +34,7 @@ def played(letters: str, rule: Hysteresis = RULE) -> str:
 
 
 @pytest.mark.parametrize(
-    ("looks", "told"),
+    ("looks", "reported"),
     [
         ("hhhh", "hhhh"),
         ("hwhhh", "hhhhh"),  # one bad look is nothing

@@ -236,7 +236,7 @@ def asks_twice(_case):
     return NotApplicable("nothing to say") if isinstance(settle((yield (CitesTranscript("r"),)), bool), Failed) else ONE
 
 
-@pytest.mark.parametrize("said", ["error", "not_applicable"])
+@pytest.mark.parametrize("stated", ["error", "not_applicable"])
 def test_what_was_asked_in_vain_was_paid_all_the_same(stated):
     first = Judgement("m", "p", 0.25, call="1", input_tokens=10, output_tokens=2)
     vain = Judgement("m", "p", 0.5, call="2", requests=3, input_tokens=30, output_tokens=1)

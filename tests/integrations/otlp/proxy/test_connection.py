@@ -87,7 +87,7 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize(("said", "status", "body", "reusable"), [
+@pytest.mark.parametrize(("stated", "status", "body", "reusable"), [
     ("sized", 200, b"body", True), ("chunked", 200, b"body", True), ("interim", 202, b"x", True),
     ("until closed", 404, b"all\r\nthat\r\ncomes", False), ("old", 200, b"ok", False),
     ("old and kept", 200, b"ok", True), ("nothing", 204, b"", True), ("not modified", 304, b"", True),
@@ -147,7 +147,7 @@ def test_nothing_that_is_said_does_worse_than_an_error_or_an_answer_that_can_be_
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
-@pytest.mark.parametrize(("said", "cause"), [
+@pytest.mark.parametrize(("stated", "cause"), [
     (b"220 mail ready\r\n", "Expected HTTP"),
     (OK + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n", "can't be present with"),
     (OK + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n", "can't be present with"),
@@ -173,7 +173,7 @@ def test_what_could_be_read_in_two_ways_is_not_passed_on_in_one(stated, cause):
         assert (reported.value.status, reported.value.reason) == (502, "protocol")
 
 
-@pytest.mark.parametrize("said", [
+@pytest.mark.parametrize("stated", [
     b"", b"HTTP/1.1 200", OK, OK + b"Content-Length: 3\r\n\r\nab",
     OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
 ])  # fmt: skip
@@ -183,7 +183,7 @@ def test_an_answer_that_breaks_off_is_none(stated):
     assert reported.value.reason == "reset"
 
 
-@pytest.mark.parametrize("said", [
+@pytest.mark.parametrize("stated", [
     OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nA: ",
     OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n2;x=",
     OK + b"A: ",

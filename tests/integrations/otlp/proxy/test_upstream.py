@@ -305,7 +305,7 @@ async def test_who_has_waited_longest_is_next_and_all_come_through(to):
         assert [int(requested.body) for requested in up.requested] == list(range(30))
 
 
-@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"])
+@pytest.mark.parametrize("stated", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"])
 @pytest.mark.parametrize("turns", [1, 2, 3, 5, 8, 50])
 async def test_whenever_it_is_given_up_nothing_stays_open(to, stated, turns):
     async def hang(writer):

@@ -117,7 +117,7 @@ async def test_an_empty_body_is_success_without_a_look():
 
 
 @pytest.mark.parametrize(
-    ("expected", "code", "asked"),
+    ("expected", "code", "requested"),
     [
         (415, 12, {"content_encoding": "br"}),
         (413, 8, {"body": b"x" * 101}),

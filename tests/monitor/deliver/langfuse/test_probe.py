@@ -52,7 +52,7 @@ def test_wrong_keys_are_told_apart_from_a_wrong_address():
 
 
 @pytest.mark.parametrize(
-    ("mode", "takes_events", "said"),
+    ("mode", "takes_events", "stated"),
     [
         (Mode.DUAL, True, "up to 40 scores a request; 600 requests a minute allow 1,026 traces a minute at 13 scores"),
         (Mode.NEW, False, "up to 15 scores a request; 600 requests a minute allow 533 traces a minute at 13 scores"),

@@ -201,7 +201,7 @@ async def test_another_route_revises_the_rubrics_that_it_names_and_leaves_those_
 
 
 @pytest.mark.parametrize(
-    ("told", "meant", "same"),
+    ("reported", "meant", "same"),
     [
         ({"rubric_version": 12345}, {"rubric_version": "12345"}, True),
         ({"prompt_hash": "1e5"}, {"prompt_hash": "1e5"}, True),

@@ -41,7 +41,7 @@ def looped() -> list[object]:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("stated", "why"),
     [
         (None, "the answer is null"),
         (3, "the answer is a number"),

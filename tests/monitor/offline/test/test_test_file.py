@@ -86,7 +86,7 @@ tests:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "stated"),
     [
         ("s.json", '{"tests": [', "line 1: is not JSON"),
         ("s.json", '{"name": "a", "name": "b", "tests": []}', "key 'name' stands twice"),
