@@ -23,10 +23,10 @@ def with_tools(requested: Any, kept: Mapping[str, str]) -> tuple[Any, dict[str, 
         if offered and all(_is_tool(each) for each in offered):
             tools += offered
             del left[key]
-    requested = read(kept.get("model_request_parameters"))
-    if isinstance(requested, dict) and (functions := listed(requested.pop("function_tools", None))):
+    parameters = read(kept.get("model_request_parameters"))
+    if isinstance(parameters, dict) and (functions := listed(parameters.pop("function_tools", None))):
         tools += functions
-        left["model_request_parameters"] = text(requested)
+        left["model_request_parameters"] = text(parameters)
     numbered = {int(found[1]): key for key in kept if (found := _TOOL.fullmatch(key))}
     for key in (numbered[number] for number in sorted(numbered)):
         if _is_tool(tool := read(kept[key])):

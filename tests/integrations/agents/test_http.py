@@ -31,7 +31,7 @@ async def test_the_test_is_posted_as_json_and_text_is_an_answer(fake) -> None:
 
 @pytest.mark.parametrize("stated", [{"output": "x", "tools_used": ["a"]}, "plain", [1], None, 3, {"no": "output"}])
 async def test_what_calls_itself_json_is_read_as_json(fake, stated) -> None:
-    assert (await ask(fake.url + "/told", stated)).stated == stated
+    assert (await ask(fake.url + "/reported", stated)).stated == stated
 
 
 async def test_without_a_content_type_only_an_object_with_output_is_taken_for_json(fake) -> None:

@@ -188,7 +188,8 @@ def test_a_run_that_is_killed_again_and_again_asks_nothing_that_was_answered_and
     tests = [{"id": f"t{n}", "input": {"output": n}, "task": "workflow", "scenario": {}} for n in range(400)]
     (folder / "set.json").write_text(json.dumps({"name": "many", "tests": tests}))
     out = folder / "r.jsonl"
-    command = [str(ENTRY), "test", "set.json", "--agent", fake.url + "/told", "--out", "r.jsonl", "--concurrency", "2"]
+    agent = fake.url + "/reported"
+    command = [str(ENTRY), "test", "set.json", "--agent", agent, "--out", "r.jsonl", "--concurrency", "2"]
 
     kills, size = 0, 0
     for _ in range(3):

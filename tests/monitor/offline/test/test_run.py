@@ -96,7 +96,7 @@ async def test_the_case_is_made_of_the_test_and_of_the_answer(fake, tmp_path: Pa
     }
     tests = set_of(answer, expected={"x": 1}, tags=["a"], metadata={"team": "b"}, own="mine")
     with ResultsFile(tmp_path / "r", "a") as results:
-        (found,) = await run(HttpAgent(fake.url + "/told", 1), tests, results)
+        (found,) = await run(HttpAgent(fake.url + "/reported", 1), tests, results)
     (stated,) = kept(tmp_path / "r")
     case = case_of(stated["case"])
     assert (case.case_id, case.input, case.expected_outcome, case.tags) == ("t0", answer, {"x": 1}, ("a",))
@@ -117,7 +117,7 @@ async def test_a_time_out_is_kept_with_the_time_it_took(fake, tmp_path: Path) ->
     assert found.outcome.evaluation.passed is False
 
 
-@pytest.mark.parametrize("path", ["broken", "garbage", "endless", "reset", "cut", "much_later", "told"])
+@pytest.mark.parametrize("path", ["broken", "garbage", "endless", "reset", "cut", "much_later", "reported"])
 async def test_an_agent_that_misbehaves_costs_its_test_and_no_other(fake, path) -> None:
     found = await run(HttpAgent(f"{fake.url}/{path}", 4), set_of({"no": "output"}, {"no": "output"}))
     assert [one.outcome.evaluation.passed for one in found] == [False, False]
