@@ -7,6 +7,7 @@ Everything else lies in packages whose insides may change with any release.
 
 from __future__ import annotations
 
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from monitor.config.load import load_config
 from monitor.config.rubrics import configured
 from scoring.case.case import Case
@@ -26,10 +27,12 @@ __all__ = [
     "Blocker",
     "Case",
     "Criterion",
+    "DestinationUnreachableError",
     "Failed",
     "Metric",
     "NoAnswer",
     "NotApplicable",
+    "RefusedError",
     "Rubric",
     "Scored",
     "Span",

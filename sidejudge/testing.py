@@ -1,4 +1,4 @@
-"""Conformance: what every metric, rubric and dialect keeps to. A plugin's author calls these functions in pytest.
+"""Conformance: what every metric, rubric, dialect, sink and notifier keeps to, called by a plugin's author in pytest.
 
     from sidejudge.testing import check_metric
 
@@ -10,25 +10,35 @@ Each raises ``AssertionError`` with what is wrong.
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import GeneratorType
 from typing import Final
 
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from integrations.dialects.reading import Dialect
+from integrations.notify.webhook import notice_record
 from integrations.raw import RawSpan
 from scoring.case.case import Case
 from scoring.evaluators.score import nobody, score
 from scoring.judging.request import requests
 from scoring.metrics.metric import Metric
+from scoring.notices.notice import Notice, NoticeKind
+from scoring.notices.text import Wording
 from scoring.questions.question import NoAnswer, Question, run
 from scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
+from scoring.rubrics import RUBRICS
 from scoring.trace.span import Span, ToolCall
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.score_name import score_name
 
-__all__ = ["CASES", "check_dialect", "check_metric", "check_rubric"]
+__all__ = [
+    "CASES", "NOTICES", "check_dialect", "check_metric", "check_notifier", "check_rubric", "check_sink", "verdicts",
+]  # fmt: skip
 
 _RESULTS: Final = (Scored, NotApplicable, Unavailable, Failed)
 _ID: Final = re.compile(r"[a-z][a-z0-9_-]*")
@@ -108,3 +118,46 @@ def check_dialect(dialect: Dialect, spans: Iterable[RawSpan]) -> None:
         assert normalised == dialect.normalise(raw), (
             f"{dialect.name} normalises {raw.name!r} differently the second time"
         )
+
+
+def verdicts() -> list[dict[str, object]]:
+    """Verdicts as a sink gets them: of the ``CASES``, by one rubric that ships."""
+    made = [score(case, RUBRICS["run_health"], answer=nobody, created_at=_AT).to_json() for case in CASES.values()]
+    return [json.loads(json.dumps(verdict)) for verdict in made]
+
+
+NOTICES: Final[tuple[Mapping[str, object], ...]] = tuple(
+    notice_record(Notice(id=f"test-{kind}", kind=kind, at_ns=1_767_225_600_000_000_000), Wording())
+    for kind in (NoticeKind.TEST, NoticeKind.DIGEST)
+)
+"""Notices as a notifier gets them."""
+
+
+def check_sink(sink: object) -> None:
+    """A sink takes verdicts one by one and together, and the same ones again, for a crash may have them sent twice."""
+    deliver = getattr(sink, "deliver", None)
+    assert callable(deliver), f"{type(sink).__name__} has no method deliver"
+    every = verdicts()
+    for batch in ([], *([each] for each in every), every, every):
+        returned = _taken(deliver, list(batch))
+        assert returned is None or isinstance(returned, Mapping), f"deliver returns {returned!r}, not None or a map"
+        positions = list(returned or ())
+        assert all(each in range(len(batch)) for each in positions), f"deliver refuses positions {positions}"
+
+
+def check_notifier(notifier: object) -> None:
+    """A notifier takes notices, and the same one twice."""
+    send = getattr(notifier, "send", None)
+    assert callable(send), f"{type(notifier).__name__} has no method send"
+    for notice in (*NOTICES, *NOTICES):
+        returned = _taken(send, dict(notice))
+        assert returned is None, f"send returns {returned!r}; one that fails raises"
+
+
+def _taken(call: Callable[[object], object], given: object) -> object:
+    """What a call returns. The two errors with which it may refuse are no fault of its."""
+    try:
+        returned = call(given)
+        return asyncio.run(returned) if inspect.iscoroutine(returned) else returned
+    except (DestinationUnreachableError, RefusedError):
+        return None

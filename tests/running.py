@@ -29,9 +29,14 @@ class Running:
     """``sidejudge serve`` on free ports with its state in a folder; ``start`` again resumes that state."""
 
     def __init__(
-        self, folder: Path, config: Mapping[str, Any] | None = None, *, environ: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        config: Mapping[str, Any] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        python: str = sys.executable,
     ) -> None:
-        self.folder, self._environ = folder, environ or {}
+        self.folder, self._environ, self._python = folder, environ or {}, python
         self.otlp = f"http://127.0.0.1:{(otlp := free_port())}"
         self.api = f"http://127.0.0.1:{(api := free_port())}"
         self.config = folder / "sidejudge.yaml"
@@ -56,7 +61,7 @@ class Running:
         environ = {k: v for k, v in os.environ.items() if not k.startswith(("SIDEJUDGE_", "COVERAGE_"))}
         environ |= self._environ
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "monitor", "serve", "--config", str(self.config)],
+            [self._python, "-P", "-m", "monitor", "serve", "--config", str(self.config)],
             cwd=self.folder, stdout=log, stderr=log, env=environ,
         )  # fmt: skip
         log.close()

@@ -51,16 +51,20 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
 
 
 def webhook_body(notice: Notice, wording: Wording) -> bytes:
-    """The notice as JSON: in words (``title``, ``text``) and as data. Times in ``…_ns`` are ns since the epoch."""
+    """The notice as JSON."""
+    return json.dumps(notice_record(notice, wording)).encode()
+
+
+def notice_record(notice: Notice, wording: Wording) -> dict[str, Any]:
+    """The notice for programs: in words (``title``, ``text``) and as data. Times in ``…_ns`` are ns since the epoch."""
     reported = report(notice, wording)
-    stated = {
+    return {
         "version": VERSION, "id": notice.id, "kind": notice.kind.value,
         "at": datetime.fromtimestamp(notice.at_ns / 1e9, UTC).isoformat(timespec="milliseconds"),
         "title": reported.title, "text": reported.text,
         "alerts": [_alert(event, wording) for event in notice.events],
         "report": notice.report.to_json() if notice.report is not None else None,
     }  # fmt: skip
-    return json.dumps(stated).encode()
 
 
 def _alert(event: AlertEvent, wording: Wording) -> dict[str, Any]:

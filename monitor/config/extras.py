@@ -13,6 +13,7 @@ from integrations.embed.errors import EmbeddingError
 from integrations.embed.local import look
 
 from . import Config
+from .plugins import NOTIFIERS, SINKS, plugin, plugins
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,27 @@ def needed(config: Config) -> Iterator[tuple[str, Extra]]:
         yield "evaluators.embedding", JUDGE if evaluators.embedding.remote else EMBEDDINGS
 
 
+def needed_plugins(config: Config) -> Iterator[tuple[str, str, str]]:
+    """Key, group and name of each entry point that sinks and receivers use."""
+    for name, sink in config.sinks.plugins.items():
+        yield f"sinks.plugins.{name}", SINKS, sink.use or name
+    for at, entry in enumerate(config.alerts.notify):
+        if entry.plugin is not None:
+            yield f"alerts.notify[{at}].plugin", NOTIFIERS, entry.plugin.use
+
+
 def missing(config: Config, has: Callable[[Extra], bool] = installed) -> Iterator[tuple[str, str]]:
     """(cause, remedy) for each part that is configured and not installed."""
     for key, extra in needed(config):
         if not has(extra):
             yield f"{key}: needs the extra {extra.name!r} ({extra.module}), which is not installed", extra.remedy
+    for key, group, name in needed_plugins(config):
+        if plugin(group, name) is None:
+            known = ", ".join(each.name for each in plugins(group)) or "none"
+            yield (
+                f"{key}: no installed package has the entry point {name!r} in {group}",
+                f"install the package that brings it, or correct the name; installed: {known}",
+            )
     embedding = config.evaluators.embedding
     if embedding is not None and not embedding.remote:
         try:

@@ -28,13 +28,14 @@ from .evaluators import EvaluatorsSection, Priority
 from .forward import ForwardSection
 from .langfuse import LangfuseProject, LangfuseSink
 from .match import MatchSection
+from .notify import names
 from .otel_events import OtelEventsSink
 from .references import ReferenceSection
 from .rubric_section import RubricSection
 from .section import GIVEN_AS_LIST, JsonMap, Section
 from .sources import AuthSection, SourcesSection, TlsSection
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
-from .values import Rate, RubricName
+from .values import DestinationName, Rate, RubricName
 
 if TYPE_CHECKING:
     from scoring.verdict.rubric import Rubric
@@ -232,6 +233,13 @@ class JsonlSink(Section):
     path: FilePath = Field(description="file to append to, relative to the working directory")
 
 
+class PluginSink(Section):
+    """A sink that an installed package brings by its entry point in `sidejudge.sinks`."""
+
+    use: str | None = Field(default=None, min_length=1, description="name of the entry point (default: this key)")
+    arguments: JsonMap = Field(default_factory=dict, description="keyword arguments that it is made with")
+
+
 class SinksSection(Section):
     """Where verdicts go, besides metrics and the API."""
 
@@ -240,6 +248,16 @@ class SinksSection(Section):
     otel_events: OtelEventsSink | None = Field(
         default=None, description="the judge's own traces, and scores as events, over OTLP"
     )
+    plugins: Mapping[DestinationName, PluginSink] = Field(
+        default_factory=dict, description="sinks of installed packages, by the name that metrics and logs give them"
+    )
+
+    @field_validator("plugins")
+    @classmethod
+    def _no_kind(cls, plugins: Mapping[str, PluginSink]) -> Mapping[str, PluginSink]:
+        if taken := sorted(plugins.keys() & (cls.model_fields.keys() - {"plugins"})):
+            raise ValueError(f"{taken[0]} is a sink that ships; give the plugin another name")
+        return plugins
 
 
 class MetricsSection(Section):
@@ -332,6 +350,13 @@ class Config(Section):
                 raise ValueError(f"routes: {name} judges sessions; name it in sessions.routes")
             if judges is not None and judges != "sessions" and name in self.session_rubrics:
                 raise ValueError(f"sessions.routes: {name} judges {judges}; name it in routes")
+        return self
+
+    @model_validator(mode="after")
+    def _destinations_differ(self) -> Config:
+        sinks = {name for name in type(self.sinks).model_fields if name != "plugins"} | self.sinks.plugins.keys()
+        if taken := sorted(sinks & set(names(self.alerts.notify))):
+            raise ValueError(f"alerts.notify: {taken[0]} is the name of a sink; give the receiver another one")
         return self
 
     @model_validator(mode="after")

@@ -11,11 +11,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from .section import Section
+from scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
+
+from .section import JsonMap, Section
 from .units import PositiveDuration
+from .values import DestinationName
 
 SeverityName: TypeAlias = Literal["critical", "warning", "info"]
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_KINDS = ("alertmanager", "webhook", "slack", "plugin")
 _AT = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
@@ -108,31 +112,52 @@ class SlackReceiver(Section):
     reasons: bool = Field(default=True, description="whether reasons of failing traces are sent")
 
 
-class NotifySection(Section):
-    """One of those who are told: exactly one of `alertmanager`, `webhook` and `slack`."""
+class PluginReceiver(Section):
+    """A notifier that an installed package brings by its entry point in `sidejudge.notifiers`."""
 
-    name: str | None = Field(
-        default=None,
-        pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$",
-        description="its name in metrics and logs (default: its kind, numbered from the second on)",
+    use: str = Field(min_length=1, description="name of the entry point")
+    arguments: JsonMap = Field(default_factory=dict, description="keyword arguments that it is made with")
+    severity: SeverityName = Field(default="warning", description="least severe alert that is sent at once")
+    digest: PositiveDuration | None = Field(
+        default=None, description="less severe ones are sent together, at most once in this time; without it: not"
+    )
+    reasons: bool = Field(default=True, description="whether reasons of failing traces are sent")
+
+
+class NotifySection(Section):
+    """One of those who are told: exactly one of `alertmanager`, `webhook`, `slack` and `plugin`."""
+
+    name: DestinationName | None = Field(
+        default=None, description="its name in metrics and logs (default: its kind, numbered from the second on)"
     )
     alertmanager: AlertmanagerReceiver | None = Field(default=None, description="a Prometheus Alertmanager")
     webhook: WebhookReceiver | None = Field(default=None, description="any HTTP receiver, signed JSON")
     slack: SlackReceiver | None = Field(default=None, description="a Slack incoming webhook")
+    plugin: PluginReceiver | None = Field(default=None, description="a notifier of an installed package")
 
     @model_validator(mode="after")
     def _is_one(self) -> NotifySection:
-        stated = [kind for kind in ("alertmanager", "webhook", "slack") if getattr(self, kind) is not None]
+        stated = [kind for kind in _KINDS if getattr(self, kind) is not None]
         if len(stated) != 1:
             raise ValueError(
-                f"must hold exactly one of alertmanager, webhook and slack, got {' and '.join(stated) or 'none'}"
+                f"must hold exactly one of alertmanager, webhook, slack and plugin, got "
+                f"{' and '.join(stated) or 'none'}"
             )
         return self
 
     @property
+    def receiver(self) -> AlertmanagerReceiver | WebhookReceiver | SlackReceiver | PluginReceiver:
+        """The one that is given."""
+        given = self.alertmanager or self.webhook or self.slack or self.plugin
+        assert given is not None  # noqa: S101  # validated
+        return given
+
+    @property
     def kind(self) -> str:
-        """``alertmanager``, ``webhook`` or ``slack``."""
-        return "alertmanager" if self.alertmanager else "webhook" if self.webhook else "slack"
+        """``alertmanager``, ``webhook``, ``slack``, or the name of the plugin's entry point."""
+        if self.plugin is not None:
+            return self.plugin.use
+        return next(kind for kind in _KINDS if getattr(self, kind) is not None)
 
 
 def names(entries: tuple[NotifySection, ...]) -> list[str]:

@@ -14,7 +14,9 @@ log = logging.getLogger("sidejudge.plugins")
 METRICS: Final = "sidejudge.metrics"
 RUBRICS: Final = "sidejudge.rubrics"
 DIALECTS: Final = "sidejudge.dialects"
-GROUPS: Final = (METRICS, RUBRICS, DIALECTS)
+SINKS: Final = "sidejudge.sinks"
+NOTIFIERS: Final = "sidejudge.notifiers"
+GROUPS: Final = (METRICS, RUBRICS, DIALECTS, SINKS, NOTIFIERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +42,30 @@ def _loaded(point: EntryPoint) -> Plugin:
         return Plugin(group=point.group, name=point.name, package=package, value=point.value)
     try:
         return Plugin(group=point.group, name=point.name, package=package, value=point.load())
-    except Exception as error:  # noqa: BLE001  # whatever a plugin raises, the monitor goes on without it
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a plugin raises, the monitor goes on without it
         cause = f"{type(error).__name__}: {error}"
         log.warning("a plugin cannot be loaded", extra={"plugin": point.name, "package": package, "cause": cause})
         return Plugin(group=point.group, name=point.name, package=package, error=cause)
+
+
+def plugin(group: str, name: str) -> Plugin | None:
+    """The plugin of a name; None where no installed package brings it."""
+    return next((each for each in plugins(group) if each.name == name), None)
+
+
+def factory(group: str, name: str) -> object:
+    """The object of a plugin; for one that cannot be had, a function that raises why, so that its use fails alone."""
+    found = plugin(group, name)
+    if found is not None and found.error is None:
+        return found.value
+    cause = (
+        f"{name} is not installed" if found is None else f"{name} of {found.package} cannot be loaded: {found.error}"
+    )
+
+    def unusable(**_: object) -> object:
+        raise ImportError(cause)
+
+    return unusable
 
 
 def all_plugins() -> Iterator[Plugin]:

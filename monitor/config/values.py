@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator, ValidationInfo
+from pydantic import AfterValidator, StringConstraints, ValidationInfo
 
 
 def _is_rate(rate: float) -> float:
@@ -28,6 +28,7 @@ def _is_known_rubric(name: str, info: ValidationInfo) -> str:
     return name
 
 
+DestinationName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 Rate: TypeAlias = Annotated[float, AfterValidator(_is_rate)]
 Share: TypeAlias = Annotated[float, AfterValidator(_is_share)]
 RubricName: TypeAlias = Annotated[str, AfterValidator(_is_known_rubric)]

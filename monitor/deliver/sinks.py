@@ -1,4 +1,4 @@
-"""The sinks: each is a folder beside this file and one line here."""
+"""The sinks: each that ships is a folder beside this file and one line here; installed packages bring others."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from monitor.config import Config
 from monitor.evaluate.result import TraceResult
 from scoring.status.export_snapshot import ExportSnapshot
 
+from .dispatcher import NOT_DELIVERED
 from .jsonl.sink import JSONL, NOT_WRITTEN, jsonl_sink
 from .langfuse.delivery import LANGFUSE
 from .langfuse.delivery import REASONS as LANGFUSE_REASONS
@@ -19,6 +20,7 @@ from .langfuse.sink import LangfuseScores, langfuse_sink
 from .otel_events.destination import OTEL_EVENTS
 from .otel_events.destination import REASONS as OTEL_EVENTS_REASONS
 from .otel_events.sink import OtelEvents, otel_events_sink
+from .plugin.sink import plugin_sinks
 from .sink import Sink, SinkParts
 
 
@@ -40,15 +42,16 @@ KINDS: Final = (
 
 def failure_reasons(config: Config) -> Mapping[str, Sequence[str]]:
     """Why each configured sink may not take what it is sent, by its name."""
-    return {kind.name: kind.reasons for kind in KINDS if getattr(config.sinks, kind.name) is not None}
+    shipped = {kind.name: kind.reasons for kind in KINDS if getattr(config.sinks, kind.name) is not None}
+    return shipped | dict.fromkeys(config.sinks.plugins, (NOT_DELIVERED,))
 
 
 class Sinks:
     """The configured sinks of one monitor, as one."""
 
     def __init__(self, parts: SinkParts) -> None:
-        built = {kind.name: kind.build(parts) for kind in KINDS}
-        self._sinks = [sink for sink in built.values() if sink is not None]
+        built = [kind.build(parts) for kind in KINDS]
+        self._sinks = [sink for sink in (*built, *plugin_sinks(parts)) if sink is not None]
 
     @property
     def langfuse(self) -> LangfuseScores | None:

@@ -10,7 +10,7 @@ import pytest
 
 import sidejudge
 from sidejudge import Case, Metric, Scored, Unavailable, ask, load_config, score
-from sidejudge.testing import check_metric, check_rubric
+from sidejudge.testing import check_metric, check_notifier, check_rubric, check_sink
 
 PROMISED = {
     "Case", "Span", "Trace", "Metric", "Rubric", "Criterion", "Bands", "Blocker", "Scored", "NotApplicable",
@@ -71,6 +71,43 @@ calls = []
 def test_a_metric_that_does_not_conform_is_told_why(broken, stated):
     with pytest.raises(AssertionError, match=stated):
         check_metric(broken)
+
+
+class Delivery:
+    """A sink and a notifier that do the same with whatever they get."""
+
+    def __init__(self, act):
+        self.deliver = self.send = act
+
+
+def refuse(_):
+    raise sidejudge.RefusedError("not this one")
+
+
+def test_a_sink_and_a_notifier_that_conform_pass():
+    taken = []
+    check_sink(Delivery(lambda given: {0: "no"} if given else None))
+    check_sink(Delivery(taken.extend))
+    check_notifier(Delivery(taken.append))
+    check_notifier(Delivery(refuse))
+    assert {"rubric", "state", "scores"} <= taken[0].keys()
+    assert taken[-1]["title"]
+
+
+@pytest.mark.parametrize(
+    ("check", "act", "stated"),
+    [
+        (check_sink, lambda _: True, "returns True"),
+        (check_sink, lambda _: {7: "no"}, "positions"),
+        (check_sink, lambda given: given[0], "list index"),
+        (check_notifier, lambda _: "sent", "returns 'sent'"),
+    ],
+)
+def test_a_sink_or_notifier_that_does_not_conform_is_refused(check, act, stated):
+    with pytest.raises((AssertionError, IndexError), match=stated):
+        check(Delivery(act))
+    with pytest.raises(AssertionError, match="has no method"):
+        check(object())
 
 
 def test_rubrics_that_ship_conform():

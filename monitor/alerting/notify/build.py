@@ -14,7 +14,7 @@ from integrations.store.sqlite import Store, StoreError
 from monitor.alerting.details import WatchedWindow
 from monitor.alerting.watch import Watch
 from monitor.config import Config
-from monitor.config.notify import NotifySection, names
+from monitor.config.notify import AlertmanagerReceiver, NotifySection, SlackReceiver, WebhookReceiver, names
 from monitor.config.rubrics import configured
 from monitor.deliver.dispatcher import KEEP_PARKED_NS, Dispatcher
 from monitor.deliver.queue import StoredQueue
@@ -27,6 +27,7 @@ from scoring.status.export_snapshot import ExportSnapshot
 
 from .daily_report import DailyReport
 from .notifier import Illustrate, Notifier
+from .plugin import PluginNotifier
 from .receiver import NoticeReceiver, Sender
 from .timetable import Daily
 
@@ -46,33 +47,31 @@ def receivers(config: Config, clock_ns: Callable[[], int]) -> list[NoticeReceive
 
 
 def _receiver(name: str, entry: NotifySection, config: Config, clock_ns: Callable[[], int]) -> NoticeReceiver:
-    links = config.alerts.links
-    section = entry.alertmanager or entry.webhook or entry.slack
-    reasons = section is None or section.reasons
-    wording = Wording(trace_url=links.trace, runbooks=links.runbooks, reasons=reasons)
-    if (manager := entry.alertmanager) is not None:
-        sender: Sender = Alertmanager(
-            Poster(manager.url.rstrip("/").removesuffix(ALERTMANAGER_PATH) + ALERTMANAGER_PATH),
+    links, given = config.alerts.links, entry.receiver
+    wording = Wording(trace_url=links.trace, runbooks=links.runbooks, reasons=given.reasons)
+    least = Severity(given.severity)
+    if isinstance(given, AlertmanagerReceiver):
+        manager = Alertmanager(
+            Poster(given.url.rstrip("/").removesuffix(ALERTMANAGER_PATH) + ALERTMANAGER_PATH),
             wording,
             clock_ns,
-            labels=manager.labels,
-            token=manager.token.get_secret_value() if manager.token is not None else None,
+            labels=given.labels,
+            token=given.token.get_secret_value() if given.token is not None else None,
         )
-        return NoticeReceiver(name=name, sender=sender, least=Severity(manager.severity), keeps_state=True)
-    if (hook := entry.webhook) is not None:
-        poster = Poster(hook.url.get_secret_value())
-        sender = Webhook(poster, hook.secret.get_secret_value(), wording, clock_ns)
-        digest_ns = hook.digest.ns if hook.digest is not None else None
-        return NoticeReceiver(name=name, sender=sender, least=Severity(hook.severity), digest_ns=digest_ns)
-    slack = entry.slack
-    if slack is None:
-        raise ValueError("an entry of alerts.notify is one of three kinds")
-    digest_ns = slack.digest.ns if slack.digest is not None else None
-    sender = Slack(Poster(slack.url.get_secret_value()), wording)
-    return NoticeReceiver(
-        name=name, sender=sender, least=Severity(slack.severity), digest_ns=digest_ns, batch=MOST_IN_A_MESSAGE,
-        gather_s=GATHER_S,
-    )  # fmt: skip
+        return NoticeReceiver(name=name, sender=manager, least=least, keeps_state=True)
+    digest_ns = given.digest.ns if given.digest is not None else None
+    if isinstance(given, SlackReceiver):
+        return NoticeReceiver(
+            name=name, sender=Slack(Poster(given.url.get_secret_value()), wording), least=least, digest_ns=digest_ns,
+            batch=MOST_IN_A_MESSAGE, gather_s=GATHER_S,
+        )  # fmt: skip
+    sender: Sender
+    if isinstance(given, WebhookReceiver):
+        poster = Poster(given.url.get_secret_value())
+        sender = Webhook(poster, given.secret.get_secret_value(), wording, clock_ns)
+    else:
+        sender = PluginNotifier(name, given, wording)
+    return NoticeReceiver(name=name, sender=sender, least=least, digest_ns=digest_ns)
 
 
 class Notifications:

@@ -54,7 +54,7 @@ def test_a_name_of_ones_own_that_is_taken_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("alerts", "words"),
     [
-        ({"notify": [{}]}, "exactly one of alertmanager, webhook and slack, got none"),
+        ({"notify": [{}]}, "exactly one of alertmanager, webhook, slack and plugin, got none"),
         ({"notify": [{**ALL[0], **ALL[2]}]}, "got alertmanager and slack"),
         ({"notify": [{"slack": {"url": "hooks.slack.example/tokensecret"}}]}, "must be an address such as"),
         ({"notify": [{"slack": {"url": "ftp://x/keysecret"}}]}, "must be an address such as"),
