@@ -65,6 +65,7 @@ class Snapshot:
 
     services: Iterable[ServiceStatus] = ()
     traces_open: int = 0
+    sampling_rate: float | None = None
     load_share: float = 1.0
     behind_s: float = 0.0
     queues: Mapping[str, QueueSize] = field(default_factory=dict)
@@ -103,7 +104,6 @@ class KnownLabels:
     thresholds: Thresholds = field(default_factory=Thresholds)
     own_thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
     conditions: Sequence[Condition] = ()
-    sampling_rate: float | None = None
     judge: KnownJudge | None = None
     version: str = "unknown"
     revision: str = "unknown"
@@ -412,8 +412,8 @@ class Exporter:
         sampled[f.TRACES_OPEN].append(((), seen.traces_open))
         sampled[f.CONFIG_VALID].append(((), 1))
         sampled[f.CONFIG_RELOADED].append(((), self._reloaded))
-        if self._known.sampling_rate is not None:
-            sampled[f.SAMPLING_RATE].append(((), self._known.sampling_rate))
+        if seen.sampling_rate is not None:
+            sampled[f.SAMPLING_RATE].append(((), seen.sampling_rate))
         sampled[f.LOAD_SHARE].append(((), seen.load_share))
         sampled[f.JUDGING_BEHIND].append(((), seen.behind_s))
         for family, values, value in self._queues(seen):

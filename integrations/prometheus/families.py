@@ -97,7 +97,7 @@ TRACES_OPEN = Family(
 )  # fmt: skip
 SAMPLING_RATE = Family(
     name="sidejudge_sampling_rate_ratio", kind="gauge",
-    help="Base sampling rate of the configuration; rules may grant more.",
+    help="Base sampling rate of this moment: configured, or following the traffic; rules may grant more.",
 )  # fmt: skip
 LOAD_SHARE = Family(
     name="sidejudge_load_share_ratio", kind="gauge",

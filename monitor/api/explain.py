@@ -159,10 +159,14 @@ def _verdict(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 def sampling_forecast(trace_id: str, config: Config) -> Iterator[str]:
     """Whether the base rate of a configuration draws a trace id; nothing else is known of the trace."""
-    bits, limit = random_bits(bytes.fromhex(trace_id), config.sampling.randomness), threshold(config.sampling.rate)
+    sampling = config.sampling
+    if sampling.rate is None and not sampling.rules and config.sessions is None:
+        yield f"  without sampling.rate every trace is drawn up to {sampling.traces_per_hour} an hour, then a share"
+        return
+    bits, limit = random_bits(bytes.fromhex(trace_id), sampling.randomness), threshold(sampling.fixed_rate)
     kept = bits >= limit
     yield f"  its randomness is {bits:#016x}"
-    yield f"  the threshold of the base rate {config.sampling.rate:g} is {limit:#016x}"
+    yield f"  the threshold of the base rate {sampling.fixed_rate:g} is {limit:#016x}"
     if kept:
         yield f"  that is enough: it would be drawn, with probability {probability(limit):g}, whatever the rules are"
     else:

@@ -95,6 +95,7 @@ class MonitorQueries:
     suspicions: Callable[[], Sequence[Anomaly]] = lambda: ()
     sessions: SessionWindows | None = None
     load_share: Callable[[], float] = lambda: 1.0
+    sampling_rate: Callable[[], float] = lambda: 1.0
     agreement: Callable[[], AgreementSnapshot | None] = lambda: None
     is_started: bool = False
     is_ready: bool = False
@@ -133,7 +134,7 @@ class MonitorQueries:
             open=balance.open,
             ended={reason.value: balance.ended.get(reason, 0) for reason in Reason},
             revisions=balance.revisions,
-            sampling_rate=self.config.sampling.rate,
+            sampling_rate=self.sampling_rate(),
             otlp_port=self.config.sources.otlp.http.port,
             sampling_rules=[rule.name for rule in self.config.sampling.rules],
             version=self.version,
@@ -207,6 +208,7 @@ class MonitorQueries:
             services=corrected(self.watch.standings(now_ns), agreement),
             agreement=agreement,
             traces_open=self.outcomes.open,
+            sampling_rate=self.sampling_rate(),
             load_share=self.load_share(),
             behind_s=0.0 if (since_s := self._judging().oldest_s) is None else max(0.0, now_ns / 1e9 - since_s),
             queues={

@@ -105,11 +105,12 @@ class TraceDetails:
             return {"trace_id": trace_id, "reason": Reason.EXCLUDED.value, "verdicts": [], "excluded": why}
         if not self.outcomes.has_sampled_out(wanted):
             return None
-        base = threshold(self.config.sampling.rate)
+        ended = {"trace_id": trace_id, "reason": Reason.SAMPLED_OUT.value, "verdicts": []}
+        if self.config.sampling.rate is None and not self.config.sampling.rules:
+            return ended  # the rate was another for each trace
+        base = threshold(self.config.sampling.fixed_rate)
         return {
-            "trace_id": trace_id,
-            "reason": Reason.SAMPLED_OUT.value,
-            "verdicts": [],
+            **ended,
             "sampling": {
                 "randomness": f"{random_bits(wanted, self.config.sampling.randomness):014x}",
                 "threshold": f"{base:014x}",

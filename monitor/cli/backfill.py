@@ -32,7 +32,9 @@ _WHOLE_NS = 30 * 60 * 10**9
 @click.option("--from", "since", required=True, metavar="TIME", help="First start time: 2026-11-01 or …T12:00Z; UTC.")
 @click.option("--to", "until", metavar="TIME", help="Up to this start time (default: half an hour ago).")
 @click.option("--filter", "where", multiple=True, metavar="KEY=GLOB", help="As a route's match: name=chat-*.")
-@click.option("--rate", type=click.FloatRange(0, 1, min_open=True), help="Share to judge, instead of sampling.rate.")
+@click.option(
+    "--rate", type=click.FloatRange(0, 1, min_open=True), help="Share to judge (default: sampling.rate, or 0.01)."
+)
 @click.option("--state", type=click.Path(path_type=Path), help="Where the run keeps how far it is.")
 @click.option("--dry-run", is_flag=True, help="Only print what it would take.")
 @click.option("--yes", is_flag=True, help="Do not ask before judging.")
@@ -58,9 +60,8 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     import asyncio  # not for --help
 
     settings = runnable(config).config
-    if rate is not None:
-        sampling = settings.sampling.model_copy(update={"rate": rate})
-        settings = settings.model_copy(update={"sampling": sampling})
+    sampling = settings.sampling.model_copy(update={"rate": rate or settings.sampling.fixed_rate})
+    settings = settings.model_copy(update={"sampling": sampling})
     window, wanted = _window(since, until), match_of(where, "--filter")
     path = state or settings.store.path.with_name(settings.store.path.name + ".backfill")
     return asyncio.run(_run(settings, window, wanted, path, dry_run=dry_run, yes=yes))

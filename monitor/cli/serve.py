@@ -33,20 +33,34 @@ def serve(config: Path | None) -> None:
         await asyncio.Event().wait()
 
     try:
-        found = _for_a_first_look(runnable(config))
+        found = _announced(runnable(config))
     except CommandError as error:
         _forward_all_the_same(config, error)
         return
     run(found, announce, lambda: runnable(config).config)
 
 
-def _for_a_first_look(loaded: Loaded) -> Config:
-    """Without a configuration every trace is judged: who tries it has few, and under load fewer are drawn anyway."""
+def _announced(loaded: Loaded) -> Config:
+    """Show what holds without a configuration, and who may reach a monitor that asks for no credentials."""
+    from monitor.config.warnings import is_loopback
+
     config = loaded.config
-    if loaded.file is not None or loaded.origin(("sampling", "rate")) != "default":
-        return config
-    click.echo("no configuration: every trace is judged, by run_health; see --config and SIDEJUDGE_SAMPLING__RATE")
-    return config.model_copy(update={"sampling": config.sampling.model_copy(update={"rate": 1.0})})
+    if loaded.file is None and config.sampling.rate is None:
+        click.echo(
+            f"no configuration: every trace is judged by {', '.join(config.default_rubrics)}, "
+            f"up to {config.sampling.traces_per_hour} an hour, then a share; 'sidejudge init' writes a configuration"
+        )
+    otlp, api = config.sources.otlp, config.api
+    open_to_all = [
+        (f"{key} {address}", f"SIDEJUDGE_{key.upper().replace('.', '__')}=127.0.0.1:{address.port}")
+        for key, address, auth in (("sources.otlp.http", otlp.http, otlp.auth), ("api.listen", api.listen, api.auth))
+        if auth is None and not is_loopback(address.host)
+    ]
+    if loaded.file is None and open_to_all:
+        warning, addresses = click.style("warning:", fg="yellow"), " and ".join(address for address, _ in open_to_all)
+        click.echo(f"{warning} {addresses}: whoever reaches this machine may send and read", err=True)
+        click.echo(f"remedy: set {' and '.join(r for _, r in open_to_all)}, or configure auth and tls", err=True)
+    return config
 
 
 def _forward_all_the_same(path: Path | None, mistake: CommandError) -> None:

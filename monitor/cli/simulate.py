@@ -100,7 +100,7 @@ def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replaye
 
     declared, judge = declaration(settings), settings.evaluators.judge
     costs = Costs(
-        rate=settings.sampling.rate,
+        rate=settings.sampling.fixed_rate,
         hour_usd=judge.budget_usd_per_hour if judge else None,
         day_usd=judge.budget_usd_per_day if judge else None,
     )

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from pydantic import (
     Field,
@@ -134,6 +134,10 @@ class AssemblySection(Section):
     )
 
 
+FIXED_RATE: Final = 0.01
+"""The base rate where none is given and it cannot follow the traffic."""
+
+
 class SamplingRuleSection(Section):
     """A sampling rule: traces that match are kept at ``rate``.
 
@@ -147,9 +151,22 @@ class SamplingRuleSection(Section):
 
 
 class SamplingSection(Section):
-    """Which share of the traces is judged. Consistent by trace id; the weight travels with the verdict."""
+    """Which share of the traces is judged. Consistent by trace id; the weight travels with the verdict.
 
-    rate: Rate = Field(default=0.01, description="base rate, share of all traces, in (0, 1]")
+    Without ``rate``, ``rules`` and ``sessions`` all traces up to ``traces_per_hour`` are judged, and beyond it a share.
+    """
+
+    rate: Rate | None = Field(
+        default=None,
+        description="base rate, share of all traces, in (0, 1]. Without it every trace is judged up to "
+        "`traces_per_hour`; where `rules` or `sessions` are set it is 0.01",
+    )
+    traces_per_hour: int = Field(
+        default=1000,
+        ge=1,
+        description="without `rate`, `rules` and `sessions`: beyond so many traces an hour a share of them is judged, "
+        "this number divided by the traces of the last hour, each with its true probability",
+    )
     randomness: Literal["trace_id", "hashed"] = Field(
         default="trace_id",
         description="what decides: `trace_id`: its last 56 bits, or `ot=rv`, as OpenTelemetry specifies; `hashed`: a "
@@ -161,6 +178,11 @@ class SamplingSection(Section):
         description="exceptions from the base rate, in order; what the largest rate of all could keep is held until "
         "its trace is whole, whatever its service, so a rule of rate 1 has all spans committed for a while",
     )
+
+    @property
+    def fixed_rate(self) -> float:
+        """The base rate where it does not follow the traffic."""
+        return FIXED_RATE if self.rate is None else self.rate
 
     @field_validator("rules")
     @classmethod
@@ -217,7 +239,8 @@ class SessionsSection(Section):
     )
     sampling_rate: Rate | None = Field(
         default=None,
-        description="share of the sessions to judge, drawn by session id, in (0, 1] (default: `sampling.rate`)",
+        description="share of the sessions to judge, drawn by session id, in (0, 1] (default: `sampling.rate`, or "
+        "0.01)",
     )
     idle: PositiveDuration = Field(default=parse_duration("15m"), description="a session is over after this long")
     late: Duration = Field(

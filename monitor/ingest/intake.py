@@ -23,6 +23,7 @@ from integrations.otlp.wire.request_logs import LogSplit, split_logs, split_logs
 from integrations.otlp.wire.work import OverBudget, WorkBudget
 from integrations.store.sqlite import StoredChunk, StoreError
 
+from .adaptive_rate import AdaptiveRate
 from .assembler import PASSED_OVER, Arrival, Assembler
 from .load_shedding import LoadShedding
 from .outcomes import Reason, TraceOutcomes
@@ -117,6 +118,7 @@ class Intake:
         outcomes: TraceOutcomes,
         limits: TraceLimits | None = None,
         shedding: LoadShedding | None = None,
+        adaptive: AdaptiveRate | None = None,
         max_waiting_bytes: int = MAX_WAITING_BYTES,
         clock_ns: Callable[[], int] = time.time_ns,
         wake: Callable[[], None] | None = None,
@@ -130,6 +132,7 @@ class Intake:
         self._outcomes = outcomes
         self._limits = limits if limits is not None else TraceLimits(MAX_TRACE_SPANS, MAX_TRACE_DECODED_BYTES)
         self._shedding = shedding
+        self._adaptive = adaptive
         self._max_waiting = max_waiting_bytes
         self._clock = clock_ns
         self._wake = wake
@@ -237,23 +240,41 @@ class Intake:
             self._wake()
 
     def _drawn(self, chunk: Chunk, arrival: Arrival) -> Chunk | None:
-        """The chunk with the threshold that its trace is drawn at; None when it is shed."""
+        """The chunk with the threshold that its trace is drawn at; None when it is not drawn or shed."""
+        origin = chunk.origin
         if arrival is not Arrival.OPENS:
             limit = self._assembler.drawn_at(chunk.trace_id)
-        else:
-            limit = self._shedding.opening_threshold if self._shedding is not None else 0
-        origin = chunk.origin
+            return chunk if limit <= origin.threshold else replace(chunk, origin=replace(origin, threshold=limit))
+        drawn = 0
+        if self._adaptive is not None:
+            if self._outcomes.has_sampled_out(chunk.trace_id):  # its first spans are lost, whatever the rate is now
+                self._sample_out(chunk)
+                return None
+            drawn = self._adaptive.threshold(chunk.trace_id, self._clock())
+        limit = max(drawn, self._shedding.opening_threshold if self._shedding is not None else 0)
         if limit <= origin.threshold:
             return chunk
-        if arrival is Arrival.OPENS:
-            states = () if self._hashed else [header.trace_state for header in chunk.headers]
-            if random_bits(chunk.trace_id, "hashed" if self._hashed else "trace_id", states) < limit:
-                self.counts.shed += len(chunk.headers)
-                self._outcomes.seen()
-                self._outcomes.ended(origin.service, Reason.SHED)
-                self._assembler.refuse(chunk.trace_id)
-                return None
+        states = () if self._hashed else [header.trace_state for header in chunk.headers]
+        bits = random_bits(chunk.trace_id, "hashed" if self._hashed else "trace_id", states)
+        if bits < drawn:
+            self._sample_out(chunk)
+            return None
+        if bits < limit:
+            self.counts.shed += len(chunk.headers)
+            self._outcomes.seen()
+            self._outcomes.ended(origin.service, Reason.SHED)
+            self._assembler.refuse(chunk.trace_id)
+            return None
         return replace(chunk, origin=replace(origin, threshold=limit))
+
+    def _sample_out(self, chunk: Chunk) -> None:
+        """Count a chunk that the adaptive rate does not draw; nothing of it is kept."""
+        spans = len(chunk.headers)
+        self.counts.kept -= spans
+        self.counts.sampled_out += spans
+        fresh = self._outcomes.sampled_out(chunk.origin.service, {chunk.trace_id})
+        if fresh and self.skew is not None:
+            self.skew.saw(chunk.origin.service, fresh)
 
     def _pass_over(self, chunk: Chunk, arrival: Arrival) -> None:
         if arrival is Arrival.DUPLICATE:

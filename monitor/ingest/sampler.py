@@ -115,7 +115,11 @@ class SamplingPolicy(Protocol):
     """The sampling part of the configuration: a base rate, rules, and what decides."""
 
     @property
-    def rate(self) -> float: ...
+    def rate(self) -> float | None:
+        """The base rate; None where it follows the traffic, unless something needs a fixed one."""
+
+    @property
+    def fixed_rate(self) -> float: ...
     @property
     def randomness(self) -> Randomness: ...
     @property
@@ -159,7 +163,12 @@ class Sampler:
         """``whatever``: the first pass keeps everything, for something else than a rule will ask for whole traces."""
         self.source: Final = config.randomness
         self._whatever = whatever
-        self.base: Final = threshold(config.rate)
+        self.adaptive: Final = config.rate is None and not config.rules and not whatever
+        """Whether the base rate follows the traffic (``adaptive_rate.py``): then every trace passes here.
+
+        Rules and sessions are drawn from what the base rate leaves, so with them it is fixed.
+        """
+        self.base: Final = 0 if self.adaptive else threshold(config.fixed_rate)
         self._strata = [(rule, threshold(rule.rate)) for rule in config.rules if not rule.match.needs_content]
         self._content = [(rule, threshold(rule.rate)) for rule in config.rules if rule.match.needs_content]
         granted = [self.base, *(granted for _, granted in (*self._strata, *self._content))]

@@ -49,6 +49,7 @@ from monitor.evaluate.references.build import references
 from monitor.evaluate.references.lookup import REFRESH_S
 from monitor.evaluate.stages import EvaluationStages
 from monitor.feedback.build import LangfuseFeedback
+from monitor.ingest.adaptive_rate import AdaptiveRate
 from monitor.ingest.anomalies import TrafficAnomalies
 from monitor.ingest.assembler import Assembler, Closing
 from monitor.ingest.intake import Intake
@@ -114,6 +115,7 @@ class Monitor:
         self._passing = ActiveRequests()
         # What is received.
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
+        self.adaptive = AdaptiveRate(config.sampling.traces_per_hour) if self.sampler.adaptive else None
         self.shedding = LoadShedding(admission=self.sampler.admission, max_waiting=config.assembly.max_waiting_traces)
         self.assembler = Assembler(limits(config), shedding=self.shedding)
         self.outcomes = TraceOutcomes(on_ended=self.exporter.traces_ended)
@@ -179,6 +181,7 @@ class Monitor:
             clock_ns=self.clock_ns,
             limits=TraceLimits(assembly.max_trace_spans, assembly.max_trace_bytes),
             shedding=self.shedding,
+            adaptive=self.adaptive,
             wake=self._wake,
         )
 
@@ -262,6 +265,7 @@ class Monitor:
             watch=self.watch,
             exporter=self.exporter,
             load_share=lambda: self.shedding.share,
+            sampling_rate=self._sampling_rate,
             clock_ns=self.clock_ns,
             working=self._works,
             trouble=self._trouble,
@@ -331,7 +335,7 @@ class Monitor:
             "api": address(api_socket, "https" if section.tls else "http"),
             **more,
         }
-        log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self.config.sampling.rate})
+        log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self._sampling_rate()})
         return addresses
 
     def _repeat_all(self) -> None:
@@ -412,6 +416,10 @@ class Monitor:
             log.warning("could not remember the alerts", extra={"cause": str(error)})
         self.store.close()
         log.info("stopped", extra={"open_traces": self.outcomes.open})
+
+    def _sampling_rate(self) -> float:
+        """The base rate at this moment."""
+        return self.adaptive.rate(self.clock_ns()) if self.adaptive else self.config.sampling.fixed_rate
 
     def _works(self) -> bool:
         """Whether the parts that judge and write back still run; without them traces or scores pile up for ever."""

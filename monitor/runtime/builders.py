@@ -47,7 +47,7 @@ def conversations(config: Config) -> SessionTurns | None:
     section = config.sessions
     if section is None:
         return None
-    rate = config.sampling.rate if section.sampling_rate is None else section.sampling_rate
+    rate = config.sampling.fixed_rate if section.sampling_rate is None else section.sampling_rate
     return SessionTurns(rate=rate, router=Router(section.routes, config.scenarios))
 
 

@@ -40,7 +40,6 @@ def known(config: Config, watch: Watch, version: str) -> KnownLabels:
         thresholds=watch.declared.policy.thresholds,
         own_thresholds=watch.declared.thresholds,
         conditions=watch.conditions,
-        sampling_rate=config.sampling.rate,
         judge=known_judge(config),
         version=version,
         revision=revision(),

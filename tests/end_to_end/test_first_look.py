@@ -69,7 +69,7 @@ def test_traces_of_a_stranger_have_verdicts_within_a_minute_and_nothing_to_confi
     judged = [verdict for verdict in verdicts if verdict["rubric"] == "run_health"]
     assert judged
     assert all(verdict["sampling_probability"] == 1.0 for verdict in judged)
-    assert "no configuration: every trace is judged" in log.read_text()
+    assert "no configuration: every trace is judged by run_health, up to 1000 an hour" in log.read_text()
 
 
 def test_a_rate_in_the_environment_holds(tmp_path):

@@ -64,7 +64,7 @@ KNOWN = KnownLabels(
     rubrics=[RUBRIC], ended_reasons=["scored", "sampled_out"], rejected_reasons=["no_ids"],
     destinations={"jsonl": ["not_written"]},
     forward_failures=["connect"], forward_unjudged=["error"],
-    violations={"call": ["tool_missing"]}, sampling_rate=0.05, conditions=conditions(Declaration()),
+    violations={"call": ["tool_missing"]}, conditions=conditions(Declaration()),
     judge=JUDGE, version="1.2.3", revision="abc", python="3.11",
     fingerprint="0123456789ab",
 )  # fmt: skip
@@ -229,7 +229,6 @@ def test_what_the_configuration_names_is_zero_from_the_start():
     assert seen["sidejudge_traces_seen_total",] == 0
     assert seen["sidejudge_pass_ratio_threshold", "qa", "warning"] == 0.85
     assert seen["sidejudge_pass_ratio_threshold", "critical", "qa"] == 0.70
-    assert seen["sidejudge_sampling_rate_ratio",] == 0.05
     assert seen["sidejudge_build_info", "1.2.3", "3.11", "abc"] == 1
     assert seen["sidejudge_config_info", "0123456789ab"] == 1
 
@@ -424,6 +423,7 @@ def populated() -> Exporter:
     exporter.belated.follow(LateReferenceSnapshot(state="ok", failures=(("gone", 1),)))
     exporter.watch(
         lambda: Snapshot(
+            sampling_rate=0.05,
             services=[
                 standing(
                     composite_mean=0.5, metric_means={"accuracy": 0.5}, since_ns=5 * 10**9, incomplete=3,

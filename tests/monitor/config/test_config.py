@@ -32,7 +32,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_no_file_is_needed() -> None:
     config = load(None, {})
-    assert config.sampling.rate == 0.01
+    assert (config.sampling.rate, config.sampling.traces_per_hour) == (None, 1000)
     assert config.api.listen == Address("0.0.0.0", 8790)
     assert config.sources.otlp.http.port == 4318
     assert config.sources.otlp.max_request_bytes == 67108864
