@@ -9,7 +9,7 @@ from integrations.otlp.server.traffic import Receiving
 
 _INCOMPLETE = "/verdicts?passed=none"
 _BY_REASON = {
-    "sampled_out": "Sampling did not draw them: raise sampling.rate (or sampling.traces_per_hour), or add a rule that draws what matters.",
+    "sampled_out": "Sampling did not draw them: raise sampling.rate, or add a rule that draws what matters.",
     "no_rubric": "No route selects them: add a route for this service (routes), or default_rubrics.",
     "not_a_run": "No model, agent or tool took part in them: instrument the part that calls the model.",
     "excluded": "They are traces of evaluators, which are never judged: send those of the application.",
