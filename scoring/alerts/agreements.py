@@ -25,7 +25,7 @@ class _Known:
 
 
 class Agreements:
-    """Pairs of what people said and what we said, by rubric and metric (``pass``: the verdict itself).
+    """Pairs of a person's label and our value, by rubric and metric (``pass``: the verdict itself).
 
     A pair is known by its subject (a trace or a case) and who labelled it: hearing it again, with another label or a
     revised verdict, replaces it. Another version of a rubric begins anew, for it is another judge. No clock.
@@ -110,7 +110,7 @@ class Agreements:
         }
 
     def restore(self, rubric: str, stated: Mapping[str, Any]) -> None:
-        """Hear again what ``to_json`` said."""
+        """Record again what ``to_json`` wrote."""
         for metric, pairs in stated["metrics"].items():
             for subject, by, people, ours in pairs:
                 self.hear(
@@ -119,7 +119,7 @@ class Agreements:
                 )  # fmt: skip
 
 
-def _stated(value: Said | bool) -> Said:  # noqa: FBT001  # what somebody said, not a switch
+def _stated(value: Said | bool) -> Said:  # noqa: FBT001  # a label or a value, not a switch
     return value if isinstance(value, str) else float(value)
 
 

@@ -13,7 +13,7 @@ from .observed import Observed
 Unit: TypeAlias = Literal["ratio", "seconds", "bytes", "count", "metric"]
 """Of the value and the limit; ``metric``: that of the metric that the label names."""
 Scope: TypeAlias = tuple[Literal["service", "environment", "rubric", "metric", "model", "period"], ...]
-"""The labels that tell its instances apart; none: there is one."""
+"""The labels that distinguish its instances; none: there is one instance."""
 
 PLACE: Scope = ("service", "environment", "rubric")
 
@@ -33,10 +33,10 @@ class Severity(StrEnum):
 class Condition:
     """What is watched, and what is done about it.
 
-    ``when`` says in words when it is breached, with the limits in force; ``meaning`` what that means to people;
-    ``runbook`` is the slug of the page that says what to do. It fires once it was breached for ``for_ns`` and resolves
+    ``when`` describes in words when it is breached, with the limits in force; ``meaning`` what that means to people;
+    ``runbook`` is the slug of the runbook page. It fires once it was breached for ``for_ns`` and resolves
     once it has not been for ``keep_ns``. ``limit`` is a number where one rules all instances. While ``muted_by`` (an
-    id) fires for the same labels, nobody need be told of this one. ``examples``: failing traces illustrate it.
+    id) fires for the same labels, this alert is muted. ``examples``: failing traces illustrate it.
     """
 
     id: str

@@ -91,7 +91,7 @@ class Declaration:
         return NONE if self.policy.mode == "point" else self.hysteresis
 
     def new_sequence(self, rubric: str) -> ConfidenceSequence:
-        """A confidence sequence that can say the rubric's thresholds, those of a recovery, and a bound to show."""
+        """A confidence sequence with levels at the rubric's thresholds, at those of a recovery, and for a bound."""
         plain = self.policy_of(rubric).thresholds
         raised = plain.raised(self.rule.recovery_margin)
         return ConfidenceSequence(

@@ -1,4 +1,4 @@
-"""Event: one thing to tell people about an alert, complete: nobody who passes it on has to ask anything back."""
+"""Event: one change of an alert that people are notified of. It is complete: a receiver needs no further lookup."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Example:
 class AlertEvent:
     """What happened to an alert at ``at_ns``.
 
-    ``value`` with its bounds and ``n`` says how bad, in ``unit``; ``limit`` what was agreed; ``since_ns`` since when
+    ``value`` with its bounds and ``n`` is measured, in ``unit``; ``limit`` is agreed; ``since_ns`` is since when
     it is so, ``changed_ns`` since when the change detector thinks it is. ``examples`` are at most three, the worst
-    first. ``number`` counts what was told of this alert before, from 1. ``muted``: a more severe alert about the
-    same thing fires, and nobody need be told of this one. Names and reasons may come from traces: bounded, but
+    first. ``number`` counts the events of this alert, from 1. ``muted``: a more severe alert about the
+    same thing fires, so that this one is not sent. Names and reasons may come from traces: bounded, but
     untrusted.
     """
 
@@ -56,12 +56,12 @@ class AlertEvent:
 
     @property
     def fingerprint(self) -> str:
-        """The alert's identity, 16 hex digits: equal for all that is told of one condition and its labels."""
+        """The alert's identity, 16 hex digits: equal for all events of one condition with the same labels."""
         return fingerprint(self.condition, self.labels)
 
     @property
     def id(self) -> str:
-        """The event's identity: an event that is told again, after a crash, has the same."""
+        """The event's identity: an event that is sent again after a crash has the same."""
         return f"{self.fingerprint}-{self.since_ns}-{self.number}"
 
     def to_json(self) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""Finding: what one condition says of one thing at one look."""
+"""Finding: what one look at one instance of a condition found."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
-"""What tells the instances of a condition apart: (name, value) in the condition's order."""
+"""The labels that distinguish the instances of a condition: (name, value) in the condition's order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertFinding:
-    """``breached`` is ``None`` when it could not be told; that is neither a breach nor a recovery.
+    """``breached`` is ``None`` when there is too little data; that is neither a breach nor a recovery.
 
     ``value``, ``lower``, ``upper`` and ``limit`` are in the condition's unit, ``None`` where there is none; ``n``
     counts what the value was made of. ``stated`` is one sentence. ``changed_ns`` is the estimated time of the change.

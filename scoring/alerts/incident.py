@@ -1,4 +1,4 @@
-"""Incidents: from the events of an alert to one line for each time that it fired, as a look back tells it."""
+"""Incidents: from the events of an alert to one line for each time that it fired."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Incident:
     """An alert from when it fired to its end, in ns since the epoch; ``ended_ns`` is ``None`` while it stands.
 
     ``value`` with its bounds and ``n`` is what it was raised on, in the condition's unit; ``changed_ns`` since when the
-    change detector thinks it was so. ``silent`` says that for a while, or until its end, it could not be told.
-    ``muted``: a more severe alert about the same thing fired whenever this one was to be told.
+    change detector thinks it was so. ``silent``: for a while, or until its end, there was too little data.
+    ``muted``: a more severe alert about the same thing fired whenever this one was to be sent.
     """
 
     condition: str
@@ -59,7 +59,7 @@ class Incidents:
         if known is None:
             if event.turn is AlertTransition.FIRING:
                 self._standing[event.fingerprint] = _begun(event)
-        elif event.turn is AlertTransition.FIRING:  # it goes on after a gap, or is told after all
+        elif event.turn is AlertTransition.FIRING:  # it goes on after a gap, or is sent after all
             self._standing[event.fingerprint] = replace(known, muted=known.muted and event.muted)
         elif event.turn is AlertTransition.UNKNOWN:
             self._standing[event.fingerprint] = replace(known, silent=True)

@@ -1,8 +1,8 @@
 """Lifecycle: from findings to alerts, as Prometheus does it (``for``, ``keep_firing_for``), and one stage more.
 
 A breach is *pending* until it has lasted for the condition's ``for``, then *fires*. It resolves once it was seen not
-to be breached for ``keep``. What can no longer be told is neither: a firing alert becomes *unknown*, and says so,
-because silence is not recovery. After a day without news it expires, and says that too.
+to be breached for ``keep``. Without enough data it does neither: a firing alert becomes *unknown*, with an event,
+because silence is not recovery. After a day without news it expires, with an event too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Stage(StrEnum):
 
 
 class AlertTransition(StrEnum):
-    """What an event tells: it began (or goes on after a gap), is not known any more, is over, or was given up."""
+    """What an event reports: it began (or goes on after a gap), is not known any more, is over, or was given up."""
 
     FIRING = "firing"
     UNKNOWN = "unknown"
@@ -82,7 +82,7 @@ class Alert:
 def advance(
     alert: Alert | None, finding: AlertFinding | None, now_ns: int, condition: Condition
 ) -> tuple[Alert | None, AlertTransition | None]:
-    """The alert after one look, and what is to be told of it. ``finding`` is ``None`` when nothing was said of it."""
+    """The alert after one look, and the event to send. ``finding`` is ``None`` when the look found nothing about it."""
     breached = finding.breached if finding is not None else None
     if alert is None:
         if not breached or finding is None:

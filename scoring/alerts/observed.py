@@ -16,7 +16,7 @@ class WindowFacts:
     """One (service, environment, rubric) over its window. Shares are estimates whose *failures* are the events.
 
     ``blocked`` by metric, ``means`` by metric, ``violating`` of workflow verdicts, ``judge_failed`` of all verdicts.
-    ``acceptable`` says for a metric where its acceptable band ends, and whether higher is better.
+    ``acceptable`` is, for a metric, where its acceptable band ends, and whether higher is better.
     """
 
     standing: ServiceStatus
@@ -39,7 +39,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """Everything that conditions are told, at ``now_ns``. What is not known is ``None``, never 0.
+    """Everything that conditions read, at ``now_ns``. What is not known is ``None``, never 0.
 
     ``lag_s`` is the 95th percentile of the evaluation lag over the last ``lag_n`` traces.
     """

@@ -46,7 +46,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
             title="The pass rate seems to be falling",
             when=f"CUSUM against {_good_and_bad(declared)}; a good service raises it once in "
             f"{_days(declared.change.false_alarm_every_ns)} at its traffic, or more rarely",
-            meaning="early warning, before the window can tell; it names the time since when",
+            meaning="early warning, before the window shows it; it names the time since when",
             find=_changed, muted_by="pass_rate_warning", examples=True,
         ),
         Condition(

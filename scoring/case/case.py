@@ -43,7 +43,7 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class ParsedOutput:
-    """The model's output read as JSON. ``error`` says why it is not; ``fenced`` that one code fence was taken off."""
+    """The model's output read as JSON. ``error`` is why it is not; ``fenced``: one code fence was taken off."""
 
     value: Json = None
     error: str | None = None
@@ -55,8 +55,8 @@ class Case:
     """One thing to judge. ``sampling_probability`` is the chance with which it was drawn, in (0, 1].
 
     ``complete`` is false when the trace behind it was cut short: then *was not called* cannot be distinguished from
-    *was not seen*. ``content_captured`` is false when the telemetry carried no message contents. ``error`` is what
-    the first step that ended in an error said (``None``: no step did). ``repeats`` are the outputs of further runs of
+    *was not seen*. ``content_captured`` is false when the telemetry carried no message contents. ``error`` is
+    the message of the first step that failed (``None``: no step did). ``repeats`` are the outputs of further runs of
     the same input, in order. ``root_span_id`` is that of the root, else of the earliest of the topmost spans.
     ``trace`` is the trace itself, None where the case came from a file; ``tool_span_ids`` are then the spans that show
     the calls of ``tools_used``, one each.
@@ -157,7 +157,7 @@ class Case:
 
     @cached_property
     def spoken_text(self) -> str | None:
-        """What was said: of structured turns the texts alone, without speakers and times; ``None`` as above."""
+        """The transcript as text: structured turns without speakers and times; ``None`` as above."""
         if self.transcript is None or isinstance(self.transcript, str):
             return self.transcript
         return "\n".join(turn.text for turn in self.transcript)
@@ -176,7 +176,7 @@ class Case:
     def reference_index(self) -> TranscriptIndex | None:
         """The texts of the expected outcome indexed likewise, numbers and keys not among them; ``None`` when too long.
 
-        Each text is a moment, with empty ones between them: what one says does not stand next to what another says.
+        Each text is a moment, with empty ones between them: the texts of two speakers are never adjacent.
         """
         stated = list(_texts_in(self.expected_content))
         text = "\n".join(stated)

@@ -53,7 +53,7 @@ def _spoken(case: Case) -> Iterator[Utterance]:
 
 
 def question_of(case: Case) -> str:
-    """What was asked: the input, or the last message of its user; empty when the case does not say."""
+    """The user's question: the input, or the last message of its user; empty when the case has neither."""
     if isinstance(case.input, list):
         requested = [turn for message in case.input if (turn := _of_message(message)) is not None]
         from_user = [turn.text for turn in requested if turn.speaker in _ASKING]
@@ -62,7 +62,7 @@ def question_of(case: Case) -> str:
 
 
 def _of_message(message: Json) -> Utterance | None:
-    """A message of a model's input; what the application tells the model beforehand is no turn."""
+    """A message of a model's input; a system prompt of the application is no turn."""
     if not isinstance(message, dict):
         return Utterance(written(message), "user")
     role = message.get("role")

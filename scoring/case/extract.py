@@ -1,4 +1,4 @@
-"""Trace → Case: what was asked, what was answered, by whom, with what, and what the application said about it."""
+"""Trace → Case: the request, the answer, the agents and tools that took part, and the application's metadata."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CONFIG_KEYS = ("keywords", "topics", "critical_facts", "target_language", "inst
 
 
 def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: Sequence[str] = REFERENCE_KEYS) -> Case:
-    """The case that a trace is about. Never raises; what the trace does not tell stays None.
+    """The case that a trace is about. Never raises; what the trace does not hold stays None.
 
     ``agents_called`` holds one entry an invocation, in order of start. ``tools_used`` holds hand-offs too, flagged:
     whoever compares tools with expectations leaves flagged ones out. ``context`` is what retrievers returned.
@@ -83,7 +83,7 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
 
 
 def _requested(trace: Trace, reported: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
-    """What was asked: of the trace, else of its root, the topmost agent, the first model call, the topmost step."""
+    """The request: that of the trace, else of its root, the topmost agent, the first model call, the topmost step."""
     yield from reported.inputs
     if root is not None:
         yield root.input
@@ -100,10 +100,10 @@ def _answered(trace: Trace, reported: TraceIndex, root: Span | None, runs: Seque
         yield root.output
     agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
     if _failed_without_answer(root, agents):
-        return  # what a model said last before the run failed is a step of it, not its answer
+        return  # a model's last message before the run failed is a step of it, not its answer
     for span in (*agents, *sorted(trace.models, key=lambda span: span.end_ns, reverse=True)):
         yield span.output
-    # Where models told what they said, and it was no text, steps below them describe their own affairs.
+    # Where models have messages without text, the output of the steps below them is not the answer.
     for span in reported.chains if not any(call.output_messages for call in trace.models) else ():
         yield span.output
 
@@ -157,7 +157,7 @@ def _config(metadata: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _transcript(given: Json, task_input: Json) -> str | tuple[Utterance, ...] | None:
-    """The transcript in the metadata, text or turns, else what was asked if that is a text."""
+    """The transcript in the metadata, text or turns, else the input if that is a text."""
     given = decoded(given)
     if isinstance(given, list):
         turns = [turn for turn in given if isinstance(turn, dict)]
@@ -189,7 +189,7 @@ def _elapsed_ms(trace: Trace, root: Span | None) -> float | None:
 
 
 def _model(trace: Trace, calls: Sequence[Span]) -> str | None:
-    """The model of the last call: the one that answered, as the call or one around it tells, else the one asked for."""
+    """The model of the last call: the one that answered, by the call or one around it, else the requested one."""
     for call in sorted(calls, key=lambda span: span.end_ns, reverse=True):
         around = (above.model for above in trace.ancestors(call) if above.kind is SpanKind.LLM)
         if found := call.model or next((model for model in around if model), None) or call.requested_model:

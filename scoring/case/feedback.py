@@ -2,7 +2,7 @@
 
 It stands in the metadata under one of ``KEYS``; dialects put there what clients write elsewhere
 (``integrations/dialects/feedback.py``). Numbers are those of thumbs: 1 is up, 0 and below are down. A scale of stars
-says nothing about where complaint ends, so that only its zero and what is negative count as one; whoever uses stars
+does not define where complaint ends, so that only its zero and what is negative count as one; whoever uses stars
 matches on ``metadata.feedback``.
 """
 
@@ -27,7 +27,7 @@ _GOOD: Final = frozenset((
 
 
 def negative(metadata: Mapping[str, Json]) -> bool | None:
-    """Whether a user complained; False for praise, None when nobody said anything that is understood.
+    """Whether a user complained; False for praise, None without feedback that is understood.
 
     >>> negative({"feedback": "thumbs_down"}), negative({"feedback": 1}), negative({})
     (True, False, None)

@@ -18,7 +18,7 @@ from .case import Case
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """What an answer should contain, and the field of the case that says so."""
+    """What an answer should contain, and the field of the case that it comes from."""
 
     text: str
     field: str
@@ -88,7 +88,7 @@ def ground_truth(case: Case) -> tuple[str, ...] | Unavailable:
 
 
 def criteria(case: Case) -> Criteria | Unavailable:
-    """What the answer should contain: by the scenario, else by the expected outcome, else by what was asked."""
+    """What the answer should contain: by the scenario, else by the expected outcome, else by the input."""
     scenario = stated_scenario(case)
     if isinstance(scenario, Unavailable):
         return scenario

@@ -1,8 +1,8 @@
 """Session: several traces of one conversation, as one case.
 
-Each trace is a turn: what was asked last, and what was answered. A client that sends the whole history with every
-call says it once: of a list of messages only the last one of the user belongs to the turn. A transcript that the
-trace brings itself goes before both.
+Each trace is a turn: its last question and its answer. A client may send the whole history with every call; of a list
+of messages only the last one of the user belongs to the turn. A transcript that the trace brings itself goes before
+both.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def turn_of(case: Case, started_ns: int, *, thinned: bool = False) -> Turn:
 def conversation(case_id: str, turns: Sequence[Turn], completion: Completion) -> Case:
     """One case of all turns, in order of time. At least one turn.
 
-    The transcript is what was said, the output the last turn's answer. Agents, tools and documents are those of all
+    The transcript is made of the turns, the output the last turn's answer. Agents, tools and documents are those of all
     turns, times, tokens and costs their sums (unknown as soon as one is), anything else the first that is known.
     ``complete`` only when every turn is, the conversation was not cut short and none of its traces was drawn upstream.
     """

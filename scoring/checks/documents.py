@@ -29,7 +29,7 @@ _DECODER: Final = json.JSONDecoder()
 
 
 def schema(value: Json, path: str = "schema") -> Callable[[Json], str | None]:
-    """What is wrong with a value by a JSON Schema (draft 2020-12 unless it says), None for nothing.
+    """What is wrong with a value by a JSON Schema (draft 2020-12 unless it names another), None for nothing.
 
     References to other documents are refused, for nothing is fetched; patterns run in linear time.
     """
@@ -143,7 +143,7 @@ def _is_sql(value: Json) -> TextTest:
             statements = [each for each in sqlglot.parse(_unfenced(found), read=dialect) if each is not None]
         except (sqlglot.errors.SqlglotError, RecursionError):
             return False
-        # A statement that the parser does not know is kept whole as a command, whatever it says.
+        # A statement that the parser does not know is kept whole as a command, whatever it holds.
         if not statements or any(isinstance(each, sqlglot.exp.Command) for each in statements):
             return False
         if read_only and not all(isinstance(each, sqlglot.exp.Query) for each in statements):

@@ -30,7 +30,7 @@ _NO_REFERENCE: Final = Unavailable("the expected outcome is not known")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCheck:
-    """A check that was declared: its function, and what its card says. ``formula`` names rule, argument and target."""
+    """A check that was declared: its function and its card. ``formula`` names rule, argument and target."""
 
     check: Check
     negated: bool
@@ -44,7 +44,7 @@ class CompiledCheck:
 
 
 def compile_check(declared: Json, on: str = "output") -> CompiledCheck:
-    """The function of a declared check; ``CheckError`` says what is wrong with the declaration, and where.
+    """The function of a declared check; ``CheckError`` describes what is wrong with the declaration, and where.
 
     ``declared`` is a map with one name, or a name alone. A target with several values is met when one of them meets
     the check, and the opposite (``not-``) when none does.
@@ -126,7 +126,7 @@ def _settler(check: Check, *, negated: bool) -> Callable[[Finding], Result]:
 
 
 def _best(found: list[Finding]) -> Finding:
-    """What meets the check best; without a full match, a value that could not be told leaves the whole untold."""
+    """What meets the check best; without a full match, one undefined value leaves the whole undefined."""
     best: Finding = False
     for each in found:
         if _value(each) >= 1.0:

@@ -24,7 +24,7 @@ TOO_LONG: Final = Unavailable(f"a text is longer than {MAX_COMPARED} characters"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a text is compared with (None: the case's expected outcome), and the measure (None: a cosine is asked for).
+    """What a text is compared with (None: the case's expected outcome), and the measure (None: a cosine).
 
     ``least`` is the cosine from which the check holds; None: the cosine itself is the value.
     """

@@ -50,7 +50,7 @@ class Prompts(Protocol):
 
 
 def no_prompts(name: str, *, label: str | None, version: int | None) -> str:
-    """Nobody who could be asked for texts."""
+    """No source of prompt texts: every name is refused."""
     del label, version
     return f"the prompt {name} has not been read from Langfuse"
 
@@ -97,7 +97,7 @@ class Asked:
         return self._ask()
 
     def drawn(self, case: Case) -> bool:
-        """Whether a case is among the share that is asked: by its id, always alike, independent of the sampler."""
+        """Whether a case is in the share that is asked about: by its id, always alike, independent of the sampler."""
         seed = f"{self.question.metric}\x00{case.trace_id or case.case_id}"
         return int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8]) * _BITS < self.rate
 

@@ -64,7 +64,7 @@ def _tokens(case: Case) -> dict[str, int] | None:
 
 
 def _errors(case: Case) -> list[str]:
-    """What steps and tools said that failed."""
+    """The error messages of steps and tools."""
     spans = case.trace.spans if case.trace is not None else ()
     found = [span.error for span in spans if span.error] or ([case.error] if case.error else [])
     return found + [call.error for call in case.tools_used or () if call.error and call.error not in found]

@@ -38,7 +38,7 @@ _PASS_OR_FAIL: Final = "pass or fail"  # noqa: S105  # a unit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonMetric:
-    """A function of somebody's own: what it does to a case, and what its card and version say."""
+    """A user's own function: what it does to a case, with its card and version."""
 
     measure: Measure
     formula: str
@@ -46,7 +46,7 @@ class PythonMetric:
 
 
 class PythonMetrics(Protocol):
-    """Where functions are found and run. ``ValueError`` says why one cannot be used."""
+    """Where functions are found and run. ``ValueError`` names why one cannot be used."""
 
     def __call__(
         self, name: str, *, timeout_s: float, arguments: Mapping[str, Json], passes: Sequence[str]

@@ -89,7 +89,7 @@ def _with_texts(question: Question, step: Case) -> Question:
 def case_of(case: Case, span: Span) -> Case:
     """A step as a case of its own: what went into it and came out, its time, tokens, cost and tool.
 
-    What comes out of a model call without a text are the calls of tools that it asked for.
+    What comes out of a model call without a text are the calls of tools that it requests.
     """
     tool, usage, output = span.tool, span.usage, span.output
     if output is None and tool is not None:

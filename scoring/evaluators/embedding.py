@@ -27,7 +27,7 @@ from .vector import Vector, cosine
 SAME_ENTITY: Final = 0.80
 """Cosine from which two names mean the same thing (rubrics §4)."""
 SAME_STATEMENT: Final = 0.80
-"""Cosine from which two highlights or facts may say the same: that of entities, for the seeds name no other."""
+"""Cosine from which two highlights or facts may mean the same: that of entities, for the seeds name no other."""
 MAX_TEXT: Final = 16_000
 """Characters of a text that a model is given."""
 MAX_TEXTS: Final = 2_000
@@ -40,7 +40,7 @@ Vectors: TypeAlias = Mapping[str, Vector]
 
 QUESTIONS: Final = (SentenceSimilarity, SameEntity, SameHighlight, SameFact)
 EMBEDDING_ONLY: Final = (SentenceSimilarity, SameEntity)
-"""Answered by the cosine of two embeddings, which no judge can say."""
+"""Answered by the cosine of two embeddings, which no judge can answer."""
 
 _UNUSABLE = NoAnswer("the embedding model gives no usable vector for one of the texts", failed=True)
 
@@ -108,7 +108,7 @@ def _matches(names: Sequence[str], found: Sequence[str], vectors: Vectors) -> tu
 
 
 def _states(expected: str, found: str, likeness: float, *, more_is_less: bool) -> Reply:
-    """Whether ``found`` says what is expected; ``more_is_less``: figures beyond the expected ones make it another."""
+    """Whether ``found`` states what is expected; ``more_is_less``: figures beyond the expected ones make it another."""
     if likeness < SAME_STATEMENT:
         return _answered(False, f"cosine {likeness:.3f} < {SAME_STATEMENT:.2f}")
     wanted, given = read_statement(expected), read_statement(found)

@@ -14,8 +14,8 @@ or about acts of speech that have set phrases (greeting, apology, verification, 
 of anything else is true of every call, and evidence of none.
 
 *Borne out* when, besides, every quote stands in the transcript (with the speaker and at the time that the reason
-names), every time stamp exists, every number, date and name stands there, no claim contradicts it, and the reason says
-anything at all besides a time: a bare "00:05" points somewhere, and says nothing of it.
+names), every time stamp exists, every number, date and name stands there, no claim contradicts it, and the reason holds
+anything at all besides a time: a bare "00:05" points somewhere and claims nothing.
 
 All reasons of a case together may cost a bounded amount of work; beyond it there is no answer.
 """
@@ -122,7 +122,7 @@ def _estimated(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], i
 
 
 def _more_than_quotes(reason: str, exact: Sequence[Claim]) -> bool:
-    """Whether a reason says anything besides its quotes, their times, and who said them."""
+    """Whether a reason holds anything besides its quotes, their times and their speakers."""
     for claim in exact:
         for quote in claim.quotes:
             reason = reason.replace(quote, " ")

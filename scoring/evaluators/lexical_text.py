@@ -1,8 +1,8 @@
-"""Lexical answers to the questions of the text rubric: where words and figures tell, and silence where they do not.
+"""Lexical answers to the questions of the text rubric: given where words and figures decide, else none.
 
-*Yes* when the same is said in the same words and figures, or when all of it stands together in the transcript; *no*
+*Yes* when both state the same in the same words and figures, or when all of it stands together in the transcript; *no*
 when a figure, a date or a name stands nowhere, when figures contradict the reference, or when both texts are
-understood word by word and speak of different things. Anything else might be said in other words, and is left open.
+understood word by word and speak of different things. Anything else may be a paraphrase, and is left open.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CALENDAR = words_of(
     "september october november december christmas easter ok okay tv internet online english german spanish",
     "french dutch swiss danish irish welsh greek british american european",
 )
-"""Words with a capital that name no party: a writer may know them without having heard them."""
+"""Words with a capital that name no party: a writer may know them without the transcript."""
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "herr", "frau", "señor", "señora", "sr", "sra", "श्री", "श्रीमती"))
 
 
@@ -55,7 +55,7 @@ def answer(case: Case, question: Question, *, proven: bool = False) -> Reply:
     Args:
         case: the case that the question is about.
         question: any.
-        proven: answer only what is said in the same words or contradicted by figures and names; no word list decides.
+        proven: answer only what is equal in words or contradicted by figures and names; no word list decides.
     """
     match question:
         case SameIntent(expected, found) if _short(expected, found):
@@ -131,7 +131,7 @@ def _is_supported(case: Case, claim: str, about: str, *, proven: bool) -> Reply:
 
 
 def _is_stated_by(known: Sequence[tuple[str, Statement]], stated: Statement, *, proven: bool) -> bool:
-    """Whether the reference says it in the same words, or it says no more than of which domain the call is."""
+    """Whether the reference states it in the same words, or it only names the domain of the call."""
     if any(covers(fact, stated) for _, fact in known):
         return True
     if proven:
@@ -143,7 +143,7 @@ def _is_stated_by(known: Sequence[tuple[str, Statement]], stated: Statement, *, 
 
 
 def _look_up(case: Case, text: str) -> Reply:
-    """What transcript and reference say of a text: whether its figures stand in either, and its words together."""
+    """Look a text up in transcript and reference: whether its figures stand in either, and its words together."""
     indexes = _indexes(case)
     if not indexes or not all(index.can_read(text) for index in indexes):
         return _OPEN
@@ -178,13 +178,13 @@ def _made_up(claim: Claim, text: str, indexes: tuple[TranscriptIndex, ...]) -> s
 
 
 def _describes(name: str, text: str) -> bool:
-    """Whether a word with a capital says what somebody is, and names nobody: *an Englishman*, *Norwegian*."""
+    """Whether a word with a capital describes somebody, and names nobody: *an Englishman*, *Norwegian*."""
     word = name.casefold().removesuffix("'s").removesuffix("’s")
     return word.endswith(_DEMONYMS) or re.search(rf"\b(?:an?|any|eine?|una?) {re.escape(name)}\b", text) is not None
 
 
 def _indexes(case: Case) -> tuple[TranscriptIndex, ...]:
-    """Transcript and reference; none where either is missing or too long: absence from the other says nothing, then."""
+    """Transcript and reference; none where either is missing or too long: then absence proves nothing."""
     if case.transcript_index is None or case.reference_index is None:
         return ()
     return case.transcript_index, case.reference_index

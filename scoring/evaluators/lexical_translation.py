@@ -14,7 +14,7 @@ from scoring.result.result import Method
 def keeps_fact(question: KeepsFact) -> Reply:
     """A fact is kept when every number, date, time and code in it stands in the translation.
 
-    One without any is kept when it stands there word for word; else only a judge can say.
+    One without any is kept when it stands there word for word; else only a judge can answer.
     """
     literal = CriticalFacts(question.fact).facts
     if not literal:
@@ -30,5 +30,5 @@ def keeps_fact(question: KeepsFact) -> Reply:
 
 @lru_cache(maxsize=4)
 def _stated(translation: str) -> CriticalFacts:
-    # One question a fact is asked of the same translation.
+    # Each fact is one question about the same translation.
     return CriticalFacts(translation)

@@ -1,7 +1,7 @@
 """Answers: a judge's text in, the valid answers by question id and the faults of the others out.
 
-A value that is not one of those asked for is no answer. A fault names the place and the rule, never the content: what a
-judge writes may repeat what it was shown.
+A value that was not offered is no answer. A fault names the place and the rule, never the content: an answer of a judge
+may repeat what it was shown.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ REASON_CUT: Final = f"reason cut to {MAX_WORDS} words"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedValue:
-    """One answer. ``value`` is of the type that the question's docstring says; ``reason`` is the judge's own.
+    """One answer. ``value`` is of the type that the question's docstring names; ``reason`` is the judge's own.
 
-    ``prompt_version`` is the SHA-256 of the prompt files that this question was asked with, whatever else was asked in
+    ``prompt_version`` is the SHA-256 of the prompt files that this question was asked with, whatever else was in
     the same call. ``flags`` note what was mended in reading it.
     """
 
@@ -133,7 +133,7 @@ def by_id(items: Sequence[object], ids: Sequence[str]) -> tuple[dict[str, Mappin
 
 
 def shortened(found: Mapping[str, object]) -> tuple[Mapping[str, object], tuple[str, ...]]:
-    """The object of one answer with its explanation cut to the allowed length, and the flag that says so."""
+    """The object of one answer with its explanation cut to the allowed length, and the flag for it."""
     for key in _EXPLANATIONS:
         text = found.get(key)
         if isinstance(text, str) and _too_long(text):

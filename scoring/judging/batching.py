@@ -61,7 +61,7 @@ class Batching:
         return min(sum(map(self._answer, group)), MAX_ANSWER_TOKENS)
 
     def _needed(self, group: Sequence[Question]) -> int:
-        """Tokens of prompt and answers. A text that is shown once, though it is asked about twice, counts twice."""
+        """Tokens of prompt and answers. A text that is shown once and asked about twice counts twice."""
         forms = tuple({form.metric: form for form in map(form_for, group)}.values())
         files = forms[0].files if forms[0].alone else layout.files(forms)
         tokens = OVERHEAD + _HEADINGS + sum(self._file(name) for name in files) + self._schema(forms)

@@ -1,7 +1,7 @@
 """Check: a judge's answer against what can be decided without a judge.
 
 A contradiction is a flag for people; it changes no score. It is raised only where figures, dates, names, quotes or ids
-leave no doubt, so silence says nothing. All in bounded work: what is too long to be looked up is not flagged.
+leave no doubt, so no flag proves nothing. All in bounded work: what is too long to be looked up is not flagged.
 """
 
 from __future__ import annotations

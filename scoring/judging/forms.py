@@ -40,7 +40,7 @@ _INTENTS = (0.0, 0.5, 1.0)
 
 
 def _restated(own: int) -> int:
-    """Tokens of an answer that says again, item by item, what it was shown."""
+    """Tokens of an answer that repeats, item by item, what it was shown."""
     return 4 * TOKENS + 2 * own
 
 

@@ -99,7 +99,7 @@ def emphasis(questions: Sequence[Question]) -> list[str]:
 def schema(forms: Iterable[Form]) -> dict[str, Json]:
     """The JSON schema of the answer: a list of objects, one shape for all metrics that are answered alike.
 
-    It says which metrics there are, and not how many questions: a provider that compiles schemas meets few.
+    It holds the metrics, not the number of questions: a provider that compiles schemas meets few.
     """
     alike: dict[str, list[Form]] = {}
     for form in sorted({form.metric: form for form in forms}.values(), key=lambda each: each.metric):

@@ -94,12 +94,12 @@ def _criteria(case: Case) -> str | None:
 
 
 def _task(case: Case) -> str | None:
-    """What was asked: the input; without one, what the application told the model to do."""
+    """The task: the input; without one, the application's system prompt."""
     return _stated(case.input) or case.system_prompt or None
 
 
 def _context(case: Case) -> str | None:
-    """Seed 002's provided context: the sources; without any, what was said before the answer."""
+    """Seed 002's provided context: the sources; without any, the turns before the answer."""
     found = _listed(sources(case))
     if found is not None or not isinstance(case.transcript, tuple):
         return found or _transcript(case)

@@ -88,7 +88,7 @@ class JudgeRequest:
     def again(self, faults: Mapping[Question, str]) -> JudgeRequest:
         """The request that asks once more for what has no valid answer.
 
-        Seed 002's request is repeated as it is: the seed says *identical inputs*. Any other is extended by the faults,
+        Seed 002's request is repeated as it is: *identical inputs*. Any other is extended by the faults,
         and asks for these questions alone; the prompt before them is the same, so that a provider's cache serves it.
 
         Args:

@@ -12,7 +12,7 @@ NOT_GIVEN = "(not given)"
 
 
 class PromptMaterial:
-    """One case. What it does not have is said to be not given."""
+    """One case. What it lacks is marked as not given."""
 
     def __init__(self, case: Case) -> None:
         self._case = case

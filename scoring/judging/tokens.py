@@ -2,7 +2,7 @@
 
 Weights a character, in hundredths of a token, at or above what byte-pair encodings of current models need for ordinary
 texts (English 0.2, Hindi 1.0, Tamil 1.4, Burmese 2.0, Amharic 2.5, emoji 2.7 by cl100k): too much is a second call, too
-little is a call that fails. Only letters strung together at random need more than this says.
+little is a call that fails. Only letters strung together at random need more than this estimate.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _GROUPED: Final = ("before", "after", "not_after", "not_both")
 
 @dataclass(frozen=True, slots=True)
 class LearnedLine:
-    """A line with what speaks for it: the runs in which it says something, and the least share that keeps to it.
+    """A line with its evidence: the runs that it applies to, and the least share of them that keeps to it.
 
     ``lower`` is the lower Wilson bound at 95 % of the share of held-out good runs that keep to it. ``caught`` counts
     the bad runs that break it, of ``bad``.

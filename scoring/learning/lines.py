@@ -22,7 +22,7 @@ from scoring.trace.span import Json
 from .observed_run import ObservedRun
 
 MIN_SUPPORT: Final = 5
-"""Runs in which a line has to say something (its tool was called) before it is proposed."""
+"""Runs that a line must apply to (its tool was called) before it is proposed."""
 MOST_PAIRED: Final = 40
 """Tools, the most frequent first, between which relations are looked for."""
 _SLACK: Final = 1.5
@@ -43,8 +43,8 @@ class Line:
     """One line of a scenario.
 
     ``kind`` is the scenario's key, ``value`` what stands under it (``before``, ``["a", "b"]``). ``kind`` and ``about``
-    tell equal lines of two samples, whatever their limit. ``support`` counts the runs in which it says something.
-    ``keeps`` says whether a run keeps to it.
+    identify equal lines of two samples, whatever their limit. ``support`` counts the runs that it applies to. ``keeps``
+    returns whether a run keeps to it.
     """
 
     kind: str
@@ -114,7 +114,7 @@ def _relations(runs: Sequence[ObservedRun]) -> Iterator[Line]:
             if support >= MIN_SUPPORT:
                 yield from _held(runs, key, a, b, support)
     for a, b in combinations(sorted(tools), 2):
-        # Two that never meet say something only where chance would have brought them together.
+        # Two that never meet are evidence only where chance would have brought them together.
         if seen[a] * seen[b] / len(runs) >= MIN_SUPPORT:
             yield from _held(runs, "not_both", a, b, seen[a] + seen[b])
 
@@ -216,7 +216,7 @@ def _pattern(shape: str) -> str:
 
 
 def _arguments_fit(tool: str, schema: Mapping[str, Any], run: ObservedRun) -> bool:
-    """The same as the schema says, for the few keywords that are learned."""
+    """Validate as the schema does, for the few keywords that are learned."""
     required, properties = frozenset(schema["required"]), schema["properties"]
     return all(
         required <= call.arguments.keys()

@@ -23,7 +23,7 @@ class ObservedCall:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedRun:
-    """One run. ``good`` is None where nothing says whether it was; ``group`` is the task or the name of it.
+    """One run. ``good`` is None where that is unknown; ``group`` is the task or the name of it.
 
     ``requested`` is its input as text; ``tokens`` and ``seconds`` are None where they are not known.
     """

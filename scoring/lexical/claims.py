@@ -60,9 +60,9 @@ _TITLES = frozenset(("herr", "herrn", "frau", "mr", "mrs", "ms", "dr"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One clause. ``content`` are stems of words that say something; ``acts`` indexes of acts of speech it names.
+    """One clause. ``content`` are stems of content words; ``acts`` are indexes of the acts of speech that it names.
 
-    ``role`` is whom it speaks of. A negated claim says that something did not happen.
+    ``role`` is whom it speaks of. A negated claim states that something did not happen.
     """
 
     quotes: tuple[str, ...]
@@ -83,7 +83,7 @@ class Claim:
 
     @property
     def checkable(self) -> bool:
-        """Whether it says anything besides a time: that can be true or false of the transcript."""
+        """Whether it states anything besides a time that can be true or false of the transcript."""
         return bool(self.quotes or self.content or self.acts or self.numbers or self.dates or self.names)
 
     @property
@@ -122,7 +122,7 @@ def claims(reason: str) -> tuple[Claim, ...]:
 
 @lru_cache(maxsize=64)
 def _claims(reason: str) -> tuple[Claim, ...]:
-    # Two questions are asked of each reason, one after the other.
+    # Each reason is read twice, once for each of two questions.
     reason = fold_digits(reason)
     quoted = [quote for quote in quotes(reason) if _is_quotation(quote.text)][:MAX_CLAIMS]
     masked = reason.replace(_QUOTED, " ")
@@ -142,7 +142,7 @@ def _read(masked: str, quoted: list[Quote]) -> Iterator[Claim]:
 
 
 def _is_quotation(text: str) -> bool:
-    """Whether words in quotation marks are distinctive enough to be looked up as said.
+    """Whether words in quotation marks are distinctive enough to be looked up as a quotation.
 
     A single ordinary word, or two or three that carry no content, are emphasis; a code (*ORD-7731*) is a quotation.
     """

@@ -1,7 +1,7 @@
 """Facts in a text that can be checked literally: numbers, amounts, time stamps, dates, quotes, names.
 
 Expressions here have no nested or overlapping repeats, so that none takes more than linear time on any input. Every
-function reads the first ``MAX_TEXT`` characters: what a text says beyond it is not seen.
+function reads the first ``MAX_TEXT`` characters: what follows is not seen.
 """
 
 from __future__ import annotations

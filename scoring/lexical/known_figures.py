@@ -71,7 +71,7 @@ class KnownFigures:
                 self._amounts.add(value)
 
     def gives(self, value: float) -> bool:
-        """Whether the number stands in the text, or might: beside words that are not read nobody can say."""
+        """Whether the number stands in the text, or might: beside words that are not read this is unknown."""
         return self._unread or value in self._values
 
     def lacks_amount(self, value: float) -> bool:

@@ -1,4 +1,4 @@
-"""Labels: text of a case as a verdict shows it. A case may be of any size; what is told of it is short and writable."""
+"""Labels: text of a case as a verdict shows it. A case may be of any size; its label is short and writable."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """Word lists for lexical answers, all in normalised form. Data, not rules.
 
 Full lists for English, German, Spanish and Hindi; for French, Portuguese, Italian and Dutch the words without which a
-denial would be read as its opposite: negations, parties, verbs of saying, the commonest acts of speech.
+denial would be read as its opposite: negations, parties, verbs of speech, the commonest acts of speech.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ REPORTING = _set(
     "zei gezegd vroeg gevraagd legde uitgelegd noemde genoemd bood aangeboden gaf gegeven las gelezen",
     "कहा बोला मांगा मांगी माँगा माँगी पूछा बताया बताई समझाया उल्लेख पेशकश पढ़ा जवाब",
 )
-"""Verbs that introduce what was said: with one of them, one matching content word is enough."""
+"""Verbs that introduce a statement: with one of them, one matching content word is enough."""
 
 PARTICLES = _set(
     "not never no none neither nor cannot without didn doesn don wasn weren isn aren hasn haven hadn couldn wouldn shouldn t",
@@ -115,7 +115,7 @@ DISAVOWALS = _set(
     "verweigerte verweigert bestritt bestritten leugnete abgelehnt negó niega rechazó nié refusé nie refuse negou recusou",
     "negato rifiutato ontkende ontkend weigerde geweigerd",
 )
-"""Verbs that say of a thing that it is not so, or will not be done; they may follow it (*the refund was denied*)."""
+"""Verbs that deny or refuse a thing; they may follow it (*the refund was denied*)."""
 
 OMISSIONS = _set(
     "failed fails fail failing failure omitted omits omit omitting skipped skips skip skipping missing missed misses miss",
@@ -123,7 +123,7 @@ OMISSIONS = _set(
     "versäumte versäumt vergaß vergessen unterließ omitió olvidó olvidado oublié omis manqué esqueceu omitiu deixou",
     "dimenticato omesso vergat vergeten verzuimde भूल",
 )
-"""Verbs that say that a thing was left undone."""
+"""Verbs of omission: a thing was left undone."""
 
 NEGATIONS = PARTICLES | DISAVOWALS | OMISSIONS
 """All words by which a claim becomes a denial."""
@@ -134,7 +134,7 @@ UNSPACED_NEGATIONS = (
 """The same in scripts without spaces, where they stand within a run; longer ones before those that they begin with."""
 
 ABBREVIATIONS = {"dob": ("date", "of", "birth"), "acct": ("account",)}
-"""What is written for what is said."""
+"""A written abbreviation and its spoken words."""
 
 _ACTS = (
     (

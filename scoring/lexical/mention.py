@@ -17,7 +17,7 @@ _FIRST_SYLLABLE, _LAST_SYLLABLE = "\uac00", "\ud7a3"
 
 
 class Mentions:
-    """Texts that are asked many times whether a phrase stands in one of them, compared after normalisation.
+    """Texts in which many phrases are looked up, compared after normalisation.
 
     A mention begins and ends where a word does. Languages bend that, and so do we: scripts without spaces have no
     bounds; where scripts change, a word ends (``KYCची``); a word of four letters or more may take an ending of two

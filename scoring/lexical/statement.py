@@ -1,4 +1,4 @@
-"""A short statement as what it says in order: roots of its content words, and its figures.
+"""A short statement as an ordered list: roots of its content words, and its figures.
 
 Coarser than equality and finer than overlap: order counts, and so do the words that turn a meaning round.
 """
@@ -31,12 +31,12 @@ _LIGHT = words_of(
     "her their your our my there s der die das des dem den ein eine einen einem einer und ist sind war wurde wurden",
     "hat haben von für über el los las un una y de del es son fue ha por para sobre है हैं था थी थे का की के को में और",
 )
-"""Words that change nothing in what is said; prepositions of direction (*from*, *to*) do, and are not among them."""
+"""Words that do not change the meaning; prepositions of direction (*from*, *to*) do, and are not among them."""
 
 _DENIALS = words_of(
     "not no never t didn doesn don wasn weren isn aren hasn haven hadn nicht nie kein keine keinen nunca नहीं न",
 )
-"""Words that deny and say nothing else."""
+"""Words that only deny."""
 
 AGENT, CUSTOMER = "agent", "customer"
 
@@ -94,7 +94,7 @@ def read_statement(text: str) -> Statement:
 
 
 def covers(statement: Statement, other: Statement) -> bool:
-    """Whether a statement says all that the other says: its words and figures in the same order, nothing turned round.
+    """Whether a statement covers all of the other: its words and figures in the same order, nothing reversed.
 
     >>> covers(read_statement("Refund initiated for $49"), read_statement("Refund of $49"))
     True
@@ -111,7 +111,7 @@ def covers(statement: Statement, other: Statement) -> bool:
 
 
 def states_the_same(left: Statement, right: Statement) -> bool:
-    """Whether both say the same, word for word and figure for figure."""
+    """Whether both state the same, word for word and figure for figure."""
     return covers(left, right) and covers(right, left)
 
 
@@ -163,4 +163,4 @@ TURNS = NEGATIONS | frozenset(
         ),
     )
 )
-"""Words beside which a statement no longer says what it says without them."""
+"""Words that change the meaning of a statement."""

@@ -136,7 +136,7 @@ def pieces(words: list[str]) -> Iterator[str]:
 
 
 class WordIndex:
-    """The words of one long text, asked many times whether a phrase stands in it."""
+    """The words of one long text, in which many phrases are looked up."""
 
     def __init__(self, text: str) -> None:
         words = tokens(text)

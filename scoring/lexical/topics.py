@@ -1,7 +1,7 @@
 """What calls are about: words of English, German and Spanish for the common topics of call centres. Data, not rules.
 
-A text is *understood* when every content word of it stands here. Only of two understood texts can it be said that they
-speak of different things: any other word might be a synonym.
+A text is *understood* when every content word of it stands here. Only two understood texts can be found to speak of
+different things: any other word might be a synonym.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _WISHES = frozenset(
         ),
     )
 )
-"""Words of purposes that say only that somebody wants something."""
+"""Words of purposes that only express that somebody wants something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

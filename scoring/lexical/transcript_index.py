@@ -1,4 +1,4 @@
-"""Witness: one transcript, indexed once, and asked what it says for or against a claim."""
+"""Transcript index: one transcript, indexed once, in which claims are confirmed or contradicted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BORNE_OUT = 0.65
 _AT_MOMENT = 0.34
 _MADE_UP = 0.34
 _MAX_PLACES = 2000
-"""Places kept for one word: one that stands in so many moments tells none from another."""
+"""Places kept for one word: a word in so many moments does not distinguish them."""
 _NEGATION_REACH = 3
 """Words before a matched word among which a negation turns it round, and after it, a disavowal."""
 _TALKED_OF = 1 / 3
@@ -35,8 +35,8 @@ _TALKED_OF = 1 / 3
 BUDGET = 1_000_000
 """Work that all reasons of one case may cost, in places visited (about a microsecond each).
 
-A long scorecard of a call of an hour costs some ten thousand. The cost of a reason does not depend on what was asked
-before it, so whether all reasons of a case fit does not depend on their order.
+A long scorecard of a call of an hour costs some ten thousand. The cost of a reason does not depend on earlier reasons,
+so whether all reasons of a case fit does not depend on their order.
 """
 
 
@@ -142,7 +142,7 @@ class TranscriptIndex:
         return 20 + 2 * visited + scans * scan + len(claim.dates) * len(self._dates)
 
     def is_foreign_to(self, claim: Claim) -> bool:
-        """Whether the claim's words are of a script that the transcript does not use: words cannot say, then."""
+        """Whether the claim's words are of a script that the transcript does not use: words cannot decide, then."""
         written = {_script(word[0]) for word in claim.content if not word[0].isdigit()}
         differ = bool(written) and bool(self._scripts) and written.isdisjoint(self._scripts)
         return differ and not any(self._places_of(unit, claim) for unit in self._units(claim))
@@ -233,7 +233,7 @@ class TranscriptIndex:
         return None
 
     def _was_done(self, claim: Claim, matched: frozenset[str]) -> bool:
-        """Whether what stands in one place is what a denial denies: most of it, or half of what it says besides acts.
+        """Whether what stands in one place is what a denial denies: most of it, or half of what it names besides acts.
 
         The act alone is not enough: an agent who verified something need not have verified this. Small numbers are
         manner, not matter (*within 10 seconds*).

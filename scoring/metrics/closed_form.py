@@ -1,7 +1,7 @@
 """Closed-form fields compared with the reference's: labels, scores, ids, booleans, short texts; not prose (rubrics §7).
 
 The reference decides which of its fields are of closed form. Items of a list are matched by id, as everywhere
-(rubrics §2); where they have none, by the first field that tells all of the reference's items apart. Lists of plain
+(rubrics §2); where they have none, by the first field that differs in all of the reference's items. Lists of plain
 values have no order. The work is linear in both sides.
 """
 
@@ -21,7 +21,7 @@ from .structure import match_by_id, strict_key
 
 _MOST_WORDS = 3
 _MOST_KEYS = 50
-"""Fields of an item among which one is looked for that tells items apart."""
+"""Fields of an item that are tried as a key."""
 _SENTENCE_MARKS = (".", "!", "?", "।", "。", "！", "？")
 _MAX_PATH = 120
 MAX_DEPTH = 100
@@ -73,8 +73,8 @@ class FieldComparison:
 def compare(found: Json, expected: Json, *, echoes: frozenset[str] = frozenset()) -> FieldComparison:
     """Compare all fields, however deep. Prose under a key of ``echoes`` is not kept.
 
-    >>> told = compare({"label": "Negative", "score": 4}, {"label": "negative", "score": 5})
-    >>> (told.matched, told.places, told.wrong)
+    >>> found = compare({"label": "Negative", "score": 4}, {"label": "negative", "score": 5})
+    >>> (found.matched, found.places, found.wrong)
     (1, 2, ['score'])
     """
     made = FieldComparison()
@@ -150,7 +150,7 @@ def _items(place: _Place, made: FieldComparison) -> Iterator[_Place]:
 
 
 def _key_of(expected: Sequence[Json]) -> str | None:
-    """The field that tells the reference's items apart: an id if one does, else the first that does."""
+    """The field that differs in all of the reference's items: an id if one does, else the first that does."""
     if not expected or not all(isinstance(item, dict) for item in expected):
         return None
     first = expected[0]

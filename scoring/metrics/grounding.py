@@ -1,7 +1,7 @@
 """Grounding: which claims of an output the transcript or the expected outcome supports (seed 000, Layer 2; rubrics §9).
 
-Faithfulness and hallucination rate are two readings of it. Each claim is asked about as the text rubric's fabrication
-check does, so that one answer serves all three.
+Faithfulness and hallucination rate are two readings of it. Each claim is the same question as in the text rubric's
+fabrication check, so that one answer serves all three.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The two benchmarks that only a judge can say: sound reasoning, and instructions followed (seed 000, Layer 2)."""
+"""The two benchmarks that only a judge can evaluate: sound reasoning, and instructions followed (seed 000, Layer 2)."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Metric:
     """One metric's card and its function.
 
     ``id`` is its name everywhere (YAML, Langfuse, Prometheus, documentation); ``formula`` is the seed's, in words;
-    ``bounds`` are (low, high) with None for unbounded; ``methods`` says who can decide it; ``undefined`` says when it
+    ``bounds`` are (low, high) with None for unbounded; ``methods`` are the ways to decide it; ``undefined`` is when it
     has no value. ``short`` stands for the id in score names that would else be too long (``score_name``).
     """
 

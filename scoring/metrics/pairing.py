@@ -1,4 +1,4 @@
-"""Pairing: which of the expected statements a model's statements say, one to one, as many as can be."""
+"""Pairing: which expected statements the model's statements match, one to one, as many as possible."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_PAIRS = 2500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """What was ``missed``: the expected statements that none of the model's says, in order."""
+    """``missed``: the expected statements that none of the model's matches, in order."""
 
     missed: tuple[str, ...]
     method: Method = Method.EXACT
@@ -55,7 +55,7 @@ def pair_up(
 def _unequal(wanted: Sequence[str], found: Sequence[str]) -> tuple[list[str], list[str]]:
     """What is left on either side once equal texts are matched.
 
-    That costs no match: what says the same as one of two equal texts says the same as the other.
+    That costs no match: what matches one of two equal texts matches the other.
     """
     by_text = Counter(map(normalise, wanted)) & Counter(map(normalise, found))
     return _without(wanted, by_text.copy()), _without(found, by_text.copy())

@@ -26,7 +26,7 @@ class TooMuchError(ValueError):
 
 
 class Pieces:
-    """Pieces indexed once, asked which of them statements draw on."""
+    """Pieces, indexed once to find which of them statements draw on."""
 
     def __init__(self, pieces: Sequence[str]) -> None:
         self._where: dict[str, list[int]] = {}
@@ -43,7 +43,7 @@ class Pieces:
             self._where.setdefault(unit, []).append(place)
 
     def drawn_on(self, statements: Iterable[str]) -> frozenset[int] | None:
-        """Numbers of the pieces; None when words cannot say: too few statements can be traced to any piece.
+        """Numbers of the pieces; None when words cannot decide: too few statements can be traced to any piece.
 
         ``TooMuchError`` when it would cost too much.
 

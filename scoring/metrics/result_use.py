@@ -51,7 +51,7 @@ def unused_results(case: Case, calls: Sequence[ToolCall]) -> tuple[list[str], li
 
 
 class LaterWords:
-    """The words and numbers of what a run says and does, gathered from its end towards its beginning.
+    """The words and numbers of a run's messages and calls, gathered from its end towards its beginning.
 
     ``requested`` is the input of the run, whose words a result may share without having been used.
     """
@@ -61,7 +61,7 @@ class LaterWords:
         self._stated = _Content(words=frozenset(), pairs=frozenset(), figures=frozenset())
 
     def add(self, value: Json) -> None:
-        """Add what was said or done before all that was added so far."""
+        """Add a message or call that precedes all added so far."""
         if value is not None:
             self._stated = self._stated.with_(_read(decoded(value)).without(self._requested))
 

@@ -143,7 +143,7 @@ def _fault(step: CallStep, offered: Mapping[str, OfferedTool]) -> str | None:
     own = plain(step.call.name)
     tool = offered.get(own) or next((held for key, held in offered.items() if own.endswith(key)), None)
     if tool is None:
-        # Frameworks run steps of their own as tools; a name that no model asked for is no model's invention.
+        # Frameworks run steps of their own as tools; a name that no model called is no model's invention.
         return f"{name}: no such tool was offered" if step.failure is not None else None
     arguments = decoded(step.call.arguments)
     check = None if tool.schema is None else _validator(tool.schema)

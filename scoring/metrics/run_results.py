@@ -40,7 +40,7 @@ def _results_used(case: Case) -> Result:
 
 
 def _unused(case: Case, steps: RunSteps) -> tuple[list[tuple[str | None, str]], int]:
-    """The results of which nothing occurs in what follows, and of how many it could be told. From the end backwards."""
+    """The results of which nothing occurs in what follows, and how many were checked. From the end backwards."""
     later = LaterWords(case.input)
     later.add(case.model_output)
     spoken = sorted(steps.models, key=lambda span: span.end_ns)

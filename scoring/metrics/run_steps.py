@@ -46,7 +46,7 @@ class RunSteps:
     """The steps of one run, in order of time. ``calls`` is None where it is not known which tools were called.
 
     ``steps`` are the spans that are no tool call and may fail of themselves: agents, model calls, chains, retrievers.
-    ``acts`` says whether the trace has any span of a model, an agent or a tool.
+    ``acts``: whether the trace has any span of a model, an agent or a tool.
     """
 
     calls: tuple[CallStep, ...] | None

@@ -1,4 +1,4 @@
-"""Instrumentation health: what the telemetry of a run lacks. It says nothing of the application's quality."""
+"""Instrumentation health: what the telemetry of a run lacks. It does not measure the application's quality."""
 
 from __future__ import annotations
 

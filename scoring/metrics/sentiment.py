@@ -32,7 +32,7 @@ class SentimentSentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """Both sides matched by sentence id; ``answered`` says whether the model gave any item at all.
+    """Both sides matched by sentence id; ``answered``: whether the model gave any item at all.
 
     ``unlabelled`` are sentences for which the reference itself has no label: they count nowhere.
     """

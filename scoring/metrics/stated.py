@@ -16,7 +16,7 @@ from .summary import SummaryField, is_filled, read_summary
 ECHOES = frozenset(("sentiment", "source_text"))
 """Keys under which an output repeats what it was given: sentences with their labels, sentences with translations."""
 _JUDGED = frozenset(("label", "type", "score", "max_score", "emotion"))
-"""Keys under which an output says what it makes of the input; that is right or wrong, and states nothing."""
+"""Keys of an output's own judgements about the input; these are right or wrong, and state nothing."""
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？।])\s+|(?<=[。！？।])|\n")
 _LEAST_WORDS = 2
 """A shorter part (*Mr.*, *1.*) is no sentence; the next one begins with it."""
@@ -40,7 +40,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def stated(value: Json) -> Iterator[SummaryField]:
-    """What a value states, in order. A summary of a call is read as the text rubric reads it; a question says nothing.
+    """What a value states, in order; a summary of a call as in the text rubric. A question states nothing.
 
     >>> [str(fact) for fact in stated({"reason": "It was paid. It was late.", "score": 5, "by": "Priya"})]
     ['It was paid.', 'It was late.', 'by: Priya']

@@ -29,14 +29,14 @@ _FREE_MAPS = ("$.summary.call_extracted_info", "$.emotion")
 _NULLABLE = "$.sentiment[].label"
 """The only place where null may stand for a string: missing labels have their own counter."""
 _TEXTS = ("$.detected_keywords", "$.detected_topics", "$.valid_entity_set", "$.summary.highlights")
-"""Lists of strings, whatever the reference's own hold: an empty one says nothing of its items."""
+"""Lists of strings, whatever the reference's own hold: an empty one does not define its items."""
 MAX_STEPS = 300_000
 """Values that one check may compare; a real scorecard has some hundred."""
 _MAX_DEPTH = 100
 """Levels of nesting that an outline covers; what nests deeper is compared value by value."""
 _MAX_PATH = 200
 _NEAREST = 20
-"""Expected shapes among which the one most like a wrong item is looked for, to tell what is wrong with it."""
+"""Expected shapes that are compared with a wrong item; the most similar one shows what is wrong with it."""
 
 
 class TooVariedError(ValueError):
@@ -104,7 +104,7 @@ def items(value: Json, key: str) -> list[Json]:
 
 
 def match_by_id(found: Sequence[Json], id_key: str, wanted: Sequence[object]) -> Matched:
-    """Items by their id, never by position; an unknown id and a second item with the same id are ignored, and told."""
+    """Items by their id, never by position; unknown and repeated ids are ignored, and reported."""
     expected = set(map(strict_key, wanted))
     by_id: dict[object, dict[str, Json]] = {}
     unknown: list[object] = []
@@ -168,7 +168,7 @@ class _Check:
             yield from self._of_items(found, expected, path, pattern)
 
     def _of_items(self, found: list[Json], expected: list[Json], path: str, pattern: str) -> Iterator[str]:
-        """Every item must have the shape of one of the expected items; an empty expected list says nothing of shape."""
+        """Every item must have the shape of one of the expected items; an empty expected list defines no shape."""
         if pattern in _TEXTS:
             for index, item in enumerate(found):
                 if not isinstance(item, str):
@@ -229,7 +229,7 @@ class _Shapes:
             self.by_head.setdefault(_head(item), []).append(item)
 
     def most_like(self, item: Json) -> Json:
-        """The one to tell a wrong item's differences from: of the same kind and with the most keys in common."""
+        """The shape that a wrong item is compared with: of the same kind and with the most keys in common."""
         keys = item.keys() if isinstance(item, dict) else frozenset[str]()
 
         def likeness(shape: Json) -> tuple[bool, int, int]:
@@ -262,7 +262,7 @@ def _free_map(found: Json, path: str, pattern: str) -> Iterator[str]:
 
 
 def structure_compliance(reference_fault: Callable[[Case], Unavailable | None]) -> Metric:
-    """Response structure compliance, for a rubric that says when its reference cannot be used.
+    """Response structure compliance, for a rubric that decides when its reference cannot be used.
 
     What is wrong with the reference is never held against the output.
     """

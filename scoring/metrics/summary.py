@@ -38,7 +38,7 @@ class SummaryField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """One side's summary. Blank highlights say nothing and are left out; ``fields`` hold what they hold."""
+    """One side's summary. Blank highlights are left out; ``fields`` hold what they hold."""
 
     call_purpose: str
     highlights: tuple[str, ...]
@@ -53,7 +53,7 @@ class Summary:
 
 
 def is_filled(value: Json) -> bool:
-    """Whether a field says anything: null, blank, an empty list and "N/A", "unknown", "none" do not."""
+    """Whether a field has content: null, blank, an empty list and "N/A", "unknown", "none" do not."""
     if isinstance(value, str):
         return normalise(value) not in _EMPTY
     return value not in (None, [], {})
@@ -169,12 +169,12 @@ def fabrication_free(case: Case) -> Steps:
 
 
 def known_texts(expected: Summary) -> frozenset[str]:
-    """What the reference states, normalised: whoever says the same in the same words needs no further support."""
+    """What the reference states, normalised: the same words need no further support."""
     return frozenset(normalise(fact.text) for fact in expected.facts)
 
 
 def why(replies: Sequence[Reply], values: Sequence[bool] = ()) -> str:
-    """The reason that was given with the first answer, or with the first that says no."""
+    """The reason that was given with the first answer, or with the first *no*."""
     at = values.index(False) if False in values else 0
     reply = replies[at]
     return reply.reason[:200] if isinstance(reply, Answer) else ""

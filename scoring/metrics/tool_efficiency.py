@@ -41,7 +41,7 @@ class Efficiency:
 
 
 def states_budget(scenario: Scenario) -> bool:
-    """Whether the scenario says enough to compute: which tools are expected, and how many calls."""
+    """Whether the scenario has what is needed: which tools are expected, and how many calls."""
     return bool(scenario.tools.include and scenario.max_calls)
 
 
@@ -49,8 +49,8 @@ def efficiency(scenario: Scenario, calls: Sequence[ToolCall]) -> Efficiency:
     """The worse of selection and call count.
 
     >>> from scoring.scenario.scenario import parse_scenario
-    >>> told = parse_scenario("s", {"tools_should_include": ["search"], "max_calls": {"search": 2}})
-    >>> efficiency(told, [ToolCall(name="search")] * 3)
+    >>> scenario = parse_scenario("s", {"tools_should_include": ["search"], "max_calls": {"search": 2}})
+    >>> efficiency(scenario, [ToolCall(name="search")] * 3)
     Efficiency(value=0.6, faults=('search: 3 calls, at most 2',))
     """
     selection, count = _selection(scenario, calls), _count(scenario, calls)

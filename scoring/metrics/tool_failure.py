@@ -1,6 +1,6 @@
 """Tool failure: whether a call of a tool failed, by its status or by what it returned.
 
-Most agents' tools return their errors as text, with a status that says ok, so that the model can react. A result counts
+Most agents' tools return their errors as text, with the status *ok*, so that the model can react. A result counts
 as a failure only where it begins as an error message does, or is JSON that declares one: a document about errors is a
 result like any other.
 """

@@ -45,7 +45,7 @@ class Translation:
 
     @property
     def delivered(self) -> str:
-        """All that the model delivered: the full translation, and its sentences where they say something else."""
+        """All that the model delivered: the full translation, and its sentences where they differ from it."""
         sentences = "\n".join(text for text in self.texts if text.strip())
         if not self.full.strip() or _without_spaces(self.full) == _without_spaces(sentences):
             return self.full if self.full.strip() else sentences
@@ -64,7 +64,7 @@ class Translation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handled:
-    """A term or name of the reference: how it is to be handled, how the model says it did, and whether that shows."""
+    """A term or name of the reference: how it is to be handled, how the model states it did, and whether that shows."""
 
     name: str
     expected: str

@@ -1,4 +1,4 @@
-"""Where the value of an argument comes from: what the user said, or what an earlier call returned."""
+"""Where the value of an argument comes from: the user's message, or an earlier call's result."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class DailyReportText:
 
     @classmethod
     def of_json(cls, stated: Mapping[str, Any]) -> DailyReportText:
-        """What ``to_json`` said."""
+        """Read what ``to_json`` wrote."""
         courses = (ServiceDay(**{**each, "status": Status(each["status"])}) for each in stated["courses"])
         return cls(
             begin_ns=stated["begin_ns"], end_ns=stated["end_ns"], courses=tuple(courses), more=stated["more"],

@@ -15,9 +15,9 @@ from .daily_report import DailyReportText
 class NoticeKind(StrEnum):
     """What a notice is about.
 
-    ``alert``: something happened to one alert; ``group``: to several at about the same time. ``reminder``: one that was
-    told still fires. ``digest``: what happened to less severe alerts since the last. ``refresh``: which alerts stand,
-    for a receiver that wants to be told again and again. ``report``: a day. ``test``: nothing, somebody asked for it.
+    ``alert``: something happened to one alert; ``group``: to several at about the same time. ``reminder``: an alert
+    that was sent still fires. ``digest``: what happened to less severe alerts since the last. ``refresh``: the
+    alerts that fire, for a receiver that wants repetition. ``report``: a day. ``test``: nothing, somebody requested it.
     """
 
     ALERT = "alert"
@@ -33,7 +33,7 @@ class NoticeKind(StrEnum):
 class Notice:
     """A message made at ``at_ns``. ``events`` are what it describes: one for an alert or a reminder.
 
-    ``id`` is the same each time the notice is delivered, so that a receiver can say that it has it already.
+    ``id`` is the same each time the notice is delivered, so that a receiver can recognise a repeated one.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Notice:
 
     @classmethod
     def of_json(cls, stated: Mapping[str, Any]) -> Notice:
-        """What ``to_json`` said."""
+        """Read what ``to_json`` wrote."""
         return cls(
             id=stated["id"], kind=NoticeKind(stated["kind"]), at_ns=stated["at_ns"],
             events=tuple(map(event_of_json, stated["events"])),

@@ -1,4 +1,4 @@
-"""Told: a notice in words: a title and paragraphs of lines, which each receiver sets in its own type."""
+"""Notice text: a notice in words: a title and paragraphs of lines, which each receiver sets in its own format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Wording:
     """How an operator wants things worded.
 
     ``trace_url`` is the address of a trace's page with ``{trace_id}`` in it, ``runbooks`` the address that runbooks
-    lie under; ``None``: no links. Without ``reasons`` nothing is repeated of what was said about a trace.
+    lie under; ``None``: no links. Without ``reasons`` the reasons of verdicts are left out.
     """
 
     trace_url: str | None = None
@@ -75,7 +75,7 @@ def when(ns: int) -> str:
 
 
 def lasting(ns: int) -> str:
-    """A length of time as people say it, rounded down: ``12 minutes``, ``3 hours 5 minutes``, ``2 days``."""
+    """A length of time in words, rounded down: ``12 minutes``, ``3 hours 5 minutes``, ``2 days``."""
     seconds = max(0, ns // 10**9)
     if seconds < _MINUTE_S:
         return "less than a minute"

@@ -36,7 +36,7 @@ def report(notice: Notice, wording: Wording) -> NoticeText:
 
 
 def report_event(event: AlertEvent, wording: Wording, *, again: bool = False) -> NoticeText:
-    """One event in words; ``again``: it was told before and still is so."""
+    """One event in words; ``again``: it was sent before and still fires."""
     return NoticeText(
         title=headline(event, again=again),
         paragraphs=paragraphs(

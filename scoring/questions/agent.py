@@ -1,4 +1,4 @@
-"""What is asked of an agent's conversation (seed 001)."""
+"""Questions about an agent's conversation (seed 001)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Questions of the standard benchmarks: what an output states, draws on, argues and obeys (seed 000, Layer 2).
 
-Whether a claim is supported is asked as the text rubric asks it (``scoring.questions.text.Supported``), and how close
-two texts are as the translation rubric does (``SentenceSimilarity``): asked alike, asked once.
+Whether a claim is supported is asked as in the text rubric (``scoring.questions.text.Supported``), and how close two
+texts are as in the translation rubric (``SentenceSimilarity``): equal questions are asked once.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SoundReasoning(Question):
     """Is each step of the output's reasoning sound, compared with the reasoning of the expected outcome?
 
     Answered by ``{"steps": [{"step": str, "score": 1.0 | 0.5 | 0.0}], "expected": bool}``: 1.0 sound, 0.5 partial (the
-    right conclusion by a wrong reason), 0.0 wrong. ``expected`` says whether the expected outcome reasons at all; an
+    right conclusion by a wrong reason), 0.0 wrong. ``expected``: whether the expected outcome reasons at all; an
     output that does not has no steps.
     """
 

@@ -1,4 +1,4 @@
-"""A judge's answer taken apart strictly: what is not exactly what was asked for is a breach, never a number.
+"""A judge's answer taken apart strictly: an answer of another form than requested is a breach, never a number.
 
 Every reader raises ``ValueError`` with the field and its fault. ``true`` is not 1, ``"5"`` is not 5, NaN is nothing
 (rubrics §1.8, §8).

@@ -1,4 +1,4 @@
-"""What is asked of an output by its dimensions (seed 004)."""
+"""Questions about the dimensions of an output (seed 004)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of an answer as a whole (seed 003 §2)."""
+"""Questions about an answer as a whole (seed 003 §2)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from scoring.result.result import Judgement, Method, Result
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """**Base of all questions about a case.** Subclasses say what is asked; they hold only hashable text."""
+    """**Base of all questions about a case.** Subclasses define the question; they hold only hashable text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SameEntity(Question):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer and how it was come by; the type of ``value`` is what the question's docstring says."""
+    """An answer and its method; the question's docstring names the type of ``value``."""
 
     value: object
     method: Method
@@ -62,9 +62,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Nobody could answer. ``failed`` tells *tried and failed* from *nobody is configured who could*.
+    """Nobody could answer. ``failed``: an evaluator tried and failed; without it, none is configured that could answer.
 
-    ``judgement`` is what was paid for nothing, where a judge was asked.
+    ``judgement`` is the cost without an answer, where a judge was asked.
     """
 
     reason: str
@@ -75,7 +75,7 @@ class NoAnswer:
 Reply: TypeAlias = Answer | NoAnswer
 Steps: TypeAlias = Generator[tuple[Question, ...], Sequence[Reply], Result]
 Begun: TypeAlias = Result | Steps
-"""A metric of a case: its result, where nothing has to be asked for it, else the steps to it."""
+"""A metric of a case: its result, where no question is needed, else the steps to it."""
 
 
 K = TypeVar("K", bound=Hashable)
@@ -86,7 +86,7 @@ class PendingMetrics(Generic[K]):
     """Several metrics of one case advanced together, a round at a time.
 
     ``questions`` is what is open now, each question once; ``give`` answers all of it and advances every metric;
-    when nothing is open, ``results`` holds one result a name. ``judgements`` holds by name what judges were asked on
+    when nothing is open, ``results`` holds one result a name. ``judgements`` holds by name the calls to judges made on
     its behalf, whether or not a value came of it.
     """
 

@@ -1,4 +1,4 @@
-"""Questions of the text rubric: what a summary says, beside what the reference and the transcript say."""
+"""Questions of the text rubric: what a summary states, compared with the reference and the transcript."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SameIntent(Question):
 
 @dataclass(frozen=True, slots=True)
 class SameHighlight(Question):
-    """Does the highlight ``found`` say what ``expected`` says (and perhaps more)? Answered by a bool."""
+    """Does the highlight ``found`` state what ``expected`` states (and perhaps more)? Answered by a bool."""
 
     expected: str
     found: str
@@ -51,7 +51,7 @@ class SummaryClaims(Question):
 class Supported(Question):
     """Does the transcript or the reference support this claim? Answered by a bool.
 
-    ``about`` names what a bare value is said of (``customer_name``), and is empty where the claim is a sentence.
+    ``about`` names the field of a bare value (``customer_name``), and is empty where the claim is a sentence.
     """
 
     claim: str

@@ -20,7 +20,7 @@ class SentenceSimilarity(Question):
 
 @dataclass(frozen=True, slots=True)
 class HowFluent(Question):
-    """Is this translation grammatically correct and natural in its target language? Only a judge can say.
+    """Is this translation grammatically correct and natural in its target language? Only a judge answers this.
 
     ``language`` is the target language where the case names one (``hi``); None: that of the case's reference.
     Answered by a number in [0, 1], by the levels of seed 000, Task 4, Metric 3: 1.0 reads like a native translation,
@@ -46,7 +46,7 @@ class KeepsFact(Question):
 class OutcomeDrift(Question):
     """Which outcomes of the call do the reference's sentences state, and which of them do the model's keep?
 
-    Outcomes are what was resolved, escalated, refused, agreed …; numbers, dates and codes are not asked for.
+    Outcomes are what was resolved, escalated, refused, agreed …; numbers, dates and codes are not included.
     ``pairs`` are (reference's sentence, model's sentence), the latter empty where there is none. Answered by
     ``{"outcomes": [{"outcome": "escalated to supervisor", "kept": false}, …], "added": ["…", …]}``: each outcome of
     the reference once; ``added`` are outcomes that the model states in the place of none of the reference's.

@@ -44,7 +44,7 @@ class AgentGrade:
     def details(self, conversation: Sequence[Utterance]) -> dict[str, object]:
         """The failure code and the turns; null and empty where acceptable or better.
 
-        Turns that the conversation does not have, and a diagnosis of what did not fail, are dropped and told.
+        Turns that the conversation does not have, and a diagnosis of what did not fail, are dropped and reported.
         """
         if self.acceptable:
             reported = {"failure_code": self.failure_code, "turns": list(self.turns)}

@@ -31,7 +31,7 @@ class Grade:
 
 
 def parse_grade(value: object) -> Grade:
-    """Read a judge's answer, as text or decoded, as strictly as seed 002 §2.2 says; ``ValueError`` names the fault.
+    """Read a judge's answer, as text or decoded, as strictly as seed 002 §2.2 demands; ``ValueError`` names the fault.
 
     >>> parse_grade('{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."}').accuracy_score
     2
@@ -62,7 +62,7 @@ def parse_grade(value: object) -> Grade:
 def _may_be_lost(case: Case) -> bool:
     """Whether the answer may exist and not be known here. A request that timed out has none: the judge sees it empty.
 
-    No answer at all is *missing* by the seed, and the judge says so, as of any other answer. Were it decided here, a
+    No answer at all is *missing* by the seed, and the judge decides it, as of any other answer. Were it decided here, a
     monitor without a judge would know of failures alone, and its pass rate would be 0.
     """
     return case.model_output is None and not (case.timed_out and case.content_captured)

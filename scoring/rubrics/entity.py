@@ -211,14 +211,14 @@ def _fabricated(case: Case) -> Result:
 
 
 class _Spoken:
-    """What was said in a call, and whether an entity stands in it."""
+    """The words spoken in a call, and whether an entity stands among them."""
 
     def __init__(self, text: str) -> None:
         self._words = WordIndex(text)
         self._text = normalise(text)
 
     def has(self, name: str) -> bool:
-        """Whether every word of the entity, split at space, ``_`` and ``-``, was said; symbols alone literally."""
+        """Whether every word of the entity, split at space, ``_`` and ``-``, was spoken; symbols alone literally."""
         words = [word for part in _PARTS.split(name) for word in tokens(part)]
         return all(map(self._words.has_word, words)) if words else name in self._text
 

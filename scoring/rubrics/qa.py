@@ -32,7 +32,7 @@ _DIGITS = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorecardItem:
-    """A question of the reference, and what the model said of it; ``score`` None when it said no number."""
+    """A question of the reference, and the model's answer; ``score`` None when that has no number."""
 
     question_id: Json
     expected: float
@@ -73,7 +73,7 @@ class ScorecardItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallScorecard:
-    """Both sides matched by question id; ``answered`` says whether the model gave any item at all."""
+    """Both sides matched by question id; ``answered``: whether the model gave any item at all."""
 
     items: tuple[ScorecardItem, ...]
     matched: Matched

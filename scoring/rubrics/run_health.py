@@ -1,4 +1,4 @@
-"""run_health: what can be said of any run without a reference, a judge or a scenario."""
+"""run_health: what can be measured on any run without a reference, a judge or a scenario."""
 
 from __future__ import annotations
 

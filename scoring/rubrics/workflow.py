@@ -93,7 +93,7 @@ def _root_agent(case: Case) -> str | None:
 
 
 def _with_orchestrator(side: Side, root: str | None) -> Side:
-    """The root agent is the orchestrator, whatever it is called, unless the scenario says something of it."""
+    """The root agent is the orchestrator, whatever it is called, unless the scenario names it."""
     if root is None or not set(DEFAULT_ALWAYS_EXPECTED) <= set(side.always) or root in side.exclude:
         return side
     return replace(side, always=(*side.always, root))

@@ -1,1 +1,1 @@
-"""Runs: what is said of many verdicts together."""
+"""Runs: verdicts in; figures of many verdicts together out."""

@@ -2,7 +2,7 @@
 
 Means and totals are exact sums; p50 and p95 are exact too, for which the latencies are kept: at most 16 bytes a sample
 while they come in, and about 40 more for one of the two while it is sorted. A figure is over the samples that have what
-it needs (``known`` says how many those are), and *unavailable* with its reason when none has.
+it needs (``known`` counts those), and *unavailable* with its reason when none has.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Aggregates:
 
 @dataclass(slots=True)
 class Accumulator:
-    """Takes in samples; ``aggregates`` says what they come to so far."""
+    """Takes in samples; ``aggregates`` returns the figures so far."""
 
     _n: int = 0
     _ungraded: int = 0

@@ -88,7 +88,7 @@ class Calibrated:
 def calibrated(
     *, rubric: str, metric: str, pairs: Mapping[tuple[Said, Said], int], undecided: int, passes: PassSums | None
 ) -> Calibrated:
-    """All figures of the pairs (what people said, what we said) with their number; ``passes`` only for ``pass``."""
+    """All figures of the pairs (people's label, our verdict) with their number; ``passes`` only for ``pass``."""
     n = sum(pairs.values())
     values = {stated for pair in pairs for stated in pair}
     numbers = sorted(each for each in values if isinstance(each, float))

@@ -20,7 +20,7 @@ class _Compared:
 
 
 class Calibration:
-    """Takes every label first, then hears the verdicts one by one: labels are held in memory, verdicts are not.
+    """Takes every label first, then the verdicts one by one: labels are held in memory, verdicts are not.
 
     ``replaced`` counts labels that the same person gave again (the last counts), ``met`` those that met a verdict.
     """
@@ -35,7 +35,7 @@ class Calibration:
 
     @property
     def unmet(self) -> int:
-        """Labels on cases of which no verdict by their rubric was heard."""
+        """Labels on cases without a verdict of their rubric."""
         return self.labels - len(self._met)
 
     def take(self, given: LabelLine) -> None:

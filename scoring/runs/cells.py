@@ -1,4 +1,4 @@
-"""Cells: what one row of the scorecard says of one model, and why it says nothing where it does not."""
+"""Cells: one row of the scorecard for one model, and why a value is missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CALLS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One row of one model: a value, or None with the reason in ``notes``; a value's notes say what it leaves out.
+    """One row of one model: a value, or None with the reason in ``notes``; a value's notes name what it leaves out.
 
     ``rating`` is that of the metric's bands; ``blocker`` where the mean, or any case, reached the blocker. ``n`` counts
     the cases behind the value, ``blocked`` those that the metric (of a score: any metric) blocked. ``raw`` is the mean
@@ -130,7 +130,7 @@ def final_cell(final: Final) -> Cell:
 
 
 def cost_cell(tally: ModelTally, reported: float | None) -> Cell:
-    """US dollars per 1000 calls: as told, else 1000 times the mean of what the verdicts say their calls cost."""
+    """US dollars per 1000 calls: as reported, else 1000 times the mean cost of a call by the verdicts."""
     if reported is not None:
         return Cell(value=reported)
     known = tally.cost.n

@@ -54,7 +54,8 @@ TASKS = tuple(OPTION_B.weights)
 class Final:
     """A final score in [0, 1], or None with the ``reason``. ``coverage`` is the scored share of the weight.
 
-    Below full coverage a value is *partial*: the weights of the scored parts were renormalised, and ``reason`` says so.
+    Below full coverage a value is *partial*: the weights of the scored parts were renormalised, and ``reason`` states
+    it.
     """
 
     option: Option

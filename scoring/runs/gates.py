@@ -42,7 +42,7 @@ GATES = (
 class GateResult:
     """A gate held against a run. ``value`` is None when it cannot be computed; the gate is then not met.
 
-    ``reason`` says why a gate is not met, and is empty when it is.
+    ``reason`` is why a gate is not met, and is empty when it is.
     """
 
     gate: ReleaseGate
@@ -76,6 +76,6 @@ def _why(gate: ReleaseGate, run: Aggregates, value: float) -> str:
         return f"{run.evaluator_errors} of {run.n} samples have no grade; the first: {run.evaluator_error}"
     if gate.figure == "incomplete_rate":
         return f"{run.incomplete} of {run.n} samples neither pass nor fail"
-    # As many digits as it takes to tell the value from the bound.
+    # As many digits as distinguish the value from the bound.
     shown = next((text for d in (4, 9) if (text := f"{value:.{d}g}") != f"{gate.bound:.{d}g}"), repr(value))
     return f"{shown} is {'below' if gate.comparison == '>=' else 'above'} {gate.bound:g}"

@@ -1,4 +1,4 @@
-"""A label: what a person said of one case, as one line of a file of labels states it."""
+"""A label: a person's judgement of one case, as one line of a file of labels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LabelLineError(Exception):
 class LabelLine:
     """One label. ``by`` is who gave it, empty where unknown.
 
-    ``verdict`` is what we said, where the line itself holds it (``states_verdict``); None when we reached no verdict.
+    ``verdict`` is ours, where the line itself holds it (``states_verdict``); None when we reached no verdict.
     """
 
     subject: Subject

@@ -96,7 +96,7 @@ def _over_runs(found: MeanAndDeviation | Unavailable) -> dict[str, object]:
 
 
 def _gaps(name: str, run: Aggregates) -> Sequence[str]:
-    """Fields that some of the samples lack, so that what is told of them is told of the others."""
+    """Fields that some of the samples lack, so that their figures are of the others."""
     partly = [f"{field} {run.known[field]}" for field in FIELDS if 0 < run.known[field] < run.n]
     where = f"{name}: " if name else ""
     return [f"{where}of {run.n} samples only some have {', '.join(partly)}: figures are of those"] if partly else []

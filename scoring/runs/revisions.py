@@ -1,4 +1,4 @@
-"""Revisions: which line of a verdict file stands, where late spans changed what was said (formats §2)."""
+"""Revisions: which line of a verdict file stands, where late spans changed the verdict (formats §2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .verdict_line import VerdictLine
 
 
 class Revisions:
-    """Hears every line once, then says which of them stand: those that no later revision replaces.
+    """Reads every line once, then decides which of them stand: those that no later revision replaces.
 
     It remembers the verdicts that were revised, which are few, and not the others.
     """
@@ -20,5 +20,5 @@ class Revisions:
             self._last[key] = max(line.revision, self._last.get(key, 1))
 
     def stands(self, line: VerdictLine) -> bool:
-        """Whether no later revision of this verdict was heard."""
+        """Whether no later revision of this verdict was read."""
         return line.revision >= self._last.get((line.identity, line.rubric), 1)

@@ -1,6 +1,6 @@
 """Sample: what the aggregates of a run need of one verdict of ``answer``, read from the verdict's JSON.
 
-The verdict's contract is enough: ``composite``, ``passed`` and ``scores``; what only the verdict's ``answer`` tells
+The verdict's contract is enough: ``composite``, ``passed`` and ``scores``; what only the verdict's ``answer`` holds
 (``timed_out``, the two token counts) is read there, else from the details of the metric that shows it.
 """
 

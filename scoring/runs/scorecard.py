@@ -1,4 +1,4 @@
-"""Scorecard: what each row of the template says of each model, with how much was seen and why what is unknown is so."""
+"""Scorecard: each row of the template for each model, with the number of verdicts and why a value is unknown."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Scorecard:
 
 
 def empty_tally() -> ModelTally:
-    """A tally that hears what the scorecard shows. A call costs once: verdicts of the call tasks carry its cost."""
+    """A tally of what the scorecard shows. A call costs once: verdicts of the call tasks carry its cost."""
     return ModelTally(shown=SHOWN, charged=frozenset(TASKS))
 
 

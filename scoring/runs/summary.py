@@ -42,7 +42,7 @@ NO_OUTPUT = EvaluatedTest(overall_score=None, dimension_scores={}, passed=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """One test, run once. ``error`` says why there is no output, ``None`` when there is one. ``run`` counts from 1."""
+    """One test, run once. ``error`` is why there is no output, ``None`` when there is one. ``run`` counts from 1."""
 
     test: Mapping[str, Json]
     output: Json
@@ -109,7 +109,8 @@ def summarize(results: Sequence[RunSummary]) -> dict[str, object]:
 def repeats(results: Sequence[RunSummary]) -> dict[str, object]:
     """How much the runs differ: the pass rate and the mean overall score of each, in order of the runs.
 
-    ``mean`` and ``sd`` (sample, ddof 1) are told of at least three runs that have a value, and are ``None`` otherwise.
+    ``mean`` and ``sd`` (sample, ddof 1) are computed of at least three runs that have a value, and are ``None``
+    otherwise.
     """
     runs = sorted({result.run for result in results})
     summaries = [[result for result in results if result.run == run] for run in runs]

@@ -74,7 +74,7 @@ class RubricTally:
 
     @property
     def n(self) -> int:
-        """Verdicts, whatever they say."""
+        """Verdicts of any result."""
         return self.states.total()
 
     def add(self, line: VerdictLine, wanted: frozenset[str]) -> None:
@@ -95,7 +95,7 @@ class RubricTally:
 
 @dataclass(slots=True, kw_only=True)
 class ModelTally:
-    """Everything that is asked of the verdicts on one model. ``shown`` names the metrics that matter, by rubric.
+    """All figures of the verdicts on one model. ``shown`` names the metrics that matter, by rubric.
 
     ``cost`` is the mean of the calls' cost in US dollars over the verdicts that know it, ``costless`` counts the
     others. ``others`` counts the verdicts of rubrics that are not shown. ``weights`` holds two different ones at most.

@@ -51,7 +51,7 @@ def sequence(stated: Mapping[str, object], field: str, default: Sequence[object]
 
 
 def truth(stated: Mapping[str, object], field: str) -> bool | None:
-    """True, false, or None where it says neither."""
+    """True, false, or None for any other value."""
     value = stated.get(field)
     if value is not None and not isinstance(value, bool):
         raise VerdictLineError(f"{field}: is {shown(value)}, neither true, false nor null")

@@ -31,7 +31,7 @@ class ScoreLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictLine:
-    """One verdict on ``case_id``. ``identity`` (trace, else case) and ``rubric`` tell what a ``revision`` replaces.
+    """One verdict on ``case_id``. ``identity`` (trace, else case) and ``rubric`` identify what a ``revision`` replaces.
 
     ``run`` numbers the runs of a batch that judged each case several times, None where it was one. ``composite`` is in
     [0, 1] whatever the rubric's scale, None when invalid or incomplete. ``weight`` is the inverse of the inclusion

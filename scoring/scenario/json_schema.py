@@ -77,7 +77,7 @@ def parse_schema(data: Json, path: str, problems: list[str]) -> Schema:
 
 
 def json_equal(found: Json, wanted: Json) -> bool:
-    """Equality of JSON values with strict types: where an integer is asked for, neither ``2.0`` nor ``true`` is one."""
+    """Equality of JSON values with strict types: where an integer is required, neither ``2.0`` nor ``true`` is one."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and found.keys() == wanted.keys() and all(
             json_equal(found[key], wanted[key]) for key in wanted
@@ -151,7 +151,7 @@ def _values(value: Json) -> int:
 
 
 class _Strict:
-    """A keyword whose meaning is stricter here than in the standard; ``ValueError`` says what a value breaks."""
+    """A keyword whose meaning is stricter here than in the standard; ``ValueError`` names what a value breaks."""
 
     def __init__(self, _parent: dict[str, Any], value: Any, _path: list[str | int]) -> None:  # the library's types
         self._operand: Json = value

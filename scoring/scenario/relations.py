@@ -18,7 +18,7 @@ PAIRED: Final = ("before", "after", "not_after", "not_both")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relations:
-    """What is asked of calls together.
+    """What a scenario requires of calls together.
 
     ``any_of``: of each group at least one is called. ``before``: of ``(a, b)``, a is called before b is for the first
     time. ``after``: after the last a, b is called. ``not_after``: b is not called after a. ``not_both``: not both.

@@ -7,7 +7,7 @@ diagonal; 0 elsewhere, but for ordinal scales)::
     AC1: by chance = Σ q·(1 − q) / (K − 1),  q = (r + c) / 2,  K categories
     weights of an ordinal scale: 1 − (|x − y| / range) ** power, power 1 (linear) or 2 (quadratic)
 
-Kappa falls when nearly everything is in one category, however well raters agree; AC1 does not, so both are told.
+Kappa falls when nearly everything is in one category, however well raters agree; AC1 does not, so both are reported.
 
 Sources: Cohen 1960, doi:10.1177/001316446002000104; Cohen 1968 (weighted), doi:10.1037/h0026256; large-sample standard
 error: Fleiss, Cohen and Everitt 1969, doi:10.1037/h0028106; AC1: Gwet 2008, doi:10.1348/000711006X126600.
@@ -32,7 +32,7 @@ Weights = Sequence[Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Counts of pairs: rows by what the first rater (people) said, columns by what the second (we) said."""
+    """Counts of pairs: rows by the first rater's value (people), columns by the second's (ours)."""
 
     counts: tuple[tuple[int, ...], ...]
 

@@ -119,7 +119,7 @@ class Cusum:
         }  # fmt: skip
 
     def restore(self, stated: Mapping[str, Any]) -> None:
-        """Go on from what ``to_json`` said."""
+        """Go on from what ``to_json`` wrote."""
         self.score, self.n, self.alarmed = float(stated["score"]), int(stated["n"]), bool(stated["alarmed"])
         self.since_ns = stated["since_ns"]
         self._scale = Scale(float(stated["largest"]), even=bool(stated["even"]))

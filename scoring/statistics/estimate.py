@@ -6,7 +6,7 @@ A verdict that was drawn with probability p stands for 1/p traces, so it weighs 
     effective n = (Σ w)² / Σ w²                        (Kish 1965, *Survey Sampling*, §11.7)
     bounds      = Wilson at (pass ratio · effective n, effective n)
 
-Equal weights give the plain ratio and effective n = n. Unequal ones say less than their number: effective n < n. Only
+Equal weights give the plain ratio and effective n = n. Unequal ones carry less information: effective n < n. Only
 ratios of weights matter; their scale does not.
 
 >>> e = estimate([(True, 20.0), (True, 20.0), (False, 1.0)])
@@ -25,7 +25,7 @@ from .interval import Z_95_ONE_SIDED, wilson
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What ``n`` verdicts, ``failures`` of them failed, say of the pass ratio of all traffic.
+    """The pass ratio of all traffic, estimated from ``n`` verdicts, of which ``failures`` failed.
 
     ``pass_ratio``, ``lower`` and ``upper`` lie in [0, 1]; ``effective_n`` in [1, n]; ``weight_sum`` estimates how
     many traces the verdicts stand for. Each bound holds on its own with the chance that belongs to ``z``.
@@ -84,7 +84,7 @@ def from_sums(
     if n == 0:
         return None
     size = _kish(n, weight, squared_weight)
-    # Without a failure (or with nothing else) the ratio is a whole number; rounding must not say otherwise.
+    # Without a failure (or with nothing else) the ratio is a whole number; rounding must not change that.
     ratio = 1.0 if failures == 0 else 0.0 if failures == n else min(1.0, max(0.0, (weight - failed_weight) / weight))
     interval = wilson(size * ratio, size, z)
     if interval is None:  # size is at least 1

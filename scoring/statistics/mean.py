@@ -5,7 +5,7 @@ With weights w = 1/probability (Hájek's mean; its linearised variance, Särndal
     mean = Σ w·x / Σ w            se² = n / (n − 1) · Σ w²·(x − mean)² / (Σ w)²            bounds = mean ± z·se
 
 The bounds rest on the central limit theorem: they are for dozens of values, not for a few. Where all values are equal
-they say nothing of what the others might be, and coincide with the mean.
+they coincide with the mean and do not bound other values.
 """
 
 from __future__ import annotations

@@ -5,14 +5,14 @@ rate t of the m₀ that people fail::
 
     corrected = (p + t − 1) / (s + t − 1), held within [0, 1]
 
-Undefined where s + t − 1 <= 0: such a judge tells nothing apart. The interval is that of Lang and Reiczigel, for which
+Undefined where s + t − 1 <= 0: such a judge guesses. The interval is that of Lang and Reiczigel, for which
 s and t are estimates too: with p' = (np + z²/2)/(n + z²), s' = (m₁s + 1)/(m₁ + 2), t' = (m₀t + 1)/(m₀ + 2), c' the
 corrected rate of these (not held within [0, 1]), and v = x'(1 − x')/size, sizes n + z², m₁ + 2 and m₀ + 2::
 
     c' + 2z²·(c'·v(s') − (1 − c')·v(t'))  ±  z·sqrt(v(p') + c'²·v(s') + (1 − c')²·v(t')) / (s' + t' − 1)
 
-It takes for granted that the labelled were drawn without regard to what the judge said, and that its errors on them are
-its errors on all; and it treats the labelled as another sample than the n.
+It assumes that the labelled were drawn without regard to the judge's verdicts, and that its errors on them are its
+errors on all; and it treats the labelled as another sample than the n.
 
 Sources: Rogan and Gladen 1978, doi:10.1093/oxfordjournals.aje.a112510; Lang and Reiczigel 2014,
 doi:10.1016/j.prevetmed.2013.09.015.

@@ -14,7 +14,7 @@ LARGEST_SHARE = 2.0
 
 
 class Scale:
-    """The largest weight so far. ``even`` says that all weights since the last beginning were the same."""
+    """The largest weight so far. ``even``: all weights since the last beginning were the same."""
 
     __slots__ = ("even", "largest")
 

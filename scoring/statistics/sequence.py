@@ -21,7 +21,7 @@ less what came in is a supermartingale, hence the promise::
 
 *Assumptions.* Given what came before, a verdict passes with a weighted mean of at least m (independence is not needed,
 a ratio that truly dips for a while breaks it, and should); inclusion probabilities are true and do not depend on the
-outcome other than through the weights; when a verdict comes says nothing of it. A weight of more than twice the
+outcome other than through the weights; nor does the time of a verdict. A weight of more than twice the
 largest so far begins anew (``scale``). A verdict counts once, as it was first; later revisions move windows, not this.
 """
 
@@ -36,7 +36,7 @@ from .scale import Scale
 BETS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Shares of the wealth staked against a pass: from drops of a few points to collapses. All pay at a share of 2."""
 GRID = tuple(step / 20 for step in range(1, 20))
-"""Levels at which the upper bound is told: every 0.05."""
+"""Levels at which the upper bound is computed: every 0.05."""
 _EDGE = 1e-4
 """Levels keep this far from 0 and 1, where one verdict would be infinite evidence."""
 _CAP = 100.0
@@ -82,7 +82,7 @@ class ConfidenceSequence:
                 self._wealth[place] = [min(self._most, held) for held in grown]
 
     def evidence(self, level: float) -> float:
-        """How strongly the verdicts say that the ratio is below the level, as a multiple of what convinces."""
+        """How strongly the verdicts show that the ratio is below the level, as a multiple of what convinces."""
         place = self.levels.index(_inside(level))
         return sum(row[place] for row in self._wealth) / len(BETS) / self._convincing
 
@@ -104,7 +104,7 @@ class ConfidenceSequence:
         }  # fmt: skip
 
     def restore(self, stated: Mapping[str, Any]) -> None:
-        """Go on from what ``to_json`` said; levels that it does not know begin anew, all do where the bets differ."""
+        """Go on from what ``to_json`` wrote; levels that it lacks begin anew, all do where the bets differ."""
         if len(stated["wealth"]) == len(BETS):
             known = [dict(zip(stated["levels"], row, strict=True)) for row in stated["wealth"]]
             self._wealth = [[float(row.get(level, 0.0)) for level in self.levels] for row in known]

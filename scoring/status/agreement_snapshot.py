@@ -19,7 +19,7 @@ from .service_status import ServiceStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotationQueueSnapshot:
-    """A queue of verdicts in doubt. ``reason`` says why nothing is put in now, empty when something may be.
+    """A queue of verdicts in doubt. ``reason`` is why nothing is put in now, empty when something may be.
 
     ``put`` counts what was put in since start, by why; ``left_out`` what was not of late, for the hour's number.
     """
@@ -32,10 +32,10 @@ class AnnotationQueueSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementSnapshot:
-    """Where labels come from, and what they say of our verdicts.
+    """Where labels come from, and how far they agree with our verdicts.
 
-    ``reason`` says why they cannot be read now, empty when they can; ``read_s`` is when they last were, in s since the
-    epoch, None for never. ``passed_over`` counts labels that say nothing of how far we agree, by why. ``corrections``
+    ``reason`` is why they cannot be read now, empty when they can; ``read_s`` is when they last were, in s since the
+    epoch, None for never. ``passed_over`` counts labels that do not count for agreement, by reason. ``corrections``
     counts answers that people corrected, by rubric; ``corrected_passes`` those of them that we had passed.
     """
 

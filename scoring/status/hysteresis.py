@@ -1,6 +1,6 @@
 """Hysteresis: a status that changes on evidence that lasts, as a state machine without a clock of its own.
 
-Each look says what the numbers of this moment amount to, once against the thresholds and once against thresholds that
+Each look computes a status of the present numbers twice: once against the thresholds and once against thresholds that
 are ``recovery_margin`` higher. Then, in this order:
 
 - **Worse** is entered when at least ``needed`` of the last ``looks`` looks were that bad or worse.
@@ -68,7 +68,7 @@ class HysteresisState:
 
     @classmethod
     def of_json(cls, stated: Mapping[str, Any]) -> HysteresisState:
-        """What ``to_json`` said."""
+        """Read what ``to_json`` wrote."""
         looks = tuple(Look(status=Status(a), with_margin=Status(b), empty=bool(c)) for a, b, c in stated["looks"])
         return cls(status=Status(stated["status"]), since_ns=int(stated["since_ns"]), looks=looks)
 

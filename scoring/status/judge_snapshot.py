@@ -1,4 +1,4 @@
-"""Judge standing: whether the judge can be asked, what it has cost, and what waits for it, at one moment.
+"""Judge snapshot: whether the judge can be asked, what it has cost, and what waits for it, at one moment.
 
 Metrics, API and status page show the same.
 """
@@ -39,7 +39,7 @@ class Spending:
 class JudgeSnapshot:
     """The judge, or the panel of judges.
 
-    ``outage`` says why no answer can be had now, None when one can. ``shares`` are the shares in [0, 1] of the cases
+    ``outage`` is why the judge cannot answer now, None when it can. ``shares`` are the shares in [0, 1] of the cases
     that need the judge that its budget can pay for now, by priority. ``under_way`` cases are being judged, ``waiting``
     ones wait until they can be, the oldest since ``oldest_s``.
     """

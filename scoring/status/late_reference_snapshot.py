@@ -14,7 +14,7 @@ BelatedState: TypeAlias = Literal["ok", "waiting", "retrying", "stopped", "off"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateReferenceSnapshot:
-    """``reason`` says why it is not ok, empty when it is.
+    """``reason`` is why it is not ok, empty when it is.
 
     ``waiting`` traces are to be read and judged again, the oldest since ``oldest_s`` (s since the epoch, None when none
     does); ``given_up`` of those that are remembered never will be. ``revised`` and ``unchanged`` (judged again, with

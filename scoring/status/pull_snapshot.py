@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 PullState: TypeAlias = Literal["starting", "ok", "waiting", "retrying", "stopped"]
-"""Not asked yet; all well; too much waits for judging; waiting helps; only a person can (keys, address, rights)."""
+"""Not read yet; all well; too much waits for judging; waiting helps; only a person can (keys, address, rights)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullSnapshot:
-    """The one source that is read. ``reason`` says why it is not ok, empty when it is.
+    """The one source that is read. ``reason`` is why it is not ok, empty when it is.
 
     ``server`` names what answers there, ``project`` whose traces they are, ``reads`` by which interface, once known.
     ``pending`` traces were seen and are not whole yet, or have not been read. ``lag_s`` is for how long, in s, what is

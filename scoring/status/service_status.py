@@ -21,9 +21,9 @@ OTHER = "__other__"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusChange:
-    """What the change detector says: its score as a share of its limit, which it may exceed by one failure.
+    """The change detector's state: its score as a share of its limit, which it may exceed by one failure.
 
-    It tells pass ratios of ``good`` from ``bad``; at ``good`` it raises a false alarm once in ``run_length``
+    It distinguishes pass ratios of ``good`` and ``bad``; at ``good`` it raises a false alarm once in ``run_length``
     verdicts, or more rarely. ``alarmed`` until the score is back at 0; ``since_ns`` is the estimated time of the
     change.
     """
@@ -46,7 +46,7 @@ class ServiceStatus:
     ``metric_means`` over those with a value, in the metric's unit. ``missing`` is how
     far the pass ratio could lie off for the incomplete verdicts. Where a history is kept: ``since_ns`` the status is
     what it is, ``sequence_upper`` the upper bound that holds at all times (mode ``sequence``), and the ``change``
-    detector. ``corrected`` is the pass rate that people would have found, None where labels do not allow to tell.
+    detector. ``corrected`` is the pass rate that people would have found, None where the labels are too few.
     """
 
     service: str

@@ -1,4 +1,4 @@
-"""Status: what an estimated pass ratio means: healthy, warning, critical, or too little to tell.
+"""Status: what an estimated pass ratio means: healthy, warning, critical, or too little data.
 
 Seed 004 compares the ratio with 0.70 and 0.85 (mode ``point``). A ratio counted on few verdicts jumps over a threshold
 by chance, so the default (mode ``bound``) speaks up only when even the upper confidence bound lies below it, and when
@@ -87,8 +87,8 @@ class Appraisal:
 def appraise(estimate: Estimate | None, policy: Policy, sequence: ConfidenceSequence | None = None) -> Appraisal:
     """The status of an estimate; ``None`` (no verdict in the window) is insufficient data.
 
-    Mode ``sequence`` needs the ``sequence`` of the same verdicts; without one (of a service that is new) it cannot
-    tell.
+    Mode ``sequence`` needs the ``sequence`` of the same verdicts; without one (of a service that is new) the status is
+    ``insufficient_data``.
     """
     if estimate is None:
         return Appraisal(Status.INSUFFICIENT_DATA, "no verdict in the window")

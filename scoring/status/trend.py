@@ -12,7 +12,7 @@ class Trend:
     """One (service, environment, rubric): an estimate for each stretch of ``step_ns``, the oldest first.
 
     The last ends at ``until_ns`` (ns since the epoch). ``None`` where no verdict passed or failed, or where none is
-    known any more: a gap, not a zero. ``enough`` effective samples are what an estimate needs to say anything.
+    known any more: a gap, not a zero. ``enough`` effective samples are what an estimate needs.
     """
 
     until_ns: int

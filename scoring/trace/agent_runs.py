@@ -23,7 +23,7 @@ def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
 
 
 class _Above:
-    """What stands above each span: the nearest agent's name, and whether a tool lies between. Each span is asked once.
+    """What stands above each span: the nearest agent's name, and whether a tool lies between. Each span is read once.
 
     Remembering matters: a trace may be ten thousand spans deep.
     """

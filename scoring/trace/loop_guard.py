@@ -14,7 +14,7 @@ OWN_SERVICE: Final = "sidejudge"
 OWN_SCOPE: Final = "sidejudge.judge"
 """Name of the instrumentation scope of the same: it stays where a Collector writes another service over it."""
 OWN_TAG: Final = "sidejudge"
-"""Tag of each of these traces in Langfuse: it stays where neither resource nor scope is told."""
+"""Tag of each of these traces in Langfuse: it stays where neither resource nor scope is sent."""
 EVALUATOR_ENVIRONMENTS: Final = "langfuse"
 """Langfuse runs its evaluators in environments that begin with this, which applications may not name."""
 _OTHERS: Final = frozenset({"llm-as-a-judge", "code-eval", "sdk-experiment"})

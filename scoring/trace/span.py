@@ -1,6 +1,6 @@
 """Span: one step of an application, in the normal form that every dialect is normalised into.
 
-Nothing here knows who emitted the span. What a dialect could not tell is ``None`` (or empty); it is
+Nothing here knows who emitted the span. What a dialect did not find is ``None`` (or empty); it is
 never guessed, and ``provenance`` names the attribute that each field was read from.
 """
 
@@ -46,10 +46,10 @@ class ToolCall(Struct, frozen=True, kw_only=True):
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """One message to or from a model; ``text`` joins its text parts, ``tool_calls`` are what the model asked for.
+    """One message to or from a model; ``text`` joins its text parts, ``tool_calls`` are those that the model requests.
 
     A message with role ``tool`` answers the call ``tool_call_id``; its ``text`` is the result, or what went wrong
-    when ``error`` says so.
+    when ``error`` is set.
     """
 
     role: str
@@ -63,7 +63,7 @@ class Message(Struct, frozen=True, kw_only=True):
 class Usage(Struct, frozen=True, kw_only=True):
     """Tokens of one span. ``input`` includes ``cached_input``, ``output`` includes ``reasoning_output``.
 
-    ``own`` says that they are the span's own calls only, not those of other such spans below it; otherwise usage of a
+    ``own``: they are the span's own calls only, not those of other such spans below it; otherwise usage of a
     span that has usage below it is taken for a roll-up.
     """
 
@@ -84,7 +84,7 @@ class Span(Struct, frozen=True, kw_only=True):
     ``content_filter``, ``error``; else as it was sent). ``tool_definitions`` are the tools that a model was offered,
     each text as it was sent (JSON of one definition or of several). ``dropped_attributes`` counts what the SDK left
     out.
-    ``trace_input`` and ``trace_output`` are what the application said of the whole trace, on whichever span.
+    ``trace_input`` and ``trace_output`` are the application's values for the whole trace, on whichever span.
     """
 
     trace_id: str

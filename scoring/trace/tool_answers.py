@@ -1,4 +1,4 @@
-"""What tools answered, as the messages of a trace tell it, and which call each of the answers belongs to."""
+"""Tool answers in the messages of a trace, and which call each of them belongs to."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ToolAnswers:
         return self._by_id.get(others.popleft()) if others else None
 
     def _reported_again(self, made: set[str]) -> dict[tuple[str, str], deque[str]]:
-        """Ids under which the history tells calls, other than those that were made, by name and arguments."""
+        """Ids of calls in the history, other than those that were made, by name and arguments."""
         found: dict[tuple[str, str], dict[str, None]] = {}
         for span in self._trace.spans:
             for call in (call for message in span.input_messages for call in message.tool_calls):
@@ -91,7 +91,7 @@ class ToolAnswers:
 
 
 def identity(call: ToolCall) -> tuple[str, str, str]:
-    """Id (empty when there is none), name and arguments of a call: equal ones are the same call told again."""
+    """Id (empty when there is none), name and arguments of a call: equal ones are the same call repeated."""
     return (call.call_id or "", call.name, canonical(call.arguments))
 
 

@@ -1,7 +1,7 @@
 """Which tools were called: tool spans, completed by and merged with the calls in the models' messages.
 
-A tool span tells that a tool ran; a model's message tells with what it was asked to. Where only the message exists (no
-tool span is made for it), the message that answers the call gives the result.
+A tool span records that a tool ran; a model's message records the requested arguments. Where only the message exists
+(no tool span is made for it), the message that answers the call gives the result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def tool_calls(trace: Trace, reported: TraceIndex, runs: tuple[Span, ...]) -> tu
 
     None where models answered without contents being captured.
 
-    Calls that one answer asked for side by side stand in the order in which it asked, whichever began first.
+    Calls that one answer requests side by side stand in the order of the answer, whichever began first.
     A hand-off is a pseudo-tool by which one agent passes the work to another: named like one (``transfer_to_…``,
     ``handoff``, ``delegate_…``), or with a run of an agent right below it, or named after an agent that ran, or, where
     it has no span, answered with what an agent returned that ran right below another.
@@ -85,7 +85,7 @@ def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
             reported = identity(call)
             if call.call_id is not None and (reported in known or reported in seen):
                 continue
-            # A model call around another one tells its calls again, some without their ids.
+            # A model call around another one repeats its calls, some without their ids.
             if call.call_id is None and span.span_id in covered and reported[1:] in made:
                 continue
             seen.add(reported)
@@ -106,7 +106,7 @@ def _above_models(trace: Trace) -> set[str]:
 
 
 def _all_reported(spans: Sequence[Span], requested: Sequence[RequestedCall], matched: Mapping[int, int]) -> bool:
-    """Whether the spans themselves tell what came of every call: then no message has to be looked for."""
+    """Whether the spans themselves hold the result of every call: then no message has to be looked for."""
     return len(matched) == len(requested) and not any(_untold(spans[number]) for number in matched)
 
 
@@ -115,7 +115,7 @@ def _untold(span: Span) -> bool:
 
 
 def _merge(span: Span, ask: RequestedCall | None) -> ToolCall:
-    """The span knows what happened, the message what was asked."""
+    """The span holds what happened, the message what was requested."""
     tool = span.tool or ToolCall(name=span.name)
     if ask is None:
         return tool
@@ -133,7 +133,7 @@ def _merge(span: Span, ask: RequestedCall | None) -> ToolCall:
 
 
 def _leaves_out(tool: ToolCall, requested: ToolCall) -> bool:
-    """Whether the span tells less of its arguments than the message: none, the only one bare, or not all of them."""
+    """Whether the span holds less of its arguments than the message: none, the only one bare, or not all of them."""
     a, b = tool.arguments, requested.arguments
     if a is None or sole(b) == (a,):
         return True

@@ -18,7 +18,7 @@ _NOT_WORDS = re.compile(r"[\W_]+")
 def match(spans: Sequence[Span], requested: Sequence[RequestedCall]) -> dict[int, int]:
     """Which message call each tool span carried out: by call id, else by name and arguments, else by name, in order.
 
-    At last by name and arguments where a model is told another spelling: many accept only letters, digits and ``_``.
+    At last by name and arguments where a model gets another spelling: many accept only letters, digits and ``_``.
     """
     matched: dict[int, int] = {}
     taken: set[int] = set()
@@ -45,7 +45,7 @@ def in_order(
 ) -> list[tuple[int, int]]:
     """The key that orders each span's call: when it began and, of calls at the same time, its place in ``requested``.
 
-    Of spans that one answer asked for side by side, that which it asked for first is given the first beginning.
+    Of spans that one answer requested side by side, that which it requested first is given the first beginning.
     """
     found = [(span.start_ns, matched.get(number, len(requested))) for number, span in enumerate(spans)]
     side_by_side: dict[int, list[int]] = {}

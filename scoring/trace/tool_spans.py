@@ -53,7 +53,7 @@ def _upper(trace: Trace, span: Span) -> Span | None:
 
 
 def _same_call(upper: ToolCall, lower: ToolCall) -> bool:
-    """Whether nothing that the two tell contradicts it: a tool that calls itself gives itself other arguments."""
+    """Whether nothing in the two contradicts it: a tool that calls itself gives itself other arguments."""
     ids = {upper.call_id, lower.call_id} - {None}
     if upper.name != lower.name or len(ids) > 1:
         return False

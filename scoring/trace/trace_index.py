@@ -1,4 +1,4 @@
-"""Told: what the spans of a trace tell, and which of them describe what.
+"""Trace index: the fields of the spans of a trace, and which span describes which.
 
 Most spans describe little, and most fields are given by few, so these are found once, in a few walks over the spans.
 """
@@ -14,7 +14,7 @@ _TOOL, _CHAIN, _RETRIEVER = SpanKind.TOOL, SpanKind.CHAIN, SpanKind.RETRIEVER
 
 
 class TraceIndex:
-    """What the spans of one trace tell.
+    """The spans of one trace by kind, and their values for the whole trace.
 
     From the top down: ``session_id``, ``user_id``, ``service``, ``environment``, ``trace_name`` and ``capture_switch``
     are those of the highest span that has one; ``metadata`` are the maps that hold anything, those of the trace before
@@ -22,7 +22,7 @@ class TraceIndex:
 
     In order of start: ``agents`` are the spans that name one; ``usage`` and ``costs`` those that report any;
     ``retrievers`` those that retrieved; ``asking`` those whose answer calls tools. ``inputs`` and ``outputs`` are what
-    was said of the whole trace, ``tags`` all of them; ``system_prompt`` and ``error`` the first.
+    was recorded for the whole trace, ``tags`` all of them; ``system_prompt`` and ``error`` the first.
     """
 
     def __init__(self, trace: Trace) -> None:

@@ -51,7 +51,7 @@ class _ToldTwice:
         self._open: dict[tuple[str, int, int], dict[str, int]] = {}
 
     def by_another(self, span: Span) -> bool:
-        """Whether the call was told before; spans come in order of start."""
+        """Whether the call was recorded before; spans come in order of start."""
         if span.usage is None or span.kind is not SpanKind.LLM or span.parent_id is None:
             return False
         ends = self._open.setdefault((span.parent_id, span.usage.input, span.usage.output), {})
@@ -87,7 +87,7 @@ def _covered(trace: Trace, reporting: Sequence[Span], *, whole: bool) -> Collect
     """Ids of the spans with one below them that reports the same.
 
     Some clients keep a model call's span open while the tools run, and the agents, that its answer calls: of what is
-    beyond a tool or an agent such a span is no roll-up, unless ``whole`` says that nothing may be below it.
+    beyond a tool or an agent such a span is no roll-up, unless ``whole``: nothing may be below it.
     """
     if trace.children.keys().isdisjoint([span.span_id for span in reporting]):
         return ()  # of some that have nothing below them none covers another: nearly every trace

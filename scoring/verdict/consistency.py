@@ -34,7 +34,7 @@ def consistency_of(scores: Sequence[float]) -> float:
 def consistency(rubrics: Mapping[str, Rubric], otherwise: Callable[[Case], Steps]) -> Callable[[Case], Steps]:
     """The measure: each run is scored by the rubric of the case's task, ``otherwise`` by this measure.
 
-    What a rubric asks about a run is asked in the terms of that run. A run whose composite is invalid counts 0; one
+    Each run is judged with the questions of its own rubric. A run whose composite is invalid counts 0; one
     that cannot be scored leaves no value.
     """
 

@@ -40,7 +40,7 @@ class State(StrEnum):
 
 @record(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a verdict says that does not depend on the case; the fields are those of ``Verdict``.
+    """The part of a verdict that does not depend on the case; the fields are those of ``Verdict``.
 
     ``results`` are those that count: an unmet prerequisite makes the others not applicable.
     """
@@ -201,7 +201,8 @@ def _reason(
     reported = [_worst(scores)] if failed else []
     if state in (State.INCOMPLETE, State.PARTIAL):
         gaps = [s for s in scores if isinstance(s.result, _GAPS)]
-        # What has neither weight nor a check to make is told only when nothing else is missing: it decided the pass.
+        # What has neither weight nor a check to make is reported only when nothing else is missing: it decided the
+        # pass.
         named = [s for s in gaps if s.weight or s.metric in unchecked] or gaps
         reported += [f"{s.metric} {s.result.status}: {s.result.reason}" for s in named]
         if not reported and all(isinstance(s.result, NotApplicable) for s in scores):

@@ -32,7 +32,7 @@ class ReviewReason(StrEnum):
 def doubt(verdict: Mapping[str, Any], scale: float) -> ReviewReason | None:
     """The gravest doubt of a verdict in its JSON form under a rubric of this scale; None for none.
 
-    A verdict that neither passed nor failed says nothing that could be doubted.
+    A verdict that neither passed nor failed has no result that could be wrong.
     """
     if verdict.get("passed") is None:
         return None

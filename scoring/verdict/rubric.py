@@ -38,8 +38,8 @@ class Criterion:
 class Rubric:
     """A rubric of the seeds. ``scale`` is the composite's upper end; ``pass_mark`` None means ``passes`` alone decides.
 
-    ``passes`` gets the composite and the results and says whether the case passes, beyond the pass mark; ``None`` when
-    what it needs is unknown and nothing has failed yet, which leaves the verdict incomplete.
+    ``passes`` gets the composite and the results and returns whether the case passes, beyond the pass mark; ``None``
+    when what it needs is unknown and nothing has failed yet, which leaves the verdict incomplete.
     ``detail`` makes top-level fields of the verdict from the case, the composite and the results (the workflow result
     in its seed's shape).
     ``violations`` names the ways in which results depart from the case's scenario; None: it looks at no scenario.

@@ -1,4 +1,4 @@
-"""Score: one metric's line in a verdict, and what judges were asked for it."""
+"""Score: one metric's line in a verdict, and the calls to judges made for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scoring.trace.record import record
 
 @record(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One metric's line in a verdict. ``judgements`` is what judges were asked for it: of use or not, it was paid."""
+    """One metric's line in a verdict. ``judgements`` are the calls to judges made for it, useful or not: all cost."""
 
     metric: str
     weight: float
@@ -25,7 +25,7 @@ class Score:
     _stated: Mapping[str, object] | None = field(default=None, init=False, repr=False, compare=False)
 
     def to_json(self) -> Mapping[str, object]:
-        """The line as the format page says. Made once, for a score may stand in many verdicts; not to be changed."""
+        """The line in the documented format. Made once, for a score may stand in many verdicts; not to be changed."""
         if self._stated is None:
             object.__setattr__(self, "_stated", stated := self._as_json())
             return stated
@@ -55,7 +55,7 @@ class Score:
 
 
 def judgements_of(scores: Sequence[Score]) -> tuple[Judgement, ...]:
-    """What judges were asked: that which the values rest on first, then what came to nothing; each once."""
+    """Calls to judges: those that the values rest on first, then those without a value; each once."""
     found: list[Judgement] = []
     for score in scores:
         if isinstance(score.result, Scored) and score.result.judgements:

@@ -16,7 +16,7 @@ _ALLOWED = re.compile(r"[a-z0-9_.-]{1,35}")
 
 
 def score_name(rubric: str, metric: Metric) -> str:
-    """The name of a metric's score under a rubric; ``ValueError`` says what its declaration lacks.
+    """The name of a metric's score under a rubric; ``ValueError`` names what its declaration lacks.
 
     >>> from scoring.rubrics.answer import accuracy_score
     >>> score_name("answer", accuracy_score)

@@ -1,4 +1,4 @@
-"""Verdict: what a rubric says of a case, once all its results are in."""
+"""Verdict: a rubric's result on a case, once all its metrics have results."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class Verdict:
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:
-        """What judges were asked on its behalf: those that its values rest on first, then what came to nothing."""
+        """Calls to judges made on its behalf: those that its values rest on first, then those without a value."""
         return judgements_of(self.scores)
 
     def to_json(self) -> dict[str, object]:
-        """The verdict as the format page says, ready for a JSON line."""
+        """The verdict in the documented format, ready for a JSON line."""
         return {
             "case_id": self.case_id, "trace_id": self.trace_id, "task": self.task,
             "rubric": self.rubric, "rubric_version": self.rubric_version,
@@ -92,7 +92,7 @@ def reach_verdict(
 ) -> Verdict:
     """Weigh, rate and block (``outcome``). ``results`` holds one result for each of the rubric's metrics.
 
-    ``judgements`` is what judges were asked for each, also where its result says nothing of it. ``memo`` spares
+    ``judgements`` are the calls to judges made for each, also where its result does not show them. ``memo`` spares
     the work on results that come again.
 
     Order of the results is irrelevant; a better value never lowers the composite; a metric without a value lowers
