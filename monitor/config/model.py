@@ -104,10 +104,10 @@ class AssemblySection(Section):
         default=parse_duration("10m"), description="spans that come this late after the close make a revision"
     )
     max_open_traces: int = Field(
-        default=20_000, gt=0, description="beyond it the oldest open trace is closed (pressure)"
+        default=10_000, gt=0, description="beyond it the oldest open trace is closed (pressure)"
     )
     max_open_bytes: SizeField = Field(
-        default=256 * 2**20, description="bytes of open traces; beyond it the oldest is closed (pressure)"
+        default=128 * 2**20, description="bytes of open traces; beyond it the oldest is closed (pressure)"
     )
     max_waiting_traces: int = Field(
         default=5_000,
@@ -128,7 +128,7 @@ class AssemblySection(Section):
         description="spans of one trace; what comes beyond is counted and it is judged as cut short",
     )
     max_trace_bytes: SizeField = Field(
-        default=128 * 2**20,
+        default=64 * 2**20,
         description="memory that the spans of one trace may take once decoded, by an upper estimate (a text takes 6 "
         "times its size, an empty attribute 600 bytes); what comes beyond is counted and it is judged as cut short",
     )

@@ -65,7 +65,7 @@ class OtlpSection(Section):
         default=None, description="address to listen on for gRPC (extra `grpc`), such as 0.0.0.0:4317; without it: none"
     )
     max_request_bytes: SizeField = Field(
-        default=64 * 2**20, description="largest request body accepted, bytes after decompression; larger ones get 413"
+        default=16 * 2**20, description="largest request body accepted, bytes after decompression; larger ones get 413"
     )
     auth: AuthSection | None = Field(default=None, description="credentials of senders; without it none are asked for")
     tls: TlsSection | None = Field(default=None, description="encryption; without it none")

@@ -49,6 +49,11 @@ class DeferredTraces:
         """When the oldest was deferred, ns since the epoch; None when none waits."""
         return self._order[0][0] if self._closings else None
 
+    @property
+    def oldest(self) -> Closing | None:
+        """The oldest; None when none waits."""
+        return self._closings[self._order[0][-1]][1] if self._closings else None
+
     def place(self, now_ns: int) -> DeferredPlace:
         """A place behind all others."""
         self._number += 1

@@ -26,6 +26,8 @@ from .stages import EvaluationStages
 
 log = logging.getLogger("sidejudge.pipeline")
 
+DECODED_BYTES: Final = 64 << 20
+"""Memory that the traces of several running jobs may take together, by an upper estimate; one alone may take more."""
 _ATTEMPTS: Final = 3
 """Attempts per trace while the judge fails and no breaker is open."""
 _NOT_DRAWN: Final = NoAnswer("the judge's budget did not reach for it")
@@ -66,6 +68,7 @@ class JudgeQueue:
     """Set whenever a job ends or is deferred."""
     _given_up: deque[_GivenUp] = field(default_factory=deque)
     _under_way: dict[bytes, asyncio.Task[None]] = field(default_factory=dict)
+    _decoded: dict[bytes, int] = field(default_factory=dict)  # memory of those that are under way, estimated
     _careful: bool = False  # the judge was unreachable and has not answered since
 
     @property
@@ -93,7 +96,7 @@ class JudgeQueue:
     def take(self, job: EvaluationJob) -> None:
         """Start a job that has open questions if the capacity allows, else defer it behind the others."""
         place = self.deferred.place(self.clock_ns())
-        if self.under_way < self.capacity:
+        if self.under_way < self.capacity and self._fits(job.closing):
             self._begin(job, place)
         else:
             self.deferred.park(job.closing, place)
@@ -104,14 +107,14 @@ class JudgeQueue:
             why = self._outage or "more waits for it than it can answer"
             instead = NoAnswer(f"{OUTAGE}: it could not be asked in time: {why}", failed=True)
             self._given_up.append(_GivenUp(closing, place, instead))
-        while self._given_up and self.under_way < self.capacity:
+        while self._given_up and self.under_way < self.capacity and self._fits(self._given_up[0].closing):
             given_up = self._given_up.popleft()
             try:
                 await self._open(given_up.closing, given_up.place, given_up.instead)
             except BaseException:
                 self._given_up.appendleft(given_up)
                 raise
-        while self.deferred and self.under_way < self._capacity_now:
+        while (oldest := self.deferred.oldest) and self.under_way < self._capacity_now and self._fits(oldest):
             place, closing = self.deferred.next()
             try:
                 await self._open(closing, place, None)
@@ -125,6 +128,10 @@ class JudgeQueue:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _fits(self, closing: Closing) -> bool:
+        """Whether this trace may be in memory beside those that are asked about."""
+        return not self._decoded or sum(self._decoded.values()) + closing.decoded <= DECODED_BYTES
 
     @property
     def _judge(self) -> JudgeBackendProtocol | None:
@@ -155,6 +162,7 @@ class JudgeQueue:
         self, job: EvaluationJob, place: DeferredPlace, *, resumed: bool = False, instead: NoAnswer | None = None
     ) -> None:
         running = _Running(job=job, place=place, resumed=resumed, instead=instead, account=JudgeAccount(job.priority))
+        self._decoded[job.trace_id] = job.closing.decoded
         self._under_way[job.trace_id] = asyncio.create_task(self._run(running))
 
     async def _run(self, running: _Running) -> None:
@@ -168,7 +176,7 @@ class JudgeQueue:
             log.warning("a verdict could not be reached; its trace waits", extra={"cause": str(error)})
             self.deferred.park(job.closing, running.place)
         finally:
-            del self._under_way[job.trace_id]
+            del self._under_way[job.trace_id], self._decoded[job.trace_id]
             self.progress.set()
 
     async def _ask(self, running: _Running) -> bool:

@@ -19,7 +19,7 @@ from monitor.ingest.outcomes import Reason
 
 from .interrupted import InterruptedTraces
 from .job import EvaluationJob
-from .judge_queue import JudgeQueue
+from .judge_queue import DECODED_BYTES, JudgeQueue
 from .result import TraceResult
 from .stages import EvaluationStages
 
@@ -35,7 +35,7 @@ BATCH_GIVEN_UP = 512
 """Traces that a batch ends unread besides those that it judges: each takes a row in the store and little else."""
 BATCH_BYTES = 1 << 20
 """Bytes of kept spans above which a batch takes no further trace: a whole batch is in memory at once, decoded."""
-BATCH_DECODED_BYTES = 64 << 20
+BATCH_DECODED_BYTES = DECODED_BYTES
 """Memory that a batch of several traces may take once decoded, by an upper estimate."""
 LISTENER_BATCH = 4
 """Results passed to the listeners between two turns of the event loop, where requests wait (0.05 ms each)."""

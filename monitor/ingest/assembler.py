@@ -84,9 +84,9 @@ class AssemblyLimits:
     deadline_ns: int = 600 * _SECOND
     late_ns: int = 600 * _SECOND
     root_wait_ns: int = 0
-    max_open_traces: int = 20_000
-    max_open_bytes: int = 256 << 20
-    max_open_spans: int = 1 << 18
+    max_open_traces: int = 10_000
+    max_open_bytes: int = 128 << 20
+    max_open_spans: int = 1 << 17
     """Ids of spans are what is in memory of an open trace: about 120 bytes each."""
     remembered: int = 50_000
     """How many ids of traces past their late window are remembered at least (at most twice as many)."""

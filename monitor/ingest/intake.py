@@ -35,11 +35,11 @@ __all__ = ["Intake", "IntakeCounts", "Overloaded", "Receipt", "Undecodable"]
 
 _log = logging.getLogger("sidejudge.intake")
 
-MAX_WAITING_BYTES: Final = 64 << 20
+MAX_WAITING_BYTES: Final = 16 << 20
 """Bytes of chunks that may be on their way to a commit before requests are refused."""
 MAX_TRACE_SPANS: Final = 10_000
 """Spans that are kept of one trace, unless configured."""
-MAX_TRACE_DECODED_BYTES: Final = 128 << 20
+MAX_TRACE_DECODED_BYTES: Final = 64 << 20
 """Memory that one trace may take once decoded, unless configured."""
 _COMPLETIONS: Final = 5_000
 """Ended traces from which a restart learns whose traces have roots."""
@@ -140,6 +140,7 @@ class Intake:
         self._remembered = 0
         self._shared: dict[tuple[str | None, str | None], ChunkOrigin] = {}
         self._waiting = 0
+        self._in_thread = asyncio.Lock()  # one large request is split at a time, for each takes several times its size
         self._left_out: dict[bytes, int] = {}  # of traces whose first spans are still on their way to a commit
         self.counts = IntakeCounts()
 
@@ -181,20 +182,26 @@ class Intake:
 
     async def _split(self, body: bytes, encoding: Encoding, split: _Splitter[_Found]) -> _Found:
         self.counts.requests += 1
+        self._check_load()
+        try:
+            if len(body) <= _INLINE_BYTES[encoding]:
+                with contextlib.suppress(OverBudget):
+                    return split(body, self._admit, WorkBudget(_INLINE_STEPS))
+            async with self._in_thread:
+                self._check_load()
+                return await asyncio.to_thread(split, body, self._admit, None)
+        except Undecodable:
+            self.counts.undecodable += 1
+            raise
+
+    def _check_load(self) -> None:
+        """Raise ``Overloaded`` where the store or judging cannot keep up."""
         if self._waiting > self._max_waiting:
             self.counts.overloaded += 1
             raise Overloaded(1.0)
         if self._shedding is not None and self._shedding.full:
             self.counts.overloaded += 1
             raise Overloaded(5.0, "more traces wait to be judged than assembly.max_waiting_traces; sample less")
-        try:
-            if len(body) <= _INLINE_BYTES[encoding]:
-                with contextlib.suppress(OverBudget):
-                    return split(body, self._admit, WorkBudget(_INLINE_STEPS))
-            return await asyncio.to_thread(split, body, self._admit, None)
-        except Undecodable:
-            self.counts.undecodable += 1
-            raise
 
     def _admit(self, resource: bytes) -> ChunkOrigin:
         origin = self._origins.get(resource)

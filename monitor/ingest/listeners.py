@@ -65,6 +65,7 @@ class Listeners:
                 self.forward,
                 idle_s=otlp.idle_timeout.seconds,
                 handshake_s=otlp.head_timeout.seconds,
+                body_s=otlp.body_timeout.seconds,
             )
             if otlp.grpc
             else None

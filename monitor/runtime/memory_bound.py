@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from integrations.otlp.wire.bounds import MOST as MOST_MESSAGES
+from integrations.otlp.server.grpc_receiver import MESSAGES
+from integrations.otlp.wire.bounds import PARSED_BYTES
+from integrations.otlp.wire.request import COPIED
 from monitor.config import Config
-from monitor.evaluate.pipeline import BATCH_DECODED_BYTES
+from monitor.evaluate.judge_queue import DECODED_BYTES
 from monitor.ingest.assembler import LATE_TRACES
 from monitor.ingest.intake import MAX_WAITING_BYTES
 
 from .builders import max_open_spans
 
-_PROCESS: Final = 110 << 20
+_PROCESS: Final = 100 << 20
 """The interpreter with everything that is imported and started."""
 _OPEN_TRACE: Final = 1_000
 _CLOSED_TRACE: Final = 830
@@ -26,10 +28,10 @@ _SPAN_ID: Final = 120
 _PACKED_SPAN_ID: Final = 8
 _REMEMBERED_IDS: Final = 30 << 20
 """Ids of traces that were sampled out, excluded or let go: three memories of 100,000 at most."""
-_MESSAGE: Final = 180
-"""Bytes that a parsed OTLP message takes, its header for the assembler included."""
 _BODIES: Final = 2
 """Bodies of the largest size that are in memory at once."""
+_COPIES: Final = 5
+"""Copies of its bytes that splitting a request makes: as text, as its spans, as their chunks, and parsed."""
 
 
 class MemoryPart(NamedTuple):
@@ -54,13 +56,15 @@ def memory_bound(config: Config) -> Iterator[MemoryPart]:
         "assembly.max_open_traces, assembly.max_waiting_traces",
     )
     yield MemoryPart("their span ids", spans * (_SPAN_ID + LATE_TRACES * _PACKED_SPAN_ID), "assembly.max_open_bytes")
-    parsed = min(request // 2, MOST_MESSAGES) * _MESSAGE
-    yield MemoryPart("requests", _BODIES * (request + parsed), "sources.otlp.max_request_bytes")
-    yield MemoryPart("spans on their way to the store", MAX_WAITING_BYTES + request)
-    batch = max(BATCH_DECODED_BYTES, assembly.max_trace_bytes)
+    yield MemoryPart(
+        "requests being read", (_BODIES + _COPIES) * request + PARSED_BYTES, "sources.otlp.max_request_bytes"
+    )
+    if config.sources.otlp.grpc is not None:
+        yield MemoryPart("gRPC messages on their way", MESSAGES * request, "sources.otlp.max_request_bytes")
+    yield MemoryPart(
+        "spans on their way to the store", MAX_WAITING_BYTES + request + COPIED, "sources.otlp.max_request_bytes"
+    )
+    batch = max(DECODED_BYTES, assembly.max_trace_bytes)
     yield MemoryPart("traces being evaluated", batch, "assembly.max_trace_bytes")
     if judge is not None:
-        waiting = judge.concurrency * assembly.max_trace_bytes
-        yield MemoryPart(
-            "traces waiting for the judge's answers", waiting, "evaluators.judge.concurrency, assembly.max_trace_bytes"
-        )
+        yield MemoryPart("traces waiting for the judge's answers", batch, "assembly.max_trace_bytes")

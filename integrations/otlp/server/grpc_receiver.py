@@ -3,12 +3,18 @@
 Rules: opentelemetry-proto docs/specification.md, "OTLP/gRPC". A client repeats a request after ``UNAVAILABLE``, and
 after ``RESOURCE_EXHAUSTED`` only if a ``RetryInfo`` gives a delay. Messages are handled as bytes: the library neither
 parses nor inflates them, because it inflates to the end before it checks the size.
+
+The library reads a message to its end before anybody can refuse it. On the wire a stream of one message is the same as
+one message, so the methods are declared as streams: credentials are checked first, and few messages are read at a time.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,7 +36,9 @@ _SERVICES: Final[dict[Signal, str]] = {
     "metrics": "opentelemetry.proto.collector.metrics.v1.MetricsService",
 }
 _STREAMS: Final = 16
-"""Requests that one connection may have under way; each may be of the largest size."""
+"""Requests that one connection may have under way. Of those that are not read 64 KiB are in memory at most."""
+MESSAGES: Final = 4
+"""Messages that are read at a time, each of the largest size at most; half of them from one sender."""
 _HEADROOM: Final = 1024
 
 
@@ -46,7 +54,8 @@ class Certificates:
 class GrpcReceiver:
     """A server beside ``receiver``, with its limits, credentials and counts. ``forward`` sends requests on.
 
-    A connection without requests is closed after ``idle_s``, one that does not begin as HTTP/2 after ``handshake_s``.
+    A connection without requests is closed after ``idle_s``, one that does not begin as HTTP/2 after ``handshake_s``. A
+    message that has not come after ``body_s`` is refused.
     """
 
     def __init__(
@@ -58,7 +67,10 @@ class GrpcReceiver:
         *,
         idle_s: float = 60.0,
         handshake_s: float = 10.0,
+        body_s: float = 60.0,
     ) -> None:
+        self._body_s = body_s
+        self._reading = _Reading()
         self._options = [
             ("grpc.max_connection_idle_ms", round(idle_s * 1000)),
             ("grpc.server_handshake_timeout_ms", round(handshake_s * 1000)),
@@ -77,12 +89,13 @@ class GrpcReceiver:
                 ("grpc.max_receive_message_length", self._receiver.memory.max_bytes + _HEADROOM),
                 ("grpc.max_concurrent_streams", _STREAMS),
                 ("grpc.per_message_decompression", 0),
+                ("grpc.http2.bdp_probe", 0),  # it would let megabytes come of each message that is not read yet
                 ("grpc.so_reuseport", 0),  # two monitors on one port would each get some of the requests
                 *self._options,
             ]
         )
         for signal, service in _SERVICES.items():
-            handler = grpc.unary_unary_rpc_method_handler(self._handler(signal))
+            handler = grpc.stream_unary_rpc_method_handler(self._handler(signal))
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"Export": handler}),))
         try:
             if certificates is None:
@@ -102,15 +115,16 @@ class GrpcReceiver:
             await self._server.stop(grace_s)
 
     def _handler(self, signal: Signal) -> Any:
-        async def export(body: bytes, context: Any) -> bytes:
+        async def export(_: Any, context: Any) -> bytes:
             import grpc  # noqa: PLC0415  # it is loaded by now
 
             try:
-                return await self._receive(signal, body, context)
+                return await self._receive(signal, context)
             except Refusal as error:
                 refusal = error
             except Exception as error:  # noqa: BLE001  # the boundary: whatever happens inside, a client gets a response
                 refusal = self._receiver.refusal_of(error)
+            refusal.__traceback__ = refusal.__context__ = None  # they hold the message until garbage is collected
             self._receiver.count_refusal(refusal.status, refusal.message)
             code = CODES.get(refusal.status, 2)
             status = next(status for status in grpc.StatusCode if status.value[0] == code)
@@ -119,26 +133,42 @@ class GrpcReceiver:
 
         return export
 
-    async def _receive(self, signal: Signal, body: bytes, context: Any) -> bytes:
+    async def _receive(self, signal: Signal, context: Any) -> bytes:
         receiver = self._receiver
         sent: dict[str, Any] = dict(context.invocation_metadata() or ())
         sender = receiver.gate.admit(str(sent.get("authorization", "")).encode(), _host(context.peer()))
         if not receiver.accepting:
             raise Refusal(503, "shutting down; send again, to the next instance", retry_after_s=1)
-        if self._forward is not None and self._forward.serves(f"/v1/{signal}"):
-            return await export(self._forward, signal, body, _encoding(body), sent)
-        consume = self._consumers.get(signal)
-        if consume is None:
-            receiver.dropped[_SERVICES[signal]] += 1
-            return b""
         share = receiver.memory.share(sender)
         try:
+            body = await self._read(context, sender)
             share.grow(len(body))
+            if self._forward is not None and self._forward.serves(f"/v1/{signal}"):
+                return await export(self._forward, signal, body, _encoding(body), sent)
+            consume = self._consumers.get(signal)
+            if consume is None:
+                receiver.dropped[_SERVICES[signal]] += 1
+                return b""
             body = await self._inflated(body, share)
             receipt = await consume(body, "protobuf") if body else Receipt()
         finally:
             share.release()
         return success(receipt, signal, "protobuf")
+
+    async def _read(self, context: Any, sender: bytes) -> bytes:
+        """The message of a request.
+
+        Raises:
+            Refusal: There is none, or it did not come in time.
+        """
+        try:
+            async with asyncio.timeout(self._body_s), self._reading.one_of(sender):
+                message = await context.read()
+        except TimeoutError:
+            raise Refusal(503, "the message did not come in time (sources.otlp.body_timeout)") from None
+        if not isinstance(message, bytes):
+            raise Refusal(400, "the request holds no message")
+        return message
 
     async def _inflated(self, body: bytes, share: BodyShare) -> bytes:
         """Decompress the message if it is compressed."""
@@ -153,6 +183,30 @@ class GrpcReceiver:
             raise self._receiver.memory.too_large() from None
         except Damaged as error:
             raise Refusal(400, str(error)) from None
+
+
+class _Reading:
+    """Lets few messages be read at a time, in the order in which they began, and half of them from one sender."""
+
+    def __init__(self) -> None:
+        self._by_sender: Counter[bytes] = Counter()
+        self._changed = asyncio.Condition()
+
+    @contextlib.asynccontextmanager
+    async def one_of(self, sender: bytes) -> AsyncIterator[None]:
+        """Wait until another message of this sender may be read; it is read until the context ends."""
+        held = self._by_sender
+        async with self._changed:
+            await self._changed.wait_for(lambda: held.total() < MESSAGES and held[sender] < MESSAGES // 2)
+            held[sender] += 1
+        try:
+            yield
+        finally:
+            held[sender] -= 1
+            if not held[sender]:
+                del held[sender]
+            async with self._changed:
+                self._changed.notify_all()
 
 
 def details_of(refusal: Refusal, code: int) -> Sequence[tuple[str, bytes]]:

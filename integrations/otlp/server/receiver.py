@@ -45,7 +45,7 @@ class OtlpReceiver:
     def __init__(
         self,
         traces: Consume,
-        max_bytes: int = 64 << 20,
+        max_bytes: int = 16 << 20,
         *,
         logs: Consume | None = None,
         gate: Admission | None = None,

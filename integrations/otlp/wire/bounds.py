@@ -16,7 +16,11 @@ from .schema import View, children
 LARGE: Final = 1 << 20
 """Bytes above which a body is walked over. A smaller one holds at most half a million messages."""
 MOST: Final = 500_000
-"""Messages (resources, scopes, spans, attributes, values, …) that a body may hold."""
+"""Messages (resources, scopes, spans, attributes, values, …) that a body may hold: 60 bytes of memory each."""
+MOST_ITEMS: Final = 60_000
+"""Resources, scopes and items (spans or log records) that a request may hold: 900 bytes each, if all are kept."""
+PARSED_BYTES: Final = MOST * 60 + MOST_ITEMS * 900
+"""Memory that splitting one request takes at most, beside copies of its bytes."""
 _DEEPEST: Final = 100
 """Nesting at which protobuf itself gives up."""
 _VARINT, _BYTES = 0, 2
@@ -28,6 +32,7 @@ def check(body: bytes, view: View) -> None:
     """Raise ``DecodeError`` when a large request, parsed in this view, would hold too much, or is damaged."""
     if len(body) <= LARGE:
         return
+    most = MOST_ITEMS if view == "envelope" else MOST
     held = 0
     within = children(view)
     todo = [(0, len(body), "Request", 0)]
@@ -44,8 +49,8 @@ def check(body: bytes, view: View) -> None:
             child = fields.get(tag >> 3)
             if child is not None:
                 held += 1
-                if held > MOST or depth >= _DEEPEST:
-                    raise DecodeError(f"more than {MOST} messages in one, or too deeply nested")
+                if held > most or depth >= _DEEPEST:
+                    raise DecodeError(f"more than {most} messages in one, or too deeply nested; send smaller batches")
                 if size and within[child]:
                     todo.append((at, at + size, child, depth + 1))
             at += size

@@ -14,6 +14,8 @@ from .json_values import attributes, enum, identifier, integer, mapping, objects
 
 UNREADABLE: Final = (ValueError, TypeError, OverflowError, RecursionError)
 """What a value raises that cannot be read: a truth value as a time, base64 that is not ASCII, a text nested too far."""
+_LENIENT: Final = 4 << 20
+"""Bytes up to which a text that is not quite JSON is read leniently: that takes twelve times its size."""
 _DIGITS: Final = 1000
 """Digits of an integer that is still read as a number; Python itself refuses 4,300."""
 
@@ -51,7 +53,9 @@ def load_object(payload: bytes) -> dict[str, Any]:
     """Parse a JSON object; what orjson refuses (NaN, lone surrogates, stray bytes) is parsed leniently."""
     try:
         loaded = orjson.loads(payload)
-    except orjson.JSONDecodeError:
+    except orjson.JSONDecodeError as error:
+        if len(payload) > _LENIENT:
+            raise UndecodableError(f"not JSON ({len(payload)} bytes): {error}") from error
         try:
             loaded = json.loads(scrub(payload.decode("utf-8-sig", "replace")), parse_constant=str, parse_int=_whole)
         except (ValueError, RecursionError) as error:

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from . import bounds
 from .chunk import Chunk, ChunkOrigin, SpanHeader
-from .head_sampler import HeadSampler, Part
+from .head_sampler import HeadSampler, Kept, Part
 from .layout import Place, pack, usual
 from .receipt import Undecodable
 from .schema import classes
@@ -39,11 +39,8 @@ _REMOTE: Final = 0x300
 _NO_SPAN: Final = bytes(8)
 _RANDOM_VALUE: Final = b"rv:"
 """Only explicit randomness overrides the trace id: an upstream threshold changes a weight, never a decision."""
-_COPIED: Final = 256 << 20
-"""Bytes that the chunks of a request may have together. Each holds its resource, which may be large and shared by many.
-
-Four times the largest request: no known client comes near.
-"""
+COPIED: Final = 8 << 20
+"""Bytes that the chunks of a request may have together beyond its own. Each holds a copy of its resource and scopes."""
 
 
 def split(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> Split:
@@ -73,19 +70,30 @@ def _split(body: bytes, admit: Admit, budget: WorkBudget) -> Split:
     if sampler.states and _RANDOM_VALUE in body:  # explicit randomness overrides a decision by the ids
         sampler = HeadSampler(body, budget, explicit=True)
         sampler.sample(admit)
-    for trace_id, parts in sampler.kept.items():
-        keep(trace_id, parts, sampler.result, budget)
+    keep(sampler.kept, sampler.result, len(body) + COPIED, budget)
     return sampler.result
 
 
-def keep(trace_id: bytes, parts: list[Part], result: Split, budget: WorkBudget) -> None:
-    """Copy a trace's spans into a request of their own, without those that turn out to be damaged.
+def keep(kept: Kept, result: Split, most: int, budget: WorkBudget) -> None:
+    """Copy the spans of each trace into a request of their own, without those that turn out to be damaged.
 
-    Raises ``OverBudget`` when that takes more work than is allowed.
+    Args:
+        kept: The spans by trace; emptied on the way, so that no span is in memory thrice.
+        result: Takes the chunks.
+        most: Bytes that all chunks may have together; the spans of further ones are rejected.
+        budget: Of work.
+
+    Raises:
+        OverBudget: It takes more work than ``budget`` allows.
     """
+    for trace_id in list(kept):
+        _keep(trace_id, kept.pop(trace_id), result, most, budget)
+
+
+def _keep(trace_id: bytes, parts: list[Part], result: Split, most: int, budget: WorkBudget) -> None:
     spans = sum(len(held) for _, _, held in parts)
     budget.spend(_TRACE_STEPS + spans // 4)
-    if result.copied > _COPIED:
+    if result.copied + _size(parts) > most:
         result.crowded += spans
         return
     try:
@@ -106,6 +114,14 @@ def keep(trace_id: bytes, parts: list[Part], result: Split, budget: WorkBudget) 
     result.chunks.append(Chunk(trace_id=trace_id, payload=payload, headers=headers, origin=origin))
     result.kept += len(headers)
     result.copied += len(payload)
+
+
+def _size(parts: list[Part]) -> int:
+    """Bytes of the chunk that these become, but for tags and lengths."""
+    return sum(
+        len(resource) + len(scope) + len(url) + len(scope_url) + sum(map(len, held))
+        for (_, _, resource, url, scope, scope_url), _, held in parts
+    )
 
 
 def _packed(trace_id: bytes, parts: list[Part], budget: WorkBudget) -> tuple[bytes, tuple[SpanHeader, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from .bounds import PARSED_BYTES
 from .chunk import ChunkOrigin
 from .decode import UndecodableError
 from .decode_json import UNREADABLE, load_object
@@ -18,16 +19,13 @@ from .json_values import identifier, mapping, objects, text
 from .layout import MOST_PARTS, Place
 from .own_telemetry import is_own_telemetry
 from .receipt import Undecodable
-from .request import keep
+from .request import COPIED, keep
 from .schema import classes
 from .split import Admit, Split
 from .work import WorkBudget
 
-_LARGE: Final = 1 << 20
-"""Bytes from which on the values of a body are counted. A smaller one cannot take much memory."""
-_MOST_PARTS: Final = 2_000_000
-_MOST_ITEMS: Final = 4_000_000
-"""Objects and lists, and commas, that a body may have: a list of two bytes becomes seventy when it is parsed."""
+_PER_OCCURRENCE: Final = {b"{": 380, b"[": 92, b",": 60}
+"""Bytes of memory of a parsed object, list and value, by what stands for it: two bytes become ninety."""
 _SPAN_STEPS: Final = 8
 """Work of a span that is encoded, beside its values."""
 _PART_STEPS: Final = 3
@@ -43,30 +41,34 @@ def split_json(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> S
     kept: Kept = {}
     budget = budget or WorkBudget()
     budget.spend(len(body) // VALUE_BYTES)
-    parts = Parts(budget)
     try:
-        for r, resource_spans in enumerate(parts.of(request.get("resourceSpans"))):
-            resource, url = encode_resource(mapping(resource_spans.get("resource"))), schema_url(resource_spans)
-            origin = admit(resource)
-            for s, scope_spans in enumerate(parts.of(resource_spans.get("scopeSpans"))):
-                scope = encode_scope(mapping(scope_spans.get("scope")))
-                place: Place = (r, s, resource, url, scope, schema_url(scope_spans))
-                spans = objects(scope_spans.get("spans"))
-                if is_own_telemetry(origin, scope):
-                    result.pass_over([_ids_alone(span) for span in spans], origin)
-                    continue
-                held: dict[bytes, list[bytes]] = {}
-                for span in spans:
-                    _sample(span, origin, held, result, budget)
-                for trace_id, encoded in held.items():
-                    kept.setdefault(trace_id, []).append((place, origin, encoded))
+        _sample_all(request, admit, kept, result, budget)
     except Undecodable:
         raise
     except UNREADABLE as error:
         raise Undecodable(f"a resource or scope in the request cannot be read ({type(error).__name__})") from None
-    for trace_id, spans_of in kept.items():
-        keep(trace_id, spans_of, result, budget)
+    request.clear()  # what was parsed and what is kept are not in memory together
+    keep(kept, result, len(body) + COPIED, budget)
     return result
+
+
+def _sample_all(request: dict[str, Any], admit: Admit, kept: Kept, result: Split, budget: WorkBudget) -> None:
+    parts = Parts(budget)
+    for r, resource_spans in enumerate(parts.of(request.get("resourceSpans"))):
+        resource, url = encode_resource(mapping(resource_spans.get("resource"))), schema_url(resource_spans)
+        origin = admit(resource)
+        for s, scope_spans in enumerate(parts.of(resource_spans.get("scopeSpans"))):
+            scope = encode_scope(mapping(scope_spans.get("scope")))
+            place: Place = (r, s, resource, url, scope, schema_url(scope_spans))
+            spans = objects(scope_spans.get("spans"))
+            if is_own_telemetry(origin, scope):
+                result.pass_over([_ids_alone(span) for span in spans], origin)
+                continue
+            held: dict[bytes, list[bytes]] = {}
+            for span in spans:
+                _sample(span, origin, held, result, budget)
+            for trace_id, encoded in held.items():
+                kept.setdefault(trace_id, []).append((place, origin, encoded))
 
 
 class Parts:
@@ -126,7 +128,7 @@ def load(body: bytes, wanted: str) -> dict[str, Any]:
     Raises:
         Undecodable: It is not JSON, holds too much, or is not a request of this kind.
     """
-    if len(body) > _LARGE and (body.count(b"{") + body.count(b"[") > _MOST_PARTS or body.count(b",") > _MOST_ITEMS):
+    if sum(memory * body.count(mark) for mark, memory in _PER_OCCURRENCE.items()) > PARSED_BYTES:
         raise Undecodable("the request holds more objects or values than one may; send smaller batches")
     try:
         request = load_object(body)

@@ -35,12 +35,12 @@ def test_no_file_is_needed() -> None:
     assert (config.sampling.rate, config.sampling.traces_per_hour) == (None, 1000)
     assert config.api.listen == Address("0.0.0.0", 8790)
     assert config.sources.otlp.http.port == 4318
-    assert config.sources.otlp.max_request_bytes == 67108864
+    assert config.sources.otlp.max_request_bytes == 16 * 2**20
     assert config.store.path == Path("state/sidejudge.sqlite")
     assert config.store.retention == Duration(24 * 3600 * 10**9)
     assert (config.assembly.grace.seconds, config.assembly.idle.seconds) == (2, 30)
     assert (config.assembly.deadline.seconds, config.assembly.late.seconds) == (600, 600)
-    assert (config.assembly.max_open_traces, config.assembly.max_open_bytes) == (20_000, 256 * 2**20)
+    assert (config.assembly.max_open_traces, config.assembly.max_open_bytes) == (10_000, 128 * 2**20)
     assert (config.alerts.thresholds.warning, config.alerts.thresholds.critical) == (0.85, 0.70)
     assert (config.alerts.window.seconds, config.alerts.min_samples, config.alerts.min_failures) == (3600, 30, 3)
     assert (config.alerts.mode, config.metrics.label_cap) == ("bound", 50)
