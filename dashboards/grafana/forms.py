@@ -12,11 +12,12 @@ from .board import Board
 from .monitor import monitor
 from .overview import overview
 from .rubric import rubric
+from .runs import runs
 
 
 def boards(declared: Declaration) -> tuple[Board, ...]:
     """All dashboards, in the order in which one would open them, asking for what the rules of ``declared`` record."""
-    return overview(declared), rubric(declared), monitor()
+    return overview(declared), rubric(declared), runs(), monitor()
 
 
 def dashboards(declared: Declaration) -> Mapping[str, str]:

@@ -31,7 +31,7 @@ _LOST = "shed|undecodable|error|crashed"
 
 def fleet_alerts() -> list[AlertingRule]:
     """The alerts on quality that need long windows, in the order of the runbooks."""
-    return [_sustained(), *map(_burn, _BURNS), _unknown()]
+    return [_sustained(), *map(_burn, _BURNS), _unknown(), _tool_failing()]
 
 
 def health_alerts() -> list[AlertingRule]:
@@ -73,6 +73,18 @@ def _unknown() -> AlertingRule:
         expr=f"last_over_time({KNOWN}[{DAY}]) >= 1\nunless\n{STATUS} >= 0",
         stated=f"{_PLACE} has too few verdicts to tell whether it has recovered.",
         for_ns=10 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _tool_failing() -> AlertingRule:
+    failed, calls = fleet(f.TOOL_ERRORS, window="1h"), fleet(f.TOOL_CALLS, window="1h")
+    return AlertingRule(
+        id="tool_failing", severity=Severity.WARNING, title="A tool fails too often",
+        when="more than 30 % of the calls of a tool failed within an hour, and at least 10",
+        meaning="agents work around a tool that fails, so answers get worse before runs fail",
+        expr=f"{failed} / ({calls} > 0) > 0.3\nand\n{failed} >= 10",
+        stated=f"{_SHARE} of the calls of {{{{ $labels.tool }}}} failed in {{{{ $labels.service }}}}, over 1h.",
+        for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
     )  # fmt: skip
 
 

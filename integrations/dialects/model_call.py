@@ -1,10 +1,11 @@
-"""What a model call reports in any dialect: why the model stopped, and which tools it was offered.
+"""What a model call reports in any dialect: why the model stopped, which tools it was offered, when it began to answer.
 
-The instrumentations use many keys for the same two facts, and none contradicts another, so all spans are read alike.
+The instrumentations use many keys for the same facts, and none contradicts another, so all spans are read alike.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,6 +13,7 @@ from typing import Any, Final
 import orjson
 
 from integrations.raw import AttributeValue, RawSpan
+from scoring.trace.instant import read_instant
 
 from . import unwrap
 from .by_names import by_names
@@ -54,23 +56,35 @@ _TOOLS: Final = (
 _LISTED: Final = re.compile(r"(llm\.tools|llm\.request\.functions)\.(\d{1,4})\.(.+)")
 """Attributes that hold one definition, or one field of one."""
 _MOST_TOOLS: Final = 512
+_FIRST: Final = {
+    "gen_ai.response.time_to_first_chunk": 1.0, "gen_ai.server.time_to_first_token": 1.0,
+    "ai.response.msToFirstChunk": 1e-3,
+}  # fmt: skip
+"""Attributes that hold the time to the first token, each with its unit in seconds."""
+_FIRST_AT: Final = "langfuse.observation.completion_start_time"
+"""The attribute that holds when the first token came, as an ISO time, often in quotes."""
+_FIRST_EVENT: Final = "First Token Stream Event"
+"""OpenInference's event at the first token."""
 
 
 @by_names
-def _there(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Which of a span's keys may report a reason, hold a response, hold all definitions, hold one definition."""
+def _there(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Which keys may report a reason, hold a response, all definitions, one definition, the time of the first token."""
     return (
         tuple(key for key in _FINISH if key in names),
         tuple(key for key in _BODIES if key in names),
         tuple(key for key in _TOOLS if key in names),
         tuple(key for key in names if _LISTED.fullmatch(key)),
+        tuple(key for key in (*_FIRST, _FIRST_AT) if key in names),
     )
 
 
 def read(raw: RawSpan, names: tuple[str, ...], found: dict[str, Any], provenance: dict[str, str]) -> None:
-    """Add ``finish_reason`` and ``tool_definitions`` to a span's fields, where the span reports them."""
-    reasons, bodies, tools, listed = _there(names)
+    """Add ``finish_reason``, ``tool_definitions`` and ``first_token_s`` to a span's fields, where it reports them."""
+    reasons, bodies, tools, listed, first = _there(names)
     attributes = raw.attributes
+    if (first or raw.events) and (seconds := _first_token_s(raw, first)) is not None:
+        found["first_token_s"], provenance["first_token_s"] = seconds
     for key in reasons:
         if (reason := _reason(attributes[key])) is not None:
             found["finish_reason"], provenance["finish_reason"] = reason, key
@@ -114,6 +128,21 @@ def _reason_in(value: AttributeValue) -> str | None:
         return None
     match = _IN_BODY.search(value)
     return normal_reason(match[1]) if match else None
+
+
+def _first_token_s(raw: RawSpan, keys: tuple[str, ...]) -> tuple[float, str] | None:
+    """Seconds from the span's start to the first token, and where that stands; None where nothing reports it."""
+    for key in keys:
+        value = raw.attributes[key]
+        at_ns = read_instant(value.strip('"')) if key == _FIRST_AT and isinstance(value, str) else None
+        if at_ns is not None and at_ns >= raw.start_ns:
+            return (at_ns - raw.start_ns) / 1e9, key
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf and key in _FIRST:
+            return value * _FIRST[key], key
+    for event in raw.events:
+        if event.name == _FIRST_EVENT and event.time_ns >= raw.start_ns:
+            return (event.time_ns - raw.start_ns) / 1e9, f"event {_FIRST_EVENT}"
+    return None
 
 
 def _definitions(key: str, value: AttributeValue) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
+from scoring.trace.instant import read_instant
+
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
 
@@ -113,13 +115,8 @@ def instant_ns(value: object) -> int | None:
     """A time of Langfuse (``2026-11-21T00:56:39.001Z``), ns since the epoch; None for anything else."""
     if not isinstance(value, str) or len(value) > 40:
         return None
-    try:
-        at = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
-    at_ns = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
-    return at_ns if 0 <= at_ns < 1 << 63 else None
+    at_ns = read_instant(value)
+    return at_ns if at_ns is not None and 0 <= at_ns < 1 << 63 else None
 
 
 def instant(at_ns: int) -> str:

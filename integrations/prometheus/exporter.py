@@ -38,6 +38,7 @@ from .judge_metrics import JudgeMetrics, KnownJudge, Series, gauges
 from .labels import LabelCap
 from .late_reference_metrics import LateReferenceMetrics, late_reference_gauges
 from .pull_metrics import PullMetrics, pull_gauges
+from .run_metrics import RunMetrics
 
 SELECTIONS = ("random", "forced")
 INCOMPLETE = ("unavailable", "error", "not_applicable")
@@ -157,6 +158,7 @@ class Exporter:
         self.judge = JudgeMetrics(self._counted, known.judge, label_cap=label_cap) if known.judge is not None else None
         self.pull = PullMetrics(self._counted, known.pull_failures)
         self.belated = LateReferenceMetrics(self._counted, known.belated_failures)
+        self.runs = RunMetrics(self._counted, service=self._service, label_cap=label_cap)
         self._zeros()
         self._zeros_of_alerts()
         self._families = Families(f.FAMILIES, self._counted, infos, self._gather)

@@ -16,7 +16,7 @@ Label: TypeAlias = Literal[
     "alert", "severity", "stage", "turn",
     "code", "destination", "direction", "environment", "fingerprint", "flag", "kind", "level", "metric", "model",
     "outcome", "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario", "selection",
-    "service", "signal", "state", "status", "version",
+    "service", "signal", "state", "status", "tool", "version",
 ]  # fmt: skip
 
 LABELS: Mapping[Label, str] = MappingProxyType(
@@ -42,6 +42,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "model": "a judge of the configuration",
         "direction": "`input`: prompts; `output`: answers",
         "flag": "`contradiction`: it contradicts what is decidable; `disagreement`: the members of a panel differ",
+        "tool": "a tool that runs called; capped",
         "state": "of a circuit breaker: `closed` (calls pass), `open` (none does), `half_open` (one does, as a probe)",
         "period": "`hour` or `day`, UTC",
         "priority": "`high`, `normal` or `low`, as the route says",
@@ -318,6 +319,27 @@ WORKFLOW_VIOLATIONS = Family(
     help="Ways in which traces departed from their scenario.",
     note="Carries the trace id as exemplar. First verdicts only.",
 )  # fmt: skip
+RUNS = Family(
+    name="sidejudge_runs_total", kind="counter", labels=("service",),
+    help="Runs that run_health looked at, drawn at random: the denominator of the three below.",
+    note="First verdicts of selection=random only, so a share of it is a share of all traffic.",
+)  # fmt: skip
+RUN_SIGNS = Family(
+    name="sidejudge_run_signs_total", kind="counter", labels=("service", "metric"),
+    help="Runs in which a metric of run_health found trouble.",
+    note="`completed`: the run ended in an error; `no_repetition`: it loops; `tool_success`: tools failed; "
+    "`within_usual`: it took far more than is usual for the service; the others are in the metric reference.",
+)  # fmt: skip
+TOOL_CALLS = Family(
+    name="sidejudge_tool_calls_total", kind="counter", labels=("service", "tool"),
+    help="Tool calls of these runs.",
+    note="At most 20 tools of one run are counted apart. Beyond `metrics.label_cap` names, and beyond four times as "
+    "many pairs of service and tool, it is `__other__`.",
+)  # fmt: skip
+TOOL_ERRORS = Family(
+    name="sidejudge_tool_errors_total", kind="counter", labels=("service", "tool"),
+    help="Tool calls of these runs that failed, by their status or by what they returned.",
+)  # fmt: skip
 REQUESTS_REFUSED = Family(
     name="sidejudge_requests_refused_total", kind="counter", labels=("code",),
     help="OTLP requests that were answered with an error, by HTTP status.",
@@ -574,6 +596,7 @@ FAMILIES = (
     AGREEMENT_TRUE_POSITIVE, AGREEMENT_TRUE_NEGATIVE,
     LABELS_READ, LABELS_PASSED_OVER, LABELS_CORRECTIONS, LABELS_CORRECTED_PASSES,
     METRIC_SCORE, METRIC_MEAN, COMPOSITE_MEAN, BLOCKERS, WORKFLOW_VIOLATIONS,
+    RUNS, RUN_SIGNS, TOOL_CALLS, TOOL_ERRORS,
     REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED, TRAFFIC_SUSPECTED,
     LOG_RECORDS_RECEIVED, LOG_RECORDS_REJECTED, LOG_RECORDS_IGNORED,
     FORWARDED, FORWARD_ANSWERS, FORWARD_FAILED, FORWARD_UNJUDGED,

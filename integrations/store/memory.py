@@ -7,13 +7,27 @@ from collections.abc import Mapping
 
 from .part import Part
 
+_END_OF_ROOM = "\x1f"
+"""Stands between the name of a room and the name that it keeps something under."""
+
 
 class KeyValueTable(Part):
-    """``change`` returns once committed. Raises ``StoreError``."""
+    """``change`` returns once committed. Raises ``StoreError``.
+
+    What is kept under the name of a ``room`` is apart from everything else.
+    """
 
     def all(self) -> dict[str, str]:
-        """Everything that is kept."""
-        return dict(self._read("kept", ()))
+        """Everything that is kept, apart from what rooms keep."""
+        return {name: text for name, text in self._read("kept", ()) if _END_OF_ROOM not in name}
+
+    def room(self, name: str) -> KeyValueRoom:
+        """The same table for the names of one room alone."""
+        return KeyValueRoom(self, name + _END_OF_ROOM)
+
+    def under(self, prefix: str) -> dict[str, str]:
+        """What is kept under names that begin so, by the rest of the name."""
+        return {name.removeprefix(prefix): text for name, text in self._read("kept", ()) if name.startswith(prefix)}
 
     async def change(self, values: Mapping[str, str | None]) -> None:
         """Keep these, all or none; ``None`` lets a name go."""
@@ -27,3 +41,18 @@ class KeyValueTable(Part):
             connection.executemany(self._sql["let_go"], gone)
 
         await self._write(work)
+
+
+class KeyValueRoom:
+    """Names that one room keeps, changed together or not at all."""
+
+    def __init__(self, table: KeyValueTable, prefix: str) -> None:
+        self._table, self._prefix = table, prefix
+
+    def all(self) -> dict[str, str]:
+        """Everything that the room keeps."""
+        return self._table.under(self._prefix)
+
+    async def change(self, values: Mapping[str, str | None]) -> None:
+        """Keep these, all or none; ``None`` lets a name go."""
+        await self._table.change({self._prefix + name: value for name, value in values.items()})

@@ -24,6 +24,7 @@ from integrations.langfuse.client import Access
 from scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
 from .alerts import AlertsSection
+from .budgets import BudgetSection
 from .evaluators import EvaluatorsSection, Priority
 from .forward import ForwardSection
 from .langfuse import LangfuseProject, LangfuseSink
@@ -313,6 +314,9 @@ class Config(Section):
     default_rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
         default=("run_health",),
         description="rubrics for traces that no route matches and no task names; an empty list leaves them unjudged",
+    )
+    budgets: Annotated[tuple[BudgetSection, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="what a run may take; `run_health` fails a run above it. The first that matches wins"
     )
     sessions: SessionsSection | None = Field(default=None, description="judge conversations of several traces as one")
     scenarios: Mapping[str, JsonMap] = Field(

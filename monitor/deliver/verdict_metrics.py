@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from integrations.prometheus.exporter import Exporter
 from monitor.evaluate.result import TraceResult
+from monitor.evaluate.stages import TOOLS
+from scoring.result.result import Scored
+from scoring.rubrics import run_health
+from scoring.verdict.verdict import Verdict
 
 
 class VerdictMetrics:
@@ -21,5 +25,16 @@ class VerdictMetrics:
             if verdict.revision == 1:
                 for kind in verdict.violations:
                     self._exporter.workflow_violation(result.scenario or "inline", kind, verdict.trace_id)
+            if verdict.rubric == run_health.RUBRIC.id and verdict.revision == 1 and verdict.selection == "random":
+                self._run(result, verdict)
         if result.lag_s is not None:
             self._exporter.evaluation_lag(result.service, result.lag_s)
+
+    def _run(self, result: TraceResult, verdict: Verdict) -> None:
+        """Traces that a rule kept for their content are left out: shares of the others are those of all traffic."""
+        tools = result.details.get(TOOLS)
+        self._exporter.runs.run(
+            verdict.service,
+            {each.metric: each.result.value < 1.0 for each in verdict.scores if isinstance(each.result, Scored)},
+            tools if isinstance(tools, dict) else {},
+        )

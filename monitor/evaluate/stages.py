@@ -21,15 +21,22 @@ from monitor.route.router import Excluded, NotARun, Router
 from monitor.sessions.turns import SessionTurns
 from scoring.case.case import Case
 from scoring.case.extract import extract
+from scoring.metrics.run_effort import run_effort
+from scoring.metrics.run_tools import calls_by_tool
+from scoring.rubrics import run_health
 from scoring.trace.instant import written
 from scoring.trace.trace import Trace
 from scoring.verdict.verdict import State, Verdict
 
+from .baselines import EFFORT, Baselines
 from .batching import in_step
 from .evaluation import Evaluation
 from .evaluator import Evaluator
 from .job import EvaluationJob, fail, give_up
 from .result import TraceResult, reason_of, revise
+
+TOOLS = "tool_calls"
+"""Key of a run's tool calls in the details of a result: by tool how many there were, and how many failed."""
 
 
 class Archive(Protocol):
@@ -64,6 +71,7 @@ class EvaluationStages:
     """Opens and ends evaluation jobs. Safe in any one thread.
 
     ``conversations`` is None where sessions are not judged, ``references`` where references come from the traces alone.
+    ``baselines`` is None where what is usual for a service is not learned.
     ``give_way`` is called wherever judging may pause for a request that waits.
     """
 
@@ -74,6 +82,7 @@ class EvaluationStages:
     reference_keys: Sequence[str]
     conversations: SessionTurns | None = None
     references: References | None = None
+    baselines: Baselines | None = None
     give_way: Callable[[], None] = _go_on
 
     def open(self, closing: Closing) -> EvaluationJob:
@@ -232,7 +241,14 @@ class EvaluationStages:
         job.details |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
         job.scenario, job.priority = route.scenario_name, route.priority
         scenario = case.scenario if route.scenario is None else route.scenario
-        case = case.drawn(probability, scenario)
+        usual = None
+        if self.baselines is not None and run_health.RUBRIC.id in route.rubrics and not job.closing.session:
+            usual = self.baselines.usual(case.service, case.environment)
+            if case.complete:
+                job.details[EFFORT] = dict(case.once(run_effort))
+            if tools := case.once(calls_by_tool):
+                job.details[TOOLS] = tools
+        case = case.drawn(probability, scenario, usual=usual, budget=route.budget)
         self.give_way()
         job.evaluation = self.evaluator.open(case, route.rubrics)
 

@@ -9,4 +9,10 @@ from .router import Router
 
 def router_of(config: Config) -> Router:
     """The router of traces; that of sessions is made of their own section."""
-    return Router(config.routes, config.scenarios, elsewhere=config.session_rubrics, default=config.default_rubrics)
+    return Router(
+        config.routes,
+        config.scenarios,
+        elsewhere=config.session_rubrics,
+        default=config.default_rubrics,
+        budgets=config.budgets,
+    )

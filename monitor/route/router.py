@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from monitor.config import RouteSection
+from monitor.config.budgets import BudgetSection
 from monitor.config.evaluators import Priority
 from monitor.config.match import task_of
 from scoring.case.case import Case
@@ -24,6 +25,8 @@ TASK_RUBRICS: Mapping[str, str] = {
 }
 """Without configured routes the task names the rubric."""
 
+_NO_BUDGET: Mapping[str, float] = {}
+
 __all__ = ["Excluded", "NotARun", "Route", "Router"]
 
 
@@ -33,7 +36,8 @@ class Route:
 
     It is read already where the configuration has it, and JSON where the case brings its own.
     ``name`` is the route's, as a trace's details show it; ``scenario_name`` None when the case brings its own inline.
-    ``priority`` decides whose judging goes first when the judge's budget does not reach for all.
+    ``priority`` decides whose judging goes first when the judge's budget does not reach for all. ``budget`` is what the
+    run may take, by measure of effort.
     """
 
     rubrics: tuple[str, ...]
@@ -41,6 +45,7 @@ class Route:
     name: str
     scenario_name: str | None = None
     priority: Priority = "normal"
+    budget: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,7 @@ class Router:
         *,
         elsewhere: frozenset[str] = frozenset(),
         default: tuple[str, ...] = (),
+        budgets: Sequence[BudgetSection] = (),
     ) -> None:
         """Take the routes.
 
@@ -77,9 +83,11 @@ class Router:
             elsewhere: Rubrics that no task chooses here, for they judge something else than these cases.
             default: Rubrics of the traces that no route matches and no task names. They are for runs: a trace without
                 a span of a model, an agent or a tool is not one.
+            budgets: What runs may take; the first that matches a run is its own.
         """
         self._routes = tuple(routes)
         self._default = default
+        self._budgets = tuple(budgets)
         self._elsewhere = elsewhere
         self._scenarios = {name: parse_scenario(name, data) for name, data in scenarios.items()}
 
@@ -101,6 +109,10 @@ class Router:
                     return Excluded(f"{name} excludes it")
                 return self.to(route.rubrics, name, case, route.scenario, route.priority)
         return self._by_default(case)
+
+    def budget(self, case: Case) -> Mapping[str, float]:
+        """What a run may take, by measure of effort; nothing where no budget is configured for it."""
+        return next((each.limits for each in self._budgets if each.match.matches(case)), _NO_BUDGET)
 
     def _by_default(self, case: Case) -> Route | NotARun | None:
         if not self._default:
@@ -126,7 +138,14 @@ class Router:
         scenario = self.scenario(case, default)
         named = case.scenario if isinstance(case.scenario, str) else default
         known = None if scenario is None or isinstance(case.scenario, dict) else named
-        return Route(rubrics=rubrics, scenario=scenario, name=name, scenario_name=known, priority=priority)
+        return Route(
+            rubrics=rubrics,
+            scenario=scenario,
+            name=name,
+            scenario_name=known,
+            priority=priority,
+            budget=self.budget(case),
+        )
 
     def chosen(self, rubrics: Sequence[str], case: Case) -> Route:
         """A route to rubrics that somebody named, with the scenario that the case would be held to anyway."""

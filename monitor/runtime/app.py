@@ -40,6 +40,7 @@ from monitor.deliver.otel_events.sink import observing
 from monitor.deliver.sink import SinkParts
 from monitor.deliver.sinks import Sinks
 from monitor.deliver.verdict_metrics import VerdictMetrics
+from monitor.evaluate.baselines import Baselines
 from monitor.evaluate.build import EvaluationBackends, build_backends, judge_snapshot
 from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.interrupted import InterruptedTraces
@@ -132,6 +133,7 @@ class Monitor:
             config, self.langfuse, self.store, self.assembler, clock_ns,
             under_way=self._judges, belated=self.store.belated,
         )  # fmt: skip
+        self.baselines = Baselines(self.store.kept.room("baselines"))
         stages = self._build_stages()
         waiting = judge_queue(config, stages, clock_ns)
         # What becomes of it: statuses and alerts, then the commit that they hear of.
@@ -212,6 +214,7 @@ class Monitor:
             reference_keys=self.config.reference_keys,
             conversations=conversations(self.config),
             references=self.references,
+            baselines=self.baselines,
             give_way=YieldToRequests(self._passing),
         )
 
@@ -247,7 +250,11 @@ class Monitor:
             assembler=self.assembler,
             outcomes=self.outcomes,
             sinks=self.sinks,
-            listeners=[self.verdicts.committed, VerdictMetrics(self.exporter).committed],
+            listeners=[
+                self.verdicts.committed,
+                VerdictMetrics(self.exporter).committed,
+                self.baselines.committed,
+            ],
         )
 
     def _build_queries(self) -> MonitorQueries:
@@ -293,6 +300,7 @@ class Monitor:
         await self.sinks.start()
         self.verdicts.restore(self.clock_ns())
         self.commit.restore()
+        self.baselines.restore()
         resumed = self.intake.restore()
         section = self.config.api
         api = create_app(self.view, version=self.view.version, rules=AccessRules.of(section))
@@ -317,6 +325,7 @@ class Monitor:
         if self.annotating:
             self.annotating.start()
         self._scheduler.add_job(self.retention.purge, "interval", minutes=1, coalesce=True, max_instances=1)
+        self._scheduler.add_job(self._remember_baselines, "interval", minutes=1, coalesce=True, max_instances=1)
         self._scheduler.add_job(self.traffic.log_news, "interval", seconds=30, coalesce=True, max_instances=1)
         every_s = self.config.alerts.look.seconds
         self._scheduler.add_job(self._watch_alerts, "interval", seconds=every_s, coalesce=True, max_instances=1)
@@ -412,8 +421,9 @@ class Monitor:
         await self.notifications.close()
         try:
             await self.schedule.remember()
+            await self.baselines.remember()
         except StoreError as error:
-            log.warning("could not remember the alerts", extra={"cause": str(error)})
+            log.warning("could not remember alerts and baselines", extra={"cause": str(error)})
         self.store.close()
         log.info("stopped", extra={"open_traces": self.outcomes.open})
 
@@ -496,6 +506,12 @@ class Monitor:
             await self.schedule.look(self.clock_ns())
         except StoreError as error:
             log.warning("could not store the alerts; the next look reports them", extra={"cause": str(error)})
+
+    async def _remember_baselines(self) -> None:
+        try:
+            await self.baselines.remember()
+        except StoreError as error:
+            log.warning("could not store what is usual; it is tried again", extra={"cause": str(error)})
 
     def _exports(self) -> list[ExportSnapshot]:
         """Where scores, own telemetry and notices go to, and how far they have come."""

@@ -50,6 +50,20 @@ class ParsedOutput:
     fenced: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """What is usual for the runs of a case's service, by measure of effort (``scoring.metrics.run_effort``).
+
+    ``limits`` are the values above which a run is far from usual, ``medians`` those in the middle; a measure with too
+    few runs is in neither. ``runs`` is how many are known, ``needed`` how many are needed.
+    """
+
+    limits: Mapping[str, float]
+    medians: Mapping[str, float]
+    runs: int
+    needed: int
+
+
 @record(frozen=True, slots=False, kw_only=True)
 class Case:
     """One thing to judge. ``sampling_probability`` is the chance with which it was drawn, in (0, 1].
@@ -59,7 +73,8 @@ class Case:
     the message of the first step that failed (``None``: no step did). ``repeats`` are the outputs of further runs of
     the same input, in order. ``root_span_id`` is that of the root, else of the earliest of the topmost spans.
     ``trace`` is the trace itself, None where the case came from a file; ``tool_span_ids`` are then the spans that show
-    the calls of ``tools_used``, one each.
+    the calls of ``tools_used``, one each. ``usual`` is what the service's other runs took, None where nobody knows;
+    ``budget`` is what the run may take, by measure.
     """
 
     case_id: str
@@ -100,10 +115,25 @@ class Case:
     capture_switch: str | None = None
     trace: Trace | None = field(default=None, repr=False, compare=False)
     tool_span_ids: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    usual: Usual | None = field(default=None, repr=False, compare=False)
+    budget: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
 
-    def drawn(self, sampling_probability: float, scenario: Scenario | Json) -> Case:
+    def drawn(
+        self,
+        sampling_probability: float,
+        scenario: Scenario | Json,
+        *,
+        usual: Usual | None = None,
+        budget: Mapping[str, float] | None = None,
+    ) -> Case:
         """The case as it was drawn and is to be judged: as ``dataclasses.replace``, which looks at each field."""
-        held = {**self.__dict__, "sampling_probability": sampling_probability, "scenario": scenario}
+        held = {
+            **self.__dict__,
+            "sampling_probability": sampling_probability,
+            "scenario": scenario,
+            "usual": usual or self.usual,
+            "budget": budget or self.budget,
+        }
         for name in _DERIVED:
             held.pop(name, None)
         case = object.__new__(Case)

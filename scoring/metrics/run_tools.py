@@ -20,6 +20,8 @@ from .run_steps import CallStep, RunSteps, run_steps, signs
 _NO_CALLS: Final = NotApplicable("no tool was called")
 _UNKNOWN: Final = Unavailable("which tools were called is not known: contents were not captured")
 _NAMED: Final = 3
+MOST_TOOLS: Final = 20
+"""Tools of one run that are counted apart."""
 _DIGITS: Final = re.compile(r"\d+")
 _KNOWN_CAUSES: Final = (
     ("rate limit", re.compile(r"rate.?limit|too many requests|\b429\b|quota|overloaded", re.IGNORECASE)),
@@ -45,6 +47,16 @@ def _tool_success(case: Case) -> Result:
         reason=f"{len(failed)} of {len(calls)} tool calls failed: {_some([sign for _, sign in found])}",
         details={**signs(found), "calls": len(calls), "failed_by_tool": _by_tool(failed)},
     )
+
+
+def calls_by_tool(case: Case) -> dict[str, list[int]]:
+    """By tool, how many calls there were and how many of them failed; the most frequent tools."""
+    found: dict[str, list[int]] = {}
+    for step in case.once(run_steps).calls or ():
+        counts = found.setdefault(label(step.call.name), [0, 0])
+        counts[0] += 1
+        counts[1] += step.failure is not None
+    return dict(sorted(found.items(), key=lambda item: -item[1][0])[:MOST_TOOLS])
 
 
 def _step_success(case: Case) -> Result:
@@ -122,7 +134,7 @@ def _errors(steps: RunSteps) -> list[tuple[str, str, str, str | None]]:
 
 def _by_tool(failed: list[CallStep]) -> dict[str, int]:
     counts = Counter(label(step.call.name) for step in failed)
-    return dict(counts.most_common(20))
+    return dict(counts.most_common(MOST_TOOLS))
 
 
 def _some(named: list[str]) -> str:

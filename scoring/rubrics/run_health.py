@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from scoring.case.case import Case
 from scoring.metrics.run_contract import calls_valid, tools_tried
+from scoring.metrics.run_effort import within_budget, within_usual
 from scoring.metrics.run_ending import SOURCE, answer_intact, answered, completed, not_refused
 from scoring.metrics.run_repetition import no_repetition
 from scoring.metrics.run_results import results_used
@@ -50,6 +51,8 @@ RUBRIC = Rubric(
         Criterion(metric=tools_tried, weight=0.075),
         Criterion(metric=results_used),
         Criterion(metric=not_refused),
+        Criterion(metric=within_usual),
+        Criterion(metric=within_budget, blocker=_FAILS),
         Criterion(metric=telemetry),
     ),
     pass_mark=0.85,

@@ -83,7 +83,7 @@ class Span(Struct, frozen=True, kw_only=True):
     ``finish_reason`` is why a model stopped, in OpenTelemetry's words (``stop``, ``length``, ``tool_calls``,
     ``content_filter``, ``error``; else as it was sent). ``tool_definitions`` are the tools that a model was offered,
     each text as it was sent (JSON of one definition or of several). ``dropped_attributes`` counts what the SDK left
-    out.
+    out. ``first_token_s`` is how long a model took to the first token of its answer, in s.
     ``trace_input`` and ``trace_output`` are the application's values for the whole trace, on whichever span.
     """
 
@@ -111,6 +111,7 @@ class Span(Struct, frozen=True, kw_only=True):
     finish_reason: str | None = None
     tool_definitions: tuple[str, ...] = ()
     dropped_attributes: int = 0
+    first_token_s: float | None = None
     usage: Usage | None = None
     cost_usd: float | None = None
     trace_name: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -134,7 +134,7 @@ class Batch:
             return []
         named = self.scenarios.get(route.scenario_name) if route.scenario_name is not None else None
         digest = case_digest(line.text, named)
-        case = replace(case, scenario=route.scenario) if route.scenario is not None else case
+        case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
         kept: dict[str, object] = {"model_output": case.model_output} if self.keep_outputs else {}
         tasks = []
         for run in (None,) if self.repeat is None else range(1, self.repeat + 1):

@@ -77,7 +77,7 @@ class RunJudge:
             (stated.get("rubric"), stated.get("rubric_version"), stated.get("case_digest")) for stated in standing
         ]:
             return standing
-        case = replace(case, scenario=route.scenario) if route.scenario is not None else case
+        case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
         reached = await self._reached(case, route.rubrics)
         return [{**verdict.to_json(), "case_digest": digest} for verdict in reached]
 

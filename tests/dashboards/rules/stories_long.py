@@ -6,13 +6,51 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dashboards.rules import recordings as r
-from tests.dashboards.rules.scenario import PLACE, RUBRIC, THRESHOLDS, Scenario, constant, fires, points, silent
+from tests.dashboards.rules.scenario import (
+    PLACE,
+    RUBRIC,
+    SITE,
+    THRESHOLDS,
+    Check,
+    Scenario,
+    constant,
+    fires,
+    on_both_pods,
+    points,
+    silent,
+)
 
 
 def stories() -> Iterator[Scenario]:
     yield from _day()
     yield from _burning()
     yield from _unknown()
+    yield from _tool_failing()
+
+
+def _tool_failing() -> Iterator[Scenario]:
+    alert = "SidejudgeToolFailing"
+    tool = {**SITE, "service": "shop", "tool": "search"}
+
+    def failing(name: str, failed: list[float], calls: float, *checks: Check) -> Scenario:
+        return Scenario(
+            name=name,
+            under=(alert,),
+            given={
+                **on_both_pods("sidejudge_tool_errors_total", tool, failed),
+                **on_both_pods("sidejudge_tool_calls_total", tool, [calls] * len(failed)),
+            },
+            checks=checks,
+        )
+
+    raised = fires(alert, "75m", severity="warning")
+    yield failing("a third of the calls fail", [0.33] * 90, 1, silent(alert, "40m"), raised)
+    yield failing("three of ten calls fail", [0.29] * 90, 1, silent(alert, "80m"))
+    yield failing("all of a few calls fail", [0.16] * 90, 0.16, silent(alert, "80m"))
+    yield failing("just enough calls fail", [0.17] * 90, 0.17, fires(alert, "80m"))
+    yield failing("a tool has recovered", [1] * 60 + [0] * 120, 1, fires(alert, "110m"), silent(alert, "125m"))
+    yield failing("a tool has just recovered", [1] * 60 + [0] * 120, 1, fires(alert, "116m"))
+    yield failing("a tool has just begun to fail", [0] * 60 + [1] * 60, 1, silent(alert, "86m"), fires(alert, "92m"))
 
 
 def _day() -> Iterator[Scenario]:

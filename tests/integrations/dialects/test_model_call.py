@@ -7,7 +7,7 @@ import json
 import pytest
 
 from integrations.dialects import normalise
-from integrations.raw import RawSpan
+from integrations.raw import RawEvent, RawSpan
 
 
 def _span(**attributes):
@@ -60,6 +60,33 @@ def test_a_reason_is_read_wherever_a_client_writes_it(attributes, reason):
 )  # fmt: skip
 def test_definitions_of_tools_are_kept_as_they_were_sent(attributes, texts):
     assert list(_span(**attributes).tool_definitions) == texts
+
+
+@pytest.mark.parametrize(
+    ("attributes", "seconds"),
+    [
+        ({"gen_ai.response.time_to_first_chunk": 0.25}, 0.25),
+        ({"gen_ai.server.time_to_first_token": 1}, 1.0),
+        ({"ai.response.msToFirstChunk": 250.0}, 0.25),
+        ({"langfuse.observation.completion_start_time": '"1970-01-01T00:00:01.000000001Z"'}, 0.999999999),
+        ({"langfuse.observation.completion_start_time": "soon"}, None),
+        ({"gen_ai.server.time_to_first_token": -1}, None),
+        ({"gen_ai.server.time_to_first_token": float("nan")}, None),
+        ({"gen_ai.server.time_to_first_token": True}, None),
+    ],
+)
+def test_the_time_to_the_first_token_is_read_in_seconds(attributes, seconds):
+    found = _span(**attributes).first_token_s
+    assert found is None if seconds is None else found == pytest.approx(seconds, abs=1e-6)
+
+
+def test_an_event_at_the_first_token_tells_its_time():
+    raw = RawSpan(
+        trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="chat", start_ns=10, end_ns=10**9,
+        attributes={"openinference.span.kind": "LLM"},
+        events=(RawEvent(name="First Token Stream Event", time_ns=500_000_010),),
+    )  # fmt: skip
+    assert normalise(raw).first_token_s == pytest.approx(0.5)
 
 
 def test_a_step_that_is_no_model_call_has_neither():

@@ -1,0 +1,82 @@
+"""Runs: what run_health sees of runs without a reference: how they end, loops, tools that fail."""
+
+from __future__ import annotations
+
+import integrations.prometheus.families as f
+
+from .board import Board, DashboardRow, Panel, Query
+from .words import SERVICE, per_minute, per_second, site_variables
+
+_ENDINGS = "completed|answered|answer_intact|not_refused"
+_WAY = "tool_success|step_success|error_variety|no_repetition|calls_valid|tools_tried|results_used"
+_EFFORT = "within_usual|within_budget"
+
+
+def runs() -> Board:
+    """The board of runs."""
+    job, service, _, langfuse = site_variables()
+    return Board(
+        uid="sidejudge-runs",
+        title="sidejudge · what runs do",
+        description="Runs of agents without any reference: how they end, where they go wrong, which tools fail.",
+        variables=(job, service, langfuse),
+        rows=(
+            DashboardRow(
+                title="Runs",
+                panels=(
+                    _share("Runs that end badly", _ENDINGS, "An error at the top, no answer, one that is cut off or an "
+                           "error message, a refusal: share of the runs of each service."),
+                    _share("Runs that go wrong on the way", _WAY, "Tools and steps that fail, errors that come again, "
+                           "loops, calls that do not fit the offered tools: share of the runs."),
+                    _share("Runs that take too much", _EFFORT, "Far more cost, tokens, steps or time than is usual for "
+                           "the service, or more than its budget: share of the runs."),
+                    _share("Runs with gaps in their telemetry", "telemetry", "Dropped attributes, missing parents, no "
+                           "contents, no token counts, clocks that differ: about the instrumentation alone."),
+                    Panel(
+                        title="Runs a minute", kind="timeseries", unit="cpm", minimum=0, stacked=True, width=24,
+                        description="Runs a minute that were looked at, drawn at random.",
+                        queries=(Query(expr=per_minute(f.RUNS, SERVICE, "service"), legend="{{service}}"),),
+                    ),
+                ),
+            ),
+            DashboardRow(
+                title="Tools",
+                panels=(
+                    Panel(
+                        title="Share of calls that fail", kind="timeseries", unit="percentunit", minimum=0,
+                        description="By status and by what the tool returned.",
+                        queries=(
+                            Query(
+                                expr=f"{_rate(f.TOOL_ERRORS, 'tool')} / ({_rate(f.TOOL_CALLS, 'tool')} > 0)",
+                                legend="{{service}} · {{tool}}",
+                            ),
+                        ),
+                    ),
+                    Panel(
+                        title="Calls", kind="timeseries", unit="cpm", minimum=0, stacked=True,
+                        description="Tool calls a minute.",
+                        queries=(
+                            Query(expr=per_minute(f.TOOL_CALLS, SERVICE, "service", "tool"),
+                                  legend="{{service}} · {{tool}}"),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _share(title: str, metrics: str, description: str) -> Panel:
+    found = _rate(f.RUN_SIGNS, "metric", where=f',metric=~"{metrics}"')
+    return Panel(
+        title=title, kind="timeseries", unit="percentunit", minimum=0, description=description,
+        queries=(
+            Query(
+                expr=f"{found} / on (service) group_left () ({_rate(f.RUNS)} > 0)", legend="{{service}} · {{metric}}"
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _rate(family: f.Family, *by: str, where: str = "") -> str:
+    return per_second(family, SERVICE + where, "service", *by)

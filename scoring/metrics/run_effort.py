@@ -1,0 +1,145 @@
+"""What a run took: cost, tokens, steps, duration, first token, the longest gap, calls of one tool in a row.
+
+Each is held against what is usual for the service, which a running monitor learns, and against the budget that the
+configuration sets. Both come with the case; the metrics themselves remember nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from scoring.case.case import Case, Usual
+from scoring.lexical.label import label
+from scoring.metrics.metric import Metric
+from scoring.result.bands import at_least, must_be_one
+from scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from scoring.trace.span import SpanKind
+from scoring.trace.trace import Trace
+
+from .run_ending import SOURCE, no_run
+from .run_steps import CallStep, run_steps, signs
+
+UNITS: Final[Mapping[str, str]] = {
+    "cost_usd": "US dollars", "tokens": "tokens", "steps": "steps", "duration_s": "s", "first_token_s": "s",
+    "gap_s": "s", "in_a_row": "calls",
+}  # fmt: skip
+"""The measures of effort, with their units. ``gap_s`` is the longest time in which no step of the run was under way."""
+NAMES: Final[Mapping[str, str]] = {
+    "cost_usd": "cost", "tokens": "tokens", "steps": "steps", "duration_s": "duration",
+    "first_token_s": "time to first token", "gap_s": "longest gap", "in_a_row": "calls of one tool in a row",
+}  # fmt: skip
+_STEPS: Final = frozenset({SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.RETRIEVER})
+
+
+def run_effort(case: Case) -> Mapping[str, float]:
+    """What the run took, by measure; what is not known is left out. Ask by ``case.once(run_effort)``."""
+    found: dict[str, float | None] = {
+        "cost_usd": case.cost_usd,
+        "tokens": None if case.input_tokens is None else case.input_tokens + (case.output_tokens or 0),
+        "duration_s": None if case.latency_e2e_ms is None else case.latency_e2e_ms / 1e3,
+    }
+    trace, calls = case.trace, case.once(run_steps).calls
+    if trace is not None:
+        found["steps"] = sum([span.kind in _STEPS for span in trace.spans])
+        found["first_token_s"] = next((m.first_token_s for m in trace.models if m.first_token_s is not None), None)
+        found["gap_s"] = _longest_gap_s(trace)
+    elif calls is not None:
+        found["steps"] = len(calls)
+    if calls:
+        found["in_a_row"] = max(row for _, row in rows(calls))
+    return {name: value for name in UNITS if (value := found.get(name))}  # nothing at all is no effort
+
+
+def rows(calls: tuple[CallStep, ...]) -> list[tuple[CallStep, int]]:
+    """Each call with how many of its tool stand in a row up to it."""
+    found: list[tuple[CallStep, int]] = []
+    length, before = 0, None
+    for step in calls:
+        length = length + 1 if step.call.name == before else 1
+        before = step.call.name
+        found.append((step, length))
+    return found
+
+
+def _longest_gap_s(trace: Trace) -> float | None:
+    """The longest time between two steps in which none was under way; None below two steps without steps below."""
+    reached: int | None = None
+    longest = 0
+    for span in trace.spans:  # in order of start
+        if span.span_id in trace.children or span.end_ns < span.start_ns:
+            continue
+        if reached is not None and span.start_ns - reached > longest:
+            longest = span.start_ns - reached
+        reached = span.end_ns if reached is None else max(reached, span.end_ns)
+    return longest / 1e9 if longest else None
+
+
+def _within_usual(case: Case) -> Result:
+    if (gap := no_run(case)) is not None:
+        return gap
+    if case.usual is None:
+        return Unavailable("what is usual for the service is known to a running monitor alone")
+    effort = case.once(run_effort)
+    known = [name for name in effort if name in case.usual.limits]
+    if not known:
+        return Unavailable(_too_early(case.usual))
+    above = [name for name in known if effort[name] > case.usual.limits[name]]
+    found = [
+        f"{NAMES[name]} {_number(effort[name])} {UNITS[name]}, usually {_number(case.usual.medians[name])}"
+        for name in above
+    ]
+    return Scored(
+        value=1.0 - len(above) / len(known),
+        reason="; ".join(found),
+        details={**signs([(case.root_span_id, sign) for sign in found]), "measures": len(known)} if found else {},
+    )
+
+
+def _too_early(usual: Usual) -> str:
+    return f"{usual.runs} runs of the service are known, of {usual.needed} that are needed"
+
+
+def _within_budget(case: Case) -> Result:
+    if (gap := no_run(case)) is not None:
+        return gap
+    if not case.budget:
+        return NotApplicable("no budget is configured for it")
+    effort = case.once(run_effort)
+    known = {name: limit for name, limit in case.budget.items() if name in effort}
+    above = [name for name, limit in known.items() if effort[name] > limit]
+    if not known:
+        return Unavailable(f"the telemetry does not report: {', '.join(NAMES[name] for name in case.budget)}")
+    found = [f"{NAMES[name]} {_number(effort[name])} {UNITS[name]} > {_number(known[name])}" for name in above]
+    return Scored(
+        value=0.0 if above else 1.0,
+        reason="; ".join(found),
+        details=signs([(case.root_span_id, sign) for sign in found]),
+    )
+
+
+def _number(value: float) -> str:
+    return label(f"{value:,.0f}" if value >= 100 else f"{value:.3g}")
+
+
+within_usual = Metric(
+    id="within_usual",
+    title="Within the usual",
+    meaning="The share of what the run took (cost, tokens, steps, duration, first token, longest gap, calls of one "
+    "tool in a row) that is not far above what is usual for the service.",
+    formula="1 − measures above the outer fence exp(Q3 + 2.2 × max(IQR, ln 1.25)) of logarithms / measures known",
+    source=f"{SOURCE}; Hoaglin and Iglewicz 1987, doi:10.1080/01621459.1987.10478551",
+    measure=_within_usual,
+    bands=at_least(good=1.0, acceptable=0.8),
+    undefined="without a running monitor, or before it has seen enough runs of the service",
+)
+within_budget = Metric(
+    id="within_budget",
+    title="Within the budget",
+    meaning="Whether the run took no more than its budget allows; 1 or 0.",
+    formula="0 if any measure with a budget is above it, else 1",
+    source=SOURCE,
+    measure=_within_budget,
+    bands=must_be_one(),
+    undefined="the telemetry reports none of the measures; not applicable where no budget is configured",
+)
