@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sidejudge.baselines")
 
-REMEMBERED: Final = 256
+REMEMBERED: Final = 128
 """Runs of a service that are remembered."""
 ENOUGH: Final = 50
 """Runs that report a measure before anything is usual."""
-SERVICES: Final = 200
+SERVICES: Final = 100
 """Services that have a baseline; a further one takes the place of the one whose latest run is the oldest."""
 _STEP: Final = 8
 """Runs after which the fences are computed again."""
