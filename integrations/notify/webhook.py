@@ -68,9 +68,9 @@ def notice_record(notice: Notice, wording: Wording) -> dict[str, Any]:
 
 
 def _alert(event: AlertEvent, wording: Wording) -> dict[str, Any]:
-    """One alert as data, with its links; without the traces' reasons where those are to be left out."""
-    if not wording.reasons:
-        event = replace(event, examples=tuple(replace(each, reason="") for each in event.examples))
+    """One alert as data, with its links, and with the traces' reasons as they may be sent."""
+    sent = (replace(each, reason=wording.reason(each), quoted=None) for each in event.examples)
+    event = replace(event, examples=tuple(sent))
     stated: dict[str, Any] = dict(event.to_json())
     stated["runbook_url"] = wording.runbook(event.runbook)
     stated["examples"] = [{**each, "url": wording.trace(each["trace_id"])} for each in stated["examples"]]

@@ -10,6 +10,7 @@ from scoring.alerts.finding import Labels
 from scoring.alerts.quality import place_of
 from scoring.lexical.label import label
 from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from scoring.verdict.open_verdict import open_reason
 
 MOST = 3
 _LOOKED_AT = 200
@@ -35,14 +36,18 @@ def examples(store: Failures, labels: Labels, since_ns: int) -> tuple[Example, .
     found = store.verdicts(rubric=about["rubric"], passed="false", since_ns=since_ns, limit=_LOOKED_AT)
     mine = [verdict for verdict in found if _speaks_of(verdict, about)]
     mine.sort(key=lambda stated: -1.0 if stated["composite_norm"] is None else float(stated["composite_norm"]))
-    return tuple(
-        Example(
-            trace_id=str(stated["trace_id"] or stated["case_id"]),
-            reason=label(str(stated["reason"]), _REASON),
-            composite=stated["composite"],
-            closed_ns=int(stated["closed_ns"]),
-        )
-        for stated in mine[:MOST]
+    return tuple(_example(stated) for stated in mine[:MOST])
+
+
+def _example(verdict: Mapping[str, Any]) -> Example:
+    reason = str(verdict["reason"])
+    shown = open_reason(reason, (str(score["metric"]) for score in verdict.get("scores") or ()))
+    return Example(
+        trace_id=str(verdict["trace_id"] or verdict["case_id"]),
+        reason=label(shown, _REASON),
+        composite=verdict["composite"],
+        closed_ns=int(verdict["closed_ns"]),
+        quoted=label(reason, _REASON) if reason != shown else None,
     )
 
 

@@ -75,6 +75,14 @@ TraceUrl: TypeAlias = Annotated[str, AfterValidator(_has_trace_id)]
 Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
 
 
+Reasons: TypeAlias = bool | Literal["quoted"]
+REASONS = Field(
+    default=True,
+    description="whether reasons of failing traces are sent: `true` without what people and models wrote, `quoted` as "
+    "they are",
+)
+
+
 class AlertmanagerReceiver(Section):
     """A Prometheus Alertmanager, API v2. It is told of alerts, again and again while they stand."""
 
@@ -86,7 +94,7 @@ class AlertmanagerReceiver(Section):
         "such as the pod, or one ends the other's alerts",
     )
     severity: SeverityName = Field(default="info", description="least severe alert that it is told of")
-    reasons: bool = Field(default=True, description="whether reasons of failing traces are sent")
+    reasons: Reasons = REASONS
 
 
 class WebhookReceiver(Section):
@@ -98,7 +106,7 @@ class WebhookReceiver(Section):
     digest: PositiveDuration | None = Field(
         default=None, description="less severe ones are told together, at most once in this time; without it: not"
     )
-    reasons: bool = Field(default=True, description="whether reasons of failing traces are sent")
+    reasons: Reasons = REASONS
 
 
 class SlackReceiver(Section):
@@ -109,7 +117,7 @@ class SlackReceiver(Section):
     digest: PositiveDuration | None = Field(
         default=None, description="less severe ones are told together, at most once in this time; without it: not"
     )
-    reasons: bool = Field(default=True, description="whether reasons of failing traces are sent")
+    reasons: Reasons = REASONS
 
 
 class PluginReceiver(Section):
@@ -121,7 +129,7 @@ class PluginReceiver(Section):
     digest: PositiveDuration | None = Field(
         default=None, description="less severe ones are sent together, at most once in this time; without it: not"
     )
-    reasons: bool = Field(default=True, description="whether reasons of failing traces are sent")
+    reasons: Reasons = REASONS
 
 
 class NotifySection(Section):

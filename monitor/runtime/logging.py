@@ -4,16 +4,37 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
 import sys
+import traceback
 from datetime import UTC, datetime
-from typing import Literal
+from types import TracebackType
+from typing import Final, Literal, TypeAlias
 
 import orjson
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({})))
+_ExceptionInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+_CHAIN: Final = 5
+"""Exceptions of a chain that are shown."""
 
 
-class JsonFormatter(logging.Formatter):
+class _WithoutContents(logging.Formatter):
+    """Shows of an exception where it came from and its class: its message may quote a trace.
+
+    Messages of the operating system and of SQLite are shown: they name files and addresses.
+    """
+
+    def formatException(self, ei: _ExceptionInfo) -> str:  # noqa: N802  # the name that logging calls
+        error, parts = ei[1], list[str]()
+        while error is not None and len(parts) < _CHAIN:
+            message = f": {error}" if isinstance(error, OSError | sqlite3.Error) else ""
+            parts.append("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__ + message)
+            error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        return "\n\nduring or because of:\n\n".join(parts)
+
+
+class JsonFormatter(_WithoutContents):
     """``{"at", "level", "logger", "event", …fields}``: what a call passes in ``extra`` becomes a field."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -32,7 +53,7 @@ class JsonFormatter(logging.Formatter):
             return json.dumps(line, default=str)
 
 
-class TextFormatter(logging.Formatter):
+class TextFormatter(_WithoutContents):
     """``12:00:01 warning sidejudge.store event key=value``."""
 
     def format(self, record: logging.LogRecord) -> str:

@@ -14,12 +14,17 @@ from .lifecycle import AlertTransition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A failing trace that shows what is wrong. ``reason`` comes from the trace: escape it where it is shown."""
+    """A failing trace that shows what is wrong.
+
+    ``reason`` holds nothing that people or models wrote. ``quoted`` is the whole reason, None where that is the same;
+    it comes from the trace: escape it where it is shown.
+    """
 
     trace_id: str
     reason: str
     composite: float | None
     closed_ns: int
+    quoted: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,7 @@ class AlertEvent:
             "changed_ns": self.changed_ns, "muted": self.muted,
             "examples": [
                 {"trace_id": e.trace_id, "reason": e.reason, "composite": e.composite, "closed_ns": e.closed_ns}
+                | ({} if e.quoted is None else {"quoted": e.quoted})
                 for e in self.examples
             ],
         }  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from scoring.alerts.event import Example
 from scoring.lexical.label import label
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
@@ -16,12 +17,20 @@ class Wording:
     """How an operator wants things worded.
 
     ``trace_url`` is the address of a trace's page with ``{trace_id}`` in it, ``runbooks`` the address that runbooks
-    lie under; ``None``: no links. Without ``reasons`` the reasons of verdicts are left out.
+    lie under; ``None``: no links. Without ``reasons`` the reasons of verdicts are left out; they are sent without what
+    people and models wrote, unless they are to be ``quoted``.
     """
 
     trace_url: str | None = None
     runbooks: str | None = None
     reasons: bool = True
+    quoted: bool = False
+
+    def reason(self, example: Example) -> str:
+        """The reason of a failing trace as it may be sent; empty where none is."""
+        if not self.reasons:
+            return ""
+        return example.quoted if self.quoted and example.quoted is not None else example.reason
 
     def trace(self, trace_id: str) -> str | None:
         """The address of a trace's page."""

@@ -123,7 +123,7 @@ def example_line(number: int, example: Example, wording: Wording) -> TextLine:
     """One failing trace: its composite, its reason unless reasons are left out, and its link."""
     name = plain(example.trace_id, 64)
     scored = "no score" if example.composite is None else f"scored {example.composite:.4g}"
-    reason = f": {plain(example.reason)}" if wording.reasons and example.reason else ""
+    reason = f": {plain(given)}" if (given := wording.reason(example)) else ""
     return TextLine(text=f"{number}. {name}, {scored}{reason}", link=wording.trace(example.trace_id), link_text="open")
 
 

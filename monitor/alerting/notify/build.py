@@ -48,7 +48,12 @@ def receivers(config: Config, clock_ns: Callable[[], int]) -> list[NoticeReceive
 
 def _receiver(name: str, entry: NotifySection, config: Config, clock_ns: Callable[[], int]) -> NoticeReceiver:
     links, given = config.alerts.links, entry.receiver
-    wording = Wording(trace_url=links.trace, runbooks=links.runbooks, reasons=given.reasons)
+    wording = Wording(
+        trace_url=links.trace,
+        runbooks=links.runbooks,
+        reasons=given.reasons is not False,
+        quoted=given.reasons == "quoted",
+    )
     least = Severity(given.severity)
     if isinstance(given, AlertmanagerReceiver):
         manager = Alertmanager(

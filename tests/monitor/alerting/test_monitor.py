@@ -38,7 +38,7 @@ async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started
     event = next(event for event in heard if event.condition == "pass_rate_critical")
     assert (event.turn, dict(event.labels)["service"], event.n) == (AlertTransition.FIRING, "shop", event.n)
     assert len(event.examples) == 3
-    assert all("a_tool_that_nobody_has" in example.reason for example in event.examples)
+    assert all("a_tool_that_nobody_has" in example.quoted for example in event.examples)
 
     board = await app.get("/v1/alerts")
     assert {c["id"] for c in board["conditions"]} == {c.id for c in app.monitor.watch.conditions}

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import json
 import logging
+from types import SimpleNamespace
 
 import pytest
 
+from integrations.notify.alertmanager import alertmanager_body
+from integrations.notify.slack import slack_body
+from integrations.notify.webhook import webhook_body
+from monitor.alerting.examples import examples
+from scoring.notices.notice import Notice, NoticeKind
+from scoring.notices.text import Wording
 from scoring.rubrics import RUBRICS
+from tests.alert_events import SINCE_NS, event
 from tests.monitor.api.test_pages import Still
 
 CANARY = "zqcanary"
+CHECKS = (
+    {"equals": CANARY}, {"contains": f"no {CANARY}"}, {"not-contains": CANARY}, {"icontains-any": [CANARY, "b"]},
+    {"contains-all": [CANARY, "absent"]}, {"starts-with": CANARY}, {"regex": f"{CANARY}x"}, {"not-regex": CANARY},
+    {"word-count": 1}, {"length": {"max": 3}}, {"not-is-json": True}, "is-xml", "is-sql",
+    {"contains-json": {"schema": {"type": "object", "required": ["none"]}}},
+    {"is-json": {"schema": {"properties": {CANARY: {"type": "number"}}}}},
+    {"levenshtein": CANARY}, {"rouge-n": CANARY}, {"bleu": CANARY},
+)  # fmt: skip
 ROUTES = {
-    "routes": [{"rubrics": list(RUBRICS), "scenario": "any"}],
+    "routes": [{"rubrics": [*RUBRICS, "mine"], "scenario": "any"}],
+    "rubrics": {
+        "mine": {
+            "pass_mark": 0.5,
+            "metrics": [{"id": f"m{n}", "check": check} for n, check in enumerate(CHECKS)]
+            + [{"id": f"i{n}", "check": check, "on": "input"} for n, check in enumerate(CHECKS)],
+        }
+    },
     "scenarios": {"any": {"tools_should_include": ["lookup"]}},
 }
 QUESTION = {"question_id": CANARY, "question": CANARY, "score": 5, "reason": CANARY, "score_type": "PASS_FAIL"}
@@ -88,3 +111,43 @@ async def test_what_is_withheld_is_named(still):
     lines = [line for verdict in verdicts for line in verdict["scores"]]
     assert any("reason" in line.get("withheld", ()) for line in lines)
     assert all("…" in line["reason"] for line in lines if "reason" in line.get("withheld", ()))
+
+
+def noticed(verdicts, wording) -> str:
+    """What every receiver is sent about an alert with these verdicts as examples, each with all that its scores say."""
+    failed = [
+        {**verdict, "passed": False, "reason": f"{score['metric']}: {score['reason']}"}
+        for verdict in verdicts
+        for score in verdict["scores"]
+        if CANARY in str(score["reason"])
+    ]
+    store = SimpleNamespace(verdicts=lambda rubric, **_: [each for each in failed if each["rubric"] == rubric])
+    sent = []
+    for verdict in verdicts:
+        labels = tuple((name, verdict[name]) for name in ("service", "environment", "rubric") if verdict[name])
+        found = event(examples=examples(store, labels, 0))
+        for kind in (NoticeKind.ALERT, NoticeKind.GROUP, NoticeKind.REMINDER):
+            notice = Notice(id="n-1", kind=kind, at_ns=SINCE_NS, events=(found,))
+            sent += [slack_body(notice, wording), webhook_body(notice, wording)]
+            sent += [alertmanager_body(notice, wording, {}, SINCE_NS) or b""]
+    return b"".join(sent).decode()
+
+
+async def test_a_notice_quotes_only_where_that_is_configured(still):
+    s = still()
+    await judged(s)
+    verdicts = (await s.get("/v1/verdicts?limit=1000")).json()["verdicts"]
+    assert {verdict["rubric"] for verdict in verdicts} >= {"mine", "qa", "run_health"}
+    assert CANARY not in noticed(verdicts, Wording())
+    assert CANARY not in noticed(verdicts, Wording(reasons=False, quoted=True))
+    assert CANARY in noticed(verdicts, Wording(quoted=True))
+
+
+async def test_a_daily_report_holds_no_word_of_a_conversation(still):
+    s = still(alerts={"notify": [{"slack": {"url": "http://127.0.0.1:9/x"}}], "report": {}})
+    await judged(s)
+    daily = s.monitor.notifications.daily
+    await daily.restore(s.now)
+    report = await daily.report(s.now + 10**9)
+    assert report.courses
+    assert CANARY not in str(report)
