@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from .settings import config_option, runnable
 
 if TYPE_CHECKING:
     from monitor.config import Config, Loaded
-    from monitor.runtime.process import Companion
+    from monitor.runtime.process import Companion, Rereading
 
 
 @click.command()
@@ -33,14 +34,17 @@ def serve(config: Path | None) -> None:
         await asyncio.Event().wait()
 
     try:
-        found = _announced(runnable(config))
+        found = runnable(config)
     except CommandError as error:
         _forward_all_the_same(config, error)
         return
-    run(found, announce, lambda: runnable(config).config)
+    from monitor.runtime.process import Rereading
+
+    _announce_defaults(found)
+    run(found.config, announce, Rereading(found, partial(_read_again, config)))
 
 
-def _announced(loaded: Loaded) -> Config:
+def _announce_defaults(loaded: Loaded) -> None:
     """Show what holds without a configuration, and who may reach a monitor that asks for no credentials."""
     from monitor.config.warnings import is_loopback
 
@@ -60,7 +64,19 @@ def _announced(loaded: Loaded) -> Config:
         warning, addresses = click.style("warning:", fg="yellow"), " and ".join(address for address, _ in open_to_all)
         click.echo(f"{warning} {addresses}: whoever reaches this machine may send and read", err=True)
         click.echo(f"remedy: set {' and '.join(r for _, r in open_to_all)}, or configure auth and tls", err=True)
-    return config
+
+
+def _read_again(path: Path | None, before: Loaded) -> Loaded:
+    """The configuration as it is now; ``ConfigError`` where it cannot be used."""
+    from monitor.config import ConfigError, resolve
+    from monitor.config.errors import Problem
+    from monitor.config.extras import missing
+
+    found = resolve(path, os.environ, before.prompts)
+    lacking = [Problem(path="", message=f"{cause}; {remedy}") for cause, remedy in missing(found.config)]
+    if lacking:
+        raise ConfigError(lacking, found.files)
+    return found
 
 
 def _forward_all_the_same(path: Path | None, mistake: CommandError) -> None:
@@ -75,12 +91,12 @@ def _forward_all_the_same(path: Path | None, mistake: CommandError) -> None:
         forward_until_signal(config, f"{mistake.cause}\n{mistake.remedy}")
 
 
-def run(config: Config, beside: Companion, read: Callable[[], Config] | None = None) -> None:
+def run(config: Config, beside: Companion, again: Rereading | None = None) -> None:
     """Run a monitor in this process; what keeps it from starting is an error with its remedy."""
     from monitor.runtime.process import run_until_signal
 
     with _errors_with_remedy():
-        run_until_signal(config, beside, read)
+        run_until_signal(config, beside, again)
 
 
 @contextmanager

@@ -5,6 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .read_files import ReadFiles
 
 UNREADABLE = "cannot be read"
 """How the message on a file begins that could not be opened."""
@@ -50,9 +54,13 @@ class Problem:
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; ``problems`` holds every mistake that was found, in file order."""
+    """The configuration cannot be used; ``problems`` holds every mistake that was found, in file order.
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    ``files`` are those that were read, so that a change of one can be noticed.
+    """
+
+    def __init__(self, problems: Iterable[Problem], files: ReadFiles | None = None) -> None:
+        self.files = files
         ordered = sorted(problems, key=lambda p: (p.line is None, p.line or 0, p.path))
         self.problems: tuple[Problem, ...] = tuple(dict.fromkeys(ordered))
         super().__init__("\n".join(str(problem) for problem in self.problems))

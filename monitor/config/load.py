@@ -12,13 +12,14 @@ from pydantic import ValidationError
 
 from scoring.trace.span import Json
 
-from .document import Document, Location, read_document, read_text
+from .document import Document, Location, read_document
 from .environment import Overrides, read_environment
 from .errors import UNREADABLE, ConfigError, Problem
 from .model import Config
+from .read_files import ReadFiles
 from .renamed import RENAMED, rename_keys, rename_keys_in_lists
 from .rubric_declarations import Declarations, read_declarations
-from .rubric_sources import sources
+from .rubric_sources import LangfusePrompts, sources
 from .scenarios import read_scenarios
 from .validation_messages import problem_of, reported_once
 
@@ -34,8 +35,14 @@ class Loaded:
     lines: Mapping[Location, int]
     variables: Mapping[tuple[str, ...], str]
     declared: Declarations
+    prompts: LangfusePrompts
     renamed: tuple[tuple[str, str], ...] = ()
     """Old names that were read, each with the name that replaces it."""
+
+    @property
+    def files(self) -> ReadFiles:
+        """Every file that it was read from."""
+        return self.declared.files
 
     def origin(self, path: Sequence[str]) -> str:
         """Where the value at a path comes from: ``default``, a variable's name, or ``line N`` of the file."""
@@ -66,20 +73,30 @@ def load_config(path: Path | str | None = None) -> Config:
     return load(None if path is None else Path(path), os.environ)
 
 
-def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:
-    """Like ``load``, and says where each value comes from."""
-    document = _read_file(path, environ) if path is not None else Document()
+def resolve(path: Path | None, environ: Mapping[str, str], prompts: LangfusePrompts | None = None) -> Loaded:
+    """Like ``load``, and says where each value comes from.
+
+    Args:
+        path: The file; None for the defaults.
+        environ: The environment, which wins over the file.
+        prompts: Those of the reading before, whose texts hold where Langfuse cannot be asked now.
+
+    Raises:
+        ConfigError: With every problem at once.
+    """
+    files = ReadFiles()
+    document = _read_file(path, environ, files) if path is not None else Document()
     renamed = [(old, RENAMED[old]) for old in rename_keys(document, str(path))]
     renamed += rename_keys_in_lists(document, str(path))
     overrides = read_environment(environ)
     problems = [*document.problems, *overrides.problems]
     data = _merged(document, overrides, problems, path)
     folder = path.parent if path is not None else Path()
-    scenarios, found = read_scenarios(data, folder, environ, _Place(document, overrides, path))
+    place = _Place(document, overrides, path)
+    scenarios, found = read_scenarios(data, folder, environ, place, files)
     problems += found
-    declared = read_declarations(
-        data, folder, environ, _Place(document, overrides, path), lambda: sources(folder, data)
-    )
+    texts = LangfusePrompts(data, prompts)
+    declared = read_declarations(data, folder, environ, place, lambda: sources(folder, texts), files=files)
     problems += declared.problems
 
     config = None
@@ -91,12 +108,13 @@ def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:
         refused = [problem_of(each, place.spoken_of(each["loc"]), place) for each in error.errors(include_url=False)]
         problems += reported_once(refused, problems)
     if problems or config is None:
-        raise ConfigError(problems)
+        raise ConfigError(problems, files)
     return Loaded(
         config=config.with_declared(declared.rubrics),
         file=path,
         lines=document.lines,
         declared=declared,
+        prompts=texts,
         variables=overrides.names,
         renamed=(*renamed, *overrides.renamed),
     )
@@ -107,7 +125,7 @@ def forwarding(path: Path | None, environ: Mapping[str, str]) -> Config | None:
 
     Of the other sections as much is used as is valid by itself; the rest has its defaults.
     """
-    document = _read_file(path, environ) if path is not None else Document()
+    document = _read_file(path, environ, ReadFiles()) if path is not None else Document()
     rename_keys(document, str(path))
     data = _merged(document, read_environment(environ), [], path)
     if data.get("forward") is None:
@@ -137,9 +155,9 @@ def _valid(sections: dict[str, Json]) -> dict[str, Json] | None:
     return sections
 
 
-def _read_file(path: Path, environ: Mapping[str, str]) -> Document:
+def _read_file(path: Path, environ: Mapping[str, str], files: ReadFiles) -> Document:
     try:
-        text = read_text(path)
+        text = files.read(path)
     except UnicodeDecodeError as error:
         problem = Problem(path="", message=f"is not UTF-8: {error.reason} at byte {error.start}", source=str(path))
         return Document(problems=[problem])

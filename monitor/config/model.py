@@ -66,6 +66,25 @@ class ApiSection(Section):
     tls: TlsSection | None = Field(default=None, description="encryption; without it none")
 
 
+class ReloadSection(Section):
+    """When the configuration is read again by itself; SIGHUP has it read at any time, `POST /-/reload` as allowed.
+
+    Rubrics, routes and scenarios change without a restart; the log names what needs one.
+    """
+
+    watch: bool = Field(
+        default=False,
+        description="whether it is read again when this file, a rubric file, or a file that one of them names has "
+        "changed; a ConfigMap that is mounted changes as a whole",
+    )
+    every: PositiveDuration = Field(default=parse_duration("10s"), description="time between two looks at the files")
+    prompts: PositiveDuration = Field(
+        default=parse_duration("1m"),
+        description="time between two requests for each prompt of Langfuse that a question uses; a new version of one "
+        "has the configuration read again",
+    )
+
+
 class StoreSection(Section):
     """The SQLite file that holds sampled spans until they are judged, and verdicts for a while after."""
 
@@ -303,6 +322,7 @@ class Config(Section):
     """The whole configuration of a monitor."""
 
     api: ApiSection = ApiSection()
+    reload: ReloadSection = ReloadSection()
     sources: SourcesSection = SourcesSection()
     forward: ForwardSection | None = Field(default=None, description="sidecar mode; without it nothing goes on")
     store: StoreSection = StoreSection()

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from scoring.trace.span import Json
 
-from .document import Document, Location, read_document, read_text
+from .document import Document, Location, read_document
 from .errors import UNREADABLE, Problem, path_of
 from .plugins import RUBRICS, plugins
+from .read_files import ReadFiles
 
 if TYPE_CHECKING:
     from scoring.declared.errors import Fault
@@ -43,6 +44,7 @@ class Declarations:
     problems: list[Problem] = field(default_factory=list)
     folders: dict[str, Path] = field(default_factory=dict)
     documents: dict[str, tuple[Document, Path]] = field(default_factory=dict)
+    files: ReadFiles = field(default_factory=ReadFiles)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,10 +66,16 @@ class Declarations:
 
 
 def read_declarations(
-    data: Mapping[str, Json], folder: Path, environ: Mapping[str, str], place: Place, sources: Callable[[], Sources]
+    data: Mapping[str, Json],
+    folder: Path,
+    environ: Mapping[str, str],
+    place: Place,
+    sources: Callable[[], Sources],
+    *,
+    files: ReadFiles,
 ) -> Declarations:
     """The sections that ``data`` gives or points to; ``sources`` is called where a rubric is declared."""
-    found = Declarations()
+    found = Declarations(files=files)
     given = data.get("rubrics")
     if isinstance(given, dict):
         for name, section in given.items():
@@ -116,7 +124,7 @@ def _read_files(
         if not isinstance(pattern, str):
             continue
         source, line = place(("rubric_files", at))
-        files = _matching(folder, pattern)
+        files = found.files.match(folder, pattern)
         if not files or len(files) > MAX_FILES:
             message = (
                 f"{pattern!r} names no file in {folder.absolute()}"
@@ -129,21 +137,9 @@ def _read_files(
             _read_file(file, environ, found)
 
 
-def _matching(folder: Path, pattern: str) -> list[Path]:
-    """Files by a pattern, in order of their names; hidden ones (a mounted ConfigMap has some) are left out."""
-    path = Path(pattern)
-    try:
-        matched = (
-            Path(path.anchor).glob(str(path.relative_to(path.anchor))) if path.is_absolute() else folder.glob(pattern)
-        )
-        return sorted(each for each in matched if each.is_file() and not each.name.startswith("."))
-    except (ValueError, NotImplementedError, OSError):
-        return []
-
-
 def _read_file(file: Path, environ: Mapping[str, str], found: Declarations) -> None:
     try:
-        document = read_document(read_text(file), environ, str(file))
+        document = read_document(found.files.read(file), environ, str(file))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         found.problems.append(Problem(path="", message=f"{UNREADABLE}: {why}", source=str(file)))
@@ -199,7 +195,7 @@ def _compile_one(
     from scoring.declared.errors import DeclarationError  # noqa: PLC0415  # as above
     from scoring.declared.rubric import declared_rubric  # noqa: PLC0415  # only where rubrics are declared
 
-    found.sections[name] = section = _with_files(section, found.folders[name], complain)
+    found.sections[name] = section = _with_files(section, found, found.folders[name], complain)
     known = replace(sources, rubrics={**sources.rubrics, **found.rubrics})
     try:
         found.rubrics[name] = declared_rubric(name, cast("dict[str, Json]", section), known)
@@ -213,14 +209,14 @@ def _extends(section: Json) -> str | None:
     return extends if isinstance(extends, str) else None
 
 
-def _with_files(section: Json, folder: Path, complain: Callable[[Fault], None]) -> Json:
+def _with_files(section: Json, found: Declarations, folder: Path, complain: Callable[[Fault], None]) -> Json:
     """A section with the schemas themselves in place of the paths of their files."""
     from scoring.declared.errors import Fault  # noqa: PLC0415  # as above
 
     def read(path: str, *at: str | int) -> Json:
         file = folder / path
         try:
-            text = read_text(file)
+            text = found.files.read(file)
             return json.loads(text) if file.suffix == ".json" else read_document(text, None, str(file)).value
         except (OSError, ValueError, RecursionError) as error:
             why = (error.strerror or "it cannot be opened") if isinstance(error, OSError) else "it is not JSON"

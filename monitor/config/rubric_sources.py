@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import ValidationError
 
@@ -22,16 +22,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sidejudge.prompts")
 
+_Key: TypeAlias = tuple[str, str | None, int | None]
 
-def sources(folder: Path, data: Mapping[str, Json] | None = None) -> Sources:
-    """For rubrics that are declared in a folder, whose functions are found there too.
 
-    ``data`` is the configuration as it was given: its Langfuse holds the prompts.
-    """
+def sources(folder: Path, prompts: LangfusePrompts) -> Sources:
+    """For rubrics that are declared in a folder, whose functions are found there too."""
     from scoring.declared.metric import Sources  # noqa: PLC0415  # only where rubrics are declared
     from scoring.rubrics import RUBRICS  # noqa: PLC0415  # as above
 
-    return Sources(rubrics=RUBRICS, python=_Functions(folder), prompts=_Prompts(data or {}))
+    return Sources(rubrics=RUBRICS, python=_Functions(folder), prompts=prompts)
 
 
 class _Functions:
@@ -58,22 +57,40 @@ class _Functions:
         return PythonMetric(measure=measure, formula=f"{name}, source {digest}")
 
 
-class _Prompts:
+class LangfusePrompts:
     """Texts of questions by name, each read once; why there is none where it cannot be had.
 
-    A Langfuse that is away at the start costs the metrics that need it, and nothing else.
+    A Langfuse that is away at the start costs the metrics that need it, and nothing else. One that is away later costs
+    nothing: the text that was read ``before`` holds.
+
+    Args:
+        data: The configuration as it was given: its Langfuse holds the prompts.
+        before: The prompts of the reading before this one.
     """
 
-    def __init__(self, data: Mapping[str, Json]) -> None:
+    def __init__(self, data: Mapping[str, Json], before: LangfusePrompts | None = None) -> None:
         self._data = data
-        self._read: dict[tuple[str, str | None, int | None], PromptText | str] = {}
+        self._known: Mapping[_Key, PromptText | str] = before.texts if before is not None else {}
+        self.texts: dict[_Key, PromptText | str] = {}
 
     def __call__(self, name: str, *, label: str | None, version: int | None) -> PromptText | str:
         """The text, or why there is none."""
         key = (name, label, version)
-        if key not in self._read:
-            self._read[key] = self._requested(name, label, version)
-        return self._read[key]
+        if key not in self.texts:
+            found, known = self._requested(*key), self._known.get(key)
+            if isinstance(found, str):
+                log.warning("a prompt cannot be read", extra={"prompt": name, "cause": found})
+            self.texts[key] = known if isinstance(found, str) and known is not None else found
+        return self.texts[key]
+
+    def changed(self) -> list[str]:
+        """Names of prompts that have another text now. It blocks; what cannot be read has not changed."""
+        asked = [
+            (key, self._requested(*key))
+            for key, found in self.texts.items()
+            if key[2] is None or isinstance(found, str)
+        ]
+        return [key[0] for key, now in asked if not isinstance(now, str) and now != self.texts[key]]
 
     def _requested(self, name: str, label: str | None, version: int | None) -> PromptText | str:
         from integrations.langfuse.prompts import PromptError, read_prompt  # noqa: PLC0415  # only where there are prompts
@@ -85,7 +102,6 @@ class _Prompts:
         try:
             text, number = read_prompt(access, name, label=label, version=version)
         except PromptError as error:
-            log.warning("a prompt cannot be read", extra={"prompt": name, "cause": str(error)})
             return f"the prompt {name} cannot be read: {error}"
         return PromptText(text, f"{name} v{number}")
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from scoring.trace.span import Json
 
-from .document import Document, Location, read_document, read_text
+from .document import Document, Location, read_document
 from .errors import UNREADABLE, Problem, path_of
+from .read_files import ReadFiles
 
 Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
@@ -31,7 +32,7 @@ class Scenarios:
 
 
 def read_scenarios(
-    data: Mapping[str, Json], folder: Path, environ: Mapping[str, str], place: Place
+    data: Mapping[str, Json], folder: Path, environ: Mapping[str, str], place: Place, files: ReadFiles
 ) -> tuple[Scenarios, list[Problem]]:
     """The scenarios that ``data`` gives or points to, and what is wrong with them."""
     given = data.get("scenarios")
@@ -45,7 +46,7 @@ def read_scenarios(
         return Scenarios(None), [Problem(path="scenarios", message=message, source=source, line=line)]
     file = folder / given
     try:
-        document = read_document(read_text(file), environ, str(file))
+        document = read_document(files.read(file), environ, str(file))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         message = f"{UNREADABLE}: {file}: {why}"

@@ -32,7 +32,7 @@ from monitor.alerting.windows import Windows
 from monitor.api.access import AccessRules
 from monitor.api.queries import MonitorQueries
 from monitor.api.routes import create_app
-from monitor.config import Config
+from monitor.config import Config, Loaded
 from monitor.config.rubrics import configured, reached, rubrics_of
 from monitor.deliver.commit import Commit
 from monitor.deliver.langfuse.sink import LangfuseScores
@@ -74,7 +74,7 @@ from scoring.verdict.rubric import Rubric
 from .builders import conversations, judge_queue, limits, session_limits
 from .metric_labels import known
 from .periodic import Periodic
-from .reload import Reload
+from .reload import ReadConfig, Reload
 from .retention import Retention
 
 log = logging.getLogger("sidejudge")
@@ -386,11 +386,14 @@ class Monitor:
         """Record how the latest reload of the configuration went."""
         self.exporter.config_reloaded(successful=successful)
 
-    def reload_by(self, read: Callable[[], Config]) -> Reload:
-        """Let the configuration be read again by this function: on a signal, and over HTTP where that is allowed."""
-        reload = Reload(self, read)
+    def reload_by(self, loaded: Loaded, read: ReadConfig) -> Reload:
+        """Let the configuration be read again: on a signal, over HTTP where that is allowed, and when it changes."""
+        reload, section = Reload(self, loaded, read), self.config.reload
         if self.config.api.reload:
             self.view.reload = reload
+        if section.watch:
+            self._repeat(reload.look_at_files, section.every.seconds)
+        self._repeat(reload.look_at_prompts, section.prompts.seconds)
         return reload
 
     async def stop(self) -> None:

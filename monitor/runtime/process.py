@@ -6,8 +6,9 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 
-from monitor.config import Config
+from monitor.config import Config, Loaded
 from monitor.runtime.tuning.gc import collect_if_due, collect_rarely
 from monitor.runtime.tuning.malloc import keep_freed_memory
 from monitor.runtime.tuning.scheduling import shorten_slices
@@ -15,22 +16,31 @@ from monitor.runtime.tuning.scheduling import shorten_slices
 from .app import Monitor
 from .forward_only import ForwardOnly
 from .logging import set_up
+from .reload import ReadConfig
 
 Companion = Callable[[Monitor, Mapping[str, str]], Awaitable[None]]
 """Runs beside a monitor and gets its addresses. The monitor ends when it does."""
 
 
-def run_until_signal(config: Config, beside: Companion, read: Callable[[], Config] | None = None) -> None:
+@dataclass(frozen=True, slots=True)
+class Rereading:
+    """How the configuration is read again: the reading that is in force, and the function that reads."""
+
+    loaded: Loaded
+    read: ReadConfig
+
+
+def run_until_signal(config: Config, beside: Companion, again: Rereading | None = None) -> None:
     """Run a monitor, and ``beside`` it, until SIGTERM or SIGINT, or until ``beside`` ends or fails.
 
-    SIGHUP has ``read`` read the configuration again; without it the signal ends the process, as is usual.
+    SIGHUP has the configuration read ``again``; without that the signal ends the process, as is usual.
 
     Where requests are forwarded and judging cannot start, they are forwarded all the same, and ``beside`` is left out.
     Returns, or raises what ``beside`` raised, when everything is closed.
     """
     set_up(config.log.level, config.log.format)
     keep_freed_memory()
-    _runner().run(_run(config, beside, read))
+    _runner().run(_run(config, beside, again))
 
 
 def forward_until_signal(config: Config, mistake: str) -> None:
@@ -97,7 +107,7 @@ async def _started(config: Config) -> tuple[Monitor, Mapping[str, str]]:
         raise
 
 
-async def _run(config: Config, beside: Companion, read: Callable[[], Config] | None = None) -> None:
+async def _run(config: Config, beside: Companion, again: Rereading | None) -> None:
     stop = _stop_on_signals()
     shorten_slices()
     try:
@@ -110,8 +120,8 @@ async def _run(config: Config, beside: Companion, read: Callable[[], Config] | N
     companion: asyncio.Future[None] | None = None
     reloads: set[asyncio.Future[object]] = set()
     try:
-        if read is not None:
-            _reload_on_signal(monitor.reload_by(read), reloads)
+        if again is not None:
+            _reload_on_signal(monitor.reload_by(again.loaded, again.read), reloads)
         collect_rarely()
         companion = asyncio.ensure_future(beside(monitor, addresses))
         companion.add_done_callback(lambda _: stop.set())

@@ -1,24 +1,28 @@
 """Reload: read the configuration and the rubric files again, and put what may change into force without a restart.
 
-Rubrics, routes and scenarios may change. A configuration is valid as a whole or nothing changes. What is under way
-ends under the rubrics with which it began; a rubric that is gone stays known until the process ends, for verdicts by
-it may still be delivered.
+It happens on a signal, on a request, and, where that is configured, when a file or a prompt has changed. Rubrics,
+routes and scenarios may change. A configuration is valid as a whole or nothing changes. What is under way ends under
+the rubrics with which it began; a rubric that is gone stays known until the process ends, for verdicts by it may still
+be delivered.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from monitor.config import Config, ConfigError
+from monitor.config import Config, ConfigError, Loaded
 from monitor.config.rubrics import configured
 from scoring.verdict.rubric import Rubric
 
 log = logging.getLogger("sidejudge.reload")
 
+SETTLE_S: Final = 1.0
+"""How long a changed file is left alone before it is read."""
+_TRIES: Final = 3
 RELOADED: Final = ("routes", "default_rubrics", "rubrics", "rubric_files", "scenarios")
 """Sections that are put into force; all others need a restart."""
 
@@ -56,23 +60,67 @@ class Reloadable(Protocol):
         ...
 
 
-class Reload:
-    """Reloads one monitor, one reload at a time. ``read`` reads the configuration, or raises ``ConfigError``."""
+class ReadConfig(Protocol):
+    """Reads the configuration, or raises ``ConfigError``. It gets the reading that is in force."""
 
-    def __init__(self, monitor: Reloadable, read: Callable[[], Config]) -> None:
+    def __call__(self, before: Loaded, /) -> Loaded: ...
+
+
+class Reload:
+    """Reloads one monitor, one reload at a time.
+
+    Args:
+        monitor: Where the configuration is put into force.
+        loaded: The reading that is in force.
+        read: Reads it again.
+    """
+
+    def __init__(self, monitor: Reloadable, loaded: Loaded, read: ReadConfig) -> None:
         self._monitor, self._read = monitor, read
+        self._loaded, self._files = loaded, loaded.files
         self._lock = asyncio.Lock()
 
     async def __call__(self) -> ReloadResult:
         """Read, and put into force what may be."""
         async with self._lock:
             try:
-                config = await asyncio.to_thread(self._read)  # compiling a thousand metrics takes a second
+                loaded = await asyncio.to_thread(self._whole)  # compiling a thousand metrics takes a second
             except ConfigError as error:
+                self._files = error.files or self._files.stamped_anew()
                 return self._refused([str(problem) for problem in error.problems])
             except Exception as error:  # noqa: BLE001  # whatever it is, what runs goes on as it is
+                self._files = self._files.stamped_anew()
                 return self._refused([str(error) or type(error).__name__])
-            return self._take(config)
+            self._loaded, self._files = loaded, loaded.files
+            return self._take(loaded.config)
+
+    async def look_at_files(self) -> ReloadResult | None:
+        """Reload if a file has changed since it was last read; None: none has."""
+        if not await asyncio.to_thread(lambda: self._files.changed):
+            return None
+        await asyncio.sleep(SETTLE_S)  # an editor may still be writing
+        return await self()
+
+    async def look_at_prompts(self) -> ReloadResult | None:
+        """Reload if a prompt of Langfuse has another text now; None: none has."""
+        changed = await asyncio.to_thread(self._loaded.prompts.changed)
+        if not changed:
+            return None
+        log.info("prompts have changed in Langfuse", extra={"prompts": changed})
+        return await self()
+
+    def _whole(self) -> Loaded:
+        """Read until no file has changed while it was read, a few times at most: half of a change is none."""
+        for _ in range(_TRIES):
+            try:
+                loaded = self._read(self._loaded)
+            except ConfigError as error:
+                if error.files is None or not error.files.changed:
+                    raise
+                continue
+            if not loaded.files.changed:
+                return loaded
+        return self._read(self._loaded)
 
     def _refused(self, mistakes: list[str]) -> ReloadResult:
         self._monitor.reloaded(successful=False)

@@ -9,8 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from monitor.config import load
+from monitor.config import load, resolve
 from monitor.config.rubrics import configured
+from monitor.runtime.reload import Reload
 from scoring.case.case import Case
 from scoring.questions.declared import AskDeclared
 from scoring.result.result import Unavailable
@@ -83,3 +84,63 @@ def test_without_langfuse_or_with_one_that_is_away_the_metric_is_unavailable_and
 def test_a_prompt_with_a_name_that_is_no_variable_is_refused(tmp_path, langfuse):
     with pytest.raises(Exception, match="not a variable"):
         metric(tmp_path, langfuse, "{langfuse_prompt: complete, label: staging}")
+
+
+OWN = "{langfuse_prompt: complete, label: production}"
+
+
+def written(tmp_path, url, ask=OWN):
+    path = tmp_path / "sidejudge.yaml"
+    path.write_text(
+        f"sinks: {{langfuse: {{base_url: '{url}', public_key: pk-lf-x, secret_key: sk-lf-x}}}}\n"
+        f"rubrics: {{own: {{metrics: [{{id: m, ask: {ask}}}]}}}}\n"
+    )
+    return path
+
+
+def card(loaded):
+    return configured(loaded.config)["own"].criteria[0].metric.source
+
+
+NEXT = {"prompt": "How whole is {{output}}?", "version": 5, "type": "text"}
+
+
+def test_a_new_version_is_seen_and_a_langfuse_that_is_away_is_no_change(tmp_path, langfuse, monkeypatch):
+    loaded = resolve(written(tmp_path, langfuse), {})
+    assert loaded.prompts.changed() == []
+    monkeypatch.setitem(PROMPTS, ("complete", "production"), NEXT)
+    assert loaded.prompts.changed() == ["complete"]
+    monkeypatch.delitem(PROMPTS, ("complete", "production"))
+    assert loaded.prompts.changed() == []
+    again = resolve(written(tmp_path, langfuse), {}, loaded.prompts)
+    assert card(again) == "Langfuse prompt complete v3"
+
+
+def test_a_fixed_version_is_read_once_and_one_that_was_missing_until_it_is_there(tmp_path, langfuse, monkeypatch):
+    fixed = resolve(written(tmp_path, langfuse, "{langfuse_prompt: complete, version: 3}"), {})
+    missing = resolve(written(tmp_path, langfuse, "{langfuse_prompt: later}"), {})
+    monkeypatch.setitem(PROMPTS, ("complete", "production"), NEXT)
+    monkeypatch.setitem(PROMPTS, ("later", "production"), NEXT)
+    assert fixed.prompts.changed() == []
+    assert missing.prompts.changed() == ["later"]
+
+
+async def test_a_changed_prompt_is_put_into_force_by_a_reload(tmp_path, langfuse, monkeypatch):
+    path, taken = written(tmp_path, langfuse), []
+    first = resolve(path, {})
+
+    class Monitor:
+        config, rubrics = first.config, configured(first.config)
+
+        def take_config(self, config, changed):
+            taken.append(changed)
+
+        def reloaded(self, *, successful):
+            assert successful
+
+    reload = Reload(Monitor(), first, lambda before: resolve(path, {}, before.prompts))
+    assert await reload.look_at_prompts() is None
+    monkeypatch.setitem(PROMPTS, ("complete", "production"), NEXT)
+    assert (await reload.look_at_prompts()).changed == ("own",)
+    assert taken[0]["own"].criteria[0].metric.source == "Langfuse prompt complete v5"
+    assert await reload.look_at_prompts() is None

@@ -32,8 +32,8 @@ RUBRIC = "own: {metrics: [{id: way, check: {contains: WORD}}]}\n"
 class Running:
     """A monitor as a process of its own."""
 
-    def __init__(self, folder, *, reload="true"):
-        self.folder = folder
+    def __init__(self, folder, *, reload="true", watch=""):
+        self.folder, self.watch = folder, watch
         (folder / "rubrics").mkdir()
         self.write("way", reload=reload)
         self.log = (folder / "log").open("w")
@@ -47,7 +47,7 @@ class Running:
 
     def write(self, word, *, reload="true", more=""):
         (self.folder / "rubrics" / "own.yaml").write_text(RUBRIC.replace("WORD", word))
-        (self.folder / "sidejudge.yaml").write_text(CONFIG.format(reload=reload, more=more))
+        (self.folder / "sidejudge.yaml").write_text(CONFIG.format(reload=reload, more=f"{more}\n{self.watch}"))
 
     def get(self, path):
         with urllib.request.urlopen(self.api + path, timeout=10) as answer:
@@ -146,6 +146,58 @@ def test_a_signal_reloads_and_a_new_rubric_can_be_routed_to(running):
     assert running.process.poll() is None
 
 
+def test_a_changed_configmap_is_in_force_without_a_signal_and_a_broken_one_is_not(tmp_path):
+    running = Running(tmp_path, watch="reload: {watch: true, every: 200ms}")
+    try:
+        running.send("a" * 32, "it is on its way")
+        before = running.verdict("a" * 32)
+        running.write("parcel")
+        wait_for(lambda: "was reloaded" in (tmp_path / "log").read_text())
+        running.send("b" * 32, "it is on its way")
+        after = running.verdict("b" * 32)
+        assert (before["passed"], after["passed"]) == (True, False)
+        rubric = tmp_path / "rubrics" / "own.yaml"
+        rubric.write_text("own: {metrics: [{id: way, check: {regex: '('}}]}\n")
+        wait_for(lambda: "sidejudge_config_last_reload_successful 0" in running.get("/metrics"))
+        time.sleep(2)
+        assert (tmp_path / "log").read_text().count("was not reloaded") == 1
+        rubric.write_text(RUBRIC.replace("WORD", "way"))
+        wait_for(lambda: "sidejudge_config_last_reload_successful 1" in running.get("/metrics"))
+        running.send("c" * 32, "it is on its way")
+        assert running.verdict("c" * 32)["rubric_version"] == before["rubric_version"]
+    finally:
+        running.stop()
+
+
+def test_what_changes_while_it_is_read_is_read_again(tmp_path):
+    from monitor.config import resolve  # noqa: PLC0415  # as below
+    from monitor.runtime.reload import Reload  # noqa: PLC0415  # as below
+
+    path, taken = tmp_path / "sidejudge.yaml", []
+    (tmp_path / "own.yaml").write_text(RUBRIC.replace("WORD", "one"))
+    path.write_text("rubric_files: [own.yaml]\nroutes: [{rubrics: [own]}]\n")
+    first = resolve(path, {})
+
+    class Monitor:
+        config, rubrics = first.config, dict(first.config.declared)
+
+        def take_config(self, config, changed):
+            taken.append(config.rubrics["own"].metrics[0]["check"])
+
+        def reloaded(self, *, successful):
+            assert successful
+
+    def read(before):
+        found = resolve(path, {}, before.prompts)
+        if "three" not in (tmp_path / "own.yaml").read_text():
+            (tmp_path / "own.yaml").write_text(RUBRIC.replace("WORD", "three"))  # by somebody else, meanwhile
+        return found
+
+    (tmp_path / "own.yaml").write_text(RUBRIC.replace("WORD", "two"))
+    asyncio.run(Reload(Monitor(), first, read)())
+    assert taken == [{"contains": "three"}]
+
+
 def test_over_http_nothing_is_reloaded_unless_that_is_configured(tmp_path):
     running = Running(tmp_path, reload="false")
     try:
@@ -160,13 +212,13 @@ def test_over_http_nothing_is_reloaded_unless_that_is_configured(tmp_path):
 
 
 def test_two_reloads_at_once_come_one_after_the_other():
-    from monitor.config import load  # noqa: PLC0415  # with the rest of the configuration
+    from monitor.config import resolve  # noqa: PLC0415  # with the rest of the configuration
     from monitor.runtime.reload import Reload  # noqa: PLC0415  # as above
 
     order = []
 
     class Monitor:
-        config, rubrics = load(None, {}), {}
+        config, rubrics = resolve(None, {}).config, {}
 
         def take_config(self, config, changed):
             order.append("taken")
@@ -174,13 +226,13 @@ def test_two_reloads_at_once_come_one_after_the_other():
         def reloaded(self, *, successful):
             order.append(successful)
 
-    def read():
+    def read(before):
         order.append("read")
         time.sleep(0.05)
-        return load(None, {})
+        return resolve(None, {}, before.prompts)
 
     async def both():
-        reload = Reload(Monitor(), read)
+        reload = Reload(Monitor(), resolve(None, {}), read)
         await asyncio.gather(reload(), reload())
 
     asyncio.run(both())

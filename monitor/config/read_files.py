@@ -1,0 +1,68 @@
+"""The files that a configuration consists of, each with a stamp of the moment it was read, to see whether one changed.
+
+Stamps follow symbolic links: where Kubernetes exchanges the link ``..data`` of a mounted ConfigMap, every file below it
+has another inode at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from .document import read_text
+
+Stamp: TypeAlias = tuple[int, int, int, int]
+
+GONE: Final[Stamp] = (0, 0, 0, 0)
+
+
+def stamp(path: Path) -> Stamp:
+    """What changes with a file: device, inode, time of the last change in ns, and size; ``GONE`` without one."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return GONE
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+@dataclass(slots=True)
+class ReadFiles:
+    """Files by path, and patterns with the files that they matched."""
+
+    stamps: dict[Path, Stamp] = field(default_factory=dict)
+    patterns: dict[tuple[Path, str], tuple[Path, ...]] = field(default_factory=dict)
+
+    def read(self, path: Path) -> str:
+        """The text of a file; see ``read_text``."""
+        self.stamps[path] = stamp(path)  # before it is read: what is written meanwhile counts as a change
+        return read_text(path)
+
+    def match(self, folder: Path, pattern: str) -> tuple[Path, ...]:
+        """Files by a pattern, in order of their names; hidden ones (a mounted ConfigMap has some) are left out."""
+        found = self.patterns[folder, pattern] = _matching(folder, pattern)
+        return found
+
+    def stamped_anew(self) -> ReadFiles:
+        """The same files as they are now."""
+        return ReadFiles(
+            {path: stamp(path) for path in self.stamps}, {each: _matching(*each) for each in self.patterns}
+        )
+
+    @property
+    def changed(self) -> bool:
+        """Whether a file has changed, come or gone since it was read."""
+        return any(stamp(path) != before for path, before in self.stamps.items()) or any(
+            _matching(*given) != before for given, before in self.patterns.items()
+        )
+
+
+def _matching(folder: Path, pattern: str) -> tuple[Path, ...]:
+    path = Path(pattern)
+    try:
+        matched = (
+            Path(path.anchor).glob(str(path.relative_to(path.anchor))) if path.is_absolute() else folder.glob(pattern)
+        )
+        return tuple(sorted(each for each in matched if each.is_file() and not each.name.startswith(".")))
+    except (ValueError, NotImplementedError, OSError):
+        return ()
