@@ -45,6 +45,22 @@ def read_story(path: Path, trace_id: str) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def finished(row: Sequence[Any]) -> dict[str, Any]:
+    """A row of ``recent_traces`` as one object."""
+    trace_id, closed_ns, revision, service, reason, completion, story, verdicts = row
+    return {
+        **json.loads(story), "trace_id": trace_id.hex(), "service": service, "reason": reason,
+        "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": json.loads(verdicts),
+    }  # fmt: skip
+
+
+def read_traces(path: Path, *, reason: str | None, service: str | None, limit: int) -> list[dict[str, Any]]:
+    """The traces that ended last, newest first, as ``Store.traces`` has them. Raises ``StoreUnavailable``."""
+    wanted = {"reason": reason, "service": service, "since": None, "limit": limit, "after_ns": None, "after_id": None}
+    with opened(path, "ro") as connection:
+        return [finished(row) for row in connection.execute(queries()["recent_traces"], wanted)]
+
+
 def read_verdicts(path: Path, since_ns: int) -> Iterator[dict[str, Any]]:
     """The verdicts closed from then on, the oldest first, as they come. Raises ``StoreUnavailable``."""
     with opened(path, "ro") as connection:

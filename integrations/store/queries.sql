@@ -62,6 +62,19 @@ ON CONFLICT (trace_id, rubric) DO UPDATE SET
 -- name: story
 SELECT story, reason, completion, revision, service, closed_ns FROM traces WHERE trace_id = ?;
 
+-- name: recent_traces
+-- What names no service is found under the name that windows and metrics give it.
+SELECT t.trace_id, t.closed_ns, t.revision, t.service, t.reason, t.completion, t.story,
+       (SELECT json_group_array(json_object('rubric', v.rubric, 'passed', json(CASE v.passed WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
+                                            'state', json_extract(v.verdict, '$.state'), 'composite', json_extract(v.verdict, '$.composite')))
+        FROM verdicts AS v WHERE v.trace_id = t.trace_id)
+FROM traces AS t
+WHERE (:reason IS NULL OR t.reason = :reason)
+  AND (:service IS NULL OR coalesce(nullif(t.service, ''), 'unknown_service') = :service)
+  AND (:since IS NULL OR t.closed_ns >= :since)
+  AND (:after_ns IS NULL OR (t.closed_ns, t.trace_id) < (:after_ns, :after_id))
+ORDER BY t.closed_ns DESC, t.trace_id DESC LIMIT :limit;
+
 -- name: verdicts_of_trace
 SELECT verdict FROM verdicts WHERE trace_id = ? ORDER BY rubric;
 

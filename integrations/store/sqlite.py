@@ -23,6 +23,7 @@ import orjson
 
 from scoring.trace.record import record
 
+from .archive import finished
 from .capacity import Capacity
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .health import StoreHealth
@@ -432,6 +433,26 @@ class Store:
             **json.loads(story), "trace_id": _id(trace_id).hex(), "service": service, "reason": reason,
             "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": verdicts,
         }  # fmt: skip
+
+    def traces(
+        self,
+        *,
+        reason: str | None = None,
+        service: str | None = None,
+        since_ns: int | None = None,
+        after: tuple[int, str] | None = None,
+        limit: int = 100,
+    ) -> list[dict[str, Any]]:
+        """The traces that ended last, newest first: how each ended, and its verdicts in short.
+
+        ``after`` is where the page before ended: its last trace's ``closed_ns`` and trace id.
+        """
+        after_ns, after_id = after or (None, None)
+        wanted = {
+            "reason": reason, "service": service, "since": since_ns, "limit": limit,
+            "after_ns": after_ns, "after_id": _id(after_id) if after_id else None,
+        }  # fmt: skip
+        return [finished(row) for row in self._read("recent_traces", wanted)]
 
     def verdicts(
         self,

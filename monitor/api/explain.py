@@ -75,6 +75,8 @@ def happened(details: Mapping[str, Any]) -> Iterator[str]:
         yield f"  the route {details['route']!r} chose the rubrics {', '.join(details.get('rubrics', [])) or '-'}"
     reason = str(details["reason"])
     yield f"  it ended as {reason}: {_REASONS.get(reason, 'see the outcomes on the page')}" + _why(details)
+    for route in details.get("routes") or ():
+        yield f"  the route {route['route']!r} is for others: {route['unmet']} does not hold"
 
 
 def _arrival(details: Mapping[str, Any]) -> Iterator[str]:
@@ -134,6 +136,13 @@ def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:
         yield f"  the judge's budget reached for {float(sampling['judged_share']):.4g} of such traces"
     if sampling.get("over_budget"):
         yield f"  it was not among them, so these rubrics did not judge it: {', '.join(sampling['over_budget'])}"
+
+
+def why(trace: Mapping[str, Any]) -> str:
+    """Why a trace ended as it did, in one line: the cause of this trace, else what its reason means."""
+    unmet = "; ".join(f"{route['route']}: {route['unmet']} does not hold" for route in trace.get("routes") or ())
+    own = trace.get("excluded") or trace.get("error") or unmet
+    return str(own) if own else _REASONS.get(str(trace.get("reason")), "")
 
 
 def _why(details: Mapping[str, Any]) -> str:

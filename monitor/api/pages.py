@@ -21,15 +21,17 @@ from dashboards.pages.problem_page import problem_page
 from dashboards.pages.rendering import undated
 from dashboards.pages.status_page import ShownAnomaly, StatusPage, status_page
 from dashboards.pages.trace_page import TracePage, trace_page
+from dashboards.pages.traces_page import TracesPage, traces_page
 from dashboards.pages.verdicts_page import VerdictsPage, verdicts_page
 from monitor.alerting.observation import Key
+from monitor.ingest.outcomes import Reason
 from scoring.status.trend import Trend
 
 from .access import AccessRules
 from .compression import compressed
 from .errors import ProblemError
-from .params import position_of, rubric_of, trace_id_of, unknown_trace
-from .report import MonitorReport, Passed, VerdictPage, VerdictQuery
+from .params import position_of, reason_of, rubric_of, trace_id_of, trace_position_of, unknown_trace
+from .report import MonitorReport, Passed, TraceList, TraceQuery, VerdictPage, VerdictQuery
 from .shared_result import SharedResult
 
 _LATEST_FAILURES = 8
@@ -54,6 +56,12 @@ class PagesView(Protocol):
         """Verdicts that match, newest first: by time of closing, then trace id, then rubric, all descending.
 
         Without ``contents`` reasons and details hold nothing that people or models wrote.
+        """
+
+    async def traces(self, query: TraceQuery, *, contents: bool = False) -> TraceList:
+        """Traces that have ended, newest first: by time of closing, then trace id, both descending.
+
+        Without ``contents`` what failed is named without what it quotes.
         """
 
     async def trace_page(self, trace_id: str, *, contents: bool) -> TracePage | None:
@@ -126,11 +134,28 @@ def _verdicts(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
 
 def _traces(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
     @app.get("/traces", response_class=HTMLResponse, include_in_schema=False)
-    async def find(trace_id: Annotated[str, Query(alias="id", max_length=200)] = "") -> Response:
+    async def listed(
+        request: Request,
+        trace_id: Annotated[str | None, Query(alias="id", max_length=200)] = None,
+        reason: Annotated[str, Query(max_length=200)] = "",
+        service: Annotated[str, Query(max_length=2000)] = "",
+        cursor: Annotated[str, Query(max_length=200)] = "",
+    ) -> Response:
         try:
-            return RedirectResponse(f"/traces/{trace_id_of(trace_id)}", HTTPStatus.SEE_OTHER)
+            if trace_id is not None:
+                return RedirectResponse(f"/traces/{trace_id_of(trace_id)}", HTTPStatus.SEE_OTHER)
+            query = TraceQuery(
+                reason=reason_of(reason or None), service=service or None, after=trace_position_of(cursor or None),
+                limit=_ON_A_PAGE,
+            )  # fmt: skip
         except ProblemError as problem:
             return _refused(problem)
+        found = await view.traces(query, contents=rules.shows_contents(request))
+        page = TracesPage(
+            traces=found.traces, reasons=[each.value for each in Reason], reason=reason, service=service,
+            next=str(found.next) if found.next else None, cursor=cursor, now_ns=view.clock_ns(),
+        )  # fmt: skip
+        return _page(traces_page(page))
 
     @app.get("/traces/{trace_id}", response_class=HTMLResponse, include_in_schema=False)
     async def trace(request: Request, trace_id: str) -> Response:

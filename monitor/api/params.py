@@ -9,9 +9,10 @@ from http import HTTPStatus
 from fastapi import Request
 
 from monitor.config.errors import nearest
+from monitor.ingest.outcomes import Reason
 
 from .errors import ProblemError
-from .report import Position
+from .report import Position, TracePosition
 
 _HEX = frozenset("0123456789abcdef")
 
@@ -54,6 +55,27 @@ def nanoseconds_of(at: datetime | None) -> int | None:
     aware = at if at.tzinfo else at.replace(tzinfo=UTC)
     since = aware - datetime.fromtimestamp(0, UTC)
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+
+
+def reason_of(name: str | None) -> str | None:
+    """A reason that traces end with."""
+    if name is not None and name not in set(Reason):
+        raise ProblemError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, "reason: there is no such reason", f"choose from {', '.join(Reason)}"
+        )
+    return name
+
+
+def trace_position_of(cursor: str | None) -> TracePosition | None:
+    """Where a page of traces begins."""
+    if cursor is None:
+        return None
+    try:
+        return TracePosition.parse(cursor)
+    except ValueError as error:
+        raise ProblemError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, f"cursor: {error}", "leave it out for the first page"
+        ) from None
 
 
 def position_of(cursor: str | None) -> Position | None:

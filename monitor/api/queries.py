@@ -37,7 +37,16 @@ from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.status import Policy
 from scoring.status.trend import Trend
 
-from .report import MonitorReport, Position, ReloadOutcome, VerdictPage, VerdictQuery
+from .report import (
+    MonitorReport,
+    Position,
+    ReloadOutcome,
+    TraceList,
+    TracePosition,
+    TraceQuery,
+    VerdictPage,
+    VerdictQuery,
+)
 from .trace_details import TraceDetail, TraceDetails
 
 REJECTED = "invalid"
@@ -51,6 +60,8 @@ class VerdictRecords(TraceDetail, Protocol):
     def path(self) -> Path: ...
     @property
     def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...
+    @property
+    def traces(self) -> Callable[..., list[dict[str, Any]]]: ...
     @property
     def size(self) -> int: ...
 
@@ -174,6 +185,19 @@ class MonitorQueries:
         of = last["trace_id"] or last["case_id"]  # a session has no trace id: its key is the id of the case
         position = Position(closed_ns=last["closed_ns"], trace_id=of, rubric=last["rubric"])
         return VerdictPage(verdicts=page, next=position)
+
+    async def traces(self, query: TraceQuery, *, contents: bool = False) -> TraceList:
+        after = (query.after.closed_ns, query.after.trace_id) if query.after else None
+        found = await asyncio.to_thread(
+            self.store.traces, reason=query.reason, service=query.service, since_ns=query.since_ns, after=after,
+            limit=query.limit + 1,
+        )  # fmt: skip
+        page = [self._details.listed(trace, contents=contents) for trace in found[: query.limit]]
+        if len(found) <= query.limit:
+            return TraceList(traces=page)
+        return TraceList(
+            traces=page, next=TracePosition(closed_ns=page[-1]["closed_ns"], trace_id=page[-1]["trace_id"])
+        )
 
     async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
         return await self._details.found(trace_id, contents=contents)

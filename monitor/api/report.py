@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from monitor.ingest.anomaly import Anomaly
@@ -20,6 +20,7 @@ from scoring.status.service_status import ServiceStatus
 from scoring.status.status import WORST_FIRST, Policy, Status
 from scoring.verdict.verdict import State
 
+_TRACE_CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})")
 _CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([a-z][a-z0-9_]{0,63})")
 
 Passed: TypeAlias = Literal["true", "false", "none"]
@@ -110,6 +111,47 @@ class VerdictPage:
 
     verdicts: Sequence[Mapping[str, object]] = ()
     next: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracePosition:
+    """Where a page of traces ended: just after this trace, newest first."""
+
+    closed_ns: int
+    trace_id: str
+
+    def __str__(self) -> str:
+        return f"{self.closed_ns}-{self.trace_id}"
+
+    @classmethod
+    def parse(cls, cursor: str) -> TracePosition:
+        """The position that a cursor names; ``ValueError`` when it is none."""
+        match = _TRACE_CURSOR.fullmatch(cursor)
+        if match is None or int(match[1]) >= 1 << 63:
+            raise ValueError(f"{cursor[:100]!r} is not a cursor; use next_cursor of the page before")
+        return cls(closed_ns=int(match[1]), trace_id=match[2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceQuery:
+    """The ended traces that a query wants; ``None`` does not restrict.
+
+    ``since_ns`` is inclusive, ``after`` exclusive.
+    """
+
+    reason: str | None = None
+    service: str | None = None
+    since_ns: int | None = None
+    limit: int = 100
+    after: TracePosition | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceList:
+    """Ended traces, newest first, and where the next page begins (``None``: there is none)."""
+
+    traces: Sequence[Mapping[str, Any]] = ()
+    next: TracePosition | None = None
 
 
 class ReloadOutcome(Protocol):

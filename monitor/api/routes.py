@@ -24,9 +24,18 @@ from .alert_schemas import AlertBody, BoardBody, ConditionBody
 from .compression import compressed
 from .errors import ProblemError, SecurityHeaders, explain_errors
 from .pages import PagesView, add_pages
-from .params import nanoseconds_of, only_known, position_of, rubric_of, trace_id_of, unknown_trace
-from .report import Passed, ReloadOutcome, VerdictQuery
-from .schemas import AvailableMetricsBody, ProblemBody, StatusBody, TraceBody, VerdictsBody
+from .params import (
+    nanoseconds_of,
+    only_known,
+    position_of,
+    reason_of,
+    rubric_of,
+    trace_id_of,
+    trace_position_of,
+    unknown_trace,
+)
+from .report import Passed, ReloadOutcome, TraceQuery, VerdictQuery
+from .schemas import AvailableMetricsBody, ProblemBody, StatusBody, TraceBody, TracesBody, VerdictsBody
 from .shared_result import SharedResult
 
 MAX_LIMIT = 1000
@@ -181,6 +190,30 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
             contents=rules.shows_contents(request),
         )  # fmt: skip
         found = {"verdicts": list(page.verdicts), "next_cursor": str(page.next) if page.next else None}
+        return _json(found, request)
+
+    @app.get("/v1/traces", response_model=TracesBody, responses=_WRONG, tags=["v1"], dependencies=[Depends(only_known)])
+    async def traces(  # noqa: PLR0917  # the framework calls it by name
+        request: Request,
+        reason: Annotated[
+            str | None, Query(max_length=200, description="how they ended: `scored`, `no_rubric`, …")
+        ] = None,
+        service: Annotated[
+            str | None, Query(max_length=2000, description="`unknown_service`: traces that name none")
+        ] = None,
+        since: Annotated[datetime | None, Query(description="ended at or after it; UTC without an offset")] = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 100,
+        cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")] = None,
+    ) -> Response:
+        """Traces that have ended, newest first: how, why, and the verdicts in short."""
+        page = await view.traces(
+            TraceQuery(
+                reason=reason_of(reason), service=service, since_ns=nanoseconds_of(since), limit=limit,
+                after=trace_position_of(cursor),
+            ),
+            contents=rules.shows_contents(request),
+        )  # fmt: skip
+        found = {"traces": list(page.traces), "next_cursor": str(page.next) if page.next else None}
         return _json(found, request)
 
     unknown: _Responses = {404: {"model": ProblemBody, "description": "Nothing is known of this trace."}, **_WRONG}

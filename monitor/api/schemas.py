@@ -451,6 +451,36 @@ class TraceBody(BaseModel):
     trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
 
 
+class VerdictLine(BaseModel):
+    """A verdict in short."""
+
+    rubric: str
+    passed: bool | None = Field(description="null: neither passed nor failed")
+    state: State
+    composite: float | None
+
+
+class TraceLine(BaseModel):
+    """A trace that has ended: how, why, and its verdicts in short."""
+
+    model_config = ConfigDict(extra="allow")
+    trace_id: str
+    closed_ns: int = Field(description="when it ended, ns since the epoch")
+    reason: str
+    service: str | None
+    name: str | None = None
+    revision: int
+    why: str = Field(description="why it ended so, in one line")
+    verdicts: list[VerdictLine] = []
+
+
+class TracesBody(_Body):
+    """A page of traces that have ended, newest first. Traces of which nothing was kept are counted, not listed."""
+
+    traces: list[TraceLine]
+    next_cursor: str | None = Field(description="give it as `cursor` for the next page; null: this was the last")
+
+
 class ProblemBody(_Body):
     """What is wrong with a request, and what to do about it."""
 

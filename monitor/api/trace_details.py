@@ -18,8 +18,14 @@ from monitor.ingest.sampler import probability, random_bits, threshold
 from scoring.trace.instant import written
 from scoring.verdict.open_verdict import GAP, open_verdict
 
-from .explain import happened
+from .explain import happened, why
 from .inspect import Inspected, inspect_spans
+
+_LISTED = (
+    "trace_id", "closed_ns", "reason", "service", "environment", "name", "session_id", "kind", "completion", "revision",
+    "route", "routes", "excluded", "verdicts",
+)  # fmt: skip
+"""What a list shows of a trace."""
 
 
 class TraceDetail(Protocol):
@@ -96,6 +102,14 @@ class TraceDetails:
         url = self.trace_url(trace_id)
         verdicts = [self.shown(verdict, contents=contents) for verdict in details["verdicts"]]
         return {**details, "verdicts": verdicts, **({} if url is None else {"trace_url": url})}
+
+    def listed(self, trace: Mapping[str, Any], *, contents: bool) -> dict[str, Any]:
+        """An ended trace as a list shows it: how it ended, why, and its verdicts in short."""
+        found = {key: trace[key] for key in _LISTED if key in trace}
+        if error := trace.get("error"):
+            found["error"] = error if contents else f"{str(error).partition(':')[0]}: {GAP}"
+        url = self.trace_url(trace["trace_id"])
+        return {**found, "why": why(found), **({} if url is None else {"trace_url": url})}
 
     def _not_kept(self, trace_id: str) -> dict[str, Any] | None:
         """What is remembered of a trace that ended before anything of it was kept."""

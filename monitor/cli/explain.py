@@ -22,16 +22,25 @@ _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 
 
 @click.command()
-@click.argument("what", metavar="TRACE_ID|METRIC|RUBRIC")
+@click.argument("what", metavar="[TRACE_ID|METRIC|RUBRIC]", required=False)
+@click.option("--reason", help="Without an argument: list only traces that ended so.")
+@click.option("--service", help="Without an argument: list only traces of this service.")
+@click.option("-n", "latest", type=click.IntRange(1, 1000), default=20, show_default=True, help="Traces to list.")
 @click.option("--store", type=click.Path(path_type=Path), help="Read this store file instead of asking a monitor.")
 @url_option
 @config_option
-def explain(what: str, store: Path | None, url: str, config: Path | None) -> int:
-    """Tell what happened to a trace and why (TRACE_ID, 32 hex digits), or show a metric's card or a rubric by name.
+def explain(  # noqa: PLR0917  # click passes options by name
+    what: str | None, reason: str | None, service: str | None, latest: int, store: Path | None, url: str,
+    config: Path | None,
+) -> int:  # fmt: skip
+    """Show what happened to a trace and why (TRACE_ID, 32 hex digits), or a metric's card or a rubric by name.
 
+    Without an argument the traces that ended last are listed, each with how it ended and why.
     A trace is asked of the running monitor at --url, or read from the file --store. Of a trace that is unknown, the
     sampling decision under --config is shown; the exit code is 1.
     """
+    if what is None:
+        return _latest(reason, service, latest, store, url)
     if _TRACE_ID.fullmatch(what):
         return _trace(what.lower(), store, url, config)
     from monitor.config.rubrics import cards, configured
@@ -46,6 +55,33 @@ def explain(what: str, store: Path | None, url: str, config: Path | None) -> int
             f"{what!r} is neither a trace id (32 hex digits) nor a metric or a rubric", _near(what, rubrics)
         )
     click.echo("\n\n".join("\n".join(lines) for lines in found))
+    return 0
+
+
+def _latest(reason: str | None, service: str | None, latest: int, store: Path | None, url: str) -> int:
+    from urllib.parse import urlencode
+
+    from .traces import traces_table
+
+    if store is not None:
+        from integrations.store.archive import read_traces
+        from integrations.store.errors import StoreError
+        from monitor.api.explain import why
+
+        try:
+            found = read_traces(store, reason=reason, service=service, limit=latest)
+        except StoreError as error:
+            raise CommandError(f"--store: {error}", "name the file that store.path of the monitor names") from None
+        traces = [{**trace, "why": why(trace)} for trace in found]
+    else:
+        wanted = {"reason": reason, "service": service, "limit": latest}
+        answer = ask(url, f"/v1/traces?{urlencode({key: value for key, value in wanted.items() if value})}")
+        if answer is None:
+            raise CommandError(f"{url} lists no traces", "the monitor is of an older version; name a TRACE_ID")
+        traces = answer["traces"]
+    click.echo(traces_table(traces) if traces else "no trace has ended here yet, or none matches")
+    if traces:
+        click.echo("'sidejudge explain TRACE_ID' shows one in full")
     return 0
 
 

@@ -125,6 +125,13 @@ class MatchSection(BaseModel):
             and (self.latency_ms is None or _slow(self.latency_ms, case.latency_e2e_ms))
         )
 
+    def unmet(self, case: Case) -> str:
+        """The conditions that do not hold for a case, in one line; empty when it matches."""
+        given = {key: getattr(self, key) for key in type(self).model_fields if key != "metadata"}
+        parts = [MatchSection.model_construct(**{key: value}) for key, value in given.items() if value]
+        parts += [MatchSection.model_construct(metadata={key: glob}) for key, glob in self.metadata.items()]
+        return ", ".join(part.describe() for part in parts if not part.matches(case))
+
     def _metadata_matches(self, found: Mapping[str, Json]) -> bool:
         return all(_any((glob,), _metadata(found, key)) for key, glob in self.metadata.items())
 

@@ -232,11 +232,9 @@ class EvaluationStages:
             job.details["excluded"] = route.reason
             job.reason = Reason.EXCLUDED
             return
-        if isinstance(route, NotARun):
-            job.reason = Reason.NOT_A_RUN
-            return
-        if route is None:
-            job.reason = Reason.NO_RUBRIC
+        if route is None or isinstance(route, NotARun):
+            job.reason = Reason.NO_RUBRIC if route is None else Reason.NOT_A_RUN
+            job.details["routes"] = router.unmatched(case)
             return
         job.details |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
         job.scenario, job.priority = route.scenario_name, route.priority

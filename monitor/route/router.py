@@ -26,6 +26,8 @@ TASK_RUBRICS: Mapping[str, str] = {
 """Without configured routes the task names the rubric."""
 
 _NO_BUDGET: Mapping[str, float] = {}
+_EXPLAINED = 10
+"""Routes of which the condition that failed is recorded."""
 
 __all__ = ["Excluded", "NotARun", "Route", "Router"]
 
@@ -113,6 +115,13 @@ class Router:
     def budget(self, case: Case) -> Mapping[str, float]:
         """What a run may take, by measure of effort; nothing where no budget is configured for it."""
         return next((each.limits for each in self._budgets if each.match.matches(case)), _NO_BUDGET)
+
+    def unmatched(self, case: Case) -> list[dict[str, str]]:
+        """For each route, up to a number, the condition of it that a case does not meet."""
+        return [
+            {"route": route.name or f"routes[{index}]", "unmet": route.match.unmet(case)}
+            for index, route in enumerate(self._routes[:_EXPLAINED])
+        ]
 
     def _by_default(self, case: Case) -> Route | NotARun | None:
         if not self._default:

@@ -76,6 +76,7 @@ from .metric_labels import known
 from .periodic import Periodic
 from .reload import ReadConfig, Reload
 from .retention import Retention
+from .trace_log import TraceLog
 
 log = logging.getLogger("sidejudge")
 
@@ -254,6 +255,7 @@ class Monitor:
                 self.verdicts.committed,
                 VerdictMetrics(self.exporter).committed,
                 self.baselines.committed,
+                TraceLog().committed,
             ],
         )
 

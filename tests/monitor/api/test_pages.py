@@ -125,6 +125,8 @@ async def test_open_traces_and_traces_that_were_not_drawn_have_stories_too(still
         (page(77), 404, "nothing is known of trace"),
         ("/traces/xyz", 422, "32 hex digits"),
         ("/traces?id=<b>", 422, "32 hex digits"),
+        ("/traces?reason=<b>", 422, "no such reason"),
+        ("/traces?cursor=<b>", 422, "is not a cursor"),
         ("/verdicts?rubric=<b>", 422, "no such rubric"),
         ("/verdicts?cursor=<b>", 422, "is not a cursor"),
         ("/verdicts?passed=<b>", 422, "no such outcome"),

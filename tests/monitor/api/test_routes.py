@@ -329,7 +329,7 @@ async def test_the_landing_page_shows_status_failures_and_links_and_escapes_what
 async def test_openapi_describes_every_path_with_its_own_shape_of_errors(client):
     document = (await client.get("/openapi.json")).json()
     assert set(document["paths"]) == {
-        "/livez", "/readyz", "/startupz", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces/{trace_id}",
+        "/livez", "/readyz", "/startupz", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces", "/v1/traces/{trace_id}",
         "/v1/alerts",
         "/config/available-metrics",
     }  # fmt: skip
@@ -341,7 +341,15 @@ async def test_openapi_describes_every_path_with_its_own_shape_of_errors(client)
 
 async def test_the_docs_page_lists_every_path_and_loads_nothing(client):
     page = (await client.get("/docs")).text
-    for path in ("/livez", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces/{trace_id}", "ServiceStatusBody"):
+    for path in (
+        "/livez",
+        "/metrics",
+        "/v1/status",
+        "/v1/verdicts",
+        "/v1/traces",
+        "/v1/traces/{trace_id}",
+        "ServiceStatusBody",
+    ):
         assert path in page
     assert "src=" not in page
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")

@@ -1,0 +1,134 @@
+"""``sidejudge tail``: the traces of a running monitor as they end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from .ask import ask, url_option
+from .errors import CommandError
+
+EVERY_S = 1.0
+_PAGE = 200
+_REMEMBERED = 20_000
+"""Traces that are known to have been shown: those of the time that is asked for again."""
+_OVERLAP = timedelta(seconds=10)
+"""Results are committed in no strict order of their times, so a little of what was shown is asked for again."""
+
+
+@click.command()
+@click.option("--service", help="Only traces of this service.")
+@click.option("--reason", help="Only traces that ended so: scored, no_rubric, not_a_run, …")
+@click.option("--rubric", help="Only traces with a verdict by this rubric.")
+@click.option("--state", type=click.Choice(["passed", "failed", "incomplete"]), help="Only with such a verdict.")
+@click.option("-n", "latest", type=click.IntRange(0, 1000), default=10, show_default=True, help="Earlier ones first.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one a line."
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--seconds", type=click.FloatRange(min=0), help="End by itself after this long.")
+@url_option
+def tail(  # noqa: PLR0917  # click passes options by name
+    service: str | None, reason: str | None, rubric: str | None, state: str | None, latest: int, form: str,
+    url: str, seconds: float | None, *, as_json: bool,
+) -> int:  # fmt: skip
+    """Follow the traces that end: how each ended, with its verdicts, or why it has none. Until Ctrl-C.
+
+    A monitor that restarts is waited for, and what it judged meanwhile is shown.
+    """
+    asked = {name: value for name, value in (("service", service), ("reason", reason)) if value}
+    until = None if seconds is None else time.monotonic() + seconds
+    follow = Follow(lambda query: _ask(url, query), asked, latest)
+    waiting = False
+    while True:
+        try:
+            for trace in follow.more():
+                if _wanted(trace, rubric, state):
+                    _show(trace, as_json=as_json or form == "json")
+            waiting = False
+        except CommandError as error:
+            if not follow.began:
+                raise
+            if not waiting:
+                click.echo(f"{error.cause}; waiting for it", err=True)
+            waiting = True
+        if until is not None and time.monotonic() >= until:
+            return 0
+        time.sleep(EVERY_S if until is None else min(EVERY_S, max(0.0, until - time.monotonic())))
+
+
+class Follow:
+    """Asks for traces again and again, and yields each revision of each once, the oldest first.
+
+    ``ask`` gets the query of ``/v1/traces`` and returns its answer.
+    """
+
+    def __init__(self, ask: Callable[[Mapping[str, str]], Mapping[str, Any]], asked: Mapping[str, str], n: int) -> None:
+        self._ask, self._asked, self._latest = ask, asked, n
+        self._shown: OrderedDict[tuple[str, int], None] = OrderedDict()
+        self._since: datetime | None = None
+        self.began = False
+
+    def more(self) -> Iterator[Mapping[str, Any]]:
+        """The traces that are new since the last call; on the first the latest ones."""
+        found = self._read()
+        if not self.began:
+            self.began = True
+            for trace in found[self._latest :]:
+                self._shown[_key(trace)] = None
+            found = found[: self._latest]
+        for trace in reversed(found):
+            if _key(trace) not in self._shown:
+                self._shown[_key(trace)] = None
+                yield trace
+        while len(self._shown) > _REMEMBERED:
+            self._shown.popitem(last=False)
+
+    def _read(self) -> list[Mapping[str, Any]]:
+        """The pages up to what was shown already, newest first."""
+        since = {} if self._since is None else {"since": (self._since - _OVERLAP).isoformat()}
+        found: list[Mapping[str, Any]] = []
+        cursor: dict[str, str] = {}
+        while True:
+            answer = self._ask({**self._asked, **since, "limit": str(_PAGE), **cursor})
+            found += answer["traces"]
+            if self._since is None or not answer["next_cursor"] or len(found) >= _REMEMBERED:
+                break
+            cursor = {"cursor": answer["next_cursor"]}
+        if found:
+            self._since = datetime.fromtimestamp(found[0]["closed_ns"] / 1e9, UTC)
+        elif self._since is None:
+            self._since = datetime.now(UTC)
+        return found
+
+
+def _key(trace: Mapping[str, Any]) -> tuple[str, int]:
+    return str(trace["trace_id"]), int(trace["revision"])
+
+
+def _ask(url: str, query: Mapping[str, str]) -> Mapping[str, Any]:
+    answer = ask(url, f"/v1/traces?{urlencode(query)}")
+    if not isinstance(answer, Mapping) or "traces" not in answer:
+        raise CommandError(f"{url}/v1/traces does not answer as a monitor does", "name a monitor's address with --url")
+    return answer
+
+
+def _wanted(trace: Mapping[str, Any], rubric: str | None, state: str | None) -> bool:
+    verdicts = [each for each in trace["verdicts"] if rubric is None or each["rubric"] == rubric]
+    if rubric is None and state is None:
+        return True
+    passed = {"passed": True, "failed": False, "incomplete": None}
+    return any(state is None or each["passed"] is passed[state] for each in verdicts)
+
+
+def _show(trace: Mapping[str, Any], *, as_json: bool) -> None:
+    from .traces import trace_line
+
+    click.echo(json.dumps(trace, ensure_ascii=False) if as_json else trace_line(trace))
