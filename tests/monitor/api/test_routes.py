@@ -329,7 +329,8 @@ async def test_the_landing_page_shows_status_failures_and_links_and_escapes_what
 async def test_openapi_describes_every_path_with_its_own_shape_of_errors(client):
     document = (await client.get("/openapi.json")).json()
     assert set(document["paths"]) == {
-        "/livez", "/readyz", "/startupz", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces", "/v1/traces/{trace_id}",
+        "/livez", "/readyz", "/startupz", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces",
+        "/v1/traces/{trace_id}",
         "/v1/alerts",
         "/config/available-metrics",
     }  # fmt: skip
