@@ -61,6 +61,14 @@ def read_traces(path: Path, *, reason: str | None, service: str | None, limit: i
         return [finished(row) for row in connection.execute(queries()["recent_traces"], wanted)]
 
 
+def read_chunks(path: Path, limit: int) -> Iterator[tuple[bytes, list[bytes]]]:
+    """The spans that the store at ``path`` holds of the latest ``limit`` traces. Raises ``StoreUnavailable``."""
+    with opened(path, "ro") as connection:
+        sql = queries()
+        for (trace_id,) in connection.execute(sql["latest_held"], (limit,)).fetchall():
+            yield trace_id, [payload for (payload,) in connection.execute(sql["chunks"], (trace_id,))]
+
+
 def read_verdicts(path: Path, since_ns: int) -> Iterator[dict[str, Any]]:
     """The verdicts closed from then on, the oldest first, as they come. Raises ``StoreUnavailable``."""
     with opened(path, "ro") as connection:

@@ -4,6 +4,9 @@ INSERT INTO chunks (trace_id, received_ns, held, service, environment, threshold
 -- name: chunks
 SELECT payload FROM chunks WHERE trace_id = ? ORDER BY seq;
 
+-- name: latest_held
+SELECT trace_id FROM chunks WHERE NOT held GROUP BY trace_id ORDER BY max(seq) DESC LIMIT ?;
+
 -- name: chunks_and_whether_ended
 -- Whether the trace has ended is asked once, not with each chunk.
 SELECT payload, EXISTS (SELECT 1 FROM traces WHERE trace_id = :trace_id) FROM chunks WHERE trace_id = :trace_id ORDER BY seq;

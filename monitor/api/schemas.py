@@ -451,7 +451,7 @@ class TraceBody(BaseModel):
     trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
 
 
-class VerdictLine(BaseModel):
+class VerdictSummaryBody(BaseModel):
     """A verdict in short."""
 
     rubric: str
@@ -460,7 +460,7 @@ class VerdictLine(BaseModel):
     composite: float | None
 
 
-class TraceLine(BaseModel):
+class TraceSummaryBody(BaseModel):
     """A trace that has ended: how, why, and its verdicts in short."""
 
     model_config = ConfigDict(extra="allow")
@@ -471,14 +471,23 @@ class TraceLine(BaseModel):
     name: str | None = None
     revision: int
     why: str = Field(description="why it ended so, in one line")
-    verdicts: list[VerdictLine] = []
+    verdicts: list[VerdictSummaryBody] = []
 
 
 class TracesBody(_Body):
     """A page of traces that have ended, newest first. Traces of which nothing was kept are counted, not listed."""
 
-    traces: list[TraceLine]
+    traces: list[TraceSummaryBody]
     next_cursor: str | None = Field(description="give it as `cursor` for the next page; null: this was the last")
+
+
+class CaseBody(BaseModel):
+    """A trace as a case: what was asked and answered, and by which steps. More fields are in the format."""
+
+    model_config = ConfigDict(extra="allow")
+    case_id: str
+    trace_id: str
+    model_output: Any = Field(description="what was answered; null: not known")
 
 
 class ProblemBody(_Body):

@@ -1,0 +1,102 @@
+"""Sample: cases from which a configuration is proposed, of a monitor, its store, Langfuse or files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from integrations.cases import CaseError, FieldError, case_of, read_case
+from integrations.dialects import normalise
+from integrations.langfuse.client import Access, Langfuse
+from integrations.langfuse.observations import Window
+from integrations.langfuse.probe import probe
+from integrations.otlp.wire.kept import decode_kept
+from integrations.otlp.wire.recording import read_files
+from integrations.store.archive import read_chunks
+from monitor.api.inspect import inspect_spans
+from monitor.config.match import MatchSection
+from monitor.config.model import SamplingSection
+from monitor.ingest.sampler import Sampler
+from monitor.offline.backfill.listing import list_traces
+from monitor.offline.backfill.reading import Reader, UnreadError
+from monitor.offline.score.lines import lines
+from scoring.case.case import Case
+from scoring.case.extract import extract
+from scoring.trace.trace import Trace
+
+MOST: Final = 500
+"""Traces that are read: enough to learn a scenario with one violation in a hundred."""
+_FROM_LANGFUSE: Final = 100
+"""Traces that are read of Langfuse: each takes a request of those that its limit allows."""
+RECORDED: Final = (".pb", ".json", ".gz")
+_AROUND_NS: Final = 30 * 60 * 10**9
+_DAY_NS: Final = 24 * 3600 * 10**9
+
+
+def from_files(files: Sequence[Path], complain: Callable[[str], None]) -> Iterator[Case]:
+    """The cases of recorded OTLP requests and of files of cases. Raises ``RecordingError``."""
+    recorded = [file for file in files if file.suffix in RECORDED]
+    if recorded:
+        yield from (found.case for found in inspect_spans(read_files(recorded).spans))
+    for file in files:
+        if file in recorded:
+            continue
+        with file.open("rb") as opened:
+            for line in lines(opened):
+                try:
+                    yield read_case(line.text or b"", line.number)
+                except CaseError as error:
+                    complain(f"{file}: {error}")
+
+
+def from_store(path: Path) -> Iterator[Case]:
+    """The cases of the traces whose spans a store still holds, the latest first. Raises ``StoreUnavailable``."""
+    for trace_id, payloads in read_chunks(path, MOST):
+        spans = decode_kept(payloads).spans
+        if spans:
+            trace = Trace.of(trace_id.hex(), [normalise(span) for span in spans], "batch")
+            yield extract(trace)
+
+
+def from_monitor(ask: Callable[[str], Any]) -> Iterator[Case]:
+    """The cases of the traces that a running monitor lists; of those whose spans are gone only service and name.
+
+    ``ask`` returns the JSON at a path of the monitor's API, None for what is not there.
+    """
+    listed = ask(f"/v1/traces?limit={MOST}")
+    for trace in listed["traces"] if isinstance(listed, Mapping) else ():
+        if trace.get("kind") == "session":
+            continue
+        held = ask(f"/v1/traces/{trace['trace_id']}/case")
+        known = {key: trace[key] for key in ("service", "name", "environment") if trace.get(key)}
+        try:
+            if held is not None:
+                yield case_of(held)
+                continue
+        except FieldError:  # of another version; its name is known nevertheless
+            pass
+        yield Case(case_id=trace["trace_id"], model_output=None, complete=False, **known)
+
+
+async def from_langfuse(access: Access) -> list[Case]:
+    """The cases of the latest traces of a Langfuse project, of a day at most. Raises ``LangfuseError``."""
+    langfuse = Langfuse(access)
+    try:
+        server = await probe(langfuse)
+        now_ns = time.time_ns()
+        window = Window(from_ns=now_ns - _DAY_NS, to_ns=now_ns)
+        reader = Reader(langfuse=langfuse, server=server, window=window, around_ns=_AROUND_NS)
+        everything = Sampler(SamplingSection(rate=1.0))
+        listing = await list_traces(langfuse, server, window, everything, MatchSection())
+        found = []
+        for listed in listing.drawn[-_FROM_LANGFUSE:]:
+            try:
+                spans = await reader.spans(listed)
+            except UnreadError:
+                continue
+            found.append(extract(Trace.of(spans[0].trace_id, [normalise(span) for span in spans], "batch")))
+        return found
+    finally:
+        await langfuse.close()
