@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent
 
 
 def files() -> Mapping[Path, str]:
-    """Every generated file: where it stands, and what it says, under the default configuration."""
+    """Every generated file: its path and its text, under the default configuration."""
     declared = Declaration()
     return {
         FOLDER / "rules" / "sidejudge.rules.yaml": rule_file(declared),

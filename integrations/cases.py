@@ -42,7 +42,7 @@ class CaseError(ValueError):
 
 
 class FieldError(ValueError):
-    """A field that is not what the format says: its path, what is wrong, and a remedy."""
+    """A field that violates the format: its path, what is wrong, and a remedy."""
 
     def __init__(self, field: str, message: str, remedy: str) -> None:
         self.field, self.message, self.remedy = field, message, remedy
@@ -94,7 +94,7 @@ _ONCE = json.JSONDecoder(object_pairs_hook=_single)
 
 
 def field_errors(fields: Mapping[str, Json]) -> Iterator[FieldError]:
-    """Each of these fields of a case that is not what the format says; a name that it does not know is no field."""
+    """Each of these fields of a case that violates the format; unknown names are left out."""
     for name, value in fields.items():
         read = _READERS.get(name)
         if read is not None and (value is not None or name in _NULL_IS_A_VALUE):
@@ -105,7 +105,7 @@ def field_errors(fields: Mapping[str, Json]) -> Iterator[FieldError]:
 
 
 def case_of(data: Mapping[str, Json]) -> Case:
-    """The case with these fields; ``FieldError`` names the first that is not what the format says."""
+    """The case with these fields; ``FieldError`` names the first that violates the format."""
     fields: dict[str, object] = {}
     for name, value in data.items():
         read = _READERS.get(name)
@@ -268,7 +268,7 @@ def _handoffs(value: Json, field: str) -> tuple[tuple[int, ToolCall], ...]:
 
 
 def _in_order(calls: tuple[ToolCall, ...] | None, handoffs: tuple[tuple[int, ToolCall], ...]) -> tuple[ToolCall, ...]:
-    """All calls, each hand-off after as many tool calls as it says."""
+    """All calls, each hand-off after the number of tool calls that it names."""
     plain = calls or ()
     places = sorted(
         [*((at, 1, call) for at, call in enumerate(plain)), *((after, 0, call) for after, call in handoffs)],

@@ -1,8 +1,8 @@
 """Contents that travel as log records, brought back to the spans they belong to.
 
-Several instrumentations tell what was said to a model in events, and send those as log records rather than with the
-span (OpenTelemetry's GenAI conventions to 1.36, and later ones where so configured). On the span they are what span
-events are, so that is what they become; dialects read both alike.
+Several instrumentations record the messages to a model as events, and send those as log records rather than with the
+span (OpenTelemetry's GenAI conventions to 1.36, and later ones where so configured). On the span these become span
+events; dialects read both alike.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class Poster:
 def retry_after(stated: str | None, now: datetime) -> float | None:
     """The seconds that a ``Retry-After`` asks for, in [0, 900]; ``None`` where it cannot be read.
 
-    >>> [retry_after(said, datetime.now(UTC)) for said in ("30", "86400", "soon", None)]
+    >>> [retry_after(header, datetime.now(UTC)) for header in ("30", "86400", "soon", None)]
     [30.0, 900.0, None, None]
     """
     text = (stated or "").strip()

@@ -58,7 +58,7 @@ CASES: Final[Mapping[str, Case]] = {
 
 
 def check_metric(metric: Metric, cases: Iterable[Case] = tuple(CASES.values())) -> None:
-    """A metric has a card, copes with every case, is within its bounds, and says the same of the same case twice."""
+    """A metric has a card, copes with every case, is within its bounds, and is equal on equal cases."""
     assert _ID.fullmatch(metric.id), f"id {metric.id!r}: lower-case letters, digits, '_' and '-', a letter first"
     for field in ("title", "meaning", "formula", "source", "undefined"):
         assert getattr(metric, field).strip(), f"{metric.id}: {field} is empty"
@@ -66,7 +66,7 @@ def check_metric(metric: Metric, cases: Iterable[Case] = tuple(CASES.values())) 
     assert high is None or low < high, f"{metric.id}: bounds {metric.bounds} are empty"
     for case in cases:
         first, second = _result(metric, case), _result(metric, case)
-        assert first == second, f"{metric.id} says {first} and then {second} of the case {case.case_id}"
+        assert first == second, f"{metric.id} is {first} and then {second} on the case {case.case_id}"
         if isinstance(first, Scored):
             assert math.isfinite(first.value), f"{metric.id}: {first.value} of {case.case_id}"
             inside = low - 1e-9 <= first.value and (high is None or first.value <= high + 1e-9)
@@ -76,7 +76,7 @@ def check_metric(metric: Metric, cases: Iterable[Case] = tuple(CASES.values())) 
 
 
 def _result(metric: Metric, case: Case) -> Result:
-    """What a metric says where nobody answers its questions, each of which a judge could be asked or is another's."""
+    """A metric's result where nobody answers its questions, each of which a judge could be asked or is another's."""
 
     def answer(question: Question) -> NoAnswer:
         requests(case, [question], context_tokens=1_000_000)

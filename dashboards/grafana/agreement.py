@@ -29,7 +29,7 @@ def agreement(declared: Declaration) -> DashboardRow:
                 title="Labels compared", kind="stat", unit="short", decimals=0, width=4, height=5,
                 steps=((None, GREY), (least, GREEN)),
                 description="Labels of people that were compared with the verdict on the same. Below "
-                f"{least:g} no alert says anything of agreement.",
+                f"{least:g} no alert on agreement fires.",
                 queries=(_least(f.AGREEMENT_PAIRS),),
             ),
             Panel(

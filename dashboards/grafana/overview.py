@@ -62,7 +62,7 @@ def overview(declared: Declaration) -> Board:
                         width=6,
                         height=4,
                         steps=((None, GREY),),
-                        description="Those with too few verdicts to tell. Silence is neither health nor recovery.",
+                        description="Those with too few verdicts. Silence is neither health nor recovery.",
                         queries=(Query(expr=f"count({status} == -1) or vector(0)", instant=True),),
                     ),
                     Panel(

@@ -63,8 +63,8 @@ def rubric(declared: Declaration) -> Board:
                         width=5,
                         height=5,
                         steps=((None, GREY), (least, GREEN)),
-                        description=f"Kish's effective sample size of the last {window}. Below {least:g} nothing "
-                        "is said.",
+                        description=f"Kish's effective sample size of the last {window}. Below {least:g} the "
+                        "status is unknown.",
                         queries=(Query(expr=f"min({r.effective(window)}{{{_HERE}}})"),),
                     ),
                     Panel(

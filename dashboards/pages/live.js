@@ -18,7 +18,7 @@
   bar.append(state, button, news);
   document.querySelector("header.bar").append(bar);
 
-  const tell = (kind, text) => {
+  const show = (kind, text) => {
     bar.dataset.state = kind;
     state.textContent = text;
     button.textContent = paused ? "Resume updates" : "Pause updates";
@@ -38,8 +38,8 @@
   const grow = () => {
     const now = Date.now() + offset;
     for (const each of main.querySelectorAll("time.ago, time.for")) {
-      const said = span((now - Date.parse(each.dateTime)) / 1000);
-      each.textContent = each.className === "ago" ? `${said} ago` : said;
+      const text = span((now - Date.parse(each.dateTime)) / 1000);
+      each.textContent = each.className === "ago" ? `${text} ago` : text;
     }
   };
 
@@ -77,9 +77,9 @@
     document.querySelector("link[rel=icon]").href = fresh.querySelector("link[rel=icon]").href;
     const held = new Map([...main.children].map((part) => [part.id, part]));
     [...next.children].forEach((part, place) => {
-      const old = held.get(part.id), said = essence(part.outerHTML);
+      const old = held.get(part.id), text = essence(part.outerHTML);
       held.delete(part.id);
-      const changed = written.get(part.id) !== said;
+      const changed = written.get(part.id) !== text;
       if (!old) main.insertBefore(document.importNode(part, true), main.children[place] || null);
       else if (changed && isRead(old)) return;
       else if (changed) {
@@ -87,7 +87,7 @@
         taken.tabIndex = -1;
         replace(old, taken);
       }
-      written.set(part.id, said);
+      written.set(part.id, text);
     });
     for (const [id, gone] of held) {
       gone.remove();
@@ -109,20 +109,20 @@
       } else if (answer.status !== 304) throw new Error(String(answer.status));
       asOf(new Date(answer.headers.get("date")));
       grow();
-      tell("live", "live");
+      show("live", "live");
     } catch {
-      tell("lost", "not reachable; this is how things stood");
+      show("lost", "not reachable; this is how things stood");
     }
     timer = setTimeout(look, EVERY_MS);
   };
 
   button.addEventListener("click", () => {
     paused = !paused;
-    tell(paused ? "paused" : "live", paused ? "paused" : "live");
+    show(paused ? "paused" : "live", paused ? "paused" : "live");
     if (!paused) look();
     else clearTimeout(timer);
   });
   document.addEventListener("visibilitychange", look);
-  tell("live", "live");
+  show("live", "live");
   timer = setTimeout(look, EVERY_MS);
 })();

@@ -56,7 +56,7 @@ def next_step(
     if not most:
         return NextStep(happened=f"{happened}.", advice="A trace is judged once it is whole; that takes some seconds.")
     link = {"link": _INCOMPLETE, "link_text": "verdicts with the reasons"} if reason == "unavailable" else {}
-    advice = _BY_REASON.get(reason, "The outcomes below say how each ended.")
+    advice = _BY_REASON.get(reason, "The outcomes below show how each ended.")
     return NextStep(happened=f"{happened}, {most:,} ended as {reason.replace('_', ' ')}.", advice=advice, **link)
 
 

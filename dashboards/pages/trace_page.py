@@ -39,7 +39,7 @@ _OPEN_REFRESH_S = 5
 class TracePage:
     """``details`` are what the store holds, ``happened`` the same in sentences.
 
-    ``trace`` and ``case`` are what was read of the spans, None where they are absent; ``absent`` then says why.
+    ``trace`` and ``case`` are what was read of the spans, None where they are absent; ``absent`` is then why.
     """
 
     details: Mapping[str, object]

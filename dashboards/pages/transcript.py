@@ -57,7 +57,7 @@ def transcript(case: Case, evidence: Sequence[Evidence], marker: Marker) -> Tran
     for number, turn in enumerate(conversation[:MOST_TURNS]):
         if left <= 0:
             break
-        # What the output quotes is looked for in what was said before it, not in itself.
+        # Quotations of the output are looked up in the turns before it, not in itself.
         text = [_cut(_indented(case))] if turn.text == output else marker.mark(turn.text, _TURN)
         shown.append(ShownTurn(number=number, speaker=turn.speaker, at=turn.at, text=text, named=named.get(number, ())))
         left -= min(len(turn.text), _TURN)

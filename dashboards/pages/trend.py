@@ -1,6 +1,6 @@
 """Trend: the pass ratio over time as a small drawing, between its bounds and over the thresholds.
 
-Where too little is known there is a gap, and a mark below says that there was something. A line is drawn between
+Where too little is known there is a gap, and a mark below shows that there were verdicts. A line is drawn between
 neighbours only.
 """
 
@@ -48,7 +48,7 @@ class TrendDrawing:
 
 
 def trend_drawing(trend: Trend | None, thresholds: Thresholds) -> TrendDrawing | None:
-    """The drawing, with words that say the same; None where there is no verdict at all."""
+    """The drawing, with a description in words; None where there is no verdict at all."""
     if trend is None or not any(trend.estimates):
         return None
     known = trend.reported()
@@ -102,7 +102,7 @@ def _words(trend: Trend, known: list[Estimate | None]) -> str:
     ratios = [each.pass_ratio for each in known if each is not None]
     span = f"last {duration(trend.step_ns * len(known) / 1e9)} in steps of {duration(trend.step_ns / 1e9)}"
     if not ratios:
-        return f"{span}: too few verdicts in each to tell"
+        return f"{span}: too few verdicts in each"
     gaps = len(known) - len(ratios)
     without = f"; {gaps} of {len(known)} without enough verdicts" if gaps else ""
     ends = f"from {ratios[0]:.1%} to {ratios[-1]:.1%}"

@@ -1,4 +1,4 @@
-"""Verdicts page: all verdicts that the store holds, newest first, a page at a time, narrowed by what is asked."""
+"""Verdicts page: all verdicts that the store holds, newest first, a page at a time, filtered by the query."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Declared alerts: one alert for each condition of the declaration, over the whole fleet where PromQL can say.
+"""Declared alerts: one alert for each condition of the declaration, over the whole fleet where PromQL can compute it.
 
-What only a process can say (a mean against its band) is raised from the process's own
+What only a process can compute (a mean against its band) is raised from the process's own
 alerts. A condition without an expression here is an error, so none is forgotten.
 """
 
@@ -38,7 +38,7 @@ def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
     return AlertingRule(
         id=condition.id, severity=condition.severity, title=condition.title, when=condition.when,
         meaning=condition.meaning, expr=expr, stated=stated,
-        # What a process tells has waited there; a status has its looks, and afterwards its hold.
+        # A process's own alert has waited there; a status has its looks, and afterwards its hold.
         for_ns=0 if reported_in_process else condition.for_ns,
         keep_ns=declared.rule.hold_ns if status else condition.keep_ns,
     )  # fmt: skip
@@ -131,7 +131,7 @@ def _agreement(declared: Declaration) -> tuple[str, str]:
 
 def _process(id_: str, what: str) -> Callable[[Declaration], tuple[str, str]]:
     firing = fleet(f.ALERTS, "severity", "stage", where=f'alert="{id_}",stage="firing"', operation="max")
-    return lambda _: (f"{firing} > 0", f"A process reports it of {{{{ $value }}}} {what}; its /v1/alerts says which.")
+    return lambda _: (f"{firing} > 0", f"A process reports it of {{{{ $value }}}} {what}; its /v1/alerts lists them.")
 
 
 def _limit(id_: str) -> str:

@@ -1,4 +1,4 @@
-"""Fleet alerts: what only Prometheus can say: long windows over all processes, and a monitor that is silent or gone.
+"""Fleet alerts: what only Prometheus can compute: long windows over all processes, and a lost monitor.
 
 Burn rates are those of the SRE workbook (chapter 5), with the warning threshold as objective. A factor of 14.4 asks
 for 216 % failures at an objective of 85 %: thresholds are capped so that they can be reached.
@@ -67,11 +67,11 @@ def _burn(burn: tuple[float, str, str, int, int, Severity]) -> AlertingRule:
 
 def _unknown() -> AlertingRule:
     return AlertingRule(
-        id="pass_rate_unknown", severity=Severity.INFO, title="The pass rate was too low and cannot be told any more",
-        when="the last status that was known within a day is warning or critical, and now there is too little to tell",
+        id="pass_rate_unknown", severity=Severity.INFO, title="The pass rate was too low and is now unknown",
+        when="the last status that was known within a day is warning or critical, and now there is too little data",
         meaning="silence is not recovery: nobody knows whether the service is well again",
         expr=f"last_over_time({KNOWN}[{DAY}]) >= 1\nunless\n{STATUS} >= 0",
-        stated=f"{_PLACE} has too few verdicts to tell whether it has recovered.",
+        stated=f"{_PLACE} has too few verdicts to decide whether it has recovered.",
         for_ns=10 * _MINUTE_NS,
     )  # fmt: skip
 
@@ -94,7 +94,7 @@ def _silent() -> AlertingRule:
     return AlertingRule(
         id="monitor_silent", severity=Severity.WARNING, title="Traces are drawn and none is judged",
         when="at least 20 traces were drawn in 30 minutes and no verdict was reached",
-        meaning="no status and no alert on quality says anything while this lasts",
+        meaning="no status and no alert on quality is computed while this lasts",
         expr=f"{kept} >= 20\nunless\n{verdicts}",
         stated="{{ $value | humanize }} traces of {{ $labels.service }} were drawn in 30 minutes and none was judged.",
         for_ns=15 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
@@ -119,7 +119,7 @@ def _refusing() -> AlertingRule:
     return AlertingRule(
         id="requests_refused", severity=Severity.WARNING, title="Requests with traces are refused",
         when="at least 5 OTLP requests in 15 minutes were answered with an error",
-        meaning="their traces are seen by nobody unless the sender tries again; the code says what is wrong with them",
+        meaning="their traces are seen by nobody unless the sender tries again; the status code shows what is wrong",
         expr=f'{fleet(f.REQUESTS_REFUSED, window="15m")} >= 5',
         stated="{{ $value | humanize }} requests were answered with {{ $labels.code }}, over 15m.",
         for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
@@ -142,9 +142,9 @@ def _labels() -> AlertingRule:
     # Nobody knows of labels where none are read: a process has the series once it has read some.
     read = fleet(f.LABELS_READ, operation="min")
     return AlertingRule(
-        id="labels_unread", severity=Severity.WARNING, title="What people say is not read any more",
+        id="labels_unread", severity=Severity.WARNING, title="Labels of people are not read any more",
         when="a monitor that reads labels of people has not read them for six hours",
-        meaning="agreement with people and corrected pass ratios stand still, and no alert on agreement says more",
+        meaning="agreement with people and corrected pass ratios stand still, and no alert on agreement changes",
         expr=f"time() - {read} > 21600",
         stated="Labels of people were last read {{ $value | humanizeDuration }} ago.",
         for_ns=10 * _MINUTE_NS,

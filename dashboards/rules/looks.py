@@ -49,7 +49,7 @@ def breaching(declared: Declaration, level: str) -> str:
 
 
 def _below(declared: Declaration, level: str) -> RecordingRule:
-    """1 or 0; absent where there is too little to tell, as a finding in process is."""
+    """1 or 0; absent where there is too little data, as a finding in process is."""
     window, policy = window_of(declared), declared.policy
     bounded = policy.mode == "bound"
     compared = upper(window) if bounded else f"round({pass_ratio(window)}, 1e-9)"
@@ -68,7 +68,7 @@ def _counted(declared: Declaration, level: str) -> RecordingRule:
 
 
 def _status(declared: Declaration) -> RecordingRule:
-    """A number for each status; of looks that were not all told it says only what they prove."""
+    """A number for each status; with missing looks, only what the others prove."""
     needed, window = declared.rule.needed, window_of(declared)
     warned, critical = (f'sum without (level) ({LOOKS_BELOW}{{level="{level}"}})' for level in LEVELS)
     reported = f'sum without (level) (count_over_time({BELOW}{{level="warning"}}[{_reach(declared)}]))'
@@ -94,7 +94,7 @@ def _reach(declared: Declaration) -> str:
 
 
 def _in_process() -> RecordingRule:
-    """Mode ``sequence``: PromQL cannot follow verdicts one by one, so the worst status that a process says holds."""
+    """Mode ``sequence``: PromQL cannot follow verdicts one by one, so the worst status of any process holds."""
     by = {status: fleet(f.STATUS, "status", where=f'status="{status.value}"', operation="max") for status in Status}
     known = f"clamp_max(2 * {by[Status.CRITICAL]} + {by[Status.WARNING]}, 2)"
     reported = f"{by[Status.HEALTHY]} + {by[Status.WARNING]} + {by[Status.CRITICAL]} > 0"

@@ -20,7 +20,7 @@ _ON_RUBRIC = f"on ({', '.join((*SITE, 'rubric'))}) group_left ()"
 
 
 def corrected(window: str) -> str:
-    """The corrected pass ratio; absent where labels do not tell both errors, or the judge tells nothing apart."""
+    """The corrected pass ratio; absent where labels do not show both errors, or the judge only guesses."""
     return f"{PLACE}:sidejudge_pass_corrected:ratio_increase{window}"
 
 

@@ -1,8 +1,8 @@
 """PromQL: the few forms that all rules are made of.
 
-Counters are summed over processes first and divided afterwards; a ratio of one process is never averaged. What tells
-processes apart is removed (``without``) and not what remains listed (``by``), so that ``cluster``, ``namespace``,
-``job`` and whatever a site adds to its targets stay on the results.
+Counters are summed over processes first and divided afterwards; a ratio of one process is never averaged. What
+distinguishes processes apart is removed (``without``) and not what remains listed (``by``), so that ``cluster``,
+``namespace``, ``job`` and whatever a site adds to its targets stay on the results.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from integrations.prometheus.families import Family
 from scoring.statistics.interval import Z_95_ONE_SIDED
 
 PROCESS = ("instance", "pod", "container", "endpoint", "node")
-"""Labels of a target that tell processes of one job apart."""
+"""Labels of a target that distinguish processes of one job."""
 SITE = ("cluster", "namespace", "job")
 """Labels of a target by which the configuration's numbers are matched to the verdicts that they rule."""
 PLACE = "service_environment_rubric"

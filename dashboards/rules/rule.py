@@ -28,7 +28,7 @@ class RecordingRule:
 class AlertingRule:
     """An alert. ``stated`` is a template of Prometheus that puts labels and value into words.
 
-    ``id`` is that of the condition it is generated from, or its own where only Prometheus can say; ``title``,
+    ``id`` is that of the condition it is generated from, or its own where only Prometheus computes it; ``title``,
     ``when`` and ``meaning`` are for people, as those of a condition. ``labels`` come on top of the severity.
     """
 

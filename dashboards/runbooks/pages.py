@@ -1,4 +1,4 @@
-"""Pages: the runbooks, with heads that say what the rules say."""
+"""Pages: the runbooks, with heads generated from the rules."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _head(same: Sequence[AlertingRule]) -> str:
     ]
     for alert in same:
         lasting = f", for {prometheus_duration(alert.for_ns)}" if alert.for_ns else ""
-        after = f"; told for {prometheus_duration(alert.keep_ns)} after it ended" if alert.keep_ns else ""
+        after = f"; kept for {prometheus_duration(alert.keep_ns)} after it ended" if alert.keep_ns else ""
         rows += [f"**{alert.severity.value}** · {alert.when}{lasting}{after}", "", "```promql", alert.expr, "```", ""]
     return "\n".join(rows)
 

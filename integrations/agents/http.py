@@ -103,7 +103,7 @@ def _body(request: Request) -> bytes:
 
 async def _bounded(response: httpx.Response, attempt: int) -> bytes:
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise AgentError("its answer is compressed, though that was not asked for", attempts=attempt)
+        raise AgentError("its answer is compressed, though that was not requested", attempts=attempt)
     parts, size = [], 0
     async for part in response.aiter_raw():
         size += len(part)

@@ -1,4 +1,4 @@
-"""What an agent is asked and what it replies, whoever carries it."""
+"""A request to an agent and its reply, over any transport."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentReply:
-    """What the agent said, not yet looked at. ``latency_ms`` is that of the attempt that brought it."""
+    """The agent's reply, not yet parsed. ``latency_ms`` is that of the successful attempt."""
 
     stated: object
     latency_ms: float
@@ -27,7 +27,7 @@ class AgentReply:
 
 
 class AgentError(Exception):
-    """The agent gave no answer, and why. ``unreachable``: it could not even be asked."""
+    """The agent gave no answer, and why. ``unreachable``: the request did not reach it."""
 
     def __init__(self, reason: str, *, attempts: int = 1, unreachable: bool = False) -> None:
         super().__init__(reason)

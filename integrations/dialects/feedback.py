@@ -1,4 +1,4 @@
-"""Feedback: what a user said about an answer, where clients write it on a span; kept as ``metadata.feedback``.
+"""Feedback: a user's rating or comment on an answer, where clients write it on a span; kept as ``metadata.feedback``.
 
 | client | where |
 |---|---|

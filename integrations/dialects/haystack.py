@@ -1,6 +1,6 @@
 """Haystack's own tracing (built in up to 2.x): pipelines, components and agents, recognised by name and component type.
 
-A tool has no span of its own: what it was asked stands in the model's messages, what it answered in those of the
+A tool has no span of its own: its arguments stand in the model's messages, its result in those of the
 ``ToolInvoker``. An agent has no name but the one by which its system prompt introduces it.
 """
 

@@ -62,7 +62,7 @@ def _loads(text: str) -> Json:
 
 
 _loads_once = lru_cache(maxsize=8)(_loads)
-"""One attribute is read several times in a row, as what was asked, as messages, as the state of a graph."""
+"""One attribute is read several times in a row: as the request, as messages, as the state of a graph."""
 
 
 def _loads_untidy(text: str) -> Json:

@@ -1,6 +1,6 @@
 """Which attributes are labels: what the application states about a trace, under the keys of each family.
 
-The keys alone decide, so that a span is asked for those that it has and for no others.
+The keys alone decide, so that only the keys that a span has are looked up.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class _Process:
 
 
 class _Resources:
-    """What resources hold. The spans of a process have one in common: that which was asked for last is remembered."""
+    """What resources hold. The spans of a process have one in common: the last one is remembered."""
 
     __slots__ = ("_latest",)
 

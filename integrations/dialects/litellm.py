@@ -78,7 +78,7 @@ def _function_calls(reading: SpanReading) -> list[ToolCall]:
 
 
 def _both(raw: RawSpan) -> Span:
-    """Langfuse's words for what was said, OpenInference's for what it took."""
+    """Messages by Langfuse's attributes, usage by OpenInference's."""
     span = langfuse.normalise(raw)
     reading = SpanReading(raw)
     reading.provenance.update(span.provenance)

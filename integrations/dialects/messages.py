@@ -51,8 +51,8 @@ def last_text(messages: tuple[Message, ...], role: str) -> str | None:
 def last_content(value: Json, role: str) -> Json:
     """The last content of a role, where the value holds messages (a state, a request, an answer); else the value.
 
-    Where it holds nothing but messages, and none in which the role says anything, that is nothing; of an agent's state
-    it is the answer in the form that was asked for.
+    A value of messages alone, none of which has text of the role, gives nothing; an agent's state gives the answer in
+    the requested form.
     """
     if not isinstance(value, (dict, list)):
         return value

@@ -63,7 +63,7 @@ def _tool(fields: dict[str, Any]) -> SpanKind:
 
 
 def _call(reading: SpanReading, fields: dict[str, Any]) -> None:
-    """The model is the one that was asked for; cached tokens stand in BeeAI's own notes."""
+    """The model is the requested one; cached tokens stand in BeeAI's own notes."""
     reading.model_requested_for(fields)
     used: Usage | None = fields.get("usage")
     cached = reading.whole("usage.cached_input", "metadata.usage.cached_prompt_tokens")

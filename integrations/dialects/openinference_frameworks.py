@@ -57,7 +57,7 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> S
     name = reading.raw.name.removesuffix("_async")
     if name != "Agent.run":
         return kind
-    # The run's output repeats its input; only what comes after it was said in this run.
+    # The run's output repeats its input; only what comes after it belongs to this run.
     stated = tuple(m for m in answered if m not in requested or m.role == "system")
     fields |= {"input_messages": requested, "output_messages": stated, "system_prompt": messages.system_text(answered)}
     if models := _MODEL.findall(str(reading.attributes.get("output.value"))):

@@ -1,8 +1,7 @@
 """Where LangChain and LangGraph bend OpenInference: an AGENT is whatever has *agent* in its name.
 
 That is a node ``agent`` of each graph that LangGraph made of an agent, and not the graph; what that was called stands
-in the node's message, and in the metadata the path of graphs that it lies in. A stream's model is the one that was
-asked for.
+in the node's message, and in the metadata the path of graphs that it lies in. A stream's model is the requested one.
 """
 
 from __future__ import annotations

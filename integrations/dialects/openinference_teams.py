@@ -20,9 +20,9 @@ _IN, _OUT = "input.value", "output.value"
 
 
 def crewai(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
-    """A crew is a CHAIN, a task the AGENT that does it; an agent that does what another asked for has no span at all.
+    """A crew is a CHAIN, a task the AGENT that does it; an agent that works for another has no span at all.
 
-    A crew without inputs, and every agent, are asked what the result has as the description of the task.
+    A crew without inputs, and every agent, have as input the description of the task in the result.
     """
     if kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
@@ -76,7 +76,7 @@ def _printed(message: Json) -> str | None:
 
 
 def _stated(message: Json) -> str | None:
-    """What an agent said: not what the user did, nor what ended the conversation."""
+    """An agent's message: neither the user's nor the one that ends the conversation."""
     if not isinstance(message, dict) or message.get("source") == "user" or message.get("type") == "StopMessage":
         return None
     return as_text(message.get("content"))

@@ -1,7 +1,7 @@
 """Where LlamaIndex bends OpenLLMetry: every step of a workflow is a task of one name, recognised by its output.
 
-A step that ran a tool names it and its arguments; one of an agent names the agent. What was asked is in what the
-first step put out.
+A step that ran a tool names it and its arguments; one of an agent names the agent. The request is in the output of the
+first step.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def _events(reading: SpanReading) -> tuple[Any, str]:
 
 
 def _run(found: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """Up to what the user said last, and what was said after that."""
+    """The messages up to the user's last one, and those after it."""
     last = max((i for i, message in enumerate(found) if message.role == "user" and message.text), default=-1)
     return found[: last + 1], found[last + 1 :]
 

@@ -115,7 +115,7 @@ class SpanReading:
         )
 
     def model_requested_for(self, fields: dict[str, Any]) -> None:
-        """The model that was read is the one that was asked for; which one answered is not known there."""
+        """The model that was read is the requested one; which one answered is not known there."""
         fields["requested_model"], fields["model"] = fields.get("requested_model") or fields.get("model"), None
         if (source := self.provenance.pop("model", None)) is not None:
             self.provenance.setdefault("requested_model", source)

@@ -102,7 +102,7 @@ def written(value: Content) -> Json:
 
 
 def task(value: Content) -> Json:
-    """What was asked: the text in a one-argument call or a one-key wrapper, else the value as it came."""
+    """The task: the text in a one-argument call or a one-key wrapper, else the value as it came."""
     return _peel(value, _TASK_KEYS)
 
 

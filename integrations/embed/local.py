@@ -1,7 +1,7 @@
 """A sentence-transformers model in this process, in one thread of its own.
 
 The library's import takes seconds and some 400 MB, and a model as much again or more: both happen in that thread, when
-first asked for. A model in the cache on disk, or in a folder, is loaded without a look at the network; another one is
+first used. A model in the cache on disk, or in a folder, is loaded without a look at the network; another one is
 downloaded from the hub.
 """
 

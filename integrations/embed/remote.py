@@ -34,7 +34,7 @@ class RemoteModel:
         return f"RemoteModel({self.name!r})"  # a key must not be shown by accident
 
     async def start(self) -> None:
-        """Load litellm; the endpoint is not asked. Raises ``ProviderError``."""
+        """Load litellm; the endpoint is not called. Raises ``ProviderError``."""
         await self._library.start()
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:

@@ -44,8 +44,8 @@ class TokenPrice:
 class JudgeModel:
     """A model and how it is asked (seed 002 §2.1: temperature 0, top_p 1, 1024 tokens, seed 42).
 
-    ``name`` is ``provider/model`` as litellm writes it. ``max_tokens`` bounds the answer, unless the request says that
-    its answers need more. ``timeout_s`` is that of one attempt.
+    ``name`` is ``provider/model`` as litellm writes it. ``max_tokens`` bounds the answer, unless the request states
+    that its answers need more. ``timeout_s`` is that of one attempt.
     """
 
     name: str
@@ -142,7 +142,7 @@ class JudgeClient:
         async def work(litellm: Any) -> Mapping[str, Any]:
             try:
                 return dict(litellm.get_model_info(model=model.name))
-            except Exception:  # noqa: BLE001  # it says that it does not know the model in several ways
+            except Exception:  # noqa: BLE001  # for an unknown model it raises several types
                 return {}
 
         if model.name not in self._models:

@@ -1,10 +1,10 @@
-"""Annotations: what people said of traces, observations and sessions, read in order of time, the latest first.
+"""Annotations: people's scores on traces, observations and sessions, read in order of time, the latest first.
 
-Newer servers are asked by ``v3/scores``, older ones by ``v2/scores``; what either says is the same here. A score counts
-as said by a person only where an author is named: a program may write the same source, to prefill a queue.
+Newer servers answer at ``v3/scores``, older ones at ``v2/scores``; both give the same records here. A score counts as a
+person's only where an author is named: a program may write the same source, to prefill a queue.
 
-A score's time is that of its first version, and neither endpoint filters by when it was changed. So whoever wants
-to hear of a change of mind reads the same time again.
+A score's time is that of its first version, and neither endpoint filters by when it was changed. So a reader that needs
+changed scores reads the same time again.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ def _annotation(row: Any) -> Annotation | None:
 
 
 def value_of(row: Mapping[str, Any]) -> float | str | None:
-    """What a score says: a text where it is a category, a text or a correction, else a number; None for neither.
+    """The value of a score: a text where it is a category, a text or a correction, else a number; None for neither.
 
-    The older read tells texts by a field of their own, and writes a truth value there as well.
+    The older read has texts in a field of their own, and writes a truth value there as well.
     """
     stated = row.get("value")
     if row.get("dataType") in ("CATEGORICAL", "TEXT", "CORRECTION"):

@@ -2,7 +2,7 @@
 
 Langfuse counts requests of an organisation by the minute, whoever sends them, and names its limit only when it has
 been exceeded (``X-RateLimit-Limit`` of a 429). So the budget begins at what is configured, keeps to four fifths of a
-limit that it is told, and rests as long as it is asked to. Who comes first is served first.
+limit that the server names, and rests as long as the server asks. Callers are served in order.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RequestBudget:
         wait_s = self.reserve()
         while wait_s > 0:
             await self._sleep(wait_s)
-            wait_s = self._rests_until - self._now_s()  # a rest that was asked for meanwhile holds for those who wait
+            wait_s = self._rests_until - self._now_s()  # a rest that began meanwhile holds for those who wait
 
     def limited(self, retry_after_s: float | None, per_minute: int | None) -> None:
         """The server answered 429: rest as long as it asks, and keep to the limit that it names."""

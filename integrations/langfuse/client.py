@@ -1,4 +1,4 @@
-"""Client: one Langfuse, asked once a call. Retries and what to make of a refusal belong to who asks.
+"""Client: one Langfuse, one request a call. Retries and the handling of a refusal belong to the caller.
 
 The SDK is not used: it loses scores while the server is away, and takes settings out of the environment of the
 application that it runs beside. Of the environment, only what every HTTP client heeds is heeded here: proxies and
@@ -31,7 +31,7 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where a Langfuse is, the keys of one project, and how it may be asked. No text of this object holds a key."""
+    """Where a Langfuse is, the keys of one project, and the limits of requests to it. Its repr holds no key."""
 
     base_url: str
     public_key: str = field(repr=False)

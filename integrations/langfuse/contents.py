@@ -48,7 +48,7 @@ class Contents(NamedTuple):
 def contents(
     kept: Mapping[str, AttributeValue], scope: str, requested: Any, answered: Any, at_ns: int
 ) -> Contents | None:
-    """Where input and output stood on a span of which Langfuse kept these attributes; None where nothing tells.
+    """Where input and output stood on a span of which Langfuse kept these attributes; None where that is unknown.
 
     Events get the time ``at_ns``.
     """
@@ -88,7 +88,7 @@ def _of_attributes(kept: Mapping[str, AttributeValue], requested: Any, answered:
 
 
 def _stated_again(kept: Mapping[str, AttributeValue], requested: Any, answered: Any) -> dict[str, Any]:
-    """In the conventions' words: what a framework said in these, and OpenInference beside it, is kept in the latter's.
+    """The contents in GenAI attributes; of a framework that wrote OpenInference's too, Langfuse kept only the latter.
 
     A lone text is a message there.
     """

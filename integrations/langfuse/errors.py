@@ -72,8 +72,8 @@ _BY_STATUS: Final = {
 class LangfuseError(Exception):
     """A request that came to nothing. ``message`` is the server's own word, bounded.
 
-    ``status`` is None where no answer came; ``retry_after_s`` what the server asked for, None where it asked for
-    nothing; ``per_minute`` the limit that it named with a 429; ``body`` what it answered, as JSON, None for no JSON.
+    ``status`` is None where no answer came; ``retry_after_s`` is the wait that the server asked for, None without one;
+    ``per_minute`` the limit that it named with a 429; ``body`` what it answered, as JSON, None for no JSON.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 So rows go the way of all spans: the same dialects read them, the same assembler finds out whether they are whole. A row
 of a Langfuse SDK gets the attributes that the SDK sends. Of what other clients sent, Langfuse keeps the attributes it
 did not read in the metadata (``attributes.*``); these come back as attributes, and the contents where they were
-(``origins``). What a row does not tell any more: exceptions of spans, times below a millisecond, whether a number was a
+(``origins``). What a row has lost: exceptions of spans, times below a millisecond, whether a number was a
 text, and whether metadata was the trace's or the observation's.
 """
 
@@ -110,7 +110,7 @@ def _attributes(row: Row) -> dict[str, AttributeValue]:
         value = row.get(column)
         if isinstance(value, Mapping) and value:
             found[key] = text(value)
-    # The wire says `model`, the description of the interface `providedModelName`.
+    # The wire has `model`, the description of the interface `providedModelName`.
     model = row.get("model") or row.get("providedModelName")
     if isinstance(model, str):
         found[f"{_OBSERVATION}model.name"] = model
@@ -118,7 +118,7 @@ def _attributes(row: Row) -> dict[str, AttributeValue]:
 
 
 def _labels(row: Row) -> dict[str, AttributeValue]:
-    """What is said of the trace, whoever sent the span."""
+    """The attributes of the trace, whoever sent the span."""
     found = _columns(row, _LABELS)
     for key in ("user.id", "session.id"):
         # Langfuse takes them from metadata as well, which SDKs from version 5 on write as JSON.
@@ -167,7 +167,7 @@ def _as_sent(value: Any) -> AttributeValue:
 
 
 def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Dotted keys as the objects that they were; what the undotted key says itself goes before.
+    """Dotted keys as the objects that they were; the value of the undotted key itself goes before.
 
     Objects whose keys count from 0 were lists.
 

@@ -5,8 +5,8 @@ What it does otherwise than one would think, and what is done about it here:
 - rows come newest ``startTime`` first, and no filter knows when a row was written: a window of start times is read
   whole, and its upper end does not move while it is read;
 - rows come twice (the table is merged later): of rows with one id the one that was updated last stays;
-- unknown parameters are ignored, which widens the selection: rows of another trace than the asked one are dropped;
-- 422 means that a query costs too much: a smaller page is asked for, then a smaller window;
+- unknown parameters are ignored, which widens the selection: rows of another trace than the requested one are dropped;
+- 422 means that a query costs too much: a smaller page is requested, then a smaller window;
 - a cursor that comes again would go round for ever: it is an error.
 """
 
@@ -23,12 +23,12 @@ from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
 
 Row: TypeAlias = Mapping[str, Any]
-"""An observation as Langfuse tells it."""
+"""An observation as Langfuse returns it."""
 
 LISTED: Final = "core,basic,time,trace_context"
-"""Field groups that tell which traces there are, without their contents."""
+"""Field groups that identify traces, without their contents."""
 WHOLE: Final = "core,basic,time,io,metadata,model,usage,metrics,trace_context"
-"""Field groups of contents. Metadata is cut at 200 characters a value unless ``io`` is asked for with it."""
+"""Field groups of contents. Metadata is cut at 200 characters a value unless ``io`` is requested with it."""
 MOST_ROWS: Final = 1000
 """Of a page; Langfuse refuses more."""
 BODY_ROWS: Final = 100
@@ -41,7 +41,7 @@ SMALLEST_NS: Final = 10**9
 """A window that is not halved any more."""
 
 
-class TraceTooLarge(Exception):  # noqa: N818  # it says what is so, as StoreCorrupt does
+class TraceTooLarge(Exception):  # noqa: N818  # it names a state, as StoreCorrupt does
     """A trace of more rows or larger contents than are held in memory for one trace."""
 
 

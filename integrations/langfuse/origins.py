@@ -1,9 +1,10 @@
 """Origins: where the contents of a row stood on the span that another client sent.
 
 Langfuse takes the input and output of a span from the first of the conventions that it follows, and keeps the other
-attributes under ``attributes.*`` in the metadata (its ``OtelIngestionProcessor``). They tell which convention it was,
+attributes under ``attributes.*`` in the metadata (its ``OtelIngestionProcessor``). They show which convention it was,
 so the contents go back to where they were, and the client's own dialect reads the span as if it had come directly. What
-Langfuse strikes stays lost: log records, exceptions, and what a span said a second time in other words.
+Langfuse strikes stays lost: log records, exceptions, and contents that a span holds a second time in another
+convention.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class RowOrigin:
 def origin(row: Row, kept: Mapping[str, AttributeValue], scope: str, at_ns: int) -> RowOrigin | None:
     """The origin of a row with these attributes and this instrumentation scope.
 
-    None for a row of a Langfuse SDK, of a client that used Langfuse's own words, and where nothing tells: such a row is
-    read as Langfuse reads it. Events get the time ``at_ns``.
+    None for a row of a Langfuse SDK, of a client that used Langfuse's own words, and where nothing shows it: such a row
+    is read as Langfuse reads it. Events get the time ``at_ns``.
     """
     if not scope or scope.startswith(_SDK) or any(key.startswith("langfuse.observation.") for key in kept):
         return None
@@ -58,7 +59,7 @@ def origin(row: Row, kept: Mapping[str, AttributeValue], scope: str, at_ns: int)
 
 
 def _cost(row: Row, kept: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-    """What Langfuse computed that a model's call cost, where the client told nothing of it."""
+    """The cost of a model's call as Langfuse computed it, where the client sent none."""
     details = row.get("costDetails")
     total = details.get("total") if isinstance(details, Mapping) else None
     key = "llm.cost.total" if "openinference.span.kind" in kept else "gen_ai.usage.cost"
@@ -68,7 +69,7 @@ def _cost(row: Row, kept: Mapping[str, AttributeValue]) -> dict[str, AttributeVa
 
 
 def _name(row: Row, kept: Mapping[str, AttributeValue]) -> str | None:
-    """Langfuse calls some spans by what they say of themselves, and keeps the word that was their name."""
+    """Langfuse names some spans by their message, and keeps their own name as an attribute."""
     for sign, name in (("logfire.msg", "logfire.msg_template"), ("ai.operationId", "ai.operationId")):
         own = kept.get(name)
         if sign in kept and isinstance(own, str) and own and row.get("name") != own:

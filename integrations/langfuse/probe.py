@@ -1,7 +1,7 @@
 """Probe: what the Langfuse at an address is and can do, found by asking, never by configuration.
 
-The version alone does not tell: a server of version 4 reads one way or another by its write mode. Each question is one
-request, and none of them changes anything.
+The version alone does not decide: a server of version 4 reads one way or another by its write mode. Each question is
+one request, and none of them changes anything.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _ABSENT: Final = (LangfuseErrorKind.NOT_FOUND, LangfuseErrorKind.GONE)
 class LangfuseServer:
     """One Langfuse and the project that the keys belong to.
 
-    ``version`` is None where it names none. ``observations_v2``, ``scores_v3`` and ``legacy_reads`` say which reads it
-    answers, ``takes_events`` whether ``POST ingestion`` is there. ``takes_arrays`` is what its version promises of
+    ``version`` is None where it names none. ``observations_v2``, ``scores_v3`` and ``legacy_reads`` are the reads that
+    it answers, ``takes_events`` whether ``POST ingestion`` is there. ``takes_arrays`` is what its version promises of
     ``POST scores``; the first answer decides.
     """
 

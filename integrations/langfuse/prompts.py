@@ -15,7 +15,7 @@ MAX_BYTES = 1_000_000
 
 
 class PromptError(Exception):
-    """A prompt that cannot be used; the message says why, in a few words."""
+    """A prompt that cannot be used; the message states why, in a few words."""
 
 
 def read_prompt(access: Access, name: str, *, label: str | None, version: int | None) -> tuple[str, int]:
@@ -30,7 +30,7 @@ def read_prompt(access: Access, name: str, *, label: str | None, version: int | 
         answer = httpx.get(url, params=params, auth=(access.public_key, access.secret_key), timeout=TIMEOUT_S)
         found: Any = answer.json() if answer.is_success and len(answer.content) <= MAX_BYTES else None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise PromptError(f"Langfuse cannot be asked: {type(error).__name__}") from None
+        raise PromptError(f"Langfuse cannot be reached: {type(error).__name__}") from None
     if answer.status_code == HTTPStatus.NOT_FOUND:
         raise PromptError("there is no such prompt, version or label")
     if not answer.is_success:

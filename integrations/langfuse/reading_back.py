@@ -1,4 +1,4 @@
-"""Reading back: whether scores that were taken are there. A 2xx only says that they were queued.
+"""Reading back: whether scores that were taken are there. A 2xx only means that they were queued.
 
 Workers drop what does not fit, without a word to anybody; reading is the only proof that a score is stored.
 """
@@ -12,11 +12,11 @@ from typing import Any, Final
 from .client import Langfuse
 
 MOST_IDS: Final = 50
-"""Ids asked for at once: their list has to fit into a URL, and 100 rows are the most that are answered."""
+"""Ids in one request: their list has to fit into a URL, and 100 rows are the most that are answered."""
 
 
 async def stored(langfuse: Langfuse, scores: Sequence[Mapping[str, Any]], *, v3: bool) -> set[str]:
-    """Ids of those that are stored with their value (at most ``MOST_IDS`` are asked for). Raises ``LangfuseError``."""
+    """Ids of those that are stored with their value (at most ``MOST_IDS`` are requested). Raises ``LangfuseError``."""
     wanted = {str(score["id"]): score["value"] for score in scores}
     rows = await read_back(langfuse, list(wanted), v3=v3)
     return {str(row["id"]) for row in rows if same_value(row, wanted[str(row["id"])])}
@@ -36,7 +36,7 @@ async def read_back(
 
 
 def same_value(row: Mapping[str, Any], value: float | str, *, within: float = 0.0) -> bool:
-    """Whether a row says this value; the older read tells texts apart from numbers by another field.
+    """Whether a row has this value; the older read has texts and numbers in different fields.
 
     ``within``: numbers may be this far apart.
     """

@@ -1,8 +1,8 @@
 """A verdict as scores of Langfuse: each number, truth value or state is one score.
 
 Ids are derived from what a score is of, so whatever is sent twice replaces itself, and no id ever stands on two traces
-(there the first trace would keep it). Langfuse merges metadata key by key: every key is always sent, null where there
-is nothing to say, so that no word of an earlier revision stays behind.
+(there the first trace would keep it). Langfuse merges metadata key by key: every key is always sent, null where it has
+no value, so that no value of an earlier revision remains.
 """
 
 from __future__ import annotations

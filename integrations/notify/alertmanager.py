@@ -80,7 +80,7 @@ def _worst(event: AlertEvent, wording: Wording) -> str | None:
 
 
 def _test(notice: Notice, labels: Mapping[str, str], now_ns: int) -> Iterable[dict[str, Any]]:
-    """An alert that ends after a minute, for a notice that somebody asked for."""
+    """An alert that ends after a minute, for a requested test notice."""
     if notice.kind is NoticeKind.TEST:
         reported = report(notice, Wording())
         yield {

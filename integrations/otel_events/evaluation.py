@@ -2,8 +2,8 @@
 
 After OpenTelemetry's GenAI conventions of November 2026, in development:
 https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-events.md. The event stands at
-the span that was judged, in its trace. The conventions say nothing of who judged, by which version and how likely it
-was drawn, without which scores cannot be compared; that is told in attributes of our own.
+the span that was judged, in its trace. The conventions have no attributes for the judge, the version and the inclusion
+probability, without which scores cannot be compared; these are attributes of our own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .judged import EvaluationSubject
 
 EVENT: Final = "gen_ai.evaluation.result"
 MAX_EXPLANATION: Final = 1000
-"""Characters of an explanation: a reason may quote what a trace says."""
+"""Characters of an explanation: a reason may quote a trace."""
 Attributes: TypeAlias = Mapping[str, str | float | int | bool | list[str]]
 
 
@@ -54,7 +54,7 @@ def report(
 def evaluations(verdict: Verdict, rubric: Rubric) -> Iterator[Attributes]:
     """One set of attributes a score: the composite with pass or fail, then each metric that has a value or failed.
 
-    What does not apply, or could not be told for want of something, is no evaluation and has no event.
+    A result that is not applicable or unavailable is no evaluation and has no event.
     """
     if verdict.composite is not None or verdict.passed is not None:
         yield {

@@ -1,7 +1,7 @@
 """Own trace: what judging one trace took, as a trace of our own, after OpenTelemetry's GenAI conventions.
 
 A root span for the judging, linked to what was judged, and below it a client span for each request to a model. No
-content is told, of prompts or of answers. Semantic conventions for GenAI of November 2026, all in development:
+content of prompts or answers is recorded. Semantic conventions for GenAI of November 2026, all in development:
 https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md. They have no
 attribute for costs; ours is ``sidejudge.cost_usd``, and Langfuse's own is set for it.
 """
@@ -52,7 +52,7 @@ class Said(Protocol):
 class Call:
     """One request to a model. ``model`` is provider/model as configured; times are ns since the epoch.
 
-    ``failure`` is why nothing came of it, None when it was answered; ``completion`` what the model said.
+    ``failure`` is why nothing came of it, None when it was answered; ``completion`` the model's answer.
     """
 
     model: str
@@ -106,7 +106,7 @@ class OwnTrace:
         span.end(call.end_ns)
 
     def end(self, end_ns: int, outcome: Mapping[str, str]) -> None:
-        """The judging is over; ``outcome`` says how, as attributes."""
+        """The judging is over; ``outcome`` is its result, as attributes."""
         self._root.set_attributes(dict(outcome))
         self._root.end(end_ns)
 

@@ -1,8 +1,8 @@
 """Providers of our own: a tracer and a logger of OpenTelemetry's SDK that are nobody else's.
 
-The global providers are left alone, so that nothing else in this process is told with it; and what the environment
-says to an application's SDK (its limits, its sampler, its resource) is not taken for a word to the monitor, which may
-share that environment.
+The global providers are left alone, so that nothing else in this process is exported with it. The environment variables
+of an application's SDK (its limits, its sampler, its resource) do not apply to the monitor, which may share that
+environment.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Telemetry:
 def telemetry(*, version: str, environment: str | None, clock_ns: Callable[[], int], room: int = ROOM) -> Telemetry:
     """Providers that mark everything as a monitor's own, by service and scope.
 
-    ``environment`` is the deployment environment that is told, None for none; ``room`` how much of each signal may
+    ``environment`` is the deployment environment of the resource, None for none; ``room`` how much of each signal may
     wait. Raises :class:`DisabledError`.
     """
     spans: MemoryQueue[ReadableSpan] = MemoryQueue(room, clock_ns)

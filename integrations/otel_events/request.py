@@ -1,4 +1,4 @@
-"""Request: spans or events as the body of an OTLP request, and what its answer says of them."""
+"""Request: spans or events as the body of an OTLP request, and the result in its answer."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class MetricValues:
         return family in self._counters or family in self._gauges or family in self._histograms
 
     def counter(self, family: Family, *labels: str) -> Counter:
-        """The series of a counter with these label values; it appears as 0 when it is first asked for."""
+        """The series of a counter with these label values; it appears as 0 when it is first used."""
         return self._counters[family].labels(*labels) if labels else self._counters[family]
 
     def histogram(self, family: Family, *labels: str) -> Histogram:
@@ -47,7 +47,7 @@ class MetricValues:
         return self._gauges[family].labels(*labels) if labels else self._gauges[family]
 
     def metric(self, family: Family) -> Metric:
-        """A family with all of its series, without those that say when a series was made."""
+        """A family with all of its series, without those of the time when a series was made."""
         made = self._counters.get(family) or self._gauges.get(family) or self._histograms[family]
         (found,) = made.collect()
         found.samples = [sample for sample in found.samples if not sample.name.endswith("_created")]
@@ -102,7 +102,7 @@ class Families(Collector):
 
 
 class _Moment(Collector):
-    """A collector that has nothing to describe before it is asked."""
+    """A collector that describes nothing before it is read."""
 
     def __init__(self, collect: Callable[[], Iterator[Metric]]) -> None:
         self._collect = collect

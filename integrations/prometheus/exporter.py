@@ -85,8 +85,7 @@ class KnownLabels:
     """What the configuration lets one know before anything has happened.
 
     ``rubrics`` are those that a route can reach, ``rubrics_of`` names those that can judge a service (None: all);
-    ``ended_reasons`` why traces end, ``rejected_reasons`` why spans are refused; ``destinations`` says why each may not
-    take what it is handed.
+    ``ended_reasons`` why traces end, ``rejected_reasons`` why spans are refused; ``destinations`` why each may refuse.
     ``forward_failures`` and ``forward_unjudged`` are why what goes on may fail; none where nothing goes on.
     ``pull_failures`` are why reading traces may end early; none where none are read. ``belated_failures`` are why a
     verdict may stand though its reference changed; none where none is looked for.
@@ -232,7 +231,7 @@ class Exporter:
         self._counter(f.SPANS_RECEIVED).inc(count)
 
     def spans_rejected(self, reason: str, count: int) -> None:
-        """Spans were rejected, as the response to the sender says."""
+        """Spans were rejected, as in the response to the sender."""
         self._counter(f.SPANS_REJECTED, self._label("reason", reason)).inc(count)
 
     def spans_ignored(self, reason: str, count: int) -> None:
@@ -244,7 +243,7 @@ class Exporter:
         self._counter(f.LOG_RECORDS_RECEIVED).inc(count)
 
     def log_records_rejected(self, count: int) -> None:
-        """Log records could not be read, as the response to the sender says."""
+        """Log records could not be read, as in the response to the sender."""
         self._counter(f.LOG_RECORDS_REJECTED).inc(count)
 
     def log_records_ignored(self, reason: str, count: int) -> None:

@@ -1,7 +1,7 @@
-"""Exposition: a registry as text, in the format that the scraper asked for.
+"""Exposition: a registry as text, in the format that the scraper requests.
 
 OpenMetrics 1.0 carries exemplars, the classic text format does not. The library would also claim OpenMetrics 2.0 when
-asked for it, whose rules its text does not follow; so the choice is made here, among formats that are truly spoken.
+requested, whose rules its text does not follow; so the choice is made here, among formats that are fully supported.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "level": "`warning` or `critical`",
         "alert": "a condition that is watched; a closed list, see `/v1/alerts`",
         "severity": "of an alert: `critical`, `warning` or `info`",
-        "stage": "of an alert: `pending` (not for long enough), `firing`, `unknown` (it fired and cannot be told now)",
-        "turn": "what was told of an alert: `firing`, `unknown`, `resolved` or `expired` (unknown for a day)",
+        "stage": "of an alert: `pending` (not for long enough), `firing`, `unknown` (it fired; now data is missing)",
+        "turn": "a change of an alert: `firing`, `unknown`, `resolved` or `expired` (unknown for a day)",
         "scenario": "a scenario of the configuration; capped",
         "kind": "what was violated, capped; or what is suspected, a closed list",
         "outcome": "what came of it; a closed list",
@@ -45,7 +45,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "tool": "a tool that runs called; capped",
         "state": "of a circuit breaker: `closed` (calls pass), `open` (none does), `half_open` (one does, as a probe)",
         "period": "`hour` or `day`, UTC",
-        "priority": "`high`, `normal` or `low`, as the route says",
+        "priority": "`high`, `normal` or `low`, as the route sets it",
         "destination": "where verdicts and notices go; a closed list",
         "version": "sidejudge's version",
         "revision": "commit that this build was made from; `unknown` when it was not recorded",
@@ -53,7 +53,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "fingerprint": "first digits of the SHA-256 of the configuration in force",
     }
 )
-"""What each label says. None ever holds an id, a user, a prompt or other free text."""
+"""What each label means. None ever holds an id, a user, a prompt or other free text."""
 
 TENTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Bounds of the score histogram."""
@@ -217,7 +217,7 @@ PASS_CORRECTED_RATIO = Family(
     name="sidejudge_pass_corrected_ratio", kind="gauge", labels=_WHO,
     help="Pass ratio that people would have found: the estimate, corrected for the judge's errors on labelled traces "
     f"(Rogan-Gladen). {_PROCESS}",
-    note="Absent while labels do not tell both kinds of error, or the judge tells nothing apart.",
+    note="Absent while labels do not show both kinds of error, or the judge does not distinguish good from bad.",
 )  # fmt: skip
 PASS_CORRECTED_LOWER_RATIO = Family(
     name="sidejudge_pass_corrected_lower_ratio", kind="gauge", labels=_WHO,
@@ -263,8 +263,8 @@ AGREEMENT_TRUE_NEGATIVE = Family(
 )  # fmt: skip
 LABELS_PASSED_OVER = Family(
     name="sidejudge_labels_passed_over", kind="gauge", labels=("reason",),
-    help="Labels of the time last read (a day) that say nothing of how far we agree.",
-    note="`unsigned`: no person is named (a prefill); `unmapped`: nothing says what the score is about; `asked_for`: "
+    help="Labels of the time last read (a day) that do not count for agreement.",
+    note="`unsigned`: no person is named (a prefill); `unmapped`: no rubric or metric matches its name; `asked_for`: "
     "we had asked for it because of a doubt; `unreadable`: neither pass nor failure; `unmet`: no verdict is on it; "
     "`other_version`: the verdict is of another version of the rubric.",
 )  # fmt: skip
@@ -297,7 +297,7 @@ ALERTS = Family(
 )  # fmt: skip
 ALERT_EVENTS = Family(
     name="sidejudge_alert_events_total", kind="counter", labels=("alert", "turn"),
-    help="What was told of alerts.",
+    help="Changes of alerts.",
 )  # fmt: skip
 ALERT_LIMIT = Family(
     name="sidejudge_alert_limit", kind="gauge", labels=("alert",),
@@ -357,7 +357,7 @@ SPANS_RECEIVED = Family(
 )  # fmt: skip
 SPANS_REJECTED = Family(
     name="sidejudge_spans_rejected_total", kind="counter", labels=("reason",),
-    help="Spans that were refused, and the sender told so.",
+    help="Spans that were refused; the response to the sender counts them.",
 )  # fmt: skip
 SPANS_IGNORED = Family(
     name="sidejudge_spans_ignored_total", kind="counter", labels=("reason",),
@@ -378,7 +378,7 @@ LOG_RECORDS_RECEIVED = Family(
 )  # fmt: skip
 LOG_RECORDS_REJECTED = Family(
     name="sidejudge_log_records_rejected_total", kind="counter",
-    help="Log records that could not be read, and the sender told so.",
+    help="Log records that could not be read; the response to the sender counts them.",
 )  # fmt: skip
 LOG_RECORDS_IGNORED = Family(
     name="sidejudge_log_records_ignored_total", kind="counter", labels=("reason",),
@@ -437,7 +437,7 @@ BELATED = Family(
 )  # fmt: skip
 BELATED_FAILED = Family(
     name="sidejudge_belated_attempts_failed_total", kind="counter", labels=("reason",),
-    help="Attempts at judging a trace again that came to nothing; its verdict stands, and its story says why.",
+    help="Attempts at judging a trace again that came to nothing; its verdict stands, and the trace's page says why.",
     note="`gone`, `incomplete`, `too_large`, `unreadable` (in Langfuse), `other_rubrics` (would judge it now), "
     "`judge_failed`, `error`, `forgotten` (its verdict was let go for lack of room), `no_langfuse` (is configured).",
 )  # fmt: skip

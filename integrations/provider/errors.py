@@ -102,7 +102,7 @@ def read_error(error: BaseException, *, secret: str | None, now: datetime | None
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds that a response asks to wait (RFC 9110 §10.2.3: seconds or an HTTP date), >= 0; None: it does not say."""
+    """Seconds that a response asks to wait (RFC 9110 §10.2.3: seconds or an HTTP date), >= 0; None: without one."""
     value = next((str(v).strip() for k, v in headers.items() if str(k).lower() == "retry-after"), None)
     if value is None:
         return None

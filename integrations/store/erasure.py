@@ -2,8 +2,8 @@
 
 Deleted pages are overwritten (``secure_delete``), the log is emptied, and the file is made anew where no monitor uses
 it.
-Answers of judges and vectors of texts are kept by what was asked, not by trace: which of them came of a trace is not
-known, so all of them go. Price: what is asked again is paid again.
+Answers of judges and vectors of texts are keyed by the question, not by trace: which of them came of a trace is not
+known, so all of them go. Price: the same question costs again.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class StoreError(Exception):
-    """The store did not do what was asked of it; nothing of that is in it."""
+    """A request to the store failed; nothing of it was committed."""
 
 
 class StoreUnavailable(StoreError):  # noqa: N818  # it names the store's state

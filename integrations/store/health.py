@@ -38,7 +38,8 @@ class StoreHealth:
     def failed(self, operation: str, error: StoreError) -> None:
         """Record a refused call. The first of a kind is logged at once, the others once a minute.
 
-        A refusal for what is in the data (neither unavailable nor corrupt) is logged, and says nothing of the store.
+        A refusal for what is in the data (neither unavailable nor corrupt) is logged, and does not count against the
+        store.
         """
         if not isinstance(error, StoreUnavailable | StoreCorrupt):
             _log.error("%s", error, extra={"operation": operation})

@@ -512,7 +512,7 @@ class Store:
         return total
 
     def close(self) -> None:
-        """Commit what is queued and close; idempotent. What is asked later is refused."""
+        """Commit what is queued and close; idempotent. Later requests are refused."""
         self._writer.close()
         with self._lock:
             self._reading.close()

@@ -39,7 +39,7 @@ class _Job:
 
 @dataclass(slots=True)
 class _Asked:
-    """Jobs that were asked for at once; ``future`` is done when each of them is committed or refused."""
+    """Jobs that were requested at once; ``future`` is done when each of them is committed or refused."""
 
     jobs: list[_Job]
     loop: asyncio.AbstractEventLoop
@@ -165,10 +165,10 @@ def _answer(waiting: list[_Asked]) -> None:
         try:
             loop.call_soon_threadsafe(_resolve, [requested.future for requested in waiting if requested.loop is loop])
         except RuntimeError:
-            _log.debug("the loop that asked for a commit is closed")
+            _log.debug("the loop that requested a commit is closed")
 
 
 def _resolve(futures: list[asyncio.Future[None]]) -> None:
     for future in futures:
-        if not future.done():  # else whoever asked has been cancelled
+        if not future.done():  # else the caller has been cancelled
             future.set_result(None)

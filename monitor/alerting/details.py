@@ -21,7 +21,7 @@ class WatchedWindow:
     """What of a rubric is watched: the metrics that can block, and the acceptable bound of each metric with bands.
 
     ``on_average`` are those bounds that a mean can keep to: where only the best value there is will do, one failure in
-    a thousand is below it, and how many may fail is for the pass ratio to say.
+    a thousand is below it; the pass ratio limits how many may fail.
     """
 
     blocking: tuple[str, ...] = ()

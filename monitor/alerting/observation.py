@@ -28,8 +28,8 @@ class Key(NamedTuple):
 class Observation:
     """One verdict in a window.
 
-    ``identity`` is the trace's id (the case's, without a trace); with the rubric it says what a revision replaces.
-    ``passed`` None (incomplete) stays out of the pass ratio; ``judge_failed`` says that a metric that was tried and
+    ``identity`` is the trace's id (the case's, without a trace); with the rubric it identifies what a revision
+    replaces. ``passed`` None (incomplete) stays out of the pass ratio; ``judge_failed``: a metric that was tried and
     failed is why. ``weight`` is the inverse of the inclusion probability.
     ``blockers`` are the metrics that blocked. ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored
     values, in their units.

@@ -1,6 +1,6 @@
 """Watch: the status of every service and the alerts, from verdicts as they come and looks as they fall due.
 
-It holds what looks need to remember and no clock: whoever calls it says what time it is. Nothing here waits or writes.
+It holds what looks need to remember and no clock: the caller passes the time. Nothing here waits or writes.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Counting(Protocol):
 class MonitorQueries:
     """One monitor, looked at from outside.
 
-    ``working`` says whether its parts run, ``is_ready`` whether the start is over and the end has not begun, and
+    ``working`` returns whether its parts run, ``is_ready`` whether the start is over and the end has not begun, and
     ``trouble`` why traces cannot be kept or judged now, None while they can. ``trace_url`` knows the address of
     a trace's page where it is kept, None when there is none.
     """

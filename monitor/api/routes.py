@@ -42,7 +42,7 @@ MAX_LIMIT = 1000
 """Verdicts on one page, at most."""
 _TRACE_ID = "^[0-9a-fA-F]{32}$"
 _Responses: TypeAlias = dict[int | str, dict[str, Any]]
-_WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is wrong; the body says how."}}
+_WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is wrong; the body describes how."}}
 
 
 class MonitorView(PagesView, Protocol):
@@ -103,12 +103,12 @@ def _probes(app: FastAPI, view: MonitorView) -> None:
     @app.get("/livez", response_class=PlainTextResponse, responses=bad, tags=["probes"])
     async def livez() -> Response:
         """Whether the process works. When it does not, it should be restarted."""
-        return answer(view.live(), "not live: a part of the monitor has ended; the log says which")
+        return answer(view.live(), "not live: a part of the monitor has ended; the log names it")
 
     @app.get("/readyz", response_class=PlainTextResponse, responses=bad, tags=["probes"])
     async def readyz() -> Response:
         """Whether traces are taken in."""
-        return answer(view.ready(), "not ready: traces are not taken in; the log says why")
+        return answer(view.ready(), "not ready: traces are not taken in; the log has the reason")
 
     @app.get("/startupz", response_class=PlainTextResponse, responses=bad, tags=["probes"])
     async def startupz() -> Response:

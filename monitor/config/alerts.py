@@ -1,4 +1,4 @@
-"""The section of the configuration that says what is watched and when it changes status."""
+"""The section of the configuration on what is watched and when it changes status."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ThresholdsSection(Section):
 
 
 class OwnThresholdsSection(Section):
-    """Thresholds of one rubric; what it does not say is said by `alerts.thresholds`."""
+    """Thresholds of one rubric; what it leaves out comes from `alerts.thresholds`."""
 
     warning: Rate | None = Field(default=None, description="below this pass rate the status is `warning`")
     critical: Rate | None = Field(default=None, description="below this pass rate the status is `critical`")
@@ -138,10 +138,10 @@ class AlertsSection(Section):
     change: ChangeSection = ChangeSection()
     limits: LimitsSection = LimitsSection()
     notify: Annotated[tuple[NotifySection, ...], GIVEN_AS_LIST] = Field(
-        default=(), description="who is told of alerts; without any, the page, the API and the metrics tell"
+        default=(), description="receivers of alerts; without any, only the page, the API and the metrics show them"
     )
     remind: PositiveDuration = Field(
-        default=parse_duration("4h"), description="an alert that still fires is told again after this long"
+        default=parse_duration("4h"), description="an alert that still fires is sent again after this long"
     )
     links: LinksSection = LinksSection()
     report: ReportSection | None = Field(default=None, description="no daily report unless this section is there")

@@ -1,4 +1,4 @@
-"""The sections of the configuration on what people say in Langfuse, and on what they are asked to look at."""
+"""The sections of the configuration on people's labels in Langfuse, and on what is queued for people to label."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PeopleScore(Section):
 
 
 class AnnotationsSection(Section):
-    """What people say in Langfuse is read, and held against our verdicts on the same traces.
+    """Labels of people in Langfuse are read, and compared with our verdicts on the same traces.
 
     Without an entry in `scores`, scores are compared that bear the names of ours (`qa_pass`).
     """
@@ -61,7 +61,7 @@ class AnnotationsSection(Section):
 
 
 class AnnotationQueueSection(Section):
-    """Verdicts in doubt are put into a queue for people to look at; what they say there counts for no agreement.
+    """Verdicts in doubt are put into a queue for people to label; these labels do not count for agreement.
 
     In doubt is where judges of a panel disagree, where an answer contradicts what can be decided without a judge, and
     where a composite that was not decided exactly lies within 5 % of its scale from the pass mark.

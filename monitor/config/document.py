@@ -54,7 +54,7 @@ def read_text(path: Path) -> str:
 
 @dataclass(slots=True)
 class Document:
-    """What a text says: ``value``, the 1-based ``lines`` of its parts, and its ``problems``."""
+    """A document as read: ``value``, the 1-based ``lines`` of its parts, and its ``problems``."""
 
     value: Json = None
     lines: dict[Location, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Document:
 
 
 def read_document(text: str, environ: Mapping[str, str] | None, source: str) -> Document:
-    """Read one YAML document. Never raises for what the text says; ``problems`` tells it all.
+    """Read one YAML document. Never raises for the content of the text; ``problems`` holds all of it.
 
     Without an environment ``${NAME}`` is text like any other.
     """

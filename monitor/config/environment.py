@@ -38,7 +38,7 @@ _SERVICE_LINK = re.compile(
 
 @dataclass(slots=True)
 class Overrides:
-    """What the environment sets: values by path, the variable that says each, and what is wrong."""
+    """What the environment sets: values by path, the variable of each, and what is wrong."""
 
     values: dict[tuple[str, ...], Json] = field(default_factory=dict)
     names: dict[tuple[str, ...], str] = field(default_factory=dict)

@@ -18,7 +18,7 @@ UNREADABLE = "cannot be read"
 class Problem:
     """One mistake. ``path`` is its YAML path (``sampling.rules[0].rate``), or empty for the file as a whole.
 
-    ``source`` is the file or the environment variable that says it, ``line`` the 1-based line in that file,
+    ``source`` is the file or the environment variable that sets it, ``line`` the 1-based line in that file,
     ``nearest`` the valid key that was probably meant, ``valid`` what would be accepted when nothing is near.
     """
 

@@ -1,4 +1,4 @@
-"""The sections of the configuration that say who answers the questions that metrics ask."""
+"""The sections of the configuration on the evaluators that answer the questions of metrics."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ class JudgeSection(Section):
         default=None, description="key of the provider, as `${NAME}`; without it the provider's own variable is read"
     )
     panel: Annotated[tuple[ModelName, ...], GIVEN_AS_LIST] = Field(
-        default=(), description="further judges that are asked the same; each costs as much again"
+        default=(), description="further judges that are asked the same questions; each costs as much again"
     )
     panel_rule: Literal["majority", "median"] = Field(
         default="majority",
-        description="`majority`: what more than half of the panel say; `median`: the answer in the middle, a yes or no "
+        description="`majority`: the answer of more than half; `median`: the answer in the middle, a yes or no "
         "by majority; a panel that is split has no answer",
     )
     timeout: PositiveDuration = Field(default=parse_duration("60s"), description="of one attempt")
@@ -139,7 +139,7 @@ class EvaluatorsSection(Section):
 
     order: Annotated[tuple[EvaluatorName, ...], GIVEN_AS_LIST] = Field(
         default=("lexical", "embedding", "judge"),
-        description="who is asked first; one that is not configured is passed over",
+        description="order of the evaluators; one that is not configured is passed over",
     )
     lexical: LexicalSection = LexicalSection()
     embedding: EmbeddingSection | None = Field(default=None, description="no embeddings unless this section is there")

@@ -63,7 +63,7 @@ class LangfuseSource(LangfuseProject):
     With `sinks.langfuse` at the same project both share one budget of requests, the smaller one that is given.
     """
 
-    poll: PositiveDuration = Field(default=parse_duration("15s"), description="how often it is asked what there is")
+    poll: PositiveDuration = Field(default=parse_duration("15s"), description="how often it is read")
     settle: PositiveDuration = Field(
         default=parse_duration("10s"),
         description="a trace whose root has ended is read when nothing was added to it for this long (without a root: "
@@ -87,8 +87,8 @@ class LangfuseSink(LangfuseProject):
     )
     annotations: AnnotationsSection | None = Field(
         default=AnnotationsSection(),
-        description="what people say there, held against our verdicts; `null`: it is not read",
+        description="labels of people there, compared with our verdicts; `null`: they are not read",
     )
     annotation_queue: AnnotationQueueSection | None = Field(
-        default=None, description="have people look at verdicts in doubt; without it nobody is asked"
+        default=None, description="queue verdicts in doubt for people to label; without it none is queued"
     )

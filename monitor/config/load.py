@@ -28,7 +28,7 @@ Origin = Literal["default", "file", "environment"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A configuration and who said what in it."""
+    """A configuration and the source of each value."""
 
     config: Config
     file: Path | None
@@ -74,7 +74,7 @@ def load_config(path: Path | str | None = None) -> Config:
 
 
 def resolve(path: Path | None, environ: Mapping[str, str], prompts: LangfusePrompts | None = None) -> Loaded:
-    """Like ``load``, and says where each value comes from.
+    """Like ``load``, with the source of each value.
 
     Args:
         path: The file; None for the defaults.
@@ -121,7 +121,7 @@ def resolve(path: Path | None, environ: Mapping[str, str], prompts: LangfuseProm
 
 
 def forwarding(path: Path | None, environ: Mapping[str, str]) -> Config | None:
-    """What of a refused configuration says where to listen and where to forward to; None where nothing is forwarded.
+    """The parts of a refused configuration on where to listen and where to forward to; None where nothing is forwarded.
 
     Of the other sections as much is used as is valid by itself; the rest has its defaults.
     """
@@ -185,7 +185,7 @@ def _merged(document: Document, overrides: Overrides, problems: list[Problem], p
 def _set(data: dict[str, Json], where: tuple[str, ...], value: Json) -> None:
     for part in where[:-1]:
         inner = data.get(part)
-        # Copied on the way down: what the file said stays as it was read.
+        # Copied on the way down: the file's values stay as they were read.
         fresh = dict(inner) if isinstance(inner, dict) else {}
         data[part] = fresh
         data = fresh
@@ -194,7 +194,7 @@ def _set(data: dict[str, Json], where: tuple[str, ...], value: Json) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """From a location in the configuration to who says it and on which line."""
+    """From a location in the configuration to its source and line."""
 
     document: Document
     overrides: Overrides

@@ -78,7 +78,7 @@ class MatchSection(BaseModel):
     level: Literal["error"] | None = Field(default=None, description="`error`: a step of the trace ended in an error")
     feedback: Literal["negative", "positive", "any"] | None = Field(
         default=None,
-        description="what a user said of the answer (`metadata.feedback`, or where clients write it): thumbs down, "
+        description="a user's feedback on the answer (`metadata.feedback`, or where clients write it): thumbs down, "
         "thumbs up, or anything that is understood",
     )
     latency_ms: Annotated[str, AfterValidator(_valid_latency)] | None = Field(

@@ -1,4 +1,4 @@
-"""Config: everything an operator can say, with its default, unit and meaning. No file is needed.
+"""Config: everything an operator can set, with its default, unit and meaning. No file is needed.
 
 Every class here is a section of the YAML file; a field's name is its key. The reference page CONFIG.md and the
 JSON Schema are generated from these declarations.
@@ -61,7 +61,7 @@ class ApiSection(Section):
     )
     auth: AuthSection | None = Field(
         default=None,
-        description="credentials of callers, for everything but the probes; without it none are asked for",
+        description="credentials of callers, for everything but the probes; without it none are required",
     )
     tls: TlsSection | None = Field(default=None, description="encryption; without it none")
 
@@ -165,7 +165,7 @@ class SamplingRuleSection(Section):
     needs the whole trace, and can only keep more than the base rate would.
     """
 
-    name: str = Field(min_length=1, description="name of the rule, told in a trace's story")
+    name: str = Field(min_length=1, description="name of the rule, shown in a trace's explanation")
     match: MatchSection = Field(description="which traces it is for")
     rate: Rate = Field(description="share of the traces to keep, in (0, 1]")
 
@@ -218,7 +218,7 @@ class RouteSection(Section):
     """Which rubrics judge which traces. The first route that matches wins."""
 
     name: str | None = Field(
-        default=None, min_length=1, description="name told in a trace's story (default: routes[N])"
+        default=None, min_length=1, description="name shown in a trace's explanation (default: routes[N])"
     )
     match: MatchSection = Field(default=MatchSection(), description="which traces it is for; without it: all")
     rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
@@ -410,7 +410,7 @@ class Config(Section):
     def _references_can_be_read(self) -> Config:
         wanted = next((n for n, each in enumerate(self.references) if each.in_langfuse), None)
         if wanted is not None and self.langfuse is None:
-            raise ValueError(f"references[{wanted}] is in Langfuse; say which in sources.langfuse or sinks.langfuse")
+            raise ValueError(f"references[{wanted}] is in Langfuse; name it in sources.langfuse or sinks.langfuse")
         return self
 
     @property
@@ -447,6 +447,6 @@ class Config(Section):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of what is in force, as hex: equal for equal behaviour, whatever file or variable said it."""
+        """SHA-256 of what is in force, as hex: equal for equal behaviour, whatever file or variable set it."""
         stated = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(stated.encode()).hexdigest()

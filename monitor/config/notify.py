@@ -1,4 +1,4 @@
-"""The sections of the configuration that say who is told of alerts, and of what."""
+"""The sections of the configuration on the receivers of alerts."""
 
 from __future__ import annotations
 
@@ -84,16 +84,16 @@ REASONS = Field(
 
 
 class AlertmanagerReceiver(Section):
-    """A Prometheus Alertmanager, API v2. It is told of alerts, again and again while they stand."""
+    """A Prometheus Alertmanager, API v2. Alerts are sent to it, and sent again while they fire."""
 
     url: Url = Field(description="its address, up to and without `/api/v2/alerts`")
     token: Secret | None = Field(default=None, description="bearer token, as `${NAME}`")
     labels: Annotated[Mapping[str, str], AfterValidator(_are_labels)] = Field(
         default_factory=dict,
-        description="labels that every alert gets; several monitors of one service need one that tells them apart, "
+        description="labels that every alert gets; several monitors of one service need one that differs, "
         "such as the pod, or one ends the other's alerts",
     )
-    severity: SeverityName = Field(default="info", description="least severe alert that it is told of")
+    severity: SeverityName = Field(default="info", description="least severe alert that is sent")
     reasons: Reasons = REASONS
 
 
@@ -102,9 +102,9 @@ class WebhookReceiver(Section):
 
     url: SecretUrl = Field(description="where to post to, as `${NAME}` if it holds a secret; it is never shown")
     secret: Secret = Field(description="common secret of the signature, as `${NAME}`")
-    severity: SeverityName = Field(default="warning", description="least severe alert that is told at once")
+    severity: SeverityName = Field(default="warning", description="least severe alert that is sent at once")
     digest: PositiveDuration | None = Field(
-        default=None, description="less severe ones are told together, at most once in this time; without it: not"
+        default=None, description="less severe ones are sent together, at most once in this time; without it: not"
     )
     reasons: Reasons = REASONS
 
@@ -113,9 +113,9 @@ class SlackReceiver(Section):
     """A Slack incoming webhook."""
 
     url: SecretUrl = Field(description="address of the incoming webhook, as `${NAME}`; it is a secret, never shown")
-    severity: SeverityName = Field(default="warning", description="least severe alert that is told at once")
+    severity: SeverityName = Field(default="warning", description="least severe alert that is sent at once")
     digest: PositiveDuration | None = Field(
-        default=None, description="less severe ones are told together, at most once in this time; without it: not"
+        default=None, description="less severe ones are sent together, at most once in this time; without it: not"
     )
     reasons: Reasons = REASONS
 
@@ -133,7 +133,7 @@ class PluginReceiver(Section):
 
 
 class NotifySection(Section):
-    """One of those who are told: exactly one of `alertmanager`, `webhook`, `slack` and `plugin`."""
+    """One receiver of alerts: exactly one of `alertmanager`, `webhook`, `slack` and `plugin`."""
 
     name: DestinationName | None = Field(
         default=None, description="its name in metrics and logs (default: its kind, numbered from the second on)"
@@ -193,7 +193,7 @@ class LinksSection(Section):
 
 
 class ReportSection(Section):
-    """A daily report to everybody who is told of alerts, but not to Alertmanager."""
+    """A daily report to every receiver of alerts but Alertmanager."""
 
     at: Annotated[str, AfterValidator(_is_time)] = Field(default="08:00", description="time of day, in quotes")
     timezone: Annotated[str, AfterValidator(_is_timezone)] = Field(

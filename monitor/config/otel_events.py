@@ -1,4 +1,4 @@
-"""The section of the configuration that says where the monitor's own traces and events go."""
+"""The section of the configuration on where the monitor's own traces and events go."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Environment: TypeAlias = Annotated[str, AfterValidator(_is_environment)]
 class OtelEventsSink(Section):
     """What the judge does, as OpenTelemetry spans, and each score as a `gen_ai.evaluation.result` event (extra `otel`).
 
-    Over OTLP/HTTP, marked so that no monitor judges it. Neither prompts nor answers are told; an explanation may quote
-    what a trace says.
+    Over OTLP/HTTP, marked so that no monitor judges it. Neither prompts nor answers are sent; an explanation may quote
+    a trace.
     """
 
     endpoint: BaseUrl = Field(

@@ -1,4 +1,4 @@
-"""The section of the configuration that says where expected outcomes stand."""
+"""The section of the configuration on where expected outcomes stand."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Declarations:
     """All sections on rubrics by name, where each stands, and what is wrong with them.
 
     ``rubrics`` are those that are declared whole, compiled; the other sections change rubrics that ship. ``folders``
-    is where their files are looked for, ``documents`` what a rubric file says.
+    is where their files are looked for, ``documents`` the parsed rubric files.
     """
 
     sections: dict[str, Json] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Declarations:
         return {**data, "rubrics": self.sections} if self.sections else data
 
     def place(self, location: Sequence[str | int]) -> tuple[str | None, int | None] | None:
-        """File and line of a location below ``rubrics`` that a rubric file says; None for any other."""
+        """File and line of a location below ``rubrics`` that a rubric file sets; None for any other."""
         if len(location) < 2 or location[0] != "rubrics" or str(location[1]) not in self.documents:
             return None
         document, file = self.documents[str(location[1])]
@@ -82,7 +82,7 @@ def read_declarations(
             found.sections[name] = section
             found.folders[name] = folder
     elif given is not None:
-        return found  # the model says what is wrong with it
+        return found  # the model reports what is wrong with it
     _read_files(data.get("rubric_files"), folder, environ, place, found)
     _compile_plugins(found, folder, sources)
     whole = {name: section for name, section in found.sections.items() if _declares(section)}

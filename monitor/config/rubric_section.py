@@ -1,4 +1,4 @@
-"""What the configuration says of one rubric."""
+"""The section of the configuration on one rubric."""
 
 from __future__ import annotations
 

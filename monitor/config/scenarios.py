@@ -17,7 +17,7 @@ Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
 @dataclass(frozen=True, slots=True)
 class Scenarios:
-    """Scenarios by name; ``found`` is ``None`` where what was given is not usable and the problems say why."""
+    """Scenarios by name; ``found`` is ``None`` where what was given is not usable; the problems are why."""
 
     found: dict[str, Json] | None
 

@@ -10,7 +10,7 @@ from pydantic_core import core_schema
 from scoring.trace.span import Json
 
 GIVEN_AS_LIST = Field(strict=False)  # YAML knows lists, the immutable configuration holds tuples
-# JSON that has a parser of its own (a scenario, a metric, a judge's configuration): the schema only says it is a map.
+# JSON that has a parser of its own (a scenario, a metric, a judge's configuration): the schema only has a map.
 JsonMap: TypeAlias = Annotated[
     dict[str, Json], GetPydanticSchema(lambda _source, _handler: core_schema.dict_schema(strict=True))
 ]

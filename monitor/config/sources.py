@@ -1,4 +1,4 @@
-"""The sections of the configuration that say where traces come from, and who may send them."""
+"""The sections of the configuration on where traces come from, and who may send them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class OtlpSection(Section):
     max_request_bytes: SizeField = Field(
         default=16 * 2**20, description="largest request body accepted, bytes after decompression; larger ones get 413"
     )
-    auth: AuthSection | None = Field(default=None, description="credentials of senders; without it none are asked for")
+    auth: AuthSection | None = Field(default=None, description="credentials of senders; without it none are required")
     tls: TlsSection | None = Field(default=None, description="encryption; without it none")
     requests_per_second: float | None = Field(
         default=None,

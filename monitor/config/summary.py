@@ -1,4 +1,4 @@
-"""The configuration shown: every value in force with its origin, and the JSON Schema of what may be said."""
+"""The configuration shown: every value in force with its origin, and the JSON Schema of what may be set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _QUERY = re.compile(r"\?[^#\s]*")
 
 
 class _Value(NamedTuple):
-    """One value in force, and whether somebody said it."""
+    """One value in force, and whether it was set."""
 
     key: str
     path: tuple[str, ...]

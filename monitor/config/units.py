@@ -70,11 +70,11 @@ class Address:
 
 
 def parse_duration(text: object) -> Duration:
-    """Read ``500ms``, ``15s``, ``10m``, ``1h30m``, ``7d``. A bare number is refused: it does not say its unit."""
+    """Read ``500ms``, ``15s``, ``10m``, ``1h30m``, ``7d``. A bare number is refused: it has no unit."""
     if isinstance(text, Duration):
         return text
     if isinstance(text, int | float) and not isinstance(text, bool):
-        raise ValueError(f"must say its unit, such as {text:g}s or {text:g}m")  # noqa: TRY004  # pydantic collects these
+        raise ValueError(f"must have a unit, such as {text:g}s or {text:g}m")  # noqa: TRY004  # pydantic collects these
     parts = _DURATION.findall(text) if isinstance(text, str) else []
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(f"must be a duration such as 500ms, 15s, 10m, 1h or 7d, got {text!r}")

@@ -1,4 +1,4 @@
-"""What the validator refuses, said in plain words, with the place and the nearest valid key."""
+"""Validation errors in plain words, with the place and the nearest valid key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
-"""From a location to the source that says it (a file, a variable) and the line in that file."""
+"""From a location to the source that sets it (a file, a variable) and the line in that file."""
 
 _REQUIRED = "is required"
 _SECRET = frozenset({"api_key", "auth", "authorization", "headers", "secret", "token"})
@@ -101,7 +101,7 @@ def _unknown(location: Sequence[str | int], path: str, source: str | None, line:
     key, section = str(location[-1]), section_at(location[:-1])
     valid = keys_of(section) if section is not None else ()
     elsewhere = [".".join(other) for other, _ in walk() if other[-1] == key]
-    # The right key in the wrong place says more than one that is spelled alike.
+    # The right key in the wrong place is a better hint than one of similar spelling.
     near = elsewhere[0] if len(elsewhere) == 1 else nearest(key, valid)
     return Problem(
         path=path, message="is not a key", source=source, line=line, nearest=near, valid=() if near else valid

@@ -120,18 +120,18 @@ def _own_telemetry(config: Config) -> Iterator[tuple[str, str]]:
         return
     if "logs" in section.signals and section.endpoint.endswith(_LANGFUSE_OTLP):
         yield (
-            "sinks.otel_events.signals: Langfuse takes no logs, so that scores told as events are refused there",
+            "sinks.otel_events.signals: Langfuse takes no logs, so that scores sent as events are refused there",
             "set signals: [traces]; sinks.langfuse writes the scores",
         )
     if section.signals == ("traces",) and config.evaluators.judge is None:
         yield (
-            "sinks.otel_events.signals: there are no own traces without a judge, and nothing else is told",
+            "sinks.otel_events.signals: there are no own traces without a judge, and nothing else is sent",
             "add logs to signals, or evaluators.judge, or take the sink out",
         )
 
 
 def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
-    """Weighed metrics of a rubric that nobody who is configured can say."""
+    """Weighed metrics of a rubric that no configured evaluator can answer."""
     evaluators = config.evaluators
     sections = {Method.JUDGE: evaluators.judge, Method.EMBEDDING: evaluators.embedding}
     absent = [method for method, section in sections.items() if section is None]
@@ -147,7 +147,7 @@ def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
 
 
 def only_judged(name: str) -> list[str]:
-    """Weighed metrics of a rubric that ships that nobody but a judge can say."""
+    """Weighed metrics of a shipped rubric that only a judge can answer."""
     return [c.metric.id for c in RUBRICS[name].criteria if c.weight and tuple(c.metric.methods) == (Method.JUDGE,)]
 
 

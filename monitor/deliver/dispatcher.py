@@ -103,7 +103,7 @@ class Dispatcher(DeliveryTask, Generic[P]):
         await super().start()
 
     def snapshot(self) -> ExportSnapshot:
-        """How it stands; where it is ok and something was set aside before, the reason says why that was."""
+        """Its status; where it is ok and something was set aside before, ``reason`` is why."""
         queue = self._queue.status()
         return ExportSnapshot(
             destination=self.name, state=self.status.state, reason=self.status.reason or queue.reason or "",

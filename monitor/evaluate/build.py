@@ -75,7 +75,7 @@ def build_backends(
     embedding_observer: EmbeddingObserver | None = None,
     clock_ns: Callable[[], int],
 ) -> EvaluationBackends:
-    """The backends of a configuration, in its order. Nothing is loaded and no endpoint asked yet.
+    """The backends of a configuration, in its order. Nothing is loaded and no endpoint is called yet.
 
     Args:
         config: its section ``evaluators`` is read.

@@ -21,7 +21,7 @@ class Evaluator:
     """Advances all metrics of all chosen rubrics of a case together: a question that two of them share is asked once.
 
     ``at_once`` answers first and without waiting; by default it is the lexical evaluator, which is pure and always
-    available. ``others`` are asked what it leaves open. A metric whose question has no answer is *unavailable*.
+    available. ``others`` get the questions that it leaves open. A metric whose question has no answer is *unavailable*.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ class EvaluationJob:
 
     @property
     def waits(self) -> bool:
-        """Whether a backend has to be asked."""
+        """Whether a backend has questions to answer."""
         return self.evaluation is not None and bool(self.evaluation.open)
 
     def draw(self, share: float) -> float:

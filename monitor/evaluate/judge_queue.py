@@ -2,7 +2,7 @@
 
 A bounded number of jobs run at a time, as tasks of the event loop, each with its case in memory; the others wait as ids
 (``deferred.py``). While the judge is unreachable only the traces that need it wait. When it is back, the oldest trace
-is asked about alone; once that is answered the others follow.
+is judged alone; once that is answered the others follow.
 """
 
 from __future__ import annotations

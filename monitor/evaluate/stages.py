@@ -277,7 +277,7 @@ def _assembled(trace: Trace, damaged: int) -> dict[str, object]:
 
 
 def user_digest(user_id: str) -> str:
-    """A user as the store remembers one: whose traces these were can be asked, and who it was cannot be read."""
+    """A user as the store remembers one: traces of a known user can be found, and the user's id cannot be read."""
     return hashlib.sha256(user_id.encode(errors="replace")).hexdigest()[:32]
 
 

@@ -14,7 +14,7 @@ langfuse = Langfuse()
 
 
 def answer(question: str) -> str:
-    """Look it up, and say it; the model is left to your imagination."""
+    """Look it up, and answer; the model is left to your imagination."""
     with langfuse.start_as_current_observation(as_type="agent", name="research", input=question) as agent:
         with langfuse.start_as_current_observation(as_type="tool", name="pdf_retrieval", input=question) as tool:
             tool.update(output="Clause 4: refunds within 30 days.")

@@ -23,7 +23,7 @@ def message(role: str, text: str) -> str:
 
 
 def answer(question: str) -> str:
-    """Look it up, and say it; the model is left to your imagination."""
+    """Look it up, and answer; the model is left to your imagination."""
     with tracer.start_as_current_span("invoke_agent research") as agent:
         agent.set_attribute("gen_ai.operation.name", "invoke_agent")
         agent.set_attribute("gen_ai.agent.name", "research")

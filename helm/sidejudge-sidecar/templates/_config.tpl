@@ -1,13 +1,13 @@
 {{/*
 Adds to the dict of "sidejudge-sidecar.monitor": `effective` (the configuration with what the surroundings decide beneath it),
-`foreign` (it lies in a ConfigMap that is not ours, and only what the surroundings decide is told in the environment), and the ports.
+`foreign` (it lies in a ConfigMap that is not ours, and only what the surroundings decide is set in the environment), and the ports.
 Refuses what cannot work, in a sentence.
 */}}
 {{- define "sidejudge-sidecar.prepare" -}}
 {{- $settings := .settings -}}
 {{- $foreign := ne $settings.existingConfigMap.name "" -}}
 {{- if and $foreign $settings.config -}}
-{{- fail (printf "%s and existingConfigMap.name are both set: say it in one place" .key) -}}
+{{- fail (printf "%s and existingConfigMap.name are both set: set one of them" .key) -}}
 {{- end -}}
 {{- include "sidejudge-sidecar.noSecrets" (dict "value" $settings.config "path" .key) -}}
 {{- $store := dict "path" "/var/lib/sidejudge/sidejudge.sqlite" -}}

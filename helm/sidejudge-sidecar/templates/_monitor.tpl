@@ -95,8 +95,8 @@ volumeMounts:
   value: {{ . | quote }}
 {{- end }}
 {{- else if not .configMap }}
-{{- range $section, $said := .effective }}
-{{- $text := toRawJson $said | replace "$(" "$$(" }}
+{{- range $section, $value := .effective }}
+{{- $text := toRawJson $value | replace "$(" "$$(" }}
 {{- if gt (len $text) 100000 }}{{ fail (printf "%s.%s is too long for an environment variable (%d bytes): put it into a ConfigMap and name that in existingConfigMap" $.key $section (len $text)) }}{{ end }}
 - name: SIDEJUDGE_{{ upper $section }}
   value: '{{ $text | replace "'" "''" }}'

@@ -24,7 +24,7 @@ _PRIVATE: Final = (".localhost", ".local", ".internal", ".svc", ".home.arpa", ".
 class WebPages:
     """Decides on requests.
 
-    ``hosts`` are further names of this monitor; ``cors`` the origins whose pages may send. ``in_cluster`` says that it
+    ``hosts`` are further names of this monitor; ``cors`` the origins whose pages may send. ``in_cluster``: it
     runs in Kubernetes, where ``service.namespace`` is a name that everybody uses and that no browser resolves.
     """
 

@@ -4,7 +4,7 @@ It works in steps, one request or a few each, and keeps nothing of its own that 
 handled by what helps against them:
 
 - the destination (down, slow, limiting, a proxy's page): wait, longer each time, and try again with fewer;
-- the keys, the address, the rights: say so, and try again every few minutes;
+- the keys, the address, the rights: report it, and try again every few minutes;
 - one score (refused, too large): give it up with the reason, for a person to look at and replay;
 - one score that fails again and again while others are taken: the same, after some attempts;
 - a score that was taken and is not there: send it again without its config, then give it up.

@@ -26,7 +26,7 @@ def allowed_rate(requests_per_minute: int, scores: int, scores_per_request: int)
 
 
 def allowed_rates(config: Config) -> str | None:
-    """The same for both ways to send scores, before a server was asked; None where no scores are sent."""
+    """The same for both ways to send scores, before a server was probed; None where no scores are sent."""
     sink = config.sinks.langfuse
     if sink is None:
         return None

@@ -66,8 +66,8 @@ class SignalDestination:
             raise RefusedError(
                 f"{path}: {error.reason}; check sinks.otel_events (Langfuse takes traces only)"
             ) from None
-        except Exception as error:  # noqa: BLE001  # it costs a batch, not the task; its text may hold what a trace said
+        except Exception as error:  # noqa: BLE001  # it costs a batch, not the task; its text may quote a trace
             raise RefusedError(f"{path}: it could not be written or sent: {type(error).__name__}") from None
         rejected, why = self._signal.rejected(answer)
-        # A partial success says how many were rejected, not which.
+        # A partial success states how many were rejected, not which.
         return {entry.seq: f"{path}: it refuses what it is sent: {why}" for entry in entries[:rejected]}

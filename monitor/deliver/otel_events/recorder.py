@@ -124,7 +124,7 @@ def _harmless() -> Iterator[None]:
     """A fault of the recorder costs what it records, and never the judging."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001  # its text may hold what a trace said
+    except Exception as error:  # noqa: BLE001  # its text may quote a trace
         log.error("own telemetry was not written", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
 
 

@@ -40,7 +40,7 @@ def otel_events_sink(parts: SinkParts) -> OtelEvents | None:
 
 
 class OtelEvents(Sink):
-    """``recorder`` observes judging and hears of results; a dispatcher for each signal sends what it recorded.
+    """``recorder`` observes judging and receives results; a dispatcher for each signal sends what it recorded.
 
     Raises:
         DisabledError: OpenTelemetry's SDK is switched off in this process.

@@ -1,4 +1,4 @@
-"""Build: the configuration of embeddings in, an embedding backend out. Nothing is loaded and no endpoint asked yet."""
+"""Build: the configuration of embeddings in, an embedding backend out. Nothing is loaded or called yet."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Embedder:
                 return
             for each in requested:  # what one case holds costs no other its vectors
                 await self._serve([each])
-        except Exception as error:  # noqa: BLE001  # a bug is told to those who asked, and the next call goes on
+        except Exception as error:  # noqa: BLE001  # a bug is raised to the callers, and the next call goes on
             _refuse(requested, EmbeddingError(f"embedding failed: {type(error).__name__}"))
         else:
             for texts, future in requested:
@@ -130,6 +130,6 @@ def _packed(texts: Sequence[str], given: Sequence[Vector]) -> Mapping[str, bytes
     for text, vector in zip(texts, given, strict=True):
         try:
             packed[text] = pack(unit(vector))
-        except ValueError:  # no direction: the text has no vector, and is told so
+        except ValueError:  # no direction: the text has no vector
             continue
     return packed

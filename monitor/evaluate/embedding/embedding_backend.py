@@ -40,7 +40,7 @@ class EmbeddingBackend:
         await self._embedder.close()
 
     async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:  # noqa: ARG002  # a question holds all that is compared
-        """Replies to what embeddings can say; what they cannot is left out. It never raises."""
+        """Replies to the questions that embeddings can answer; others are left out. It never raises."""
         wanted = {question: texts(question) for question in questions if isinstance(question, QUESTIONS)}
         needed = [text for each in wanted.values() if not isinstance(each, NoAnswer) for text in each]
         try:
@@ -51,7 +51,7 @@ class EmbeddingBackend:
             failed = NoAnswer(str(error), failed=True)
         except ValueError as error:  # a store that holds vectors of another model of the same name
             failed = NoAnswer(f"the vectors cannot be compared: {error}", failed=True)
-        except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may hold what a trace said
+        except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may quote a trace
             log.error("could not embed", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
             failed = NoAnswer(f"embedding error: {type(error).__name__}", failed=True)
         return {question: each if isinstance(each, NoAnswer) else failed for question, each in wanted.items()}

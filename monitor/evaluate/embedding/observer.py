@@ -1,4 +1,4 @@
-"""Observer: who is told what embedding does, as it does it."""
+"""Observer: receives the events of embedding as they happen."""
 
 from __future__ import annotations
 

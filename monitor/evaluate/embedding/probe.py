@@ -16,7 +16,7 @@ _TEXT = "Where is my parcel?"
 def try_embedding(section: EmbeddingSection) -> int:
     """The number of dimensions of what the model makes. Raises ``EmbeddingError``; the key is never part of it.
 
-    A model in this process is loaded for it; an endpoint is asked once, and again where it fails in passing.
+    A model in this process is loaded for it; an endpoint is called once, and again after a transient failure.
     """
     return asyncio.run(_try(section))
 

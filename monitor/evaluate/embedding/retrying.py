@@ -1,4 +1,4 @@
-"""An embedding model at an endpoint, asked again when it fails in passing; what remains is an ``EmbeddingError``."""
+"""An embedding model at an endpoint, called again after transient failures; others are an ``EmbeddingError``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_TEXTS: Final = (
 
 
 class Retrying:
-    """A remote model with the patience that a judge is asked with (``monitor.evaluate.judge.failure_policy``)."""
+    """A remote model with the retries of a judge (``monitor.evaluate.judge.failure_policy``)."""
 
     def __init__(self, model: RemoteModel, *, jitter: Callable[[], float] = random.random) -> None:
         self.name: Final = model.name

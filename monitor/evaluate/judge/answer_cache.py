@@ -24,7 +24,7 @@ class AnswerCacheStorage(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedAnswer:
-    """A judged answer. ``value`` is of the type that the question's docstring says.
+    """A judged answer. ``value`` is of the type that the question's docstring names.
 
     ``flags``, ``votes`` and ``dissent`` are as in ``Judgement``.
     """
@@ -71,7 +71,7 @@ class AnswerCache:
         try:
             found = await asyncio.to_thread(self._storage.get, keys, self._clock_ns())
         except StoreError as error:
-            log.warning("could not read judged answers; they are asked for again", extra={"cause": str(error)})
+            log.warning("could not read judged answers; the judge is asked again", extra={"cause": str(error)})
             return {}
         return {key: CachedAnswer.from_json(text) for key, text in found.items()}
 

@@ -32,7 +32,7 @@ class Circuit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerState:
-    """``reason`` says why it is not closed, and is empty when it is. ``since`` and ``next_probe`` as ``now`` was given.
+    """``reason`` is why it is not closed, and is empty when it is. ``since`` and ``next_probe`` as ``now`` was given.
 
     ``next_probe`` is None when closed, and while a probe is under way.
     """

@@ -37,7 +37,7 @@ class Reservation:
 
 
 class JudgeBudget:
-    """Keeps what was spent by the hour, and says how much of the traffic may be judged.
+    """Keeps what was spent by the hour, and returns how much of the traffic may be judged.
 
     ``per_hour`` and ``per_day`` in US dollars, None without a limit. ``spent`` is what the store knows: dollars by the
     second since the epoch at which an hour began.
@@ -57,7 +57,7 @@ class JudgeBudget:
         return bool(self._limits)
 
     def arrive(self, priority: Priority, now: float) -> float:
-        """A case is about to be judged: the probability in [0, 1] with which it may be. To be asked once a case."""
+        """A case is about to be judged: the probability in [0, 1] with which it may be. To be called once a case."""
         self._demand[priority].arrived(now)
         return self.q(priority, now)
 

@@ -14,7 +14,7 @@ class Reaction:
     """What follows from one kind of failure.
 
     ``retry``: the same request may succeed a little later. ``outage``: the failure does not depend on the trace, which
-    may be asked about again later. ``breaker`` is what it says about the provider. ``trips``: no call can succeed until
+    may be judged again later. ``breaker`` is its meaning for the provider. ``trips``: no call can succeed until
     an operator acts. ``counts``: trouble, if it goes on. ``ignores``: the provider works and rejects this request.
     """
 
@@ -48,7 +48,8 @@ def pause(attempt: int, retry_after_s: float | None, jitter: float) -> float | N
 
     Args:
         attempt: the number of the attempt that failed, from 0.
-        retry_after_s: what the provider asked for; up to a tenth is added so that not all callers come back at once.
+        retry_after_s: the wait that the provider asked for; up to a tenth is added so that not all callers come back at
+        once.
             None: half a second, doubled with each attempt.
         jitter: in [0, 1), the share of the pause that is taken ("full jitter", AWS Architecture Blog, Exponential
             Backoff And Jitter, 2015).

@@ -1,4 +1,4 @@
-"""Forecast: what judging everything would cost a second, by priority, as far as the recent past tells.
+"""Forecast: what judging everything would cost a second, by priority, estimated from the recent past.
 
 Arrivals are a point process; their rate is an exponentially weighted sum of the events. Two memories: ten minutes,
 which is exact on average however traffic comes in bursts; half a minute, of which a third is believed, so that a spike
@@ -51,7 +51,7 @@ class Demand:
         self._short.add(now)
 
     def judged(self, cost_usd: float, *, again: bool = False) -> None:
-        """A case cost so much; ``again``: so much more than was said of it before."""
+        """A case cost so much; ``again``: so much more than was recorded for it before."""
         if again and self.mean_usd is not None:
             self.mean_usd += cost_usd / self._judged
             return

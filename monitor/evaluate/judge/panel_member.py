@@ -98,7 +98,7 @@ class PanelMember:
         """Ask until every question has a valid answer, or has had its second chance.
 
         Args:
-            request: what is asked. Questions without a valid answer are asked once more, with the faults.
+            request: the questions. Those without a valid answer are asked once more, with the faults.
             bill: what it costs is added as it is spent.
 
         Raises:

@@ -27,7 +27,7 @@ def references(
 ) -> References | None:
     """What looks references up; None where they are in the traces alone.
 
-    ``under_way`` says of a trace that the assembler does not hold whether it is being judged all the same.
+    ``under_way`` returns whether a trace that the assembler does not hold is being judged.
     """
     if config.revised_within is None:
         return None
@@ -59,7 +59,7 @@ def _source(
     if each.file is not None and each.key is not None:
         return InFile(each.file, each.key)
     if langfuse is None:
-        raise ValueError("a reference in Langfuse needs to be told which")
+        raise ValueError("a reference in Langfuse needs its address and keys")
     if each.langfuse_dataset is not None:
         return InDataset(langfuse, each.langfuse_dataset, each.key)
     return InCorrections(langfuse, clock_ns, kept_ns)

@@ -11,7 +11,7 @@ from scoring.case.case import Case
 from scoring.trace.span import Json
 
 MOST_ENTRIES: Final = 50_000
-"""References of one place; what is beyond is left out, and said."""
+"""References of one place; what is beyond is left out, and reported."""
 MOST_CHARACTERS: Final = 64 * 2**20
 """Of all references of one place together, as JSON."""
 _LONGEST_KEY: Final = 1000
@@ -29,7 +29,7 @@ class Entries:
         self.read = False
         """Whether it was read at all."""
         self.whole = True
-        """Whether what is not held here is nowhere: a place that is read in part says nothing of what it lacks."""
+        """Whether what is not held here is nowhere: what a partly read place lacks is unknown."""
         self.version = 0
         """Counts how often what is held has changed."""
 

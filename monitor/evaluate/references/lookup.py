@@ -30,7 +30,7 @@ SETTLES_NS: Final = 2 * REFRESH_S * 10**9
 _RECENT_NS: Final = 600 * 10**9
 """Verdicts that are always compared: what they were held against was read before they were written."""
 _BATCH: Final = 5_000
-"""Traces that are told of at once."""
+"""Traces in one notification."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ReferenceMemory(Protocol):
 
 
 class LateReferences(Protocol):
-    """Who is told of traces whose references changed after their spans were let go."""
+    """Receives traces whose references changed after their spans were let go."""
 
     async def note(self, wanted: Mapping[bytes, bytes], now_ns: int, due_ns: int) -> None:
         """These traces, each with 16 bytes for its references as they are now, are to be judged again from then on."""
@@ -59,9 +59,9 @@ class LateReferences(Protocol):
 class References:
     """``sources`` in order: a key of metadata, or a place.
 
-    ``reopen`` has a trace judged again and says whether it is still here. What changes within ``late_ns`` of a verdict
-    may find it so; ``within_ns`` (by place, in order) is for how long after a verdict a change counts at all, and
-    ``belated`` is told of traces that are not here any more.
+    ``reopen`` has a trace judged again and returns whether it is still held. What changes within ``late_ns`` of a
+    verdict may find it so; ``within_ns`` (by place, in order) is for how long after a verdict a change counts at all,
+    and ``belated`` receives traces that are not held any more.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class References:
 
 
 class _Read(NamedTuple):
-    """A place as it was read last. What one lacks that was not read whole says nothing."""
+    """A place as it was read last. What a partly read one lacks is unknown."""
 
     digests: Mapping[bytes, bytes | None]
     whole: bool

@@ -1,4 +1,4 @@
-"""Places: where references are read from. Each fills entries anew when it is asked to."""
+"""Places: where references are read from. Each fills its entries anew when it is read."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _EXPECTED: Final = ("expected_outcome", "expected_output", "expectedOutput")
 _LONGEST_LINE: Final = 4 * 2**20
 
 
-class Unreadable(Exception):  # noqa: N818  # it says what is so, as StoreCorrupt does
+class Unreadable(Exception):  # noqa: N818  # it names a state, as StoreCorrupt does
     """A place that could not be read now; what was read before stands."""
 
 
 class ReferencePlace(Protocol):
-    """One place. ``key`` is what of a trace it is asked for."""
+    """One place. ``key`` is the part of a trace that it is searched by."""
 
     entries: Entries
     key: str
@@ -133,7 +133,7 @@ def in_metadata(key: str, case: Case) -> Json:
 
 
 def requested_of(place: ReferencePlace, case: Case) -> str | None:
-    """What of a trace a place is asked for."""
+    """The value of a trace that a place is searched by."""
     return key_of_case(place.key, case)
 
 
