@@ -36,7 +36,7 @@ def ask(url: str, path: str) -> Any:
     if not url.startswith(("http://", "https://")):
         raise CommandError(f"--url: must begin with http:// or https://, got {url!r}", f"for example {DEFAULT_URL}")
     try:
-        # A monitor is asked directly: a proxy of the environment has no business between the two.
+        # A monitor is called directly: a proxy of the environment has no business between the two.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         request = urllib.request.Request(url.rstrip("/") + path, headers=_credentials())  # noqa: S310  # checked above
         with opener.open(request, timeout=TIMEOUT_S) as answer:

@@ -50,7 +50,7 @@ def backfill(  # noqa: PLR0917  # click passes options by name
 ) -> int:
     """Judge traces that are in Langfuse already under CONFIG, and write their scores to them (sinks.langfuse).
 
-    What it takes is told first: traces, questions for the judge, dollars. Drawn are the traces that a live monitor
+    The estimate is shown first: traces, questions for the judge, dollars. Drawn are the traces that a live monitor
     would draw, and scores have the same ids: a verdict that stands there already is left alone, one that comes out
     otherwise is its next revision, under the time of the first. A run that was cut off goes on where it was when it is
     called again. A monitor may run meanwhile; its budget of the judge is counted apart.
@@ -112,7 +112,7 @@ async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
         if dry_run or not begun.found.drawn:
             return 0
         if not yes and not (sys.stdin.isatty() and click.confirm("judge them?", default=False, err=True)):
-            raise CommandError("nothing was judged", "say so with --yes; --dry-run only tells what it would take")
+            raise CommandError("nothing was judged", "confirm with --yes; --dry-run only shows the estimate")
         with progress(len(begun.found.drawn), "tests") as shown:
             at, standing = await begun.run(
                 lambda at: shown.step(at.done, lambda: (at.passed, at.failed, at.incomplete)),

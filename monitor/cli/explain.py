@@ -36,7 +36,7 @@ def explain(  # noqa: PLR0917  # click passes options by name
     """Show what happened to a trace and why (TRACE_ID, 32 hex digits), or a metric's card or a rubric by name.
 
     Without an argument the traces that ended last are listed, each with how it ended and why.
-    A trace is asked of the running monitor at --url, or read from the file --store. Of a trace that is unknown, the
+    A trace is fetched from the running monitor at --url, or read from the file --store. Of a trace that is unknown, the
     sampling decision under --config is shown; the exit code is 1.
     """
     if what is None:

@@ -28,7 +28,7 @@ def forget(  # noqa: PLR0917  # click passes options by name
     """Forget traces: spans, turns, verdicts, quotations, cached answers and vectors are erased and overwritten.
 
     The monitor may run. Which answers of judges and which vectors came of a trace is not known, so all cached ones go;
-    what is asked again is paid again. Exits with 1 when nothing of them was held.
+    the same question costs again. Exits with 1 when nothing of them was held.
     """
     from integrations.store.erasure import erase, held_traces
     from integrations.store.errors import StoreError

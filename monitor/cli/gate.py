@@ -38,8 +38,8 @@ def gate(
     """Hold the verdicts of 'answer' in VERDICTS (JSON Lines) against the release gates, each with value and bound.
 
     Several files are several runs of one benchmark, and so are the runs that 'score --repeat' writes into one; every
-    run must meet every gate. From three runs on, mean and standard deviation are told. What cannot be computed meets no
-    gate. Exit 0 when release-ready, 1 when not, 2 when the input is unusable.
+    run must meet every gate. From three runs on, mean and standard deviation are shown. What cannot be computed meets
+    no gate. Exit 0 when release-ready, 1 when not, 2 when the input is unusable.
     """
     from monitor.offline.score.runs import Runs
     from scoring.runs.release import decide

@@ -82,7 +82,7 @@ def _warn(cause: str, remedy: str) -> None:
 
 
 def _tree(found: Inspected, *, verbose: bool) -> Tree:
-    """One trace for people: what was asked and answered, the agents, the tools, then what it cost and who asked."""
+    """One trace for people: request and answer, the agents, the tools, then its cost and its user."""
     from rich.text import Text
     from rich.tree import Tree
 

@@ -30,7 +30,7 @@ _SHOWN = 60
 )
 @click.option(
     "--good", type=click.Choice(["all", "passed", "labels"]), default="all", show_default=True,
-    help="Which runs are good: all, those that pass run_health, or those that labels or a reward say are.",
+    help="Which runs are good: all, those that pass run_health, or those that labels or a reward mark as good.",
 )  # fmt: skip
 @click.option("--labels", type=click.Path(exists=True, path_type=Path), help="Labels that people gave (JSON Lines).")
 @click.option("--reward", metavar="KEY", help="Metadata key of a reward (1 is good) or a truth value.")
@@ -95,7 +95,7 @@ def _runs(
     from scoring.rubrics import RUBRICS
 
     if good == "labels" and labels is None and reward is None:
-        raise CommandError("--good labels: nothing says which runs are good", "add --labels FILE or --reward KEY")
+        raise CommandError("--good labels: it is unknown which runs are good", "add --labels FILE or --reward KEY")
     source = RunSource(
         match=match_of(where, "--match"), group_by=group_by, good=good, reward=reward,
         labels=_labels(labels) if labels is not None else {},
@@ -108,7 +108,7 @@ def _runs(
 
 
 def _labels(path: Path) -> dict[str, bool]:
-    """Whether a case is good, by its id: of the labels that say whether a case passes."""
+    """Whether a case is good, by its id: of the labels on whether a case passes."""
     import orjson
 
     from monitor.offline.score.lines import lines

@@ -13,13 +13,13 @@ import click
 from .table import visible
 
 Counts: TypeAlias = Callable[[], tuple[int, int, int]]
-"""Tells how many have passed, failed, and done neither so far; asked only when the bar is drawn anew."""
+"""Returns how many have passed, failed, and done neither so far; called only when the bar is drawn anew."""
 _STEP = {"bytes": 1 << 16, "tests": 1, "looks": 60}
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressDisplay:
-    """``step`` says how far things are, and whom to ask for the counts; ``report`` prints a line, made harmless."""
+    """``step`` sets how far things are, and the source of the counts; ``report`` prints a line, made harmless."""
 
     step: Callable[[int, Counts | None], None]
     report: Callable[[str], None]

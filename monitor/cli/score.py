@@ -51,7 +51,7 @@ def score(
 
     The exit code is 1 where lines are no cases (they are reported and skipped), where the file holds no case, and where
     every case of a rubric ended in an error. Cases that fail are results, and so are verdicts that are incomplete
-    because nobody is configured who could tell: the exit code is 0.
+    because no evaluator is configured for them: the exit code is 0.
 
     --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
     and score each run's cases to a file of its own: 'gate' takes both.

@@ -36,7 +36,7 @@ def scorecard(
     """Compare models by their verdicts: every metric, final score (option A or B), cost-adjusted rank, blockers.
 
     Each MODEL=FILE is one column: verdicts as 'score' writes them, of the rubrics qa, entity, text, translation and
-    benchmarks. The cost is what --cost says, else the mean cost_usd of the calls. --weight divides the tasks' weight as
+    benchmarks. The cost is that of --cost, else the mean cost_usd of the calls. --weight divides the tasks' weight as
     your production workload is divided (qa=0.5 entity=0.5: the others count nothing). A later revision of a verdict
     replaces the earlier one. What is unknown is a dash with its reason. Bad lines are reported, and the exit code is 1.
     """

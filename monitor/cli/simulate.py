@@ -33,7 +33,7 @@ def simulate(*, config: Path | None, since: str, store: Path | None, verdicts: P
     Verdicts that were reached are looked at again, as often and by the same rules as a monitor under CONFIG would: its
     thresholds, windows, guards, hysteresis and budgets. They are not judged again, and not drawn again: what CONFIG
     samples or routes otherwise is not in them. A store is played until now, a file until its last verdict. Of the
-    monitor's own troubles only those are told that verdicts show. Exit 1 when lines of --verdicts were no verdicts.
+    monitor's own troubles only those are shown that verdicts hold. Exit 1 when lines of --verdicts were no verdicts.
     """
     from integrations.store.errors import StoreError
 
@@ -140,7 +140,7 @@ def _show(replayed: Replayed, settings: Config) -> None:
     routed = {name for route in settings.routes for name in route.rubrics} or set(configured(settings))
     if settings.routes and routed - heard:
         names = ", ".join(sorted(routed - heard))
-        click.echo(f"\nrouted now, and without a verdict in this past, so nothing can be told: {names}")
+        click.echo(f"\nrouted now, and without a verdict in this past, so nothing can be shown: {names}")
     click.echo("\n" + visible(_bill(replayed.judging, settings)))
 
 

@@ -200,7 +200,7 @@ def _results(out: Path | None, agent: str) -> Iterator[Results]:
 
 
 def _counted(shown: ProgressDisplay) -> Callable[[FinishedTest], None]:
-    """Whoever hears of each finished test, and shows how many there are of each kind."""
+    """A listener for finished tests, which shows how many there are of each kind."""
     counts = {True: 0, False: 0, None: 0}
 
     def heard(finished: FinishedTest) -> None:

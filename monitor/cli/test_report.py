@@ -21,7 +21,7 @@ _HEAD = ("n", "passed", "failed", "incomplete", "pass rate")
 
 
 def report(tests: TestSet, found: Sequence[FinishedTest], summary: Mapping[str, Any], expense: str | None) -> None:
-    """Print it all. ``expense`` is what judging cost, None where nobody was asked."""
+    """Print it all. ``expense`` is what judging cost, None without a judge."""
     tally, tags, complexities = ScoreTally(), dict[str, Count](), dict[str, Count]()
     for one in found:
         for verdict in one.verdicts:

@@ -35,7 +35,7 @@ _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Path | None) -> int:
     """Judge one trace at once by RUBRIC (of the configuration, or a ready one), and show each step.
 
-    FILE holds cases (JSON Lines, as for 'score') or recorded OTLP (.pb or .json). A trace is asked of the running
+    FILE holds cases (JSON Lines, as for 'score') or recorded OTLP (.pb or .json). A trace is fetched from the running
     monitor at --url, which shows its contents only to those whom 'api.contents' lets see them. Nothing is recorded.
     """
     from monitor.evaluate.build import build_backends

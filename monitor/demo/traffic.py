@@ -88,7 +88,7 @@ class SampleTraffic:
         question = self._draw.choice(output["questions"])
         denied, also_denied = self._draw.sample([each for each in output["questions"] if each["score"]], 2)
         way = self._draw.choice(("lenient", "strict", "vague", "renamed"))
-        if way == "lenient":  # a false pass: full marks where the reference says zero
+        if way == "lenient":  # a false pass: full marks where the reference has zero
             for each in output["questions"]:
                 each["score"] = each["max_score"]
             denied["score"] = 0

@@ -94,7 +94,7 @@ class AnnotationQueueFeeder:
         """Put in what is in doubt by now. Raises ``StoreError``."""
         now_ns = self._clock_ns()
         if self._looked_ns is None:
-            self._looked_ns = now_ns  # what was judged before somebody asked for this is left alone
+            self._looked_ns = now_ns  # what was judged before this was configured is left alone
             await self._remember()
             return
         since_ns = max(self._looked_ns - _AGAIN_NS, now_ns - _HOUR_NS)  # after an outage the hour's number is enough

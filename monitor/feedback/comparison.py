@@ -35,7 +35,7 @@ Label = tuple[Annotation, Sequence[LabelledScore]]
 
 
 class LabelComparison:
-    """Has ``agreements`` hear labels together with our scores, and remembers which answers people corrected.
+    """Records labels together with our scores in ``agreements``, and remembers which answers people corrected.
 
     ``corrected`` holds by rubric and subject whether we had passed the answer; None: our verdict was neither.
     """

@@ -40,7 +40,7 @@ AT_ONCE: Final = 25
 UNSIGNED: Final = "unsigned"
 """No person is named: a prefill, which a program wrote."""
 UNMAPPED: Final = "unmapped"
-"""The name does not tell which score it is about."""
+"""The name matches none of our scores."""
 ASKED_FOR: Final = "asked_for"
 """We asked people to look because the verdict was in doubt: such labels are no sample of our verdicts."""
 PASSED_OVER: Final = (UNSIGNED, UNMAPPED, ASKED_FOR, UNREADABLE, UNMET, OTHER_VERSION)
@@ -113,7 +113,7 @@ class HumanLabels:
             await self._read(server)
         except LangfuseError as error:
             if not self._reason:
-                log.warning("what people say cannot be read; it is read later", extra={"cause": str(error)})
+                log.warning("labels of people cannot be read; they are read later", extra={"cause": str(error)})
             self._reason = str(error)
         else:
             self._reason = ""
@@ -174,7 +174,7 @@ class HumanLabels:
             else:
                 labels.append((given, self._requested[given.name]))
         self._settled |= {given.id: (given.changed, None) for given in corrections}
-        # After the labels, which say more of the verdict than a correction does.
+        # After the labels, which are better evidence on the verdict than a correction.
         labels += [
             (replace(given, value=0.0), self._failing)
             for given in corrections
@@ -203,7 +203,7 @@ class HumanLabels:
             if stated != self._kept.get(rubric):
                 await self._facts.keep_fact(f"{FACT}/{rubric}", stated)
                 self._kept[rubric] = stated
-        # After the pairs: killed in between, they are only heard once more.
+        # After the pairs: killed in between, they are only recorded once more.
         self._read_ns = max(self._read_ns or 0, read_ns)
         known = {"read_ns": self._read_ns, "project": self._project, "corrected": self._comparison.corrected}
         await self._facts.keep_fact(FACT, known)

@@ -9,7 +9,7 @@ absent. Thresholds have their full 56 bits here (SDKs write 4 hexadecimal digits
 from the threshold, never from the configured rate.
 
 **Two passes.** Rules that match on service and environment only are *strata*: the first that matches the trace
-replaces the base rate. Rules that look at content (name, tags, metadata, level, latency) can only be asked once the
+replaces the base rate. Rules that look at content (name, tags, metadata, level, latency) can only be matched once the
 trace is whole. The first pass, before a span is decoded, keeps what the largest rate of all could keep, whatever the
 span's service: a trace may run through several services, and one whose spans were drawn at different rates would look
 complete and not be. The second pass decides on the whole trace: what its stratum's own rate keeps is a *random*

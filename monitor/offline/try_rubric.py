@@ -1,4 +1,4 @@
-"""Try: one case judged at once by one rubric, each step kept: what was asked, what came back, what it was worth."""
+"""Try: one case judged at once by one rubric, each step kept: questions, replies, values."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ This page is generated from the declarations (`make reference`).
 
 A rubric is data: under `rubrics:` in the configuration, or in files that `rubric_files:` names. Routes name it like
 those that ship; everything else (scores, Langfuse, Prometheus, alerts, pages, `score`, `test`, `gate`) gets it from
-there. `sidejudge check` says what is wrong with it, with file, line and remedy; `sidejudge try RUBRIC FILE` judges one
+there. `sidejudge check` reports its mistakes with file, line and remedy; `sidejudge try RUBRIC FILE` judges one
 case and shows each step; `sidejudge rubrics list` has ready ones to start from.
 
 ```yaml
@@ -31,7 +31,7 @@ rubrics:
       - {id: quick, check: {latency: 3s}, weight: 0.1}
       - {id: refund_gate, cel: "!tools.exists(t, t.name == 'refund') || tools.exists(t, t.name == 'lookup_order')",
          blocker: disqualify}
-      - {id: resolved, ask: "Does {{output}} resolve what is asked for in {{input}}?", weight: 0.4}
+      - {id: resolved, ask: "Does {{output}} resolve the request in {{input}}?", weight: 0.4}
       - {id: tone, ask: "What is the tone of {{output}}?", answer: {one_of: [warm, neutral, curt]},
          passes: [warm, neutral], weight: 0.1}
       - {id: completeness, ask: "How complete is {{output}}?", answer: {scale: [1, 5]}, good: 4, acceptable: 3,
@@ -52,7 +52,7 @@ The text may lie in Langfuse: `ask: {langfuse_prompt: NAME, label: production}`;
 """
 _PYTHON = """
 `python: module:function` or the name of an installed one (entry point `sidejudge.metrics`). Modules are found where
-packages are installed, and in the folder of the configuration. The function gets the case (and what `with` says) and
+packages are installed, and in the folder of the configuration. It gets the case (and the values of `with`) and
 returns a truth value, a number, a text (`passes` names the categories that pass) or a result; a generator may yield
 questions. It runs in a process of its own. A call that takes longer than `timeout` (1 s unless given) costs that metric
 of that case, and the process is started anew; three in a row, and the function rests for a minute.
@@ -77,7 +77,7 @@ def _lines() -> Iterator[str]:
             f"; extra `{each.extra}`" if each.extra else "")) for each in CHECKS.values()
     )  # fmt: skip
     yield from _table(("check", "argument", "passes when", "undefined when", "source"), checks)
-    yield "\n`on` says what is looked at: `output` (unless given), `input`, `expected`, `context`, `tools`, `agents`,"
+    yield "\n`on` sets what is looked at: `output` (unless given), `input`, `expected`, `context`, `tools`, `agents`,"
     yield "`transcript`, `turns`, `system_prompt`, `metadata.KEY`, `output.PATH`, `spans.FIELD`, `spans[NAME].FIELD`."
     yield "\n## Conditions in CEL\n\nTypes are checked before anything starts. What is not known leaves the metric"
     yield "*unavailable*. The extra `cel` brings the library.\n"

@@ -19,7 +19,7 @@ from .schedule import RevisionSchedule
 MOST_WAITING = 100
 """Traces that may wait for judging before those that were judged before pause."""
 _WAITS_NS = 3600 * 10**9
-"""How long one waits for a judge that cannot be asked, where none is configured that says."""
+"""The wait for a judge that is down, where none is configured."""
 
 
 def revision_schedule(

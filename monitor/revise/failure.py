@@ -21,7 +21,7 @@ class RevisionFailure(StrEnum):
     TOO_LARGE = "too_large"
     """It is more than is held in memory for one trace."""
     UNREADABLE = "unreadable"
-    """Langfuse answers, but not when it is asked for this trace."""
+    """Langfuse answers, but not for this trace."""
     OTHER_RUBRICS = "other_rubrics"
     """As it is there, and as routes are now, not all rubrics would judge it that did."""
     JUDGE_FAILED = "judge_failed"

@@ -43,7 +43,7 @@ class RevisionSchedule:
     """What is owed, and paying it. ``langfuse`` None: there is none to read from.
 
     ``story`` returns the details of a trace, ``still_owed`` whether its references are others than those of its verdict
-    and nobody else is judging it; both are asked in worker threads.
+    and nobody else is judging it; both are called in worker threads.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class RevisionSchedule:
             if isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS and self._server is not None:
                 await self._came_to_nothing(each, RevisionFailure.UNREADABLE)
         if any(isinstance(error, LangfuseError) for error in answers):
-            self._server = None  # it is asked who it is before a trace is blamed once more
+            self._server = None  # it is identified again before a trace is blamed once more
         for error in answers:
             its = isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS
             if error is not None and (not its or None not in answers):

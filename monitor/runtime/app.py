@@ -111,7 +111,7 @@ class Monitor:
         labels = known(config, self.watch, self.version)
         self.exporter = Exporter(CollectorRegistry(), labels, label_cap=config.metrics.label_cap)
         self.langfuse = Connections(config.langfuse_projects)
-        # What the configuration says of judging; a reload changes these where they are, for others hold them too.
+        # The configuration of judging; a reload changes these where they are, for others hold them too.
         self.rubrics, self.router = configured(config), router_of(config)
         self._watched = {name: WatchedWindow.of(rubric) for name, rubric in self.rubrics.items()}
         self._passing = ActiveRequests()
@@ -137,7 +137,7 @@ class Monitor:
         self.baselines = Baselines(self.store.kept.room("baselines"))
         stages = self._build_stages()
         waiting = judge_queue(config, stages, clock_ns)
-        # What becomes of it: statuses and alerts, then the commit that they hear of.
+        # What becomes of it: statuses and alerts, then the commit that notifies them.
         self.annotating = _annotating(config, self.sinks.langfuse, self.store, clock_ns)
         self.notifications = self._build_notifications()
         self.schedule = self._build_schedule(waiting)

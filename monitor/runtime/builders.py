@@ -52,7 +52,7 @@ def conversations(config: Config) -> SessionTurns | None:
 
 
 def judge_queue(config: Config, stages: EvaluationStages, clock_ns: Callable[[], int]) -> JudgeQueue:
-    """The stages that wait for an answer: as many at once as the judge may be asked."""
+    """The stages that wait for an answer: as many at once as the judge takes."""
     judge = config.evaluators.judge
     return JudgeQueue(
         stages=stages,

@@ -2,7 +2,7 @@
 
 An application that exports through the monitor loses its telemetry with it. So whatever keeps judging from starting (a
 mistake in the configuration, a damaged or full store, a missing package, the API's address), requests are forwarded;
-log, page and metrics say why they are not judged. Price: judging starts only with the next start of the process.
+log, page and metrics show why they are not judged. Price: judging starts only with the next start of the process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PAGE: Final = """<!DOCTYPE html>
 
 
 class ForwardOnly:
-    """Forwards as ``config`` says and judges nothing. ``config_valid`` is whether ``cause`` is no mistake in it."""
+    """Forwards by ``config`` and judges nothing. ``config_valid`` is whether ``cause`` is no mistake in it."""
 
     def __init__(self, config: Config, cause: str, *, config_valid: bool) -> None:
         self.config, self.cause = config, cause
@@ -75,7 +75,7 @@ class ForwardOnly:
         await self.front.close()
 
     async def _api(self, scope: Any, _: Any, send: Any) -> None:
-        """Probes say that the process works and takes requests: a restart or less traffic would help nobody."""
+        """Probes report that the process works and takes requests: a restart or less traffic would help nobody."""
         if scope["type"] != "http":
             return
         status, kind = 200, "text/plain; charset=utf-8"

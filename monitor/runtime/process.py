@@ -44,7 +44,7 @@ def run_until_signal(config: Config, beside: Companion, again: Rereading | None 
 
 
 def forward_until_signal(config: Config, mistake: str) -> None:
-    """Forward requests as ``config`` says until SIGTERM or SIGINT; ``mistake`` keeps the configuration out of force."""
+    """Forward requests by ``config`` until SIGTERM or SIGINT; ``mistake`` keeps the configuration out of force."""
     set_up(config.log.level, config.log.format)
     _runner().run(_forward(ForwardOnly(config, mistake, config_valid=False)))
 

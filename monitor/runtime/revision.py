@@ -21,7 +21,7 @@ def revision(root: Path = _ROOT) -> str:
     """The first digits of the commit; ``unknown`` when it was not recorded.
 
     It comes from the environment (an image), from what pip recorded of an installation out of a repository, or from git
-    where this runs from a checkout. ``-dirty`` says that the checkout has changes.
+    where this runs from a checkout. ``-dirty``: the checkout has changes.
 
     Args:
         root: The folder that holds the packages.

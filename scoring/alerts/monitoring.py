@@ -114,7 +114,7 @@ def _lag(facts: Observed, limit_s: float) -> Iterator[AlertFinding]:
     yield AlertFinding(
         labels=(), breached=facts.lag_s > limit_s if known and facts.lag_s is not None else None,
         value=facts.lag_s if known else None, n=facts.lag_n, limit=limit_s,
-        stated=f"95 % of {facts.lag_n} traces within {facts.lag_s:.1f} s" if known else "too few traces to tell",
+        stated=f"95 % of {facts.lag_n} traces within {facts.lag_s:.1f} s" if known else "too few traces",
     )  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def share_found(labels: Labels, events: Estimate | None, limit: float, policy: P
     """A share of events against its limit, on its lower bound, with the guards of the pass ratio."""
     if events is None or events.effective_n < policy.min_samples:
         n = 0 if events is None else events.n
-        return AlertFinding(labels=labels, breached=None, stated=f"too few verdicts to tell: {n}", n=n, limit=limit)
+        return AlertFinding(labels=labels, breached=None, stated=f"too few verdicts: {n}", n=n, limit=limit)
     share, lower, upper = 1 - events.pass_ratio, 1 - events.upper, 1 - events.lower
     breached = round(lower, 9) > limit and events.failures >= policy.min_failures
     return AlertFinding(

@@ -109,7 +109,7 @@ VIEW: Final[Mapping[str, Variable]] = {
         "duration", "from the first to the last moment",
         lambda case: None if case.latency_e2e_ms is None else timedelta(milliseconds=case.latency_e2e_ms),
     ),
-    "errors": Variable("list(string)", "what steps and tools said that failed", _errors, whole=True),
+    "errors": Variable("list(string)", "error messages of steps and tools", _errors, whole=True),
     "service": Variable("string", "the service ('' without)", lambda case: case.service or ""),
     "environment": Variable("string", "the environment ('' without)", lambda case: case.environment or ""),
     "session": Variable("string", "the session's id ('' without)", lambda case: case.session_id or ""),

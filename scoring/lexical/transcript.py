@@ -1,4 +1,4 @@
-"""A transcript as moments: who said what, when. Structured turns as they are; text is read line by line.
+"""A transcript as moments: speaker, text, time. Structured turns as they are; text is read line by line.
 
 Text may carry time stamps (``[01:23]``, ``(00:12)``) and speakers (``Agent:``) at the start of a line or, for the
 common names of the two parties, anywhere in it.
@@ -29,7 +29,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?।。])\s")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Something that was said. ``role`` is ``agent``, ``customer`` or None; ``at`` is seconds from its time stamp.
+    """One utterance. ``role`` is ``agent``, ``customer`` or None; ``at`` is seconds from its time stamp.
 
     ``speaker`` is the label of whoever spoke, as written.
     """

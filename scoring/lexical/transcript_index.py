@@ -168,7 +168,7 @@ class TranscriptIndex:
         )
 
     def fault_of_anchors(self, claim: Claim) -> str | None:
-        """A time stamp that does not exist, a quote that was not said, or not then, or not by the one named."""
+        """A time stamp that does not exist, a quote that was not spoken, or not then, or not by the one named."""
         for at in claim.stamps:
             if at not in self._times:
                 return f"the time {at // 60:02}:{at % 60:02} does not stand in the transcript"
@@ -297,9 +297,9 @@ class TranscriptIndex:
         return len(there) / len(self._units(claim)) >= _AT_MOMENT
 
     def _best(self, claim: Claim, only_by: str | None = None) -> tuple[tuple[int, ...], frozenset[str]]:
-        """The window in which most of the content stands; with ``only_by``, counting only what that party said.
+        """The window in which most of the content stands; with ``only_by``, counting only that party's words.
 
-        Of windows with equally much, the one in which the party that the claim speaks of said most of it.
+        Of windows with equally much, the one in which the party that the claim speaks of spoke most of it.
         """
         tally: Counter[int] = Counter()
         by_named: Counter[int] = Counter()
@@ -348,7 +348,7 @@ class TranscriptIndex:
         return frozenset(act for act in claim.acts if self._by(claim.role, self._acts[act]))
 
     def _is_by(self, claim: Claim, places: Iterable[int], matched: frozenset[str]) -> bool:
-        """Whether the party that the claim speaks of said any of what matched, where speakers are known."""
+        """Whether the party that the claim speaks of spoke any of what matched, where speakers are known."""
         if claim.role is None or claim.role not in self._roles:
             return True
         theirs = set(self._by(claim.role, places))

@@ -72,7 +72,7 @@ def quantity(value: float, unit: Unit) -> str:
 
 def _facts(event: AlertEvent) -> Iterator[TextLine]:
     if event.turn is AlertTransition.UNKNOWN:
-        yield TextLine(text="It fired, and there is too little to go by now to say whether it still is so.")
+        yield TextLine(text="It fired. Now there is too little data to decide whether it still holds.")
     elif event.turn is AlertTransition.EXPIRED:
         yield TextLine(
             text="It fired, and nothing was heard of it for so long that it is let go. It was not seen to end."

@@ -13,7 +13,7 @@ _DIGITS = 9
 class Bands:
     """Ratings from best to worst with the bound at which each begins; what reaches none is ``otherwise``.
 
-    A value at a bound is in the better band. ``higher_is_better`` tells on which side "better" lies.
+    A value at a bound is in the better band. ``higher_is_better``: on which side "better" lies.
     """
 
     steps: tuple[tuple[str, float], ...]

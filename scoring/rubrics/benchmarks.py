@@ -100,7 +100,7 @@ METRICS = (
         raw=faithfulness,
         threshold=at_least(0.90),
         methods=_CHECKED,
-        undefined="there is neither transcript nor expected outcome, or nobody can tell whether a claim is supported",
+        undefined="there is neither transcript nor expected outcome, or no evaluator decides if a claim is supported",
     ),
     _metric(
         "hallucination_rate",
@@ -110,7 +110,7 @@ METRICS = (
         raw=hallucination_rate,
         threshold=at_most(0.02),
         methods=_CHECKED,
-        undefined="there is neither transcript nor expected outcome, or nobody can tell whether a fact is made up",
+        undefined="there is neither transcript nor expected outcome, or no evaluator decides whether a fact is made up",
     ),
     _metric(
         "answer_relevancy",
@@ -131,7 +131,7 @@ METRICS = (
         raw=answer_correctness,
         threshold=at_least(0.85),
         methods=(Method.EXACT, Method.EMBEDDING, Method.JUDGE),
-        undefined="there is no expected outcome or no embeddings, or nobody can tell whether two facts are the same",
+        undefined="there is no expected outcome or no embeddings, or no evaluator decides if two facts are the same",
     ),
     _metric(
         "contextual_precision",
@@ -141,7 +141,7 @@ METRICS = (
         raw=contextual_precision,
         threshold=at_least(0.85),
         methods=(Method.LEXICAL, Method.JUDGE),
-        undefined=f"{_NO_REFERENCE} or no piece of context, or nobody can tell which pieces are used",
+        undefined=f"{_NO_REFERENCE} or no piece of context, or no evaluator decides which pieces are used",
     ),
     _metric(
         "contextual_recall",
@@ -151,7 +151,7 @@ METRICS = (
         raw=contextual_recall,
         threshold=at_least(0.85),
         methods=(Method.LEXICAL, Method.JUDGE),
-        undefined=f"{_NO_REFERENCE} or no piece of context, or nobody can tell which pieces are needed",
+        undefined=f"{_NO_REFERENCE} or no piece of context, or no evaluator decides which pieces are needed",
     ),
     _metric(
         "contextual_relevancy",
@@ -161,7 +161,7 @@ METRICS = (
         raw=contextual_relevancy,
         threshold=at_least(0.85),
         methods=(Method.LEXICAL, Method.JUDGE),
-        undefined=f"{_NO_REFERENCE} or no piece of context, or nobody can tell which pieces are used and needed",
+        undefined=f"{_NO_REFERENCE} or no piece of context, or no evaluator decides which pieces are used and needed",
     ),
     _metric(
         "argument_correctness",

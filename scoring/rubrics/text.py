@@ -91,7 +91,7 @@ call_intent_match = Metric(
     measure=call_intent,
     bands=Bands((("good", 1.0), ("acceptable", 0.5)), "blocker"),
     methods=_OPEN,
-    undefined="there is no expected outcome with a call purpose, or nobody can tell whether two texts mean the same",
+    undefined="there is no expected outcome with a call purpose, or no evaluator decides if two texts mean the same",
 )
 highlight_recall_rate = Metric(
     id="highlight_recall_rate",
@@ -103,7 +103,7 @@ highlight_recall_rate = Metric(
     measure=highlight_recall,
     bands=at_least(good=0.85, acceptable=0.75),
     methods=_ALIKE,
-    undefined="there is no expected outcome with highlights, or nobody can tell of a pair that matters",
+    undefined="there is no expected outcome with highlights, or no evaluator decides a pair that matters",
 )
 highlight_correctness_rate = Metric(
     id="highlight_correctness_rate",
@@ -115,7 +115,7 @@ highlight_correctness_rate = Metric(
     measure=highlight_correctness,
     bands=at_least(good=0.90, acceptable=0.80),
     methods=_OPEN,
-    undefined="there is no expected outcome with highlights, or nobody can tell whether one is correct",
+    undefined="there is no expected outcome with highlights, or no evaluator decides whether one is correct",
 )
 required_field_presence_rate = Metric(
     id="required_field_presence_rate",
@@ -138,7 +138,7 @@ fabrication_free_rate = Metric(
     measure=fabrication_free,
     bands=at_least(good=1.0, acceptable=0.98),
     methods=_OPEN,
-    undefined="there is no expected outcome with a summary, or nobody can tell whether a fact is supported",
+    undefined="there is no expected outcome with a summary, or no evaluator decides whether a fact is supported",
 )
 summary_score = Metric(
     id="summary_score",

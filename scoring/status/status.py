@@ -111,7 +111,7 @@ def appraise(estimate: Estimate | None, policy: Policy, sequence: ConfidenceSequ
                 return Appraisal(
                     Status.HEALTHY,
                     f"{_stated(estimate, policy)} is below {threshold:g}, but only {estimate.failures} of the "
-                    f"{policy.min_failures} failures needed to say so",
+                    f"{policy.min_failures} failures needed",
                 )
             return Appraisal(level, f"{_stated(estimate, policy)} is below the {level.value} threshold {threshold:g}")
     return Appraisal(
@@ -133,7 +133,7 @@ def _appraise_sequence(policy: Policy, sequence: ConfidenceSequence | None) -> A
     if sequence is None or sequence.n < policy.min_samples:
         return Appraisal(
             Status.INSUFFICIENT_DATA,
-            f"{sequence.n if sequence else 0} verdicts so far, {_number(policy.min_samples)} are needed to say healthy",
+            f"{sequence.n if sequence else 0} verdicts so far, {_number(policy.min_samples)} are needed for healthy",
         )
     warning = policy.thresholds.warning
     return Appraisal(

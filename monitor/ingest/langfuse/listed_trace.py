@@ -102,7 +102,7 @@ class ListedTrace:
         return now_ns >= self.retry_ns and quiet_ns >= (settle_ns if self.rooted else max(settle_ns, rootless_ns))
 
     def case(self) -> Case:
-        """What a rule on content may already be asked about it."""
+        """The case that rules on content are matched with already."""
         environments = (self.root_environment, *sorted(self.environments))
         named = next((each for each in environments if each not in (None, NO_ENVIRONMENT)), None)
         return Case(

@@ -2,7 +2,7 @@
 
 It leaves out only what the sampler would leave out with certainty once the trace is whole: the same threshold on the
 same randomness, and of rules on content those that a listing can refuse (name, tags, level, environment). What it
-cannot say it lets by, and the sampler decides. So the probabilities that verdicts carry stay true.
+cannot decide it lets by, and the sampler decides. So the probabilities that verdicts carry stay true.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def at_sight(sampler: Sampler, trace_id: bytes, sighting: ListedTrace) -> Reason
 
 
 def once_settled(sampler: Sampler, trace_id: bytes, sighting: ListedTrace) -> Reason | None:
-    """The same when all of its listing is there, so that rules on content may be asked."""
+    """The same when all of its listing is there, so that rules on content can be matched."""
     if excluded(sighting):
         return Reason.EXCLUDED
 

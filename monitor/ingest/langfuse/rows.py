@@ -21,7 +21,7 @@ PERHAPS_ITS: Final = (
     LangfuseErrorKind.TOO_EXPENSIVE,
     LangfuseErrorKind.REFUSED,
 )
-"""Failures that may be the fault of the trace that was asked for."""
+"""Failures that may be the fault of the requested trace."""
 
 
 class UnreadError(Exception):

@@ -1,6 +1,6 @@
 """Estimate: what judging a listing will take, from a few of its traces, before anything is paid for.
 
-Counted is what the judge is asked in the first round, by the tokens of prompts as they would be sent and of answers at
+Counted are the judge's requests of the first round, by the tokens of prompts as they would be sent and of answers at
 their longest; some metrics ask again, depending on what was answered.
 """
 

@@ -46,7 +46,7 @@ _Each = TypeVar("_Each")
 
 
 class NoReferencesError(Exception):
-    """References cannot be read: judged without them, history would be judged otherwise. The message says why."""
+    """References cannot be read: judged without them, history would be judged otherwise. The message states why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Numbering: verdicts of history beside those that stand in Langfuse, whoever wrote them.
 
 A verdict that stands there as it would be written is left alone. One that is another is the next revision of it, under
-the time of its first version. What stands there is asked for again when scores are about to be sent: a monitor that
+the time of its first version. What stands there is read again before scores are sent: a monitor that
 judged a trace meanwhile has the last word, for it has seen what came since.
 """
 

@@ -1,4 +1,4 @@
-"""Reading: the traces of a listing, one by one, however often Langfuse has to be asked."""
+"""Reading: the traces of a listing, one by one, with as many requests to Langfuse as they need."""
 
 from __future__ import annotations
 

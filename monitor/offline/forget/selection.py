@@ -32,7 +32,7 @@ class Selection:
         if not self.users and not self.sessions:
             return False
         users, sessions = {trace.details.get("user")}, {trace.details.get("session_id")}
-        if trace.payloads:  # of an open trace its spans alone say whose it is
+        if trace.payloads:  # only the spans of an open trace show whose it is
             for raw in decode_kept(trace.payloads).spans:
                 span = normalise(raw)
                 users.add(None if span.user_id is None else user_digest(span.user_id))

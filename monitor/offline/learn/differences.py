@@ -1,4 +1,4 @@
-"""Differences: what runs do now that a scenario does not say, and what it says that they no longer do."""
+"""Differences: what runs do now that a scenario does not state, and what it states that they no longer do."""
 
 from __future__ import annotations
 

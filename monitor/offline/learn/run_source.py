@@ -29,10 +29,10 @@ class RunSource:
         match: The condition on a case.
         group_by: ``name``, ``task``, ``service``, or ``metadata.KEY``; cases without it are of one group, ``all``.
         good: ``all`` takes every run for a good one, ``passed`` those that pass ``run_health``, ``labels`` those that
-            their label or their reward says are good.
+            their label or their reward marks as good.
         reward: The metadata key that holds a reward or a mark, a share in [0, 1] or a truth value; None for none.
         labels: Whether a case is good, by its id; from a file of labels.
-        passes: Says whether a case passes; asked for ``passed`` alone.
+        passes: Returns whether a case passes; called for ``passed`` alone.
     """
 
     match: MatchSection

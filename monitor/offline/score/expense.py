@@ -1,4 +1,4 @@
-"""Expense: what a run asked of its judges, and what that cost, for the line that ends its report."""
+"""Expense: a run's requests to judges and their cost, for the line that ends its report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Expense(SilentJudgeObserver):
     usd: float = 0.0
     unpriced: int = 0
 
-    def attempted(self, model: str, *, usage: ProviderUsage, failure: str | None, **_: object) -> None:  # noqa: ARG002  # as told
+    def attempted(self, model: str, *, usage: ProviderUsage, failure: str | None, **_: object) -> None:  # noqa: ARG002  # the observer's signature
         self.requests += 1
         self.failed += failure is not None
         self.input_tokens += usage.input_tokens
@@ -34,9 +34,9 @@ class Expense(SilentJudgeObserver):
         self.hits += hits
 
     def reported(self) -> str | None:
-        """One line for people; None where nobody was asked.
+        """One line for people; None without a judge.
 
-        >>> Expense(requests=1200, failed=3, input_tokens=519000, output_tokens=24000, usd=0.0923).told()
+        >>> Expense(requests=1200, failed=3, input_tokens=519000, output_tokens=24000, usd=0.0923).reported()
         'judge: 1,200 requests (3 in vain), 519,000 + 24,000 tokens, 0.0923 USD'
         """
         if not self.requests and not self.hits:

@@ -57,7 +57,7 @@ class Gaps:
 
 
 def _only_judged(rubric: str, metric: str) -> bool:
-    """Whether nobody but a judge can say a metric; of a declared rubric the reason alone says so."""
+    """Whether only a judge can evaluate a metric; of a declared rubric the reason alone shows it."""
     return rubric not in RUBRICS or metric in only_judged(rubric)
 
 

@@ -30,7 +30,7 @@ class JudgeOutError(Exception):
 async def in_order(
     source: Iterable[T], work: Callable[[T], Awaitable[R]], done: Callable[[T, R], None], at_most: int
 ) -> None:
-    """Work on ``at_most`` items at a time, and hear what came of each in the order of the items.
+    """Work on ``at_most`` items at a time, and take the results in the order of the items.
 
     ``work`` is called in that order too. The source may block; it is read in a thread.
     """

@@ -52,9 +52,9 @@ class _Task:
 class Batch:
     """Judges cases. ``chosen`` rubrics judge every case; without any, the routes (or the case's task) choose.
 
-    ``scenarios`` are those of the configuration, by name. ``complain`` hears one line of text for every line of the
+    ``scenarios`` are those of the configuration, by name. ``complain`` gets one line of text for every line of the
     input that gives no verdict though it should, and one for the first case id that stands twice.
-    ``repeat`` judges each case that often, and each verdict then says in which ``run``. ``keep_outputs`` has each
+    ``repeat`` judges each case that often, and each verdict then names its ``run``. ``keep_outputs`` has each
     verdict carry the ``model_output`` that it is about, for audits.
     ``backends`` is who answers (default: by words alone). Where somebody has to be waited for, ``at_most`` cases are
     judged at a time, and a judge that is out of reach is waited for, ``max_wait_s`` at most.
@@ -82,7 +82,7 @@ class Batch:
         self._versions = {name: rubric.version for name, rubric in self.rubrics.items()}
 
     def run(self, source: Iterable[NumberedLine], verdicts: Verdicts, progress: Callable[[int], None]) -> ScoreTally:
-        """Judge everything; ``progress`` hears how many bytes have been read."""
+        """Judge everything; ``progress`` gets how many bytes have been read."""
         if self._evaluator.others is None:
             for line in source:
                 for task in self._tasks(line, verdicts):

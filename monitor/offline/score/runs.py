@@ -26,7 +26,7 @@ class UnusableError(Exception):
 
 @dataclass(slots=True)
 class Runs:
-    """Runs by name, in the order of their first verdict: ``file``, or ``file run 2`` where the verdicts say so."""
+    """Runs by name, in the order of their first verdict: ``file``, or ``file run 2`` where the verdicts name a run."""
 
     first: Mapping[str, object] | None = None
     _others: int = 0

@@ -24,7 +24,7 @@ class TransientShelf(Generic[V]):
         self._most = most
         self._one = Lock()  # it is read in several threads
 
-    def get(self, keys: Sequence[str], now_ns: int) -> dict[str, V]:  # noqa: ARG002  # order tells the age
+    def get(self, keys: Sequence[str], now_ns: int) -> dict[str, V]:  # noqa: ARG002  # the order is by age
         with self._one:
             found = {key: self._held.pop(key) for key in keys if key in self._held}
             self._held.update(found)

@@ -29,7 +29,7 @@ class VerdictTally(Protocol):
 class VerdictSource:
     """A verdict file. It is read twice: what a later line revises is known only at the end of the first reading.
 
-    ``complain`` hears one line of text for each line that is no verdict. ``bad_lines``, ``replaced`` (verdicts that
+    ``complain`` gets one line of text for each line that is no verdict. ``bad_lines``, ``replaced`` (verdicts that
     a later revision stands for) and ``repeated`` (verdicts on a case that has one by the same rubric already; all
     count) are known once it has been read.
     """
@@ -42,7 +42,7 @@ class VerdictSource:
     _revisions: Revisions = field(default_factory=Revisions)
 
     def read_into(self, tally: VerdictTally, progress: Callable[[int], None]) -> None:
-        """Count every verdict that stands; ``progress`` hears the bytes read, twice the size of the file in all."""
+        """Count every verdict that stands; ``progress`` gets the bytes read, twice the size of the file in all."""
         read = 0
         for line in self._lines():
             read = line.read
@@ -79,7 +79,7 @@ class VerdictSource:
             if isinstance(stated, dict) and stated.get("revision") != 1:
                 self._revisions.hear(read_verdict(stated))
         except (orjson.JSONDecodeError, VerdictLineError):
-            return  # the second reading says so
+            return  # the second reading reports it
 
 
 def _parsed(line: NumberedLine) -> VerdictLine:

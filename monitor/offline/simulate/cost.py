@@ -15,7 +15,7 @@ DAY_S = 24 * HOUR_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judging:
-    """US dollars as verdicts state them; ``judged`` of ``verdicts`` needed the judge and say what that took.
+    """US dollars as verdicts state them; ``judged`` of ``verdicts`` needed the judge and state its cost.
 
     ``paid_usd`` is for what was drawn then. ``whole_usd`` estimates, by inverse probability, what judging all of the
     traffic would have taken; ``at_rate_usd`` the same at a base rate of ``rate``, without what rules keep beyond it.
@@ -48,7 +48,7 @@ class Costs:
     _models: dict[str, None] = field(default_factory=dict)
 
     def add(self, verdict: Mapping[str, Any], at_ns: int, *, counted: bool) -> None:
-        """Take a verdict; one that is not ``counted`` (it came before what is asked about) is only spent."""
+        """Take a verdict; one that is not ``counted`` (it came before the period) is only spent."""
         judge = verdict.get("judge") or {}
         usd = float(judge.get("cost_usd") or 0.0)
         hour = at_ns // 10**9 // HOUR_S

@@ -42,8 +42,8 @@ class StoredPast:
 class FiledPast:
     """A file of verdicts, in any order; only when and where each line stands is held in memory.
 
-    ``complain`` hears one line of text for each line that is no verdict, or does not say when it was reached;
-    ``bad_lines`` counts them. ``progress`` hears the bytes read.
+    ``complain`` gets one line of text for each line that is no verdict, or has no time;
+    ``bad_lines`` counts them. ``progress`` gets the bytes read.
     """
 
     def __init__(self, path: Path, complain: Callable[[str], None], progress: Callable[[int], None]) -> None:

@@ -20,7 +20,7 @@ from .cost import Costs, Judging
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedCourse:
-    """How often each status was in force at one place, as shares of the ``looks`` since it was first heard of."""
+    """How often each status was in force at one place, as shares of the ``looks`` since its first verdict."""
 
     key: Key
     verdicts: int
@@ -56,7 +56,7 @@ class Replay:
 
     @staticmethod
     def warm_up_ns(declared: Declaration) -> int:
-        """How long before what is asked about verdicts are needed: a window, and the looks that a status takes."""
+        """How long before the period verdicts are needed: a window, and the looks that a status takes."""
         return declared.window_ns + declared.rule.looks * declared.look_ns
 
     def play(
@@ -66,7 +66,7 @@ class Replay:
         end_ns: int,
         progress: Callable[[int], None] = lambda _: None,
     ) -> Replayed:
-        """Look from ``begin_ns`` less the warm-up until ``end_ns``; ``progress`` hears the looks that are done.
+        """Look from ``begin_ns`` less the warm-up until ``end_ns``; ``progress`` gets the looks that are done.
 
         ``past`` is in order of time; what comes out of it is taken to have come when the one before it did.
         """

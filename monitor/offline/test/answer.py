@@ -19,7 +19,7 @@ FIELDS = (
 
 
 class AnswerError(ValueError):
-    """The agent's reply is no answer; the message says why."""
+    """The agent's reply is no answer; the message states why."""
 
 
 def read_answer(stated: object) -> dict[str, Json]:

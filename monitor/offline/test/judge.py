@@ -66,7 +66,7 @@ class RunJudge:
     async def verdicts(
         self, fields: Mapping[str, Json], standing: Sequence[Mapping[str, object]]
     ) -> Sequence[Mapping[str, object]]:
-        """A verdict of each rubric, as the format page writes it; ``standing`` itself where that is what they say.
+        """A verdict of each rubric, as the format page writes it; ``standing`` itself where it is equal.
 
         ``fields`` are those of the case. A verdict stands while the case, its scenario and the
         rubric's version are what they were.

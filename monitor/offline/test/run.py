@@ -41,7 +41,7 @@ class Results(Protocol):
 
 
 class AgentUnreachableError(Exception):
-    """The agent could not be asked anything at all."""
+    """No request reached the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class FinishedTest:
 
 @dataclass(slots=True, kw_only=True)
 class Runner:
-    """Runs tests. ``timeout_s`` is each test's, all attempts together; ``heard`` hears of each that has finished.
+    """Runs tests. ``timeout_s`` is each test's, all attempts together; ``heard`` gets each that has finished.
 
     A test that stands in ``results`` with an answer is not put to the agent again, only judged again where what judges
     it has changed; one that got no answer is.
@@ -86,7 +86,7 @@ class Runner:
         async with self.agent:
             workers: list[asyncio.Task[None]] = []
             try:
-                await self.judge.start()  # what cannot be judged need not be asked
+                await self.judge.start()  # what cannot be judged need not be run
                 workers += (asyncio.create_task(work()) for _ in range(min(self.concurrency, len(todo))))
                 await asyncio.gather(*workers)
             finally:

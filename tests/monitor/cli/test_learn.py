@@ -63,7 +63,7 @@ def test_against_shows_what_changed_since(call, shop, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        (["--good", "labels"], "nothing says which runs are good"),
+        (["--good", "labels"], "it is unknown which runs are good"),
         (["--match", "name"], "--match: 'name' is not KEY=GLOB"),
         (["--match", "name=absent"], "no run was read"),
     ],

@@ -46,7 +46,7 @@ def test_the_past_is_told_as_a_table(call, tmp_path: Path) -> None:
     assert "\x1b[31m" not in shown.stdout
     rows = [line.split() for line in shown.stdout.splitlines()]
     assert ["pass_rate_critical", "critical"] in [row[:2] for row in rows]
-    assert "routed now, and without a verdict in this past, so nothing can be told: text" in shown.stdout
+    assert "routed now, and without a verdict in this past, so nothing can be shown: text" in shown.stdout
     assert "judge: $0.72 for 720 of 720 verdicts, by m; about $7.20 for all traffic, $0.72 at the base rate" in (
         shown.stdout
     )

@@ -8,7 +8,7 @@ _DELIVERED_DAYS_AGO = {"A-17": 6, "B-02": 140}
 
 
 def answer(question: str) -> str | dict[str, object]:
-    """What the desk says, with the agents and tools that it used."""
+    """The desk's answer, with the agents and tools that it used."""
     found = re.search(r"[A-Z]-\d+", question)
     if found is None:
         return {"output": "Hello! Which order is it about?", "agents_called": ["orchestrator"], "tools_used": []}
