@@ -13,6 +13,7 @@ from .errors import CALL, DATA, CommandError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("monitor.cli.serve:serve", "Run the monitor."),
+    "init": ("monitor.cli.init:init", "Write a first configuration, from questions or from traces."),
     "demo": ("monitor.cli.demo:demo", "Run the monitor with sample traffic."),
     "inspect": ("monitor.cli.inspect:inspect", "Show what is seen in recorded OTLP."),
     "score": ("monitor.cli.score:score", "Score a file of cases."),

@@ -1,0 +1,225 @@
+"""``sidejudge init``: a first configuration, from questions or from the traces that are there."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from monitor.offline.init.document import Choices
+    from monitor.offline.init.proposal import Proposal
+    from scoring.case.case import Case
+
+_VARIABLE = re.compile(r"^(?!\s*#).*?(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}", re.MULTILINE)
+_STORE = (".sqlite", ".db")
+_NAMED = 3
+"""Sources that are named one by one."""
+_LANGFUSE = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
+
+
+@click.command(name="init")
+@click.option(
+    "--from-traces", "sources", multiple=True, metavar="URL|langfuse|FILE",
+    help="What to look at: a running monitor's address, 'langfuse' (LANGFUSE_* of the environment), a store, recorded "
+    "OTLP (.pb, .json) or cases (.jsonl). Repeatable for files.",
+)  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), default=Path("sidejudge.yaml"), show_default=True)
+@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--judge", metavar="MODEL", help="A judge, such as openai/gpt-4o-mini-2024-07-18.")
+@click.option("--budget", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, help="USD an hour.")
+@click.option("--langfuse", "langfuse", metavar="URL", help="Write scores to the traces in this Langfuse.")
+@click.option("--forward", metavar="URL", help="Pass requests on to Langfuse, a Collector or any OTLP endpoint.")
+@click.option("--kubernetes", is_flag=True, help="Write values for the Helm library chart; print the lines of a chart.")
+@click.option("--compose", is_flag=True, help="Write compose.yaml beside the configuration.")
+@click.option("--yes", is_flag=True, help="Ask nothing: take what the options say, and defaults.")
+def init(  # noqa: PLR0917  # click passes options by name
+    sources: tuple[str, ...], out: Path, judge: str | None, budget: float, langfuse: str | None, forward: str | None,
+    *, force: bool, kubernetes: bool, compose: bool, yes: bool,
+) -> int:  # fmt: skip
+    """Write a commented configuration: routes by the names seen, rubrics that fit with the reason, scenarios, budgets.
+
+    With --from-traces it is proposed from traces that were seen; without it a few questions are asked. The file is
+    checked before it is written. Files that are there are kept unless --force is given.
+    """
+    from monitor.offline.init.document import Choices, document
+    from monitor.offline.init.proposal import Proposal, ProposedRoute, propose
+
+    values = out.with_name("sidejudge-values.yaml")
+    compose_file = out.with_name("compose.yaml")
+    written = [out, *([values] if kubernetes else ()), *([compose_file] if compose else ())]
+    _refuse_existing(written, force=force)
+    if sources:
+        cases = _cases(sources)
+        proposal = propose(cases)
+        if not proposal.traces:
+            click.echo("no trace with a model, an agent or a tool was found; the file holds defaults", err=True)
+        of = ", ".join(sources) if len(sources) <= _NAMED else f"{len(sources)} files"
+        where = f"{len(cases)} traces of {of}"
+        reads = "langfuse" in sources
+        base = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
+        choices = Choices(
+            source=where, judge=judge, budget_usd=budget, langfuse=langfuse or (base if reads else None),
+            read_langfuse=reads, forward=forward,
+        )  # fmt: skip
+    else:
+        proposal = Proposal()
+        choices = Choices(source="defaults", judge=judge, budget_usd=budget, langfuse=langfuse, forward=forward)
+        if not yes:
+            service, choices = _questions(choices)
+            if service:
+                reason = "run_health needs nothing but the trace"
+                route = ProposedRoute(match={"service": service}, rubrics=("run_health",), reasons=(reason,), traces=0)
+                proposal = Proposal(routes=(route,))
+    text = document(proposal, choices)
+    _check(text)
+    _write(out, text)
+    secrets = list(dict.fromkeys(_VARIABLE.findall(text)))
+    if kubernetes:
+        from monitor.offline.init.deployment import chart_lines, helm_values
+
+        _write(values, helm_values(text, secrets))
+        click.echo(f"\n{chart_lines()}")
+    if compose:
+        from monitor.offline.init.deployment import compose as compose_text
+
+        _write(compose_file, compose_text(out.name, secrets))
+    _summary(proposal, out, secrets)
+    return 0
+
+
+def _refuse_existing(files: Sequence[Path], *, force: bool) -> None:
+    there = [str(file) for file in files if file.exists()]
+    if there and not force:
+        raise CommandError(f"{', '.join(there)}: there already", "name another file with --out, or add --force")
+
+
+def _cases(sources: Sequence[str]) -> list[Case]:
+    """The cases of all sources; ``CommandError`` where one cannot be read."""
+    from monitor.offline.init import sample
+
+    files = [Path(source) for source in sources if source != "langfuse" and "://" not in source]
+    for file in files:
+        if not file.is_file():
+            raise CommandError(f"--from-traces: {file} is no file", "name an address, 'langfuse', or a file")
+    found: list[Case] = []
+    for source in sources:
+        if source == "langfuse":
+            found += _langfuse_cases()
+        elif "://" in source:
+            from .ask import ask
+
+            found += sample.from_monitor(lambda path, url=source: ask(url, path))  # type: ignore[misc]  # bound now
+    for store in [file for file in files if file.suffix in _STORE]:
+        from integrations.store.errors import StoreError
+
+        try:
+            found += sample.from_store(store)
+        except StoreError as error:
+            raise CommandError(
+                f"--from-traces: {error}", "name the file that store.path of the monitor names"
+            ) from None
+    recorded = [file for file in files if file.suffix not in _STORE]
+    if recorded:
+        from integrations.otlp.wire.recording import RecordingError
+
+        try:
+            found += sample.from_files(recorded, lambda line: click.echo(f"warning: {line}", err=True))
+        except RecordingError as error:
+            raise CommandError("\n".join(error.problems), "give files of OTLP export requests or of cases") from None
+    return found
+
+
+def _langfuse_cases() -> list[Case]:
+    import asyncio
+
+    from integrations.langfuse.client import Access
+    from integrations.langfuse.errors import LangfuseError
+    from monitor.offline.init.sample import from_langfuse
+
+    base = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST") or "https://cloud.langfuse.com"
+    keys = [os.environ.get(name) for name in _LANGFUSE]
+    public, secret = keys
+    if not public or not secret:
+        raise CommandError("--from-traces langfuse: no keys", f"set {' and '.join(_LANGFUSE)}")
+    try:
+        return asyncio.run(from_langfuse(Access(base_url=base.rstrip("/"), public_key=public, secret_key=secret)))
+    except LangfuseError as error:
+        raise CommandError(f"Langfuse: {error}", "check LANGFUSE_BASE_URL and the keys") from None
+
+
+def _questions(choices: Choices) -> tuple[str, Choices]:
+    """The service to watch, and what else was chosen; each question has an answer that suits most."""
+    from dataclasses import replace
+
+    if not _at_a_terminal():
+        raise CommandError("there is no terminal to ask questions at", "add --yes, or --from-traces")
+    click.echo("Four questions; Enter takes what stands in brackets.\n")
+    service = click.prompt("Service to watch (service.name, * for all)", default="*", show_default=True)
+    judge = choices.judge or click.prompt(
+        "Model of a judge (empty: none, nothing is paid)", default="", show_default=False
+    )
+    if judge:
+        choices = replace(
+            choices, budget_usd=click.prompt("Its budget, USD an hour", default=choices.budget_usd, type=float)
+        )
+    langfuse = choices.langfuse or click.prompt(
+        "Langfuse that scores go to, such as https://cloud.langfuse.com (empty: none)", default="", show_default=False
+    )
+    forward = choices.forward or click.prompt(
+        "Where requests go on to: Langfuse, a Collector (empty: nowhere)", default="", show_default=False
+    )
+    answered = replace(
+        choices, source="answers", judge=judge or None, langfuse=langfuse or None, forward=forward or None
+    )
+    return ("" if service.strip() in {"", "*"} else service.strip()), answered
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def _check(text: str) -> None:
+    """Refuse to write what the monitor would not read; variables that are not set yet are no mistake."""
+    import tempfile
+
+    from monitor.config import ConfigError, resolve
+
+    environ = dict.fromkeys(_VARIABLE.findall(text), "to-be-set")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sidejudge.yaml"
+        path.write_text(text, encoding="utf-8")
+        try:
+            resolve(path, environ)
+        except ConfigError as error:
+            lines = "\n".join(problem.message for problem in error.problems)
+            raise CommandError(f"what was chosen is no valid configuration: {lines}", "change that option") from None
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    click.echo(f"written: {path}")
+
+
+def _summary(proposal: Proposal, out: Path, secrets: Sequence[str]) -> None:
+    from .table import visible
+
+    for route in proposal.routes:
+        where = ", ".join(f"{key} {value}" for key, value in route.match.items())
+        click.echo(
+            visible(f"  {where}: {', '.join(route.rubrics)}" + (f" ({route.traces} traces)" if route.traces else ""))
+        )
+    for hint in proposal.hints:
+        click.echo(visible(f"  note: {hint}"))
+    for name in secrets:
+        click.echo(f"set {name}" if name not in os.environ else f"{name} is set")
+    click.echo(f"next: sidejudge check {out}; sidejudge serve --config {out}")
