@@ -36,7 +36,7 @@ def fleet_alerts() -> list[AlertingRule]:
 
 def health_alerts() -> list[AlertingRule]:
     """The alerts on monitors that lose traces, are silent, or are gone. None is critical."""
-    return [_silent(), _losing(), _refusing(), _exports(), _labels(), _down(), _absent()]
+    return [_silent(), _losing(), _refusing(), _exports(), _labels(), _reloaded(), _down(), _absent()]
 
 
 def _sustained() -> AlertingRule:
@@ -148,6 +148,17 @@ def _labels() -> AlertingRule:
         expr=f"time() - {read} > 21600",
         stated="Labels of people were last read {{ $value | humanizeDuration }} ago.",
         for_ns=10 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _reloaded() -> AlertingRule:
+    return AlertingRule(
+        id="config_not_reloaded", severity=Severity.WARNING, title="A changed configuration is not in force",
+        when="the latest reload of the configuration failed in a process that still runs",
+        meaning="it judges by the configuration that was valid before; with its next start it would not judge",
+        expr=f"{fleet(f.CONFIG_RELOADED, operation='min')} == 0",
+        stated="The latest configuration was refused, and the one before it is in force.",
+        for_ns=5 * _MINUTE_NS,
     )  # fmt: skip
 
 

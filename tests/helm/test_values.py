@@ -106,6 +106,28 @@ def test_the_checksum_changes_with_the_configuration_and_with_nothing_else(engin
     assert checksum(engine.render(CHART, {"config": {"api": {"listen": "0.0.0.0:8790"}}})) == before
 
 
+def test_what_the_monitor_reloads_by_itself_rolls_no_pod_unless_that_is_off(engine):
+    rubrics = {
+        "rubrics": {"own": {"metrics": [{"id": "a", "check": {"contains": "x"}}]}}, "routes": [{"rubrics": ["own"]}],
+        "default_rubrics": ["own"], "scenarios": {"s": {"tools_should_include": ["a"]}},
+    }  # fmt: skip
+    off = {"reload": {"watch": False}}
+    assert checksum(engine.render(CHART, {"config": rubrics})) == checksum(engine.render(CHART))
+    assert checksum(engine.render(CHART, {"config": rubrics | off})) != checksum(engine.render(CHART, {"config": off}))
+    (written,) = engine.render(CHART, {"config": rubrics}).one("ConfigMap", "rel-sidejudge")["data"].values()
+    assert read_document(written, None, "file").value["reload"] == {"watch": True}
+
+
+def test_a_configmap_of_ones_own_is_watched_unless_that_is_off(engine):
+    def watched(**more):
+        rendered = engine.render(CHART, {"existingConfigMap": {"name": "mine", **more}})
+        (pod,) = pod_specs(deployment(rendered))
+        env = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
+        return env["SIDEJUDGE_RELOAD__WATCH"]
+
+    assert (watched(), watched(watch=False)) == ("true", "false")
+
+
 def test_a_configuration_arrives_as_it_was_written(engine):
     stated = {
         "assembly": {"max_open_bytes": 268435456, "grace": "2s"}, "sampling": {"rate": 1e-05},

@@ -14,6 +14,7 @@ Refuses what cannot work, in a sentence.
 {{- $limit := include "sidejudge-sidecar.bytes" $settings.state.sizeLimit | int64 -}}
 {{- $_ := set $store "max_bytes" (printf "%dMiB" (div $limit 2097152)) -}}
 {{- $surroundings := dict "api" (dict "listen" "0.0.0.0:8790") "sources" (dict "otlp" (dict "http" (printf "%s:4318" .otlpHost))) "store" $store -}}
+{{- if and .configMap (not $foreign) }}{{ $_ = set $surroundings "reload" (dict "watch" true) }}{{ end -}}
 {{- $effective := mergeOverwrite $surroundings (deepCopy ($settings.config | default dict)) -}}
 {{- if ge (include "sidejudge-sidecar.bytes" $effective.store.max_bytes | int64) $limit -}}
 {{- fail (printf "%s.store.max_bytes (%v) must be less than state.sizeLimit (%s): a Pod whose volume is over its limit is evicted, with everything in it; leave it out for half the limit" .key $effective.store.max_bytes $settings.state.sizeLimit) -}}

@@ -84,6 +84,8 @@ volumeMounts:
   value: /etc/sidejudge/{{ .configKey }}
 {{- end }}
 {{- if .foreign }}
+- name: SIDEJUDGE_RELOAD__WATCH
+  value: {{ .settings.existingConfigMap.watch | quote }}
 - name: SIDEJUDGE_API__LISTEN
   value: {{ .effective.api.listen | quote }}
 - name: SIDEJUDGE_SOURCES__OTLP__HTTP

@@ -25,7 +25,10 @@ metadata:
     {{- include "sidejudge.podLabels" . | nindent 4 }}
   annotations:
     {{- if not $monitor.foreign }}
-    checksum/config: {{ toJson $monitor.effective | sha256sum }}
+    {{- /* What the monitor puts into force by itself when the mounted file changes needs no new Pod. */}}
+    {{- $needs_pod := $monitor.effective }}
+    {{- if $monitor.effective.reload.watch }}{{ $needs_pod = omit $needs_pod "routes" "default_rubrics" "rubrics" "rubric_files" "scenarios" }}{{ end }}
+    checksum/config: {{ toJson $needs_pod | sha256sum }}
     {{- end }}
     kubectl.kubernetes.io/default-container: sidejudge
     {{- with .Values.podAnnotations }}
