@@ -8,14 +8,13 @@ fact of a translation (``lexical_translation``), and some of the benchmarks' (``
 has no lexical answer.
 
 *Cites the transcript* when a claim of the reason quotes words, gives a time stamp, or describes an action whose words
-stand close together in the transcript; praise ("Agent was polite") does not. A claim that something was **not** done
-cites the transcript when it denies a quote, names a time, or is for a third or more about what the transcript talks of
-or about acts of speech that have set phrases (greeting, apology, verification, a time promised …): a denial
-of anything else is true of every call, and evidence of none.
+stand close together in the transcript. It does not when it claims nothing at all: praise ("Agent was polite"), a blank.
+A description in words that stand nowhere may be a paraphrase, and is left open.
 
-*Borne out* when, besides, every quote stands in the transcript (with the speaker and at the time that the reason
-names), every time stamp exists, every number, date and name stands there, no claim contradicts it, and the reason holds
-anything at all besides a time: a bare "00:05" points somewhere and claims nothing.
+*Borne out* when each claim is a quote that stands there (with the speaker and at the time that the reason names), words
+that stand at the time it names, or words around a figure that stands there. It is not when a quote, a time, a number, a
+date or a name stands nowhere, when a quote that is denied stands there, or when nothing is claimed. Anything else is
+left open: docs/lexical.md has how often each answer is right.
 
 All reasons of a case together may cost a bounded amount of work; beyond it there is no answer.
 """
@@ -98,27 +97,21 @@ def _proven(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], inde
 
 
 def _estimated(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], index: TranscriptIndex) -> Reply:
-    """What the claims of a reason amount to."""
+    """What the claims of a reason amount to: *yes* or *no* where that is nearly certain, else no answer."""
     if not found:
         return _answer(value=False, why="points at nothing in the transcript")
     reporting = [claim for claim in found if _cites(claim, index)]
-    if not reporting:
-        if any(index.is_foreign_to(claim) for claim in found):
-            return NoAnswer("reason and transcript are written in different scripts")
-        return _answer(value=False, why="no quote, time stamp or described action of the transcript")
+    if not reporting and any(index.is_foreign_to(claim) for claim in found):
+        return NoAnswer("reason and transcript are written in different scripts")
     if isinstance(question, CitesTranscript):
-        return _answer(value=True, why=_what(reporting[0], index))
-    if not any(claim.checkable for claim in found):
-        return _answer(value=False, why="names a time and nothing that was said or done then")
-    timed = any(claim.stamps for claim in found)
+        return _answer(value=True, why=_what(reporting[0], index)) if reporting else _NOT_PROVEN
     for claim in found:
-        stated = claim if index.has_times else replace(claim, stamps=())
-        fault = _fault(stated, index, reports=claim in reporting)
+        fault = _fault(claim, question.reason, index)
         if fault is not None:
             return _answer(value=False, why=fault)
-    if timed and not index.has_times:
-        return NoAnswer("the transcript gives no times that can be read: whether it was said then needs a judge")
-    return _answer(value=True, why=_what(reporting[0], index))
+    if all(_stands(claim, index) for claim in found):
+        return _answer(value=True, why=_what(found[0], index))
+    return _NOT_PROVEN
 
 
 def _more_than_quotes(reason: str, exact: Sequence[Claim]) -> bool:
@@ -147,21 +140,28 @@ def _cites(claim: Claim, index: TranscriptIndex) -> bool:
     return index.match(claim).cites
 
 
-def _fault(claim: Claim, index: TranscriptIndex, *, reports: bool) -> str | None:
-    """Why a claim is not borne out; None when nothing speaks against it."""
+def _fault(claim: Claim, reason: str, index: TranscriptIndex) -> str | None:
+    """What contradicts a claim: a quote, a time, a figure or a name; None where nothing does."""
     if claim.negated:
-        return index.fault_of_denial(claim)
-    fault = index.fault_of_anchors(claim) or index.fault_of_facts(claim)
-    if fault is not None:
-        return fault
+        denied = next((quote for quote in claim.quotes if index.stands(quote)), None)
+        return None if denied is None else f"{denied[:60]!r} does stand in the transcript"
+    known = claim if index.has_times else replace(claim, stamps=())
+    if not index.gives_dates():
+        known = replace(known, dates=())  # a date may be spoken in words
+    named = lexical_text.without_doubtful_names(known, reason)
+    return index.fault_of_anchors(known) or (None if index.is_foreign_to(claim) else index.fault_of_facts(named))
+
+
+def _stands(claim: Claim, index: TranscriptIndex) -> bool:
+    """Whether a claim without a fault is borne out: by its quote, or by its words at its time or beside its figure."""
+    if claim.negated or (claim.stamps and not index.has_times):
+        return False
     if claim.quotes:
-        return None
+        return True
     match = index.match(claim)
     if claim.stamps:
-        return None if match.fits_moment else "what it describes does not stand at that time"
-    if reports:
-        return match.fault
-    return "describes what does not stand in the transcript" if match.made_up else None
+        return match.fits_moment and bool(claim.content or claim.acts)
+    return bool(claim.numbers or claim.dates) and match.cites and match.fault is None
 
 
 def _what(claim: Claim, index: TranscriptIndex) -> str:

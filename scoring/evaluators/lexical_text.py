@@ -93,7 +93,7 @@ def _same_intent(expected: Statement, found: Statement, *, proven: bool) -> Repl
 def _same_highlight(expected: Statement, found: Statement, *, proven: bool) -> Reply:
     if covers(found, expected):
         return _answered(value=True, why="the same words")
-    if expected.amounts and found.amounts and not any(a.agrees(b) for a in expected.amounts for b in found.amounts):
+    if _gives_another_amount(expected, found):
         return _answered(value=False, why="another amount")
     if proven:
         return _OPEN
@@ -101,6 +101,14 @@ def _same_highlight(expected: Statement, found: Statement, *, proven: bool) -> R
     if wanted.understood and given.understood and wanted.concepts.isdisjoint(given.concepts):
         return _answered(value=False, why="about something else")
     return _OPEN
+
+
+def _gives_another_amount(expected: Statement, found: Statement) -> bool:
+    """Whether both give one amount of the same thing, and it differs: half of the words of the shorter are shared."""
+    if len(expected.amounts) != 1 or len(found.amounts) != 1 or expected.amounts[0].agrees(found.amounts[0]):
+        return False
+    shared = len(expected.stated & found.stated)
+    return 2 * shared >= min(len(expected.stated), len(found.stated)) > 0
 
 
 def _is_correct(case: Case, highlight: str, *, proven: bool) -> Reply:

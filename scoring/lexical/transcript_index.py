@@ -173,7 +173,7 @@ class TranscriptIndex:
             if at not in self._times:
                 return f"the time {at // 60:02}:{at % 60:02} does not stand in the transcript"
         for quote in claim.quotes:
-            if not self._stated(quote):
+            if not self.stands(quote):
                 return f"{quote[:60]!r} does not stand in the transcript"
             places = self._moments_with(quote)
             if claim.stamps and places and not any(moment.at in claim.stamps for moment in places):
@@ -217,7 +217,7 @@ class TranscriptIndex:
             if at not in self._times:
                 return f"the time {at // 60:02}:{at % 60:02} does not stand in the transcript"
         for quote in claim.quotes:
-            if self._stated(quote):
+            if self.stands(quote):
                 return f"{quote[:60]!r} does stand in the transcript"
         if claim.quotes:
             return None
@@ -369,7 +369,7 @@ class TranscriptIndex:
                         return False
         return seen
 
-    def _stated(self, quote: str) -> bool:
+    def stands(self, quote: str) -> bool:
         """Whether a quotation stands here; an ellipsis stands for words left out."""
         return all(self._index.has_phrase(part) for part in _parts(quote) if tokens(part))
 
