@@ -7,6 +7,8 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Files are spread over processes, each whole: what a file sets up once is set up once. The slow files come first
 # (tests/conftest.py).
 SPREAD := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Hundreds of processes and each run compile everything anew where this is set; rewriting assertions takes half a minute.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test coverage check fmt faults bench bench-peers lock reference charts lock-images clean
 

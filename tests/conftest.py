@@ -20,6 +20,7 @@ from tests.running import Running
 settings.register_profile("calm", deadline=None)  # how fast a test is depends on what else the machine does
 settings.load_profile("calm")
 
+collect_ignore = ["imported_for_forks.py"]  # importing it is what it is for
 
 LONGEST_FIRST = (
     "tests/image", "tests/end_to_end/test_own_traces.py", "tests/monitor/cli/test_score.py",

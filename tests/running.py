@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -15,6 +14,8 @@ from typing import Any
 
 import httpx
 import yaml
+
+from tests.forked import Forked, environment
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,7 +50,7 @@ class Running:
         }
         self.configure(**(config or {}))
         self.http = httpx.Client(timeout=10)
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
 
     def configure(self, **config: Any) -> None:
         """Write the configuration, sections of it replaced by these; it holds from the next start on."""
@@ -57,14 +58,15 @@ class Running:
         self.config.write_text(yaml.safe_dump(self._stated))
 
     def start(self) -> Running:
-        log = (self.folder / "log").open("ab")
-        environ = {k: v for k, v in os.environ.items() if not k.startswith(("SIDEJUDGE_", "COVERAGE_"))}
-        environ |= self._environ
-        self.process = subprocess.Popen(
-            [self._python, "-P", "-m", "monitor", "serve", "--config", str(self.config)],
-            cwd=self.folder, stdout=log, stderr=log, env=environ,
-        )  # fmt: skip
-        log.close()
+        arguments, log = ("serve", "--config", str(self.config)), self.folder / "log"
+        if self._environ or self._python != sys.executable:  # the linker and Python read it at the very start
+            with log.open("ab") as file:
+                self.process = subprocess.Popen(
+                    [self._python, "-P", "-m", "monitor", *arguments],
+                    cwd=self.folder, stdout=file, stderr=file, env=environment() | dict(self._environ),
+                )  # fmt: skip
+        else:
+            self.process = Forked(*arguments, cwd=self.folder, stdout=log, stderr=log)
         self.until(lambda: self.answers("/readyz"), "the monitor did not become ready")
         return self
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import random
 import re
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -26,6 +24,7 @@ from tests.dashboards.prometheus_server import Prometheus
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 from tests.fakes.receiver import FakeReceiver, receiving
+from tests.forked import sidejudge
 from tests.otlp_requests import S, request, span
 from tests.running import ROOT, Running
 
@@ -215,8 +214,9 @@ def configuration(provider: Provider, hook: FakeReceiver, manager: RealAlertmana
 
 def command(*arguments: str) -> str:
     """What the command line prints."""
-    called = [sys.executable, "-P", "-m", "monitor", *arguments]
-    return subprocess.run(called, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    called = sidejudge(*arguments, cwd=ROOT)
+    called.check_returncode()
+    return called.stdout
 
 
 def shortened(text: str) -> str:

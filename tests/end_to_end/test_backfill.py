@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 
@@ -15,6 +12,7 @@ from monitor.demo.traffic import SampleTraffic
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.forked import Forked, sidejudge
 from tests.running import ROOT
 
 TRACES = 20
@@ -24,13 +22,13 @@ ROUTES = [{"match": {"metadata.task": "qa"}, "rubrics": ["qa"]}, {"rubrics": ["a
 def command(monitor, *more: str, state: str = "backfill.sqlite") -> list[str]:
     folder = monitor.folder
     stated = ["backfill", str(monitor.config), "--from", "2020-01-01", "--to", "2100-01-01", *more]
-    return [sys.executable, "-P", "-m", "monitor", *stated, "--state", str(folder / state)]
+    return [*stated, "--state", str(folder / state)]
 
 
-def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def until(condition: Callable[[], bool], process: Forked) -> None:
     end = time.monotonic() + 60
     while not condition():
-        assert process.poll() is None, process.communicate()
+        assert process.poll() is None, process.returncode
         assert time.monotonic() < end
         time.sleep(0.02)
 
@@ -63,9 +61,7 @@ def test_history_gets_the_scores_that_a_live_monitor_gave_under_the_same_ids_tho
 
         # What stands there is told again by a run that knows nothing of the monitor, and left as it is.
         written = fake.scores.written
-        same = subprocess.run(
-            command(monitor, "--yes", state="other.sqlite"), capture_output=True, text=True, cwd=ROOT, check=False
-        )
+        same = sidejudge(*command(monitor, "--yes", state="other.sqlite"), cwd=ROOT)
         assert same.returncode == 0, same.stderr
         assert "next revision: 0" in same.stdout
         assert fake.scores.written == written
@@ -73,20 +69,16 @@ def test_history_gets_the_scores_that_a_live_monitor_gave_under_the_same_ids_tho
         with fake.guard:
             fake.scores._writes.clear()
 
-        dry = subprocess.run(command(monitor, "--dry-run"), capture_output=True, text=True, cwd=ROOT, check=False)
+        dry = sidejudge(*command(monitor, "--dry-run"), cwd=ROOT)
         assert (dry.returncode, fake.scores.stored()) == (0, []), dry.stderr
         assert f"drawn: {TRACES}" in dry.stdout
         assert "cost: about $0.00" in dry.stdout
 
-        cut = subprocess.Popen(
-            command(monitor, "--yes"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
-        )
+        cut = Forked(*command(monitor, "--yes"), cwd=ROOT)
         until(lambda: len({row["traceId"] for row in fake.scores.stored()}) >= 3, cut)
-        cut.send_signal(signal.SIGKILL)
-        cut.communicate()
-        done = subprocess.run(
-            command(monitor, "--yes"), capture_output=True, text=True, cwd=ROOT, check=False, timeout=200
-        )
+        cut.kill()
+        cut.wait()
+        done = sidejudge(*command(monitor, "--yes"), cwd=ROOT, timeout=200)
         assert done.returncode == 0, done.stderr
         again = reported(fake)
         assert dict(zip(again, map(without_value, again.values()), strict=False)) == {

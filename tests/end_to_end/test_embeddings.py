@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.fakes.openai import Provider, embeds, unauthorised
+from tests.forked import sidejudge
 from tests.needs import LITELLM, SENTENCE_TRANSFORMERS
 
 TRANSLATION = {
@@ -66,11 +67,9 @@ def score(
 ) -> subprocess.CompletedProcess[str]:
     (folder / "c.yaml").write_text(yaml.safe_dump({"evaluators": {"embedding": embedding}} if embedding else {}))
     (folder / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")} | {"HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-P", "-m", "monitor", "score", "cases.jsonl", "--out", "v.jsonl", "--overwrite"]
-    return subprocess.run(
-        [*command, "--config", "c.yaml", *(["--rubric", rubric] if rubric else [])],
-        cwd=folder, capture_output=True, text=True, check=False, env=environ, timeout=110,
+    return sidejudge(
+        "score", "cases.jsonl", "--out", "v.jsonl", "--overwrite", "--config", "c.yaml",
+        *(["--rubric", rubric] if rubric else []), cwd=folder, env={"HF_HUB_OFFLINE": "1"},
     )  # fmt: skip
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from typing import Any
@@ -15,6 +13,7 @@ import yaml
 
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider, error, states, unauthorised
+from tests.forked import sidejudge
 from tests.needs import LITELLM
 from tests.otlp_requests import HIGH, S, request, span, trace
 
@@ -227,9 +226,8 @@ def test_doctor_says_whether_the_judge_answers_and_never_shows_its_key(tmp_path,
     stated = judged_by(provider)
     path.write_text(yaml.safe_dump({**stated, "store": {"path": str(tmp_path / "s.sqlite")}}))
     provider.will(states('{"ready": true}'), unauthorised())
-    command = [sys.executable, "-P", "-m", "monitor", "doctor", "--config", str(path)]
     for outcome, found in (("ok", "answers"), ("fail", "authentication failed")):
-        reported = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        reported = sidejudge("doctor", "--config", path, cwd=tmp_path)
         (line,) = [line for line in reported.stdout.splitlines() if f"judge {MODEL}" in line]
         assert line.split()[0] == outcome, line
         assert found in line

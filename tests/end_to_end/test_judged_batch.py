@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import yaml
 
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider, error, states, unauthorised
+from tests.forked import sidejudge
 from tests.needs import LITELLM
 
 pytestmark = LITELLM.mark
@@ -40,12 +39,8 @@ def score(folder: Path, provider: Provider, cases: int, *options: str, **judge) 
         for n in range(cases)
     ]  # fmt: skip
     (folder / "cases.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    command = [sys.executable, "-P", "-m", "monitor", "score", "cases.jsonl", "--out", "v.jsonl"]
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")}
-    return subprocess.run(
-        [*command, "--config", "c.yaml", "--rubric", "quality", *options],
-        cwd=folder, capture_output=True, text=True, check=False, env=environ, timeout=60,
-    )  # fmt: skip
+    given = ("cases.jsonl", "--out", "v.jsonl", "--config", "c.yaml", "--rubric", "quality", *options)
+    return sidejudge("score", *given, cwd=folder)
 
 
 def verdicts(folder: Path) -> list[dict]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +16,7 @@ from integrations.raw import RawSpan
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.forked import sidejudge
 from tests.running import ROOT
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp" / "langfuse-v5" / "s2_agents" / "001.pb"
@@ -103,14 +102,7 @@ def test_a_monitor_that_is_killed_while_it_reads_judges_each_trace_once(serving)
 
 
 def cli(*args: str) -> str:
-    ran = subprocess.run(
-        [sys.executable, "-P", "-m", "monitor", *args],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=ROOT,
-        check=False,
-    )
+    ran = sidejudge(*args, cwd=ROOT)
     return ran.stdout + ran.stderr
 
 

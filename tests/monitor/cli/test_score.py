@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -16,9 +15,7 @@ import pytest
 from monitor.offline.score.append_file import AnotherRunError
 from monitor.offline.score.lines import lines
 from monitor.offline.score.verdict_file import VerdictFile
-
-ENTRY = Path(sys.executable).with_name("sidejudge")
-ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
+from tests.forked import Forked, environment, sidejudge
 
 
 def qa_case(number: int, *, right: bool = True) -> dict[str, object]:
@@ -49,9 +46,8 @@ def verdicts(path: Path) -> list[dict[str, object]]:
     return [{key: value for key, value in json.loads(line).items() if key != "created_at"} for line in lines]
 
 
-def score(*arguments: object, **extra: object) -> subprocess.CompletedProcess[bytes]:
-    command = [str(ENTRY), "score", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, timeout=100, env=ENVIRON, check=False, **extra)
+def score(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return sidejudge("score", *arguments, stdin=stdin)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +77,7 @@ def test_bad_lines_are_reported_with_number_and_field_and_skipped(tmp_path: Path
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert done.returncode == 1
     assert [each["case_id"] for each in verdicts(tmp_path / "v.jsonl")] == ["call-1", "call-2"]
-    stated = done.stderr.decode()
+    stated = done.stderr
     assert "line 2" in stated
     assert "line 4" in stated
     assert "model_output" in stated
@@ -95,8 +91,8 @@ def test_a_good_run_exits_0_and_sums_up_on_standard_error(tmp_path: Path) -> Non
     cases = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2, right=False)])
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == b""
-    head, row = done.stderr.decode().splitlines()[:2]
+    assert done.stdout == ""
+    head, row = done.stderr.splitlines()[:2]
     assert head.split() == ["RUBRIC", "N", "PASSED", "FAILED", "INCOMPLETE", "PASS", "RATE", "MEAN", "COMPOSITE"]
     reported = verdicts(tmp_path / "v.jsonl")
     passed = sum(each["passed"] is True for each in reported)
@@ -104,7 +100,7 @@ def test_a_good_run_exits_0_and_sums_up_on_standard_error(tmp_path: Path) -> Non
 
 
 def test_a_dash_is_standard_input_and_output(tmp_path: Path) -> None:
-    done = score("-", "--out", "-", input=(json.dumps(qa_case(7)) + "\n").encode())
+    done = score("-", "--out", "-", stdin=json.dumps(qa_case(7)) + "\n")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["case_id"] == "call-7"
 
@@ -114,8 +110,8 @@ def test_a_task_without_a_rubric_is_reported(tmp_path: Path) -> None:
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert done.returncode == 1
     assert (
-        b"line 1: task: this version has no rubric for 'poetry' (it has one for qa, entity, text, translation, "
-        b"answer, workflow, agent, quality, dimensions)" in done.stderr
+        "line 1: task: this version has no rubric for 'poetry' (it has one for qa, entity, text, translation, "
+        "answer, workflow, agent, quality, dimensions)" in done.stderr
     )
     assert (tmp_path / "v.jsonl").read_bytes() == b""
 
@@ -127,7 +123,7 @@ def test_configured_routes_choose_and_what_they_do_not_choose_is_no_error(tmp_pa
     done = score(cases, "--out", tmp_path / "v.jsonl", "--config", config)
     assert done.returncode == 0, done.stderr
     assert [(each["case_id"], each["rubric"]) for each in verdicts(tmp_path / "v.jsonl")] == [("call-1", "answer")]
-    assert b"1 case has no rubric" in done.stderr
+    assert "1 case has no rubric" in done.stderr
 
 
 def test_scenarios_of_the_configuration_are_found_by_name(tmp_path: Path) -> None:
@@ -164,7 +160,7 @@ def test_a_file_that_was_cut_off_anywhere_is_completed_exactly(many, tmp_path: P
     out.write_bytes(out.read_bytes()[:cut])
     done = score(*arguments)
     assert done.returncode == 1
-    assert b"2 lines are no cases" in done.stderr
+    assert "2 lines are no cases" in done.stderr
     assert verdicts(out) == whole
 
 
@@ -176,7 +172,7 @@ def test_a_complete_file_stays_as_it_is(many, tmp_path: Path) -> None:
     before = out.read_bytes()
     done = score(*arguments)
     assert out.read_bytes() == before
-    assert f"{len(whole)} verdicts stood already".encode() in done.stderr
+    assert f"{len(whole)} verdicts stood already" in done.stderr
 
 
 def test_verdicts_of_something_else_are_never_overwritten(many, tmp_path: Path) -> None:
@@ -186,7 +182,7 @@ def test_verdicts_of_something_else_are_never_overwritten(many, tmp_path: Path) 
         out.write_bytes(stated)
         done = score(cases, "--out", out, "--rubric", "qa")
         assert done.returncode == 2
-        assert b"--overwrite" in done.stderr
+        assert "--overwrite" in done.stderr
         assert out.read_bytes() == stated
     score(cases, "--out", out, "--rubric", "qa", "--overwrite")
     config = tmp_path / "c.yaml"
@@ -196,7 +192,7 @@ def test_verdicts_of_something_else_are_never_overwritten(many, tmp_path: Path) 
 
     fewer = written(tmp_path / "few.jsonl", [qa_case(0, right=False)])
     done = score(fewer, "--out", out, "--rubric", "qa")
-    assert b"goes on after the last of these cases" in done.stderr
+    assert "goes on after the last of these cases" in done.stderr
 
 
 def test_a_case_that_has_changed_since_its_verdict_is_never_reported_as_judged(tmp_path: Path) -> None:
@@ -206,8 +202,8 @@ def test_a_case_that_has_changed_since_its_verdict_is_never_reported_as_judged(t
     written(cases, [qa_case(1), qa_case(2, right=False)])
     done = score(cases, "--out", out)
     assert done.returncode == 2
-    assert b"line 2: case 'call-2' or its scenario has changed since this verdict was reached" in done.stderr
-    assert b"--overwrite" in done.stderr
+    assert "line 2: case 'call-2' or its scenario has changed since this verdict was reached" in done.stderr
+    assert "--overwrite" in done.stderr
     assert out.read_bytes() == before
     done = score(cases, "--out", out, "--overwrite")
     assert [each["passed"] for each in verdicts(out)] == [True, False]
@@ -215,7 +211,7 @@ def test_a_case_that_has_changed_since_its_verdict_is_never_reported_as_judged(t
     # The same content in another spelling is the same case.
     written(cases, [json.dumps(dict(reversed(qa_case(1).items())), indent=None, separators=(" , ", " : "))])
     out.write_bytes(out.read_bytes().splitlines(keepends=True)[0])
-    assert b"1 verdict stood already" in score(cases, "--out", out).stderr
+    assert "1 verdict stood already" in score(cases, "--out", out).stderr
 
 
 def test_verdicts_that_carry_no_digest_are_not_taken_for_this_run_s(tmp_path: Path) -> None:
@@ -240,7 +236,7 @@ def test_verdicts_against_a_scenario_that_has_changed_are_not_kept(tmp_path: Pat
     config.write_text(routes + "scenarios: {call: {tools_should_include: [other]}}")
     done = score(*arguments)
     assert done.returncode == 2
-    assert b"or its scenario has changed" in done.stderr
+    assert "or its scenario has changed" in done.stderr
 
 
 def test_a_scenario_that_nobody_knows_is_what_the_verdict_blames(tmp_path: Path) -> None:
@@ -248,7 +244,7 @@ def test_a_scenario_that_nobody_knows_is_what_the_verdict_blames(tmp_path: Path)
     config.write_text("scenarios: {call: {tools_should_include: [search]}}")
     case = {"case_id": "a", "task": "chat", "model_output": "x", "scenario": "cal", "tools_used": ["search"]}
     done = score(written(tmp_path / "c.jsonl", [case]), "--out", tmp_path / "v.jsonl", "--config", config)
-    assert b"task" not in done.stderr
+    assert "task" not in done.stderr
     (reported,) = verdicts(tmp_path / "v.jsonl")
     assert (reported["rubric"], reported["state"]) == ("workflow", "incomplete")
     assert "scenario 'cal' is not in the scenario file" in str(reported["reason"])
@@ -260,8 +256,8 @@ def test_a_file_without_a_case_is_wrong_data(tmp_path: Path, content: str) -> No
     cases.write_text(content)
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert done.returncode == 1
-    assert [line.split(": ")[0] for line in done.stderr.decode().splitlines()] == ["no verdicts", "error", "remedy"]
-    assert "c.jsonl: holds no case" in done.stderr.decode()
+    assert [line.split(": ")[0] for line in done.stderr.splitlines()] == ["no verdicts", "error", "remedy"]
+    assert "c.jsonl: holds no case" in done.stderr
 
 
 def test_a_run_in_which_the_routes_choose_nothing_is_wrong(tmp_path: Path) -> None:
@@ -269,7 +265,7 @@ def test_a_run_in_which_the_routes_choose_nothing_is_wrong(tmp_path: Path) -> No
     config.write_text("routes: [{match: {tags: [gold]}, rubrics: [qa]}]")
     done = score(written(tmp_path / "c.jsonl", [qa_case(1)]), "--out", tmp_path / "v.jsonl", "--config", config)
     assert done.returncode == 1
-    assert "no case was judged" in done.stderr.decode()
+    assert "no case was judged" in done.stderr
 
 
 def test_a_byte_order_mark_does_not_cost_the_first_case(tmp_path: Path) -> None:
@@ -283,7 +279,7 @@ def test_a_case_id_that_stands_twice_is_told_once_with_both_lines_and_judged(tmp
     cases = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2), "", qa_case(1), qa_case(2)])
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert (done.returncode, len(verdicts(tmp_path / "v.jsonl"))) == (0, 4)
-    stated = done.stderr.decode()
+    stated = done.stderr
     assert stated.count("warning") == 1
     assert "line 4: case_id: 'call-1' stands on line 1 already" in stated
     assert "2 lines repeat a case_id" in stated
@@ -292,12 +288,11 @@ def test_a_case_id_that_stands_twice_is_told_once_with_both_lines_and_judged(tmp
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(tmp_path: Path) -> None:
     cases = written(tmp_path / "c.jsonl", [qa_case(n, right=n % 2 == 0) for n in range(3000)])
     out, whole = tmp_path / "v.jsonl", tmp_path / "whole.jsonl"
-    command = [str(ENTRY), "score", str(cases), "--out", str(out)]
     assert score(cases, "--out", whole).returncode == 0
 
     kills, size = 0, 0
     for _ in range(4):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRON)
+        process = Forked("score", cases, "--out", out)
         # Killed as soon as it has written something new, so that every run is cut off in the middle of its work.
         while process.poll() is None and (out.stat().st_size if out.exists() else 0) <= size:
             time.sleep(0.002)
@@ -335,7 +330,12 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
         )
         done = subprocess.run(
-            [sys.executable, "-P", "-c", program], capture_output=True, text=True, env=ENVIRON, check=True, timeout=100
+            [sys.executable, "-P", "-c", program],
+            capture_output=True,
+            text=True,
+            env=environment(),
+            check=True,
+            timeout=100,
         )
         return int(done.stdout.splitlines()[-1]) * (1 if sys.platform == "darwin" else resource.getpagesize() // 4)
 
@@ -376,9 +376,9 @@ def test_repeats_are_not_mixed_with_what_was_judged_otherwise(tmp_path: Path) ->
     cases, out = written(tmp_path / "c.jsonl", [qa_case(1)]), tmp_path / "v.jsonl"
     assert score(cases, "--out", out, "--repeat", 2).returncode == 0
     for arguments, cause in (
-        ((), b"in run 1, where case 'call-1'"),
-        (("--repeat", 1), b"goes on after the last"),
-        (("--repeat", 2, "--keep-outputs"), b"was written without --keep-outputs"),
+        ((), "in run 1, where case 'call-1'"),
+        (("--repeat", 1), "goes on after the last"),
+        (("--repeat", 2, "--keep-outputs"), "was written without --keep-outputs"),
     ):
         done = score(cases, "--out", out, *arguments)
         assert done.returncode == 2
@@ -394,4 +394,4 @@ def test_outputs_are_kept_as_they_were_where_asked(tmp_path: Path) -> None:
     done = score(written(tmp_path / "c.jsonl", [*cases, deep]), "--out", out, "--keep-outputs")
     assert [each["model_output"] for each in verdicts(out)] == outputs
     assert done.returncode == 1
-    assert b"line 5: model_output: is nested too deeply to be kept" in done.stderr
+    assert "line 5: model_output: is nested too deeply to be kept" in done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
@@ -13,21 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.forked import environment, sidejudge
 from tests.running import free_port
 
 ENTRY = Path(sys.executable).with_name("sidejudge")
-
-
-def clean() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
-
-
-def entry(*arguments: object, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Calls the real entry point and waits for its end."""
-    return subprocess.run(
-        [str(ENTRY), *map(str, arguments)], capture_output=True, text=True, timeout=60,
-        env={**clean(), **environ}, check=False,
-    )  # fmt: skip
 
 
 def config(folder: Path, **sections: object) -> Path:
@@ -55,7 +43,7 @@ def test_an_address_that_is_taken_is_two_lines_and_exit_2(tmp_path, key):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         there = f"127.0.0.1:{taken.getsockname()[1]}"
         section = {"api": {"listen": there}} if key == "api.listen" else {"sources": {"otlp": {"http": there}}}
-        cause, remedy = refused(entry("serve", "--config", config(tmp_path, **section)))
+        cause, remedy = refused(sidejudge("serve", "--config", config(tmp_path, **section)))
     assert cause == f"error: {key}: cannot listen on {there}: Address already in use"
     assert "choose another address" in remedy
 
@@ -63,13 +51,13 @@ def test_an_address_that_is_taken_is_two_lines_and_exit_2(tmp_path, key):
 def test_a_store_that_cannot_be_made_is_two_lines_and_exit_2(tmp_path):
     (tmp_path / "file").write_text("no folder")
     store = {"path": str(tmp_path / "file" / "s.sqlite")}
-    cause, remedy = refused(entry("serve", "--config", config(tmp_path, store=store)))
+    cause, remedy = refused(sidejudge("serve", "--config", config(tmp_path, store=store)))
     assert f"store {store['path']}" in cause
     assert "store.path" in cause + remedy
 
 
 def test_a_store_that_is_a_folder_is_two_lines_and_exit_2(tmp_path):
-    cause, remedy = refused(entry("serve", "--config", config(tmp_path, store={"path": str(tmp_path)})))
+    cause, remedy = refused(sidejudge("serve", "--config", config(tmp_path, store={"path": str(tmp_path)})))
     assert f"store {tmp_path}" in cause
     assert "store.path" in cause + remedy
 
@@ -78,17 +66,17 @@ def test_a_store_that_is_no_database_is_two_lines_and_exit_2_and_stays_as_it_is(
     path = tmp_path / "notes.txt"
     path.write_text("not a database at all, but somebody's notes\n" * 50)
     before = path.read_bytes()
-    cause, remedy = refused(entry("serve", "--config", config(tmp_path, store={"path": str(path)})))
+    cause, remedy = refused(sidejudge("serve", "--config", config(tmp_path, store={"path": str(path)})))
     assert f"store {path}: not a sound SQLite database" in cause
     assert "move it away" in remedy
     assert path.read_bytes() == before
 
 
 def test_a_configuration_that_is_wrong_is_told_with_exit_2(tmp_path):
-    cause, remedy = refused(entry("serve", "--config", config(tmp_path, sampling={"rte": 1.0})))
+    cause, remedy = refused(sidejudge("serve", "--config", config(tmp_path, sampling={"rte": 1.0})))
     assert "sampling.rte" in cause
     assert remedy
-    cause, _ = refused(entry("serve", "--config", tmp_path / "absent.yaml"))
+    cause, _ = refused(sidejudge("serve", "--config", tmp_path / "absent.yaml"))
     assert "absent.yaml" in cause
 
 
@@ -97,7 +85,7 @@ def test_a_signal_ends_it_with_exit_0_after_it_told_where_to_look(tmp_path, numb
     path = config(tmp_path)
     process = subprocess.Popen(
         [str(ENTRY), "serve", "--config", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**clean(), "PYTHONUNBUFFERED": "1"},
+        env={**environment(), "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     try:
         lines = [process.stdout.readline() for _ in range(4)]
@@ -113,7 +101,9 @@ def test_a_signal_ends_it_with_exit_0_after_it_told_where_to_look(tmp_path, numb
 
 def test_the_demo_ends_by_itself_leaves_nothing_behind_and_shows_verdicts(tmp_path):
     otlp, api = (f"127.0.0.1:{free_port()}" for _ in range(2))
-    reported = entry("demo", "--seconds", 3, "--otlp", otlp, "--api", api, TMPDIR=str(tmp_path), COLUMNS="120")
+    reported = sidejudge(
+        "demo", "--seconds", 3, "--otlp", otlp, "--api", api, env={"TMPDIR": str(tmp_path), "COLUMNS": "120"}
+    )
     assert (reported.returncode, reported.stderr) == (0, "")
     assert f"http://{otlp}/v1/traces" in reported.stdout
     assert f"http://{api}/metrics" in reported.stdout
@@ -126,9 +116,9 @@ def test_the_demo_ends_by_itself_leaves_nothing_behind_and_shows_verdicts(tmp_pa
 def test_a_demo_whose_address_is_taken_is_two_lines_and_exit_2():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         there = f"127.0.0.1:{taken.getsockname()[1]}"
-        cause, _ = refused(entry("demo", "--otlp", there, "--api", f"127.0.0.1:{free_port()}"))
+        cause, _ = refused(sidejudge("demo", "--otlp", there, "--api", f"127.0.0.1:{free_port()}"))
     assert f"cannot listen on {there}" in cause
 
 
 def test_a_demo_needs_at_least_a_second():
-    assert entry("demo", "--seconds", "0").returncode == 2
+    assert sidejudge("demo", "--seconds", "0").returncode == 2

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.agents import FakeAgent
+from tests.forked import Forked, sidejudge
 from tests.running import free_port
 
-ENTRY = Path(sys.executable).with_name("sidejudge")
-ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
 SET = """\
 name: capitals
 tests:
@@ -50,8 +47,7 @@ def fake():
 
 
 def run(folder: Path, *arguments: object, name: str = "set.yaml") -> subprocess.CompletedProcess[str]:
-    command = [str(ENTRY), "test", name, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, env=ENVIRON, cwd=folder, check=False)
+    return sidejudge("test", name, *arguments, cwd=folder)
 
 
 def cells(reported: str) -> list[list[str]]:
@@ -189,13 +185,11 @@ def test_a_run_that_is_killed_again_and_again_asks_nothing_that_was_answered_and
     (folder / "set.json").write_text(json.dumps({"name": "many", "tests": tests}))
     out = folder / "r.jsonl"
     agent = fake.url + "/reported"
-    command = [str(ENTRY), "test", "set.json", "--agent", agent, "--out", "r.jsonl", "--concurrency", "2"]
+    command = ["test", "set.json", "--agent", agent, "--out", "r.jsonl", "--concurrency", "2"]
 
     kills, size = 0, 0
     for _ in range(3):
-        process = subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRON
-        )
+        process = Forked(*command, cwd=folder)
         # Killed as soon as it has written something new, so that every run is cut off in the middle of its work.
         while process.poll() is None and (out.stat().st_size if out.exists() else 0) <= size:
             time.sleep(0.002)
@@ -204,7 +198,7 @@ def test_a_run_that_is_killed_again_and_again_asks_nothing_that_was_answered_and
         size = out.stat().st_size
     assert kills >= 2, "the runs ended before they could be killed"
 
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=ENVIRON, check=False, timeout=100)
+    done = sidejudge(*command, cwd=folder)
     stated = [json.loads(line) for line in out.read_text().splitlines()]
     assert sorted(each["id"] for each in stated) == sorted(test["id"] for test in tests), "each once, none lost"
     assert {each["id"]: each["case"]["model_output"] for each in stated} == {f"t{n}": n for n in range(400)}
@@ -216,7 +210,7 @@ def test_a_run_that_is_killed_again_and_again_asks_nothing_that_was_answered_and
     assert "stood already and were not run again" in done.stdout
 
     before = out.read_bytes()
-    again = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=ENVIRON, check=False, timeout=100)
+    again = sidejudge(*command, cwd=folder)
     assert again.stdout.splitlines()[:-1] == done.stdout.splitlines()[:-1]
     assert len(fake.requested) == len(requested)
     assert out.read_bytes() == before

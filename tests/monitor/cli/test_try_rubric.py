@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
 
 from monitor.cli.try_rubric import try_rubric
 from tests.fakes.openai import Provider, states
+from tests.forked import sidejudge
 from tests.needs import LITELLM
 
 CONFIG = """
@@ -47,9 +45,7 @@ def folder(tmp_path):
 
 def tried(folder, provider):
     (folder / "sidejudge.yaml").write_text(CONFIG.format(url=provider.url))
-    command = [sys.executable, "-P", "-m", "monitor", "try", "own", "cases.jsonl", "--config", "sidejudge.yaml"]
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environ, timeout=120)
+    return sidejudge("try", "own", "cases.jsonl", "--config", "sidejudge.yaml", cwd=folder)
 
 
 @LITELLM.mark

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from integrations.agents.python import MAX_ABANDONED
 from monitor.offline.test.answer import FIELDS
 from monitor.offline.test.run import UNREACHABLE_LIMIT
 from monitor.offline.test.test_file import TEST_FIELDS
+from tests.forked import sidejudge
 
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "monitor" / "offline" / "test" / "TEST_SETS.md"
@@ -24,8 +23,7 @@ PAGE = ROOT / "monitor" / "offline" / "test" / "TEST_SETS.md"
 @pytest.mark.parametrize("page", [PAGE, ROOT / "README.md"])
 def test_the_command_of_the_page_runs_and_every_test_passes(page: Path) -> None:
     (command,) = re.findall(r"^(?:\.venv/bin/)?sidejudge (test .*desk:answer)$", page.read_text(), re.MULTILINE)
-    arguments = [sys.executable, "-P", "-m", "monitor", *shlex.split(command), "--format", "json"]
-    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = sidejudge(*shlex.split(command), "--format", "json", cwd=ROOT)
     assert (done.returncode, json.loads(done.stdout)["passed"]) == (0, 4), done.stderr
 
 

@@ -1,0 +1,22 @@
+"""Importing this imports what ``sidejudge`` imports, for the process that it is forked from (``forked.py``)."""
+
+import os
+import warnings
+from contextlib import suppress
+from importlib import import_module
+
+from monitor.cli import COMMANDS
+
+for name in (
+    "tests.forked", "monitor.runtime.app", "monitor.demo.scene", "monitor.offline.score.run", "uvicorn", "uvloop",
+    "monitor.deliver.langfuse.sink", "monitor.evaluate.judge.judge_backend", "integrations.judge.client",
+    *(where.partition(":")[0] for where, _ in COMMANDS.values()),
+):  # fmt: skip
+    import_module(name)
+
+# Four seconds, and no thread. What is left of its loading is done by those that have a judge.
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+os.environ["LITELLM_MODE"] = "PRODUCTION"
+with suppress(ImportError), warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import_module("litellm")
