@@ -10,7 +10,7 @@ FROM python:${PYTHON} AS build
 ARG VARIANT=base
 ARG TORCH_INDEX=""
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE CHANGELOG.md SECURITY.md SUPPORT.md ./
 COPY .ci/image.sh .ci/image.sh
 COPY .ci/image .ci/image
 COPY scoring scoring
@@ -18,6 +18,10 @@ COPY integrations integrations
 COPY dashboards dashboards
 COPY sidejudge sidejudge
 COPY monitor monitor
+COPY docs docs
+COPY helm/README.md helm/README.md
+COPY helm/sidejudge/README.md helm/sidejudge/README.md
+COPY helm/sidejudge-sidecar/README.md helm/sidejudge-sidecar/README.md
 RUN PIP_NO_CACHE_DIR=1 TORCH_INDEX="${TORCH_INDEX}" .ci/image.sh /opt/sidejudge "${VARIANT}"
 
 FROM python:${PYTHON}

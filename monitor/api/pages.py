@@ -17,6 +17,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from dashboards.pages.api_page import api_page
 from dashboards.pages.configuration_page import ConfigurationPage, configuration_page
+from dashboards.pages.help_page import help_page, search_page
 from dashboards.pages.problem_page import problem_page
 from dashboards.pages.rendering import undated
 from dashboards.pages.status_page import ShownAnomaly, StatusPage, status_page
@@ -87,6 +88,18 @@ def add_pages(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
     @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
     async def docs() -> Response:
         return _page(api_page(app.openapi()))
+
+    _help(app)
+
+
+def _help(app: FastAPI) -> None:
+    @app.get("/help", response_class=HTMLResponse, include_in_schema=False)
+    async def overview(q: Annotated[str, Query(max_length=200)] = "") -> Response:
+        return await _document(search_page, q) if q.strip() else await _document(help_page, "")
+
+    @app.get("/help/{address:path}", response_class=HTMLResponse, include_in_schema=False)
+    async def document(address: str) -> Response:
+        return await _document(help_page, address)
 
 
 def _overview(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
@@ -186,6 +199,16 @@ def _status(report: MonitorReport, failed: VerdictPage, trends: Mapping[Key, Tre
         ],
         receiving=report.receiving, forwarding=report.forwarding, alerts=report.alerts,
     )  # fmt: skip
+
+
+async def _document(make: Callable[[str], str | None], about: str) -> Response:
+    # in a thread: the first page reads them all
+    page = await asyncio.to_thread(make, about)
+    if page is None:
+        return _page(
+            problem_page("there is no such page in the documentation", "look it up at /help"), HTTPStatus.NOT_FOUND
+        )
+    return _page(page)
 
 
 def _passed(text: str) -> Passed | None:

@@ -117,9 +117,11 @@ def _from_store(store: Path, trace_id: str) -> dict[str, Any] | None:
 def _rubric(rubric: Rubric) -> Iterator[str]:
     """What a rubric is, when a case passes, and its metrics."""
     from monitor.config.rubrics import cards
+    from monitor.config.which_rubric import choice, citation
 
     from .table import paragraph, table
 
+    chosen = choice(rubric)
     passes = "by its own conditions" if rubric.pass_mark is None else f"composite >= {rubric.pass_mark:g}"
     yield click.style(rubric.id, bold=True) + f" · {rubric.title}"
     rows = (
@@ -127,7 +129,10 @@ def _rubric(rubric: Rubric) -> Iterator[str]:
         ("composite", f"{rubric.formula}, in [0, {rubric.scale:g}]"),
         ("passes", passes),
         ("coverage", f"at least {rubric.min_coverage:g} of the weight must be scored"),
-        ("source", rubric.source),
+        ("for", chosen.purpose),
+        ("needs", ", ".join(chosen.needs) or "nothing but the trace"),
+        ("judge", chosen.cost),
+        ("source", citation(rubric.source)),
     )
     for name, value in rows:
         yield paragraph(f"  {name + ':':12} {value}", 15)
@@ -146,6 +151,8 @@ def _near(what: str, rubrics: Mapping[str, Rubric]) -> str:
 
 
 def _card(card: Card) -> Iterator[str]:
+    from monitor.config.which_rubric import citation
+
     from .table import paragraph
 
     metric = card.criterion.metric
@@ -161,7 +168,7 @@ def _card(card: Card) -> Iterator[str]:
         ("blocker", card.blocker),
         ("decided by", ", ".join(method.value for method in metric.methods)),
         ("undefined", metric.undefined),
-        ("source", metric.source),
+        ("source", citation(metric.source)),
     )
     for name, value in rows:
         yield paragraph(f"  {name + ':':12} {value}", 15)
@@ -169,6 +176,7 @@ def _card(card: Card) -> Iterator[str]:
 
 def _run_score(score: RunScore) -> Iterator[str]:
     from monitor.config.rubrics import range_text
+    from monitor.config.which_rubric import citation
 
     from .table import paragraph
 
@@ -183,7 +191,7 @@ def _run_score(score: RunScore) -> Iterator[str]:
         ("formula", score.formula),
         ("unit", f"{score.unit}, in {range_text(score.bounds)}"),
         ("undefined", score.undefined),
-        ("source", score.source),
+        ("source", citation(score.source)),
     )
     for name, value in rows:
         yield paragraph(f"  {name + ':':12} {value}", 15)

@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,9 +43,12 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
     from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf
     from monitor.offline.try_rubric import RawAnswers
     from monitor.offline.try_rubric import try_rubric as judged
+    from monitor.route.router import Router
 
     settings = runnable(config).config
     chosen, case = _rubric(rubric, settings), _case(what, case_id, url)
+    route = Router(settings.routes, settings.scenarios).chosen([rubric], case)
+    case = replace(case, scenario=route.scenario) if route.scenario is not None else case
     raw = RawAnswers()
     backends = build_backends(
         settings, memory=Transient(forgetful=True), vectors=TransientShelf(MOST_VECTORS), observer=raw,

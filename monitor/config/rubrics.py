@@ -16,6 +16,7 @@ from scoring.verdict.score_name import score_name
 from . import Config
 from .match import MatchSection
 from .rubric_section import RubricSection
+from .which_rubric import citation
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Card:
                 "effect": blocker.effect.value, "below": blocker.below, "above": blocker.above,
             },
             "prerequisite": criterion.prerequisite, "methods": [method.value for method in metric.methods],
-            "undefined": metric.undefined, "source": metric.source,
+            "undefined": metric.undefined, "source": citation(metric.source),
         }  # fmt: skip
 
 
@@ -95,7 +96,8 @@ def run_score_json(score: RunScore) -> dict[str, object]:
     """The card of a score of a run, with the keys that a metric's card has for the same things."""
     return {
         "id": score.id, "rubric": FINAL, "title": score.title, "meaning": score.meaning, "formula": score.formula,
-        "unit": score.unit, "bounds": list(score.bounds), "undefined": score.undefined, "source": score.source,
+        "unit": score.unit, "bounds": list(score.bounds), "undefined": score.undefined,
+        "source": citation(score.source),
         "weights": {name: dict(parts) for name, parts in score.weights.items()},
     }  # fmt: skip
 

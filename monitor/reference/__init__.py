@@ -11,9 +11,12 @@ from pathlib import Path
 import integrations.dialects.reference as dialects
 import integrations.prometheus.reference as families
 
+from .api_page import api_page
+from .cli_page import cli_page
 from .config_page import config_page
 from .metrics_page import metrics_page
 from .rubrics_page import rubrics_page
+from .which_rubric_page import which_rubric_page
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,6 +27,9 @@ def pages() -> Mapping[Path, str]:
         _ROOT / "scoring" / "METRICS.md": metrics_page(),
         _ROOT / "monitor" / "CONFIG.md": config_page(),
         _ROOT / "monitor" / "RUBRICS.md": rubrics_page(),
+        _ROOT / "docs" / "reference" / "cli.md": cli_page(),
+        _ROOT / "docs" / "reference" / "api.md": api_page(),
+        _ROOT / "docs" / "reference" / "which-rubric.md": which_rubric_page(),
         families.PAGE: families.page(),
         dialects.PAGE: dialects.page(),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from monitor.config.rubrics import Card, cards, range_text, weight_text
+from monitor.config.which_rubric import citation
 from scoring.rubrics import RUBRICS
 from scoring.runs.scores import FINAL, RUN_SCORES, RunScore
 from scoring.verdict.rubric import Rubric
@@ -51,7 +52,7 @@ def _run_score_section(score: RunScore) -> str:
     return (
         f"### {FINAL} {score.id}\n\n{score.title}. {score.meaning}\n\n- Formula: {score.formula}\n"
         f"- Unit: {score.unit}, in {range_text(score.bounds)}\n- Undefined: {score.undefined}\n"
-        f"- Source: {score.source}\n"
+        f"- Source: {citation(score.source)}\n"
     )
 
 
@@ -61,7 +62,7 @@ def _rubric_section(rubric: Rubric, of_rubric: list[Card]) -> str:
         f"| [`{c.id}`](#{rubric.id}-{c.id}) | {_weight(c)} | {_cell(c.bands)} | {_cell(c.blocker)} |" for c in of_rubric
     )
     return (
-        f"## {rubric.id}\n\n**{rubric.title}.** {rubric.source}. Version `{rubric.version}`.\n\n"
+        f"## {rubric.id}\n\n**{rubric.title}.** {citation(rubric.source)}. Version `{rubric.version}`.\n\n"
         f"- Formula: {rubric.formula}\n- Scale: 0–{rubric.scale:g}\n- Pass mark: {mark}\n"
         f"- Minimum coverage: {rubric.min_coverage:g}\n- Score names: composite `{composite_name(rubric.id)}`, pass "
         f"`{pass_name(rubric.id)}`\n\n"
@@ -77,7 +78,7 @@ def _metric_section(card: Card) -> str:
         f"- Formula: {metric.formula}\n- Unit: {metric.unit}, in {card.range}\n- Weight: {_weight(card)}\n"
         f"- Bands: {card.bands}\n- Blocker: {card.blocker}\n"
         f"- Score name: `{card.score_name}`\n- Decided by: {', '.join(method.value for method in metric.methods)}\n"
-        f"- Undefined: {metric.undefined}\n- Source: {metric.source}\n"
+        f"- Undefined: {metric.undefined}\n- Source: {citation(metric.source)}\n"
     )
 
 

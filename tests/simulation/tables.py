@@ -48,7 +48,7 @@ the monitor's own.
 
 Defaults in force: {described}.
 
-- *Plain average*: seed 004's arithmetic over the same window (mode `point` from the first verdict on), which is what an
+- *Plain average*: an average over the same window (mode `point` from the first verdict on), which is what an
   alert on an average score does.
 - *bound*: the default. *sequence*: a confidence sequence. *Early warning*: the change detector (CUSUM), in every mode.
 - A *false alarm* is a beginning of `warning` or `critical` (or of an early warning) of a service whose pass rate is

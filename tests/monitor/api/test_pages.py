@@ -211,3 +211,16 @@ async def test_what_a_monitor_tells_of_itself_has_a_story_that_says_so(still):
     story = (await s.get(page(5))).text
     assert "it is a trace of a monitor itself" in story
     assert "never kept" in story
+
+
+async def test_the_documentation_is_served_searched_and_answers_404_where_there_is_no_page(still):
+    still = still()
+    overview = await still.get("/help")
+    assert overview.status_code == 200
+    assert 'href="/help/how-to/missing-trace"' in overview.text
+    page = await still.get("/help/monitor/CONFIG")
+    assert "<h1" in page.text
+    assert "sampling.rate" in page.text
+    assert "/help/how-to/missing-trace" in (await still.get("/help?q=missing+trace")).text
+    gone = await still.get("/help/../monitor/config/model.py")
+    assert gone.status_code == 404

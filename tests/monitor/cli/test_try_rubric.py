@@ -81,3 +81,12 @@ def test_what_does_not_exist_is_named_with_what_is_near(folder):
     assert "did you mean 'faithfulness'" in done.exception.remedy
     done = CliRunner().invoke(try_rubric, ["tone", str(folder / "cases.jsonl"), "--case", "9"], standalone_mode=False)
     assert "there is no case '9'" in str(done.exception)
+
+
+def test_a_case_is_held_to_the_scenario_of_its_route(tmp_path):
+    (tmp_path / "cases.jsonl").write_text(json.dumps({"case_id": "1", "model_output": "x", "tools_used": []}))
+    (tmp_path / "sidejudge.yaml").write_text(
+        "routes: [{rubrics: [workflow], scenario: s}]\nscenarios: {s: {tools_should_include: [look]}}\n"
+    )
+    call = ["workflow", str(tmp_path / "cases.jsonl"), "--config", str(tmp_path / "sidejudge.yaml")]
+    assert "missing: look" in CliRunner().invoke(try_rubric, call, standalone_mode=False).output

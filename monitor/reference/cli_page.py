@@ -1,0 +1,62 @@
+"""cli.md: every command with its options, from the declarations of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from monitor.cli import COMMANDS, main
+
+_HEAD = """# Commands
+
+Generated from the declarations; do not edit (`make reference`). [Exit codes](exit-codes.md) are in one table.
+
+`--debug` before or after a command shows the traceback of an error. `SIDEJUDGE_URL` is the monitor's
+address for commands that ask one, `SIDEJUDGE_API_TOKEN` the token for it.
+"""
+
+
+def cli_page() -> str:
+    """The page as Markdown."""
+    lines = [_HEAD, "| command | what it does |", "|---|---|"]
+    lines += [f"| [`{name}`](#{name}) | {line} |" for name, (_, line) in COMMANDS.items()]
+    context = click.Context(main, info_name="sidejudge")
+    for name in COMMANDS:
+        command = main.get_command(context, name)
+        if command is not None:
+            lines += ["", *_command(command, (name,))]
+    return "\n".join(lines) + "\n"
+
+
+def _command(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
+    yield f"{'#' * (len(path) + 1)} {' '.join(path)}"
+    yield ""
+    context = click.Context(command, info_name=" ".join(("sidejudge", *path)))
+    yield f"`{' '.join(command.get_usage(context).removeprefix('Usage: ').split())}`"
+    for paragraph in (command.help or "").strip().split("\n\n"):
+        yield ""
+        yield " ".join(paragraph.split())
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    if options:
+        yield ""
+        yield "| option | meaning |"
+        yield "|---|---|"
+        for option in options:
+            yield _option(option, context)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            if inner is not None:
+                yield ""
+                yield from _command(inner, (*path, name))
+
+
+def _option(option: click.Option, context: click.Context) -> str:
+    record = option.get_help_record(context)
+    names, meaning = record if record is not None else (", ".join(option.opts), "")
+    return f"| `{_cell(names)}` | {_cell(' '.join(meaning.split()))} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,219 @@
+"""Every command, configuration and program in the documentation runs, page by page, as a reader would run it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from monitor.config import load
+from tests.docs.blocks import KINDS, PAGES, ROOT, Block, blocks, pattern
+from tests.docs.warm import Warm
+from tests.fakes.judge import judges
+from tests.fakes.openai import Act, Provider, Seen, states
+from tests.running import free_port
+
+GIVEN = dict.fromkeys(
+    (
+        "API_TOKEN", "LANGFUSE_AUTHORIZATION", "LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY", "OPENAI_API_KEY",
+        "OTLP_TOKEN", "POD_NAME", "SLACK_WEBHOOK", "WEBHOOK_SECRET",
+    ),
+    "https://hooks.example.org/given",
+)  # fmt: skip
+"""What configurations in the documentation read from the environment."""
+RUNS = [page for page in PAGES if any(block.language in ("sh", "python", "yaml") for block in blocks(page))]
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[str]:
+    """A judge and a model: an endpoint that speaks OpenAI's protocol."""
+    judge, model = judges(), states("An invoice is a request for payment.")
+
+    def act(seen: Seen) -> Act:
+        return (judge if "response_format" in seen.body else model)(seen)
+
+    with Provider(act) as fake:
+        yield fake.url
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    started = Warm()
+    yield started
+    started.close()
+
+
+class Reader:
+    """Somebody who follows one page in an empty folder, with the ports of the page moved to free ones."""
+
+    def __init__(self, folder: Path, provider: str, warm: Warm) -> None:
+        self.folder, self.warm = folder, warm
+        self.otlp, self.api = free_port(), free_port()
+        self.background: list[int] = []
+        self.output = ""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SIDEJUDGE_", "COVERAGE_", "OTEL_"))}
+        self.environ = kept | GIVEN | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}", "HOME": str(folder), "COLUMNS": "160",
+            "OPENAI_BASE_URL": provider, "OPENAI_API_BASE": provider, "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "NO_COLOR": "1", "SIDEJUDGE_URL": f"http://127.0.0.1:{self.api}",
+        }  # fmt: skip
+
+    def moved(self, text: str) -> str:
+        """A text of the page with the ports that this reader may use."""
+        text = re.sub(r"\b(4318)\b", str(self.otlp), re.sub(r"\b(8790)\b", str(self.api), text))
+        return text.replace("monitor/offline/test/example", str(ROOT / "monitor/offline/test/example"))
+
+    def follow(self, block: Block) -> None:
+        if block.title:
+            (self.folder / block.title).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / block.title).write_text(self.moved(block.text))
+        match block.language, block.kind:
+            case "sh", "background":
+                self.start(block)
+            case "sh", "":
+                self.shell(block)
+            case "python", "app" if not all(map(available, imported(block.text))):
+                compile(block.text, block.title or "page", "exec")
+            case "python", _ if not block.title:
+                self.run([sys.executable, "-c", self.moved(block.text)], block)
+            case "text", "output":
+                assert pattern(self.moved(block.text)).search(re.sub(r"[ \t]+", " ", self.output)), self.output
+            case "yaml", _:
+                check_yaml(block, self.folder)
+            case "json", _:
+                json.loads(block.text.replace("…", ""))
+            case "jsonl", _:
+                [json.loads(line) for line in block.text.splitlines()]
+
+    def shell(self, block: Block) -> None:
+        """Run the block: by bash, unless all of it are plain commands of ours."""
+        text = self.moved(block.text).replace("\\\n", " ")
+        commands = [shlex.split(line, comments=True) for line in text.splitlines() if line.strip()]
+        if re.search(r"[|<>&;$*?`]", text) or any(words[0] != "sidejudge" for words in commands):
+            self.run(["bash", "-euo", "pipefail", "-c", text], block)
+            return
+        self.settle()
+        output = self.folder / ".output"
+        output.write_bytes(b"")
+        codes = [self.warm.run(words[1:], self.folder, self.environ, output, wait=True) for words in commands]
+        self.output = output.read_text()
+        expected = [*(0 for _ in commands[1:]), block.exit]
+        assert codes == expected, f"line {block.line}: exit {codes}\n{self.output[-2000:]}"
+
+    def run(self, command: list[str], block: Block) -> None:
+        self.settle()
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environ, capture_output=True, text=True, timeout=120, check=False
+        )
+        self.output = done.stdout + done.stderr
+        assert done.returncode == block.exit, f"line {block.line}: exit {done.returncode}\n{self.output[-2000:]}"
+
+    def start(self, block: Block) -> None:
+        self.environ |= {
+            "SIDEJUDGE_SOURCES__OTLP__HTTP": f"127.0.0.1:{self.otlp}", "SIDEJUDGE_API__LISTEN": f"127.0.0.1:{self.api}",
+            "SIDEJUDGE_ASSEMBLY__GRACE": "200ms",
+        }  # fmt: skip
+        log = self.folder / ".background"
+        words = shlex.split(self.moved(block.text), comments=True)
+        self.background.append(self.warm.run(words[1:], self.folder, self.environ, log, wait=False))
+        end = time.monotonic() + 60
+        while not self.ready():
+            assert time.monotonic() < end, log.read_text()
+            time.sleep(0.1)
+
+    def ready(self) -> bool:
+        try:
+            return httpx.get(f"http://127.0.0.1:{self.api}/readyz", timeout=5).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def settle(self) -> None:
+        """Wait, as a reader does without noticing, until what was sent has been judged."""
+        end = time.monotonic() + 30
+        while self.background and time.monotonic() < end:
+            outcomes = httpx.get(f"http://127.0.0.1:{self.api}/v1/status", timeout=5).json()["outcomes"]
+            if not outcomes["open"]:
+                return
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        for process in self.background:
+            os.kill(process, signal.SIGKILL)
+
+
+def imported(program: str) -> list[str]:
+    """The modules that a program imports."""
+    tree = ast.parse(program)
+    named = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    return named + [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+
+
+def available(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def check_yaml(block: Block, folder: Path) -> None:
+    """A configuration is valid; other YAML is what its kind says."""
+    if block.kind == "":
+        path = folder / (block.title or ".block.yaml")
+        path.write_text(block.text)
+        load(path, GIVEN)
+    elif block.kind == "rubrics":
+        (folder / ".rubrics.yaml").write_text(yaml.safe_dump({"rubrics": yaml.safe_load(block.text)}))
+        load(folder / ".rubrics.yaml", GIVEN)
+    elif block.kind == "scenarios":
+        (folder / ".scenarios.yaml").write_text(yaml.safe_dump({"scenarios": yaml.safe_load(block.text)}))
+        load(folder / ".scenarios.yaml", GIVEN)
+    elif block.kind == "values":
+        (folder / ".values.yaml").write_text(yaml.safe_dump(yaml.safe_load(block.text).get("config", {})))
+        load(folder / ".values.yaml", GIVEN)
+    else:
+        assert yaml.safe_load(block.text)
+
+
+@pytest.mark.parametrize("page", RUNS, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_example_of_a_page_runs(page: Path, provider: str, warm: Warm, tmp_path: Path) -> None:
+    reader = Reader(tmp_path, provider, warm)
+    try:
+        for block in blocks(page):
+            reader.follow(block)
+    finally:
+        reader.close()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_block_has_a_kind_that_is_known(page: Path) -> None:
+    for block in blocks(page):
+        assert block.language in KINDS, f"line {block.line}: {block.language!r}"
+        assert block.kind in KINDS[block.language], f"line {block.line}: {block.kind!r}"
+
+
+def test_most_commands_of_the_documentation_run() -> None:
+    """Those that need a cluster, or an installation, are few beside those that run here."""
+    kinds = Counter(block.kind for page in PAGES for block in blocks(page) if block.language == "sh")
+    assert kinds[""] + kinds["background"] > 2 * (kinds["install"] + kinds["cluster"]), kinds
+
+
+@pytest.mark.parametrize(
+    ("expected", "output", "found"),
+    [("a  b", "x a b y", True), ("a … c", "a b\nc", True), ("a … d", "a b c", False), ("1.5", "125", False)],
+)
+def test_output_is_compared_word_by_word(expected: str, output: str, *, found: bool) -> None:
+    assert bool(pattern(expected).search(output)) is found

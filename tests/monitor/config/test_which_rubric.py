@@ -1,0 +1,38 @@
+"""Which rubric: what is shown to people who choose follows from the declarations."""
+
+from __future__ import annotations
+
+import pytest
+
+from monitor.config.rubrics import cards, run_score_json
+from monitor.config.which_rubric import PURPOSES, choice, citation, ready_choices
+from scoring.rubrics import RUBRICS
+from scoring.runs.scores import RUN_SCORES
+
+
+def test_every_rubric_that_ships_has_a_purpose() -> None:
+    assert PURPOSES.keys() == RUBRICS.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "needs"),
+    [
+        ("run_health", []), ("workflow", ["scenario"]), ("entity", ["reference"]), ("agent", ["judge"]),
+        ("translation", ["reference", "judge", "embeddings"]),
+    ],
+)  # fmt: skip
+def test_what_a_rubric_needs_is_read_from_its_metrics(name: str, needs: list[str]) -> None:
+    assert choice(RUBRICS[name]).needs == needs
+
+
+def test_a_ready_rubric_that_asks_needs_a_judge() -> None:
+    needs = {each.id: each.needs for each in ready_choices()}
+    assert needs["pii"] == []
+    assert needs["faithfulness"] == ["context", "judge"]
+
+
+def test_no_chapter_of_an_internal_paper_is_shown() -> None:
+    shown = [citation(rubric.source) for rubric in RUBRICS.values()]
+    shown += [str(card.to_json()["source"]) for card in cards()]
+    shown += [str(run_score_json(score)["source"]) for score in RUN_SCORES]
+    assert [each for each in shown if "seed" in each or "§" in each or not each] == []
