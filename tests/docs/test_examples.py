@@ -27,13 +27,11 @@ from tests.fakes.judge import judges
 from tests.fakes.openai import Act, Provider, Seen, states
 from tests.running import free_port
 
-GIVEN = dict.fromkeys(
-    (
-        "API_TOKEN", "LANGFUSE_AUTHORIZATION", "LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY", "OPENAI_API_KEY",
-        "OTLP_TOKEN", "POD_NAME", "SLACK_WEBHOOK", "WEBHOOK_SECRET",
-    ),
-    "https://hooks.example.org/given",
-)  # fmt: skip
+GIVEN = {
+    name: "https://hooks.example.org/given"
+    for page in PAGES
+    for name in re.findall(r"\$\{([A-Z_]+)[:}]", page.read_text(encoding="utf-8"))
+}
 """What configurations in the documentation read from the environment."""
 RUNS = [page for page in PAGES if any(block.language in ("sh", "python", "yaml") for block in blocks(page))]
 
