@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,8 +13,8 @@ from scoring.result.result import Method, NotApplicable, Result, Scored, Unavail
 from scoring.trace.span import Json, Span, SpanKind
 from scoring.trace.trace import Trace
 
+from .answer_failure import answer_failure, is_refusal
 from .run_steps import run_steps, signs
-from .tool_failure import text_failure
 
 SOURCE: Final = "sidejudge: run health"
 UNKNOWN_RUN: Final = Unavailable("the case is not a trace, and states neither tools_used nor agents_called")
@@ -25,18 +24,6 @@ _CUT_OFF: Final = {
     "length": "the answer was cut off at the token limit",
     "content_filter": "a content filter stopped it",
 }
-_REFUSAL: Final = re.compile(
-    r"""\W*(?:(?:i['’]?m|i\s+am|we['’]?re|we\s+are)\s+(?:so\s+|very\s+|really\s+)?sorry[\s,.]*(?:but\s+)?|unfortunately[\s,]*|
-      apologies[\s,]*(?:but\s+)?|sorry[\s,]*(?:but\s+)?|as\s+an\s+ai(?:\s+\w+){0,3}[\s,]*)*
-      (?:i|we)\s*(?:['’]?m|\s+am|\s+are)?\s*
-      (?:can(?:['’]t|not|\s+not)|won['’]t|(?:am\s+|are\s+)?(?:not\s+able|unable|not\s+allowed|not\s+permitted)\s+to|
-        must\s+decline|have\s+to\s+decline|decline\s+to|do(?:n['’]t|\s+not)\s+have\s+(?:the\s+ability|access|permission))
-      (?=\W|$)\s*(?:to\s+)?(?:assist|help|comply|provide|answer|do\s+that|fulfil|complete|create|generate|continue|
-        discuss|share|support|process|perform|access|engage|.{0,40}\b(?:request|that|this)\b)?""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_LONGEST_REFUSAL: Final = 600
-"""Characters: a long answer that opens with what it cannot do goes on with what it can."""
 
 
 def top(trace: Trace) -> Span | None:
@@ -105,7 +92,7 @@ def _answer_intact(case: Case) -> Result:
         return Scored(value=0.0, reason=cut, details=signs([(last.span_id, cut)]))
     if not isinstance(case.model_output, str) or not case.model_output.strip():
         return NotApplicable("there is no answer in words")
-    if (failure := text_failure(case.model_output)) is not None:
+    if (failure := answer_failure(case.model_output, case.input)) is not None:
         return Scored(
             value=0.0, reason=f"the answer is an error message ({failure})",
             details=signs([(case.root_span_id, f"answer is an error message ({failure})")]),
@@ -118,8 +105,7 @@ def _not_refused(case: Case) -> Result:
         return gap
     if not isinstance(case.model_output, str) or not case.model_output.strip():
         return NotApplicable("there is no answer in words")
-    answer = case.model_output.strip()
-    if len(answer) <= _LONGEST_REFUSAL and _REFUSAL.match(answer):
+    if is_refusal(case.model_output):
         found = [(case.root_span_id, "the answer is a refusal")]
         return Scored(value=0.0, method=Method.LEXICAL, reason="the answer reads as a refusal", details=signs(found))
     return Scored(value=1.0, method=Method.LEXICAL)
@@ -170,7 +156,7 @@ answer_intact = Metric(
     id="answer_intact",
     title="Answer intact",
     meaning="Whether the answer is whole and an answer: not cut off, not filtered, not an error message; 1 or 0.",
-    formula="0 if the last model call stopped for length or a content filter, or the answer begins as an error message",
+    formula="0 if the last model call stopped for length or a content filter, or the answer is an error message",
     source=SOURCE,
     measure=_answer_intact,
     bands=must_be_one(),
@@ -179,7 +165,7 @@ answer_intact = Metric(
 not_refused = Metric(
     id="not_refused",
     title="Not refused",
-    meaning="Whether the answer is something else than a refusal; 1 or 0. An estimate by words, English only.",
+    meaning="Whether the answer is something else than a refusal; 1 or 0. An estimate by words, in ten languages.",
     formula="0 if a short answer opens with a refusal, else 1",
     source=SOURCE,
     measure=_not_refused,

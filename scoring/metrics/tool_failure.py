@@ -19,33 +19,97 @@ _HEAD: Final = 400
 """Characters at the beginning of a result that are read."""
 _TRACEBACK: Final = "Traceback (most recent call last)"
 _ERROR_TEXT: Final = re.compile(
-    r"""\W*(?:
-      (?:http\s*(?:status|error|code)?\s*(?:code)?|status\s*code)[\s:=]*(?P<code>[45]\d\d)\b
+    r"""\W*(?!(?:no(?!\s+(?:se|such)\b)|zero|without|keine?|sin|ning[uú]n)\s)(?:
+      (?:http\s*(?:status|error|code)?\s*(?:code)?|status\s*code)[\s:=]*(?P<code>[45]\d\d)\b(?!\s+(?:means|is)\b)
       |(?P<bare>[45]\d\d)\s+(?:client\s+error|server\s+error|not\s+found|forbidden|unauthori[sz]ed|bad\s+request|
         internal\s+server\s+error|too\s+many\s+requests|service\s+unavailable|bad\s+gateway|gateway\s+time-?out)
-      |(?-i:(?P<kind>(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Timeout)))\s*[:(\[]
-      |error\]|(?:\w+\s+){0,2}errors?\s*(?:[:!]|\s[\-–]\s|\#\d|$)
+      |(?:uncaught\s+|unhandled\s+)?(?-i:(?P<kind>(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Timeout)))\s*[:(\[]
+      |(?:\w+_)?error[\]>]|error\[\w+\]
+      |(?:\w+[^\S\n]+){0,2}errors?[*_`]{0,3}[^\S\n]*(?:[:!](?!\s*(?:0|none|null)\b)|\s[\-–]\s|\#\d|$)
       |(?:tool\s+|fatal\s+|internal\s+|unexpected\s+|runtime\s+|api\s+|execution\s+|validation\s+)?error\s+
         (?:calling|executing|running|while|when|in\s+(?:line|code|tool|function|file|step)|during|occurred|code|parsing|
         fetching|reading|processing|invoking|accessing|loading|searching|opening|downloading|querying|retrieving)\b
+      |(?:sorry[\s,]+)?(?:there\s+was|we\s+encountered|i\s+encountered|encountered)\s+an?\s+(?:\w+\s+)?
+        (?:error|problem|issue|exception)\b
       |an?\s+(?:\w+\s+){0,2}(?:error|exception)\s+(?:has\s+)?occurred
       |exception\s*[:(]|exception\s+(?:while|in\s+thread|when|occurred)\b
-      |(?:code\s+|tool\s+|function\s+)?(?:execution|call|request|command|query|operation)\s+(?:failed|timed\s+out)\b
-      |failed\s+(?:to|with|because)\b|failure\s*:
-      |(?:(?:request|connection|operation|command|tool)\s+)?timed\s+out\b|time-?out\s*[:(]
-      |(?:permission|access)\s+denied\b|unauthori[sz]ed\s*(?:$|[:.])|rate\s+limit(?:ed)?\s+(?:exceeded|reached|hit)\b
+      |(?:code\s+|tool\s+|function\s+)?(?:execution|call|request|command|query|operation|parsing|validation|connection|
+        build|compilation|import|upload|download|authentication|login)\s+(?:failed|timed\s+out|refused|reset)\b
+      |failed\s+(?:to|with|because)\b|failure\s*:|fatal\s*:|panic\s*:|npm\s+err!|something\s+went\s+wrong\b
+      |(?:the\s+)?(?:(?:request|connection|operation|command|tool|call)\s+)?timed\s+out\b|time-?out\s*[:(]
+      |(?:permission|access)\s+denied\b|unauthori[sz]ed\s*(?:$|[:.])|too\s+many\s+requests\b
+      |rate\s+limit(?:ed)?\s+(?:exceeded|reached|hit)\b
+      |(?:unable\s+to|could\s+not|couldn['’]t|cannot|can['’]t)\s+(?:be\s+found|connect|find|open|read|load|parse|fetch|
+        reach|retrieve|access|locate|resolve|execute|process|complete|import|query|download)\b
       |(?:unknown|no\s+such|invalid|unrecogni[sz]ed)\s+(?:tool|function|command|method|argument|arguments|parameter|
         parameters|input|json|syntax)\b
       |(?:tool|function)\s+\S{1,80}\s+(?:not\s+found|does\s+not\s+exist|is\s+not\s+(?:a\s+valid|available))
-      |(?:fehler|erreur|errore|错误|エラー|오류)\s*[:：]
+      |\S{1,80}\s+is\s+not\s+a\s+valid\s+(?:tool|function|command)\b
+      |errno\s+-?\d+\]|mcp\s+error\s+-?\d+|curl:\s+\(\d+\)|(?:econn(?:refused|reset|aborted)|enotfound|etimedout|enoent)\b
+      |\d+\s+validation\s+errors?\s+for\b
+      |[\w./+-]{1,60}(?::\d+){0,2}:\s(?:fatal\s)?error:
+      |file\s+"[^"\n]{1,200}",\s+line\s+\d+
+      |[^\s:][^\n:]{0,60}:(?:\s[^\n:]{0,120}:){0,2}\s(?:no\s+such\s+file\s+or\s+directory|command\s+not\s+found|not\s+found|
+        permission\s+denied|connection\s+refused|is\s+a\s+directory|not\s+a\s+directory)\s*(?:$|\n|:)
+      |(?:fehler|erreur|errore|erro|ошибка|错误|エラー|오류)\s*[:：]
+      |es\s+ist\s+ein\s+(?:\w+\s+)?fehler\s+aufgetreten|fehler\s+(?:beim|bei\s+der)\b|zugriff\s+verweigert
+      |zeitüberschreitung\b|\w+\s+(?:ist\s+)?fehlgeschlagen\b
+      |(?:se\s+(?:ha\s+)?produ(?:jo|cido)|ocurrió|ha\s+ocurrido)\s+un\s+error|error\s+al\s|acceso\s+denegado
+      |no\s+se\s+(?:pudo|ha\s+podido)\b|no\s+se\s+encontró\s+(?:el|la)\s+(?:archivo|fichero|recurso|página|ruta)
+      |(?:une\s+erreur|l['’]erreur\s+suivante)\s+(?:est\s+survenue|s['’]est\s+produite)|erreur\s+lors\b|accès\s+refusé
+      |(?:ocorreu|houve)\s+um\s+erro|erro\s+(?:ao|na|no)\s|acesso\s+negado
+      |si\s+è\s+verificato\s+un\s+errore|errore\s+(?:durante|nel|di\s+rete)\b|impossibile\s+(?:connettersi|trovare|aprire)
+      |произошла\s+ошибка|ошибка\s+(?:при|в)\s|не\s+удалось\b|доступ\s+запрещ[её]н
+      |(?:请求|执行|操作|调用|连接|加载|查询|获取|解析|处理|下载)(?:失败|超时|出错|错误)|发生(?:了)?(?:一个)?错误|出错(?!率)
+      |エラーが発生|[^\s。]{1,20}に失敗しました|오류가\s*발생|[^\s.]{1,20}에?\s*실패(?:했|하였)
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
+_SHORT: Final = 160
+"""Characters of a text of one line that is read as a message, not as a document."""
+_SHORT_FAILURE: Final = re.compile(
+    r"""(?-i:[A-Z]\w*(?:Error|Exception))\s*$
+    |.*(?:\bnet::err_|certificate_verify_failed|segmentation\s+fault|core\s+dumped|out\s+of\s+memory)
+    |.*\breturned\s+(?:an?\s+)?(?:error|status|http)?:?\s*(?:code\s+)?[45]\d\d\b
+    |(?:response\s+)?status(?:\s+code)?[:\s]+[45]\d\d\b|error\s+[A-Z]{2,4}\d+:|\S+:\s\*\*\*\s.{0,40}\berror\b
+    |(?:payment|card|transaction|charge)\s+(?:was\s+)?declined\b|(?:\S+\s+){1,4}(?:halted|aborted|crashed)\s*(?:$|[.:!(])|(?:\S+\s+){1,4}(?:closed|terminated|stopped)\s+unexpectedly
+    |(?:deadlock|captcha)\s+detected|merge\s+conflict\b|no\s+such\s+\w+:|failed\s+\S+::|blocked\s+by\b
+    |killed\s*$|invalid\s+(?:[\w-]+\s+){0,2}(?:key|token|request|credentials?|password|url|id|identifier|format|date|
+      value|query|response|path|option|state|signature|address|number|parameters?|selector)\b(?!\s+is\b)
+    |(?:authentication|authori[sz]ation|login|an?\s+api\s+key)\s+(?:is\s+)?required\b
+    |(?!no\b)(?!.*\b(?:0\s+failed|means)\b)(?:\S+\s+){1,7}?(?:(?:was|is|were|are|has|have)\s+)?(?:currently\s+)?(?:not\s+found(?!\s+in\s+stock)|does(?:\s+not|n['’]t)\s+exist
+      |do\s+not\s+exist|not\s+(?:available|permitted|allowed|authori[sz]ed|supported|reachable)\s*(?:$|[.:!])
+      |(?:could\s+not|couldn['’]t|cannot|can['’]t)\s+be\s+(?:found|loaded|opened|read|reached|accessed|parsed|resolved|
+        completed|processed|retrieved|executed|established)
+      |(?:failed|unreachable|unavailable|overloaded|timed\s+out|expired|denied|refused|exceeded)\s*(?:$|[.:!(]|for\b|with\b))
+    |.{0,60}?\b(?:nicht\s+gefunden|existiert\s+nicht|antwortet\s+nicht|abgelaufen\b|falha\s+ao\b|konnten?\s+(?:\w+\s+){0,3}nicht\b|konnte\s+keine?\b|ungültige[rsn]?\s|
+      tiempo\s+de\s+espera\s+agotado|no\s+(?:encontrad[oa]|existe|válid[oa]|disponible)\b|introuvable|n['’]existe\s+pas|
+      não\s+(?:encontrad[oa]|existe)\b|non\s+(?:trovat[oa]|esiste)\b|не\s+(?:найден[оаы]?|существует)\b)
+    |.{0,16}?(?:不存在|未找到|找不到|无效的|网络错误|无法(?:连接|访问|打开|加载|读取|找到|解析|完成)|没有权限|できませんでした|見つかりません|
+      찾을\s*수\s*없)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_PRINTED: Final = re.compile(
+    r"""\{\s*'(?:error|errors|exception|error_message|errorMessage)'\s*:\s*(?!None|''|False|0|\[\]|\{\})"""
+)
+"""A dictionary as Python prints it."""
+_HTTP_PHRASES: Final = frozenset({
+    "not found", "internal server error", "bad request", "unauthorized", "forbidden", "service unavailable",
+    "bad gateway", "gateway timeout", "too many requests", "method not allowed", "conflict", "request timeout",
+})  # fmt: skip
 _CLASS: Final = re.compile(r"[A-Z]\w*(?:Error|Exception|Timeout)")
-_FAILED_WORDS: Final = frozenset({"error", "errored", "failed", "failure", "exception", "fatal", "timeout", "denied"})
-_ERROR_KEYS: Final = ("error", "errors", "exception", "error_message", "errorMessage", "error_code", "errorCode")
-_STATUS_KEYS: Final = ("status", "state", "result_status", "outcome")
-_CODE_KEYS: Final = ("status_code", "statusCode", "http_status", "httpStatus", "http_code", "code", "status")
+_FAILED_WORDS: Final = frozenset(
+    {"error", "errored", "failed", "failure", "exception", "fatal", "timeout", "denied", "not_found"}
+)
+_ERROR_KEYS: Final = ("error", "errors", "exception", "errormessage", "errorcode", "err", "fault")
+"""These and the keys below as ``_plain`` gives them."""
+_STATUS_KEYS: Final = ("status", "state", "resultstatus", "outcome", "result")
+_CODE_KEYS: Final = ("statuscode", "httpstatus", "httpcode", "code", "status")
+_WRAPPERS: Final = ("response", "result", "output", "content", "body", "text")
+_MOST_KEYS: Final = 100
+_SUCCESS_KEYS: Final = ("success", "ok", "succeeded")
+_FALSE: Final = (False, "false", "False", "no")
+_EXIT_KEYS: Final = ("exitcode", "returncode")
 _NO_ERROR: Final = (None, False, "", 0, "0", "none", "None", "null", "ok", "OK", "no error", "No error")
 
 
@@ -84,7 +148,9 @@ def text_failure(text: str) -> str | None:
         return _class_in(text[-_HEAD:]) or "traceback"
     match = _ERROR_TEXT.match(head)
     if match is None:
-        return None
+        line = text.strip()
+        short = len(line) <= _SHORT and "\n" not in line and _SHORT_FAILURE.match(line) is not None
+        return "error text" if short or _PRINTED.match(head) else None
     if code := match["code"] or match["bare"]:
         return f"HTTP {code}"
     if match["kind"]:
@@ -92,27 +158,78 @@ def text_failure(text: str) -> str | None:
     return _class_in(head) or "error text"
 
 
-def _declared(result: Mapping[str, Json]) -> str | None:
-    """Whether a JSON object declares an error, at its top level."""
+def _declared(stated: Mapping[str, Json], depth: int = 1) -> str | None:
+    """Whether a JSON object declares an error, at its top level or in the one thing that it wraps."""
+    result = {_plain(key): value for key, value in list(stated.items())[:_MOST_KEYS]}
+    found = _http_code(result) or _error_key(result) or _exit_code(result)
+    if found is not None:
+        return found
+    if _says_failed(result):
+        return "error in the result"
+    return _wrapped(result) if depth else None
+
+
+def _http_code(result: Mapping[str, Json]) -> str | None:
     for key in _CODE_KEYS:
         code = result.get(key)
         if isinstance(code, int) and not isinstance(code, bool) and 400 <= code <= 599 and _is_code(key, result):
             return f"HTTP {code}"
+    return None
+
+
+def _error_key(result: Mapping[str, Json]) -> str | None:
     for key in _ERROR_KEYS:
         held = result.get(key)
         if isinstance(held, str | int | float | bool) and held not in _NO_ERROR:
             return (_class_in(held) if isinstance(held, str) else None) or "error in the result"
         if isinstance(held, list | dict) and held:
             return "error in the result"
-    if result.get("isError") is True or result.get("is_error") is True:
-        return "error in the result"
-    if result.get("success") is False or result.get("ok") is False or result.get("succeeded") is False:
-        return "error in the result"
-    for key in _STATUS_KEYS:
-        word = result.get(key)
-        if isinstance(word, str) and word.strip().lower() in _FAILED_WORDS and _speaks_of_the_call(result):
-            return "error in the result"
     return None
+
+
+def _says_failed(result: Mapping[str, Json]) -> bool:
+    if result.get("iserror") is True or result.get("failed") is True or result.get("type") == "error":
+        return True
+    if any(result[key] in _FALSE for key in _SUCCESS_KEYS if key in result):
+        return True
+    if len(result) <= 2 and any(_reads_as_failure(result.get(key)) for key in ("message", "detail")):
+        return True
+    words = [word for key in _STATUS_KEYS if isinstance(word := result.get(key), str)]
+    return any(word.strip().lower() in _FAILED_WORDS for word in words) and _speaks_of_the_call(result)
+
+
+def _plain(key: str) -> str:
+    """A key without what programs write differently: ``error_code``, ``errorCode``."""
+    return key.replace("_", "").lower()
+
+
+def _wrapped(result: Mapping[str, Json]) -> str | None:
+    """The failure in what an object wraps, where it holds little else."""
+    if len(result) > 2:
+        return None
+    for key in _WRAPPERS:
+        held = result.get(key)
+        if isinstance(held, dict) and (failure := _declared(held, depth=0)) is not None:
+            return failure
+        if isinstance(held, str) and (failure := text_failure(held)) is not None:
+            return failure
+    return None
+
+
+def _exit_code(result: Mapping[str, Json]) -> str | None:
+    """The code with which a command failed. A code alone may be an answer (grep found nothing), so it must complain."""
+    for key in _EXIT_KEYS:
+        code = result.get(key)
+        if isinstance(code, int) and not isinstance(code, bool) and code != 0:
+            complains = result.get("stderr") or code > 1 or not result.get("stdout", True)
+            return f"exit code {code}" if complains else None
+    return None
+
+
+def _reads_as_failure(text: Json) -> bool:
+    if not isinstance(text, str):
+        return False
+    return text.strip(" .!").lower() in _HTTP_PHRASES or text_failure(text) is not None
 
 
 def _is_code(key: str, result: Mapping[str, Json]) -> bool:
