@@ -115,7 +115,11 @@ class Running:
         return self.process.wait(timeout=20)
 
     def log(self) -> str:
-        return (self.folder / "log").read_text(errors="replace")[-4000:]
+        return self.log_file.read_text(errors="replace")[-4000:]
+
+    @property
+    def log_file(self) -> Path:
+        return self.folder / "log"
 
     def logged(self) -> list[dict[str, Any]]:
         """The JSON lines of the log."""

@@ -13,8 +13,11 @@ draws everything from the seed, looks at the monitor from outside, and prints th
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -28,23 +31,28 @@ from pathlib import Path
 
 import httpx
 
+from monitor.config.load import load
 from monitor.demo.traffic import SampleTraffic
+from monitor.runtime.memory_bound import memory_bound
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.faults.campaign import hostile
+from tests.faults.campaign.fuzz import GUIDED, TARGETS
 from tests.faults.test_killed_in_traffic import trace_id_of
 from tests.faults.test_langfuse_killed import expected, stored
 from tests.running import Running
 
 HERE = Path(__file__).parent
 RECORDED = HERE.parents[1] / "data" / "otlp"
-MEMORY_MIB = 384
-"""What the chart gives the monitor."""
+FUZZING_S = 30
+"""Seconds of one round of mutations of one target; the targets take turns."""
+CALLS_S = 20
+"""Seconds in which the API is called in every way that its schema allows, and in some that it does not."""
 LIVEZ_S = 0.1
 SETTLE_S = 240
 """How long scores may take to reach Langfuse once nothing is broken any more."""
 ACTIONS = (
-    "kill", "kill", "kill", "end", "disk EIO 20", "disk ENOSPC 60", "disk SLOW 30", "langfuse", "calm",
+    "kill", "kill", "kill", "end", "disk EIO 20", "disk ENOSPC 60", "disk SLOW 30", "langfuse", "calm", "clock", "halt",
 )  # fmt: skip
 CONFIG = {
     "routes": [{"match": {"metadata.task": "qa"}, "rubrics": ["qa"]}, {"rubrics": ["run_health"]}],
@@ -61,13 +69,17 @@ class Seen:
     actions: Counter[str] = field(default_factory=Counter)
     livez_s: list[float] = field(default_factory=list)
     memory_mib: int = 0
+    fuzzed: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
     broken: list[str] = field(default_factory=list)
 
 
 class Campaign:
     """One monitor under attack. ``run`` returns what was seen; the folder holds the log and the store."""
 
-    def __init__(self, folder: Path, seed: int, show: Callable[[str], None] = print) -> None:
+    def __init__(self, folder: Path, seed: int, show: Callable[[str], None] = print, *, generated: bool = True) -> None:
+        """Without ``generated`` inputs nothing is mutated by coverage, and the API's schema is not looked at."""
+        self._generated = generated
         self._dice, self._show, self._folder = random.Random(seed), show, folder
         self.seen = Seen()
         self._stop = threading.Event()
@@ -96,6 +108,8 @@ class Campaign:
                 threading.Thread(target=self._harass, args=(monitor,)),
                 threading.Thread(target=self._watch, args=(monitor,)),
             ]
+            if self._generated:
+                attackers.append(threading.Thread(target=self._fuzz, args=(seconds,)))
             for attacker in attackers:
                 attacker.start()
             end = time.monotonic() + seconds
@@ -112,7 +126,10 @@ class Campaign:
                     attacker.join()
             self._langfuse_broken = False
             self._disk.set(None)
+            self._disk.shift(0)
             self._verify(monitor, fake)
+            if self._generated:
+                self._call(monitor, min(CALLS_S, seconds))
             monitor.close()
         return self.seen
 
@@ -130,6 +147,15 @@ class Campaign:
             self._disk.set(None)
         elif kind == "langfuse":
             self._langfuse_broken = not self._langfuse_broken
+        elif kind == "clock":
+            self._disk.shift(self._dice.choice((-300, -5, 0, 5, 300)))
+        elif kind == "halt":
+            self._up.clear()
+            assert monitor.process is not None
+            monitor.process.send_signal(signal.SIGSTOP)
+            time.sleep(self._dice.uniform(1.0, 5.0))
+            monitor.process.send_signal(signal.SIGCONT)
+            self._up.set()
         elif kind in ("kill", "end"):
             number = signal.SIGKILL if kind == "kill" else signal.SIGTERM
             self._up.clear()
@@ -158,7 +184,45 @@ class Campaign:
                     continue
                 body, headers = next(attacks)
                 with contextlib.suppress(httpx.HTTPError):
-                    self._count(client.post(monitor.otlp + "/v1/traces", content=body, headers=headers))
+                    path = headers.pop("x-path", "/v1/traces")
+                    self._count(client.post(monitor.otlp + path, content=body, headers=headers))
+
+    def _fuzz(self, seconds: float) -> None:
+        """Mutations of what reads untrusted bytes, one target after the other, in processes of their own."""
+        end = time.monotonic() + seconds
+        turn = 0
+        while not self._stop.is_set() and (left := end - time.monotonic()) > 1:
+            target = sorted(TARGETS)[turn % len(TARGETS)]
+            command = ["nice", "-n", "10", sys.executable, "-m", "tests.faults.campaign.fuzz", "--target", target]
+            command += ["--seconds", str(int(min(left, FUZZING_S))), "--seed", str(self._seed * 1000 + turn)]
+            ran = subprocess.run([*command, "--keep", str(self._folder)], capture_output=True, text=True, check=False)
+            found = re.search(r"number_of_executed_units: (\d+)|^(\d+) inputs", ran.stdout + ran.stderr, re.MULTILINE)
+            self.seen.fuzzed[target] += int(next(filter(None, found.groups()))) if found else 0
+            if ran.returncode:
+                self.seen.broken.append(f"mutations of {target} broke: {(ran.stdout + ran.stderr)[-2000:]}")
+            turn += 1
+
+    def _call(self, monitor: Running, seconds: float) -> None:
+        """Every operation of the API with arguments of every kind; only with the extra ``faults``."""
+        if importlib.util.find_spec("schemathesis") is None:
+            return
+        schema = self._folder / "openapi.json"
+        schema.write_text(json.dumps(monitor.http.get(monitor.api + "/openapi.json").json()))
+        command = [sys.executable, "-m", "schemathesis.cli", "run", str(schema), "--url", monitor.api]
+        command += [
+            "--checks",
+            "not_a_server_error",
+            "--max-time",
+            str(max(1, int(seconds))),
+            "--seed",
+            str(self._seed),
+        ]
+        command += ["--continue-on-failure", "--no-color"]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=self._folder)
+        found = re.search(r"(\d+) generated", ran.stdout)
+        self.seen.calls = int(found[1]) if found else 0
+        if ran.returncode or not self.seen.calls:
+            self.seen.broken.append(f"the API broke: {(ran.stdout + ran.stderr)[-3000:]}")
 
     # What is sent and watched
 
@@ -222,16 +286,29 @@ class Campaign:
             missing = expected(monitor).items() - stored(fake).items()
         if missing:
             broken.append(f"{len(missing)} scores are not in Langfuse: {sorted(missing, key=str)[:2]}")
-        if self.seen.memory_mib > MEMORY_MIB:
-            broken.append(f"memory reached {self.seen.memory_mib} MiB, the bound is {MEMORY_MIB}")
+        bound = sum(part.max_bytes for part in memory_bound(load(monitor.config, {}))) >> 20
+        if self.seen.memory_mib > bound:
+            broken.append(f"memory reached {self.seen.memory_mib} MiB, the bound is {bound}")
+        metrics = monitor.http.get(monitor.api + "/metrics").text
+        for where in (monitor.log_file.read_text(errors="replace"), metrics):
+            if hostile.CANARY in where:
+                broken.append("contents are in the log or in the metrics")
 
 
 class DiskFaults:
-    """A library that makes the store's disk fail on demand; without a C compiler the disk stays whole."""
+    """A library that makes the store's disk fail and the clock jump; without a C compiler neither happens."""
 
     def __init__(self, library: Path | None, control: Path) -> None:
-        self._control = control
-        self.environ = {} if library is None else {"LD_PRELOAD": str(library), "DISK_FAULTS": str(control)}
+        self._control, self._clock = control, control.with_name("clock-offset")
+        self._clock.write_bytes(bytes(8))
+        self.environ = {} if library is None else {
+            "LD_PRELOAD": str(library), "DISK_FAULTS": str(control), "CLOCK_OFFSET": str(self._clock),
+        }  # fmt: skip
+
+    def shift(self, seconds: int) -> None:
+        """Have the monitor's clock be off by this from now on."""
+        with self._clock.open("r+b") as file:
+            file.write(seconds.to_bytes(8, sys.byteorder, signed=True))
 
     def set(self, order: str | None) -> None:
         if order is None:
@@ -269,6 +346,8 @@ def report(seen: Seen, seed: int) -> str:
         f"seed {seed}: {len(seen.acknowledged)} traces acknowledged, {requests} requests ({statuses})",
         f"actions: {actions}",
         f"memory: at most {seen.memory_mib} MiB",
+        f"mutated inputs: {sum(seen.fuzzed.values())} ({dict(seen.fuzzed)}), guided by coverage: {GUIDED}",
+        f"generated calls of the API: {seen.calls}",
         f"/livez: p99 {p99_ms:.0f} ms, {slow} of {len(probes)} over {LIVEZ_S * 1000:.0f} ms",
     ]
     kinds = Counter(line.partition(":")[0] for line in seen.broken)

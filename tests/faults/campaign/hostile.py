@@ -7,13 +7,20 @@ import gzip
 import json
 import random
 import socket
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+CANARY = "zqcanary"
+"""Stands in contents that are sent, and nowhere else."""
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 _WORDS = (b"\x00", b"\xff" * 9, b"\x0a" * 40, b"\x80" * 12, b"nan", b"1e999", b"\xed\xa0\x80", b"../", b"\r\n\r\n")
-_VALUES = (True, None, -1, 10**40, "", "x" * 10_000, [], {}, [[[[]]]], "\ud800", "é" * 50, 1e308, "NaN")
+_DEEP = json.loads("[" * 500 + "]" * 500)
+_VALUES = (
+    True, None, -1, 10**40, "9" * 5000, "", "x" * 10_000, [], {}, [[[[]]]], _DEEP, "\ud800", "é" * 50, 1e308, "NaN",
+    float("nan"), float("-inf"), "0" * 32, "0" * 16, "\ufdfa" * 5000, 2**64, -(2**63) - 1, {"stringValue": {}},
+)  # fmt: skip
 
 
 def recordings(folder: Path) -> list[bytes]:
@@ -44,7 +51,10 @@ def json_request(dice: random.Random) -> bytes:
     """An OTLP/JSON request with values of the wrong kind in places of the right name."""
     span = {
         "traceId": dice.randbytes(16).hex(), "spanId": dice.randbytes(8).hex(), "name": "n",
-        "startTimeUnixNano": "1", "endTimeUnixNano": "2", "attributes": [{"key": "k", "value": {"stringValue": "v"}}],
+        "startTimeUnixNano": "1", "endTimeUnixNano": "2", "attributes": [
+            {"key": key, "value": {"stringValue": f"{CANARY} {n}"}}
+            for n, key in enumerate(("input.value", "output.value", "gen_ai.prompt"))
+        ],
         "status": {"code": 1}, "events": [],
     }  # fmt: skip
     for key in dice.sample(sorted(span), k=dice.randint(1, 3)):
@@ -59,10 +69,40 @@ def json_request(dice: random.Random) -> bytes:
     ).encode()
 
 
+def log_request(dice: random.Random) -> bytes:
+    """The same for log records."""
+    record = {
+        "traceId": dice.randbytes(16).hex(), "spanId": dice.randbytes(8).hex(), "eventName": "gen_ai.user.message",
+        "timeUnixNano": "1", "body": {"stringValue": "v"}, "attributes": [],
+    }  # fmt: skip
+    for key in dice.sample(sorted(record), k=dice.randint(1, 3)):
+        record[key] = dice.choice(_VALUES)
+    return json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).encode()
+
+
+def compressed(dice: random.Random, data: bytes) -> tuple[bytes, str]:
+    """A body in one of the encodings that are known, or in one that its name does not fit."""
+    made, name = dice.choice([
+        (gzip.compress(data, 1), "gzip"), (zlib.compress(data, 1), "deflate"),
+        (zlib.compress(data, 1)[2:-4], "deflate"),
+        (gzip.compress(b"", 1) * 2000 + gzip.compress(data, 1), "gzip"), (data, "zstd"), (data, "br"),
+        (gzip.compress(gzip.compress(data, 1), 1), "gzip"),
+    ])  # fmt: skip
+    return mutated(dice, made) if dice.random() < 0.3 else made, name
+
+
 def requests(dice: random.Random, recorded: list[bytes]) -> Iterator[tuple[bytes, dict[str, str]]]:
-    """Bodies and headers, without end."""
+    """Bodies and headers, without end; what is meant for log records has the path ``/v1/logs`` in ``x-path``."""
     while True:
-        match dice.randrange(8):
+        match dice.randrange(11):
+            case 8:
+                yield log_request(dice), {"content-type": JSON, "x-path": "/v1/logs"}
+            case 9:
+                body, encoding = compressed(dice, dice.choice(recorded))
+                yield body, {"content-type": PROTOBUF, "content-encoding": encoding}
+            case 10:
+                path = dice.choice(("/v1/logs", "/v1/metrics", "/api/public/otel/v1/traces", "/v1/traces/../logs"))
+                yield mutated(dice, dice.choice(recorded)), {"content-type": PROTOBUF, "x-path": path}
             case 0:
                 yield json_request(dice), {"content-type": JSON}
             case 1:
@@ -96,6 +136,14 @@ def misbehave(dice: random.Random, url: str) -> None:
         head + b"content-length: -1\r\n\r\n",
         b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n" * dice.randint(1, 20_000),
         b"\x16\x03\x01" + dice.randbytes(200),
+        head + b"".join(b"x-%d: y\r\n" % n for n in range(dice.randint(1, 5000))) + b"\r\n",
+        head + b"x: " + b"y" * dice.randint(1, 200_000) + b"\r\n\r\n",
+        head.replace(b"1.1", b"1.0") + b"content-length: 3\r\n\r\nabc",
+        head.replace(b"1.1", b"0.9") + b"\r\n",
+        head + b"transfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n5\r\nhello",
+        head + b"content-length: 5\r\ncontent-length: 6\r\n\r\nhello",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + dice.randbytes(50),
+        head + b"expect: 100-continue\r\ncontent-length: 10\r\n\r\n",
     )
     with (
         contextlib.suppress(OSError),
