@@ -144,6 +144,11 @@ class EvaluatorsSection(Section):
     lexical: LexicalSection = LexicalSection()
     embedding: EmbeddingSection | None = Field(default=None, description="no embeddings unless this section is there")
     judge: JudgeSection | None = Field(default=None, description="no judge unless this section is there")
+    max_case_cpu: PositiveDuration = Field(
+        default=parse_duration("30s"),
+        description="CPU time that the metrics of one case may take, all rubrics together; once it is spent its other "
+        "metrics have failed",
+    )
 
     @field_validator("order")
     @classmethod

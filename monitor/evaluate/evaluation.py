@@ -5,8 +5,11 @@ It does no I/O and waits for nothing. The caller asks the backends what is ``ope
 
 from __future__ import annotations
 
+import contextlib
+import math
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import GeneratorType
 from typing import TypeAlias, TypeVar
@@ -15,7 +18,7 @@ from msgspec import structs
 
 from scoring.case.case import Case
 from scoring.questions.question import Answer, NoAnswer, PendingMetrics, Question, Reply, Steps
-from scoring.result.result import Judgement, Result, Scored
+from scoring.result.result import Failed, Judgement, Result, Scored
 from scoring.verdict.outcome import OutcomeMemo
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Selection, Verdict, reach_verdict
@@ -25,6 +28,28 @@ T = TypeVar("T")
 JudgementsByMetric: TypeAlias = Mapping[tuple[str, str], tuple[Judgement, ...]]
 """The judge requests made for a metric, by rubric id and metric id."""
 NOBODY = NoAnswer("no evaluator is configured for this question")
+TOO_MUCH = "the case takes more work than evaluators.max_case_cpu allows"
+"""Why a metric of a case has failed whose texts take too long."""
+
+
+class _Work:
+    """CPU time that the metrics of one case have taken, and whether that is all that they may take."""
+
+    def __init__(self, most_s: float) -> None:
+        self._most_s, self._spent_s = most_s, 0.0
+
+    @property
+    def over(self) -> bool:
+        return self._spent_s > self._most_s
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count what this thread does meanwhile; other cases may have their turn between two such parts."""
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            self._spent_s += time.thread_time() - began
 
 
 class Evaluation:
@@ -40,8 +65,10 @@ class Evaluation:
         rubrics: Sequence[Rubric],
         at_once: Callable[[Case, Question], Reply] | None,
         memo: OutcomeMemo | None = None,
+        max_cpu_s: float = math.inf,
     ) -> None:
         self.case = case
+        self._work = _Work(max_cpu_s)
         self._rubrics = rubrics
         self._at_once = at_once
         self._memo = memo
@@ -54,13 +81,31 @@ class Evaluation:
         for rubric in rubrics:
             results = self._results[rubric.id] = {}
             for metric in rubric.metrics:
-                begun = metric.start(case)
+                if self._work.over:
+                    results[metric.id] = Failed(TOO_MUCH)
+                    continue
+                with self._work.counted():
+                    begun = metric.start(case)
                 if isinstance(begun, GeneratorType):
-                    asking[rubric.id, metric.id] = begun
+                    asking[rubric.id, metric.id] = self._bounded(begun)
                 else:
                     results[metric.id] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
         self._evaluation = PendingMetrics(asking)
         self._advance()
+
+    def _bounded(self, steps: Steps) -> Steps:
+        """The same steps until the case has taken all the work that it may take."""
+        replies: Sequence[Reply] | None = None
+        while not self._work.over:
+            try:
+                with self._work.counted():
+                    requested = next(steps) if replies is None else steps.send(replies)
+            except StopIteration as done:
+                result: Result = done.value
+                return result
+            replies = yield requested
+        steps.close()
+        return Failed(TOO_MUCH)
 
     @property
     def open(self) -> tuple[Question, ...]:
@@ -126,12 +171,21 @@ class Evaluation:
         while moved and (questions := self._evaluation.questions):
             for question in questions:
                 if question not in self._known and question not in self._passed:
-                    reply = self._at_once(self.case, question) if self._at_once is not None else NOBODY
+                    reply = self._answer(question)
                     if isinstance(reply, Answer) or reply.failed:
                         self._known[question] = reply
                     else:
                         self._passed[question] = reply
             moved = self._evaluation.advance(self._known)
+
+    def _answer(self, question: Question) -> Reply:
+        """The answer that costs no waiting."""
+        if self._at_once is None:
+            return NOBODY
+        if self._work.over:
+            return NoAnswer(TOO_MUCH, failed=True)
+        with self._work.counted():
+            return self._at_once(self.case, question)
 
     def verdicts(self, *, created_at: str, selection: Selection = "random", revision: int = 1) -> tuple[Verdict, ...]:
         """A verdict for each rubric that was not dropped, in order. Nothing may be open.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from scoring.case.case import Case
@@ -22,6 +23,7 @@ class Evaluator:
 
     ``at_once`` answers first and without waiting; by default it is the lexical evaluator, which is pure and always
     available. ``others`` get the questions that it leaves open. A metric whose question has no answer is *unavailable*.
+    Once the metrics of a case have taken ``max_cpu_s`` seconds of CPU the others of its metrics fail.
     """
 
     def __init__(
@@ -29,7 +31,10 @@ class Evaluator:
         rubrics: Mapping[str, Rubric],
         at_once: Callable[[Case, Question], Reply] | None = lexical.answer,
         others: Backends | None = None,
+        *,
+        max_cpu_s: float = math.inf,
     ) -> None:
+        self._max_cpu_s = max_cpu_s
         self._rubrics = rubrics
         self._at_once = at_once
         self.others = others
@@ -41,7 +46,7 @@ class Evaluator:
         Without ``others`` nothing is left open.
         """
         rubrics = [self._rubrics[name] for name in dict.fromkeys(names)]
-        evaluation = Evaluation(case, rubrics, self._at_once, self._memo)
+        evaluation = Evaluation(case, rubrics, self._at_once, self._memo, self._max_cpu_s)
         while self.others is None and evaluation.open:
             evaluation.give({})
         return evaluation

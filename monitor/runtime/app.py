@@ -211,7 +211,12 @@ class Monitor:
             archive=self.store,
             sampler=self.sampler,
             router=self.router,
-            evaluator=Evaluator(self.rubrics, self.backends.at_once, self.backends.others),
+            evaluator=Evaluator(
+                self.rubrics,
+                self.backends.at_once,
+                self.backends.others,
+                max_cpu_s=self.config.evaluators.max_case_cpu.seconds,
+            ),
             reference_keys=self.config.reference_keys,
             conversations=conversations(self.config),
             references=self.references,

@@ -142,7 +142,7 @@ class Backfill:
             archive=self,
             sampler=sampler,
             router=router_of(config),
-            evaluator=Evaluator(rubrics, who.at_once, who.others),
+            evaluator=Evaluator(rubrics, who.at_once, who.others, max_cpu_s=config.evaluators.max_case_cpu.seconds),
             reference_keys=config.reference_keys,
             conversations=conversations(config) if self._sessions else None,
             references=references,

@@ -33,7 +33,7 @@ LARGEST = 64 << 10
 TESTS = Path(__file__).parents[2]
 
 if GUIDED and __name__ == "__main__":  # what is imported is made anew, which nobody else wants
-    import atheris  # type: ignore[import-not-found,unused-ignore]
+    import atheris  # type: ignore[import-not-found,unused-ignore]  # it may not be installed
 
     _watched = atheris.instrument_imports(include=["integrations", "scoring", "monitor"], enable_loader_override=False)
 else:

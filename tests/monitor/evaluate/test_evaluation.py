@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from monitor.evaluate.evaluation import Evaluation
+from monitor.evaluate.evaluation import TOO_MUCH, Evaluation
 from scoring.case.case import Case
 from scoring.metrics.metric import Metric
 from scoring.metrics.settle import settle
@@ -109,3 +111,56 @@ def test_the_cost_of_a_shared_call_is_apportioned_to_the_scores_it_served():
     assert sum(score["cost_usd"] for score in scores) == pytest.approx(0.00021)
     assert {tuple(score["call_ids"]) for score in scores} == {("call-1",)}
     assert [each["judge"]["call_ids"] for each in verdicts] == [["call-1"], ["call-1"]]
+
+
+def burning(seconds: float, *questions) -> Rubric:
+    """Two metrics, each of which takes so much CPU before and after it asks."""
+
+    def measure(_):
+        burn(seconds)
+        if questions:
+            yield questions
+            burn(seconds)
+        return Scored(value=1.0, method=Method.LEXICAL)
+
+    criteria = tuple(
+        Criterion(metric=Metric(id=name, title="t", meaning="m", formula="f", source="s", measure=measure), weight=0.5)
+        for name in ("first", "second")
+    )
+    return Rubric(id="slow", title="t", source="s", formula="f", criteria=criteria, pass_mark=0.5)
+
+
+def burn(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+@pytest.mark.parametrize("questions", [(), (EASY,), (HARD,)])
+def test_what_a_case_has_no_work_left_for_has_failed(questions):
+    evaluation = Evaluation(CASE, [burning(0.02, *questions)], knows_the_easy_one, max_cpu_s=0.01)
+    evaluation.give(dict.fromkeys(evaluation.open, YES))
+    assert evaluation.open == ()
+    (verdict,) = evaluation.verdicts(created_at=AT)
+    results = [score.result for score in verdict.scores]
+    assert results[1] == Failed(TOO_MUCH)
+    assert (results[0] == Failed(TOO_MUCH)) == bool(questions)
+    assert (verdict.composite, verdict.state.value) == (None, "incomplete")
+
+
+def test_an_answer_at_once_costs_work_too():
+    asked = []
+
+    def slow(_, question):
+        asked.append(question)
+        burn(0.02)
+        return YES
+
+    evaluation = Evaluation(CASE, [asking((EASY, HARD, LATER))], slow, max_cpu_s=0.01)
+    assert (asked, evaluation.failures) == ([EASY], (TOO_MUCH, TOO_MUCH))
+
+
+def test_a_case_within_its_work_is_not_touched():
+    evaluation = Evaluation(CASE, [burning(0.001, EASY)], knows_the_easy_one, max_cpu_s=1.0)
+    (verdict,) = evaluation.verdicts(created_at=AT)
+    assert (verdict.composite, evaluation.failures) == (1.0, ())
