@@ -10,13 +10,16 @@ SPREAD := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # Hundreds of processes and each run compile everything anew where this is set; rewriting assertions takes half a minute.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test coverage check fmt faults bench bench-peers lock reference charts lock-images clean
+.PHONY: run test suite coverage check fmt faults bench bench-peers lock reference charts lock-images clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
 
 test: $(VENV)/.dev ## everything that CI checks: style, types, architecture, the whole suite (TESTS=tests/scoring: a part of it)
 	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory suite
+
+suite: $(VENV)/.dev ## the suite alone
 	$(BIN)/python -m pytest $(SPREAD) -q $(TESTS)
 
 coverage: $(VENV)/.dev ## the suite, and which lines and branches it never reaches

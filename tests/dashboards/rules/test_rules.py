@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections import Counter
@@ -33,8 +34,9 @@ def name_of(rule: dict[str, Any]) -> str:
 
 def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [PROMTOOL.path(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
+        [PROMTOOL.path(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        env={**os.environ, "GOGC": "400"},  # Go collects garbage less often: a fifth less of the processor
+    )  # fmt: skip
 
 
 def outcomes(folder: Path, tried: list[tuple[Scenario, list[dict[str, Any]]]]) -> list[str]:
