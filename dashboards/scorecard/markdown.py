@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from scoring.lexical.label import label
 from scoring.runs.cells import Cell
 from scoring.runs.scorecard import Scorecard
-from scoring.runs.template import LEGEND, SHOWN, RowKind, ScorecardRow
+from scoring.runs.template import LEGEND, RowKind, ScorecardRow
 
 from . import shown
 
@@ -75,5 +75,5 @@ def _cell(row: ScorecardRow, cell: Cell, notes: shown.Footnotes) -> str:
 def _cases(card: Scorecard, names: Sequence[str]) -> Iterator[str]:
     yield "| Cases |" + "".join(f" {name} |" for name in names)
     yield "|" + "---|" * (len(names) + 1)
-    for rubric in SHOWN:
+    for rubric in card.rubrics:
         yield f"| {rubric} |" + "".join(f" {shown.cases_text(card, model, rubric)} |" for model in card.models)

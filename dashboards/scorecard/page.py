@@ -11,7 +11,7 @@ from pathlib import Path
 from dashboards.pages.rendering import digest, render, stylesheet
 from scoring.runs.cells import Cell
 from scoring.runs.scorecard import Scorecard
-from scoring.runs.template import LEGEND, SHOWN, RowKind, ScorecardRow
+from scoring.runs.template import LEGEND, RowKind, ScorecardRow
 
 from . import shown
 
@@ -44,7 +44,7 @@ def scorecard_page(card: Scorecard) -> str:
     style = _style()
     styles = digest(stylesheet() + style)
     return render(
-        "scorecard.html", title="Scorecard", card=card, style=style, shown=shown, rubrics=SHOWN, parts=_parts,
+        "scorecard.html", title="Scorecard", card=card, style=style, shown=shown, rubrics=card.rubrics, parts=_parts,
         layout="wide" if len(card.models) > _FEW else "", template_legend=LEGEND.replace("`", ""),
         policy=f"default-src 'none'; style-src {styles}; img-src data:; base-uri 'none'; form-action 'none'",
         groups=_groups(card, notes), notes=list(notes),

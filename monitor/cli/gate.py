@@ -28,23 +28,41 @@ _RATIOS = 100
 
 @click.command()
 @click.argument("verdicts", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--rubric", default="answer", show_default=True, help="Rubric whose verdicts are held against gates.")
+@click.option(
+    "--pass-rate", type=click.FloatRange(0, 1), help="Least pass rate; not for 'answer', whose gates are fixed."
+)
 @click.option("--run-metadata", "metadata", type=click.Path(path_type=Path), help="The run's metadata (YAML or JSON).")
 @click.option("--release", is_flag=True, help="A release, no rehearsal: metadata and pinned models are required.")
 @click.option("--metadata-template", is_flag=True, help="Print run metadata to be filled in, and do nothing else.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def gate(
-    *, verdicts: tuple[Path, ...], metadata: Path | None, release: bool, metadata_template: bool, form: str
+    *,
+    verdicts: tuple[Path, ...],
+    rubric: str,
+    pass_rate: float | None,
+    metadata: Path | None,
+    release: bool,
+    metadata_template: bool,
+    form: str,
 ) -> int:
-    """Hold the verdicts of 'answer' in VERDICTS (JSON Lines) against the release gates, each with value and bound.
+    """Hold the verdicts of one rubric in VERDICTS (JSON Lines) against the release gates, each with value and bound.
+
+    The gates of 'answer' are fixed. Those of any other rubric, yours too, are the pass rate (--pass-rate, 0.85), and at
+    most 5 % of the cases without a decision.
 
     Several files are several runs of one benchmark, and so are the runs that 'score --repeat' writes into one; every
     run must meet every gate. From three runs on, mean and standard deviation are shown. What cannot be computed meets
     no gate. Exit 0 when release-ready, 1 when not, 2 when the input is unusable.
     """
-    from monitor.offline.score.runs import Runs
+    from monitor.offline.score.runs import RUBRIC, Runs
+    from scoring.runs.gates import GATES, PASS_RATE, gates_of_any
     from scoring.runs.release import decide
 
-    runs = Runs()
+    if rubric == RUBRIC and pass_rate is not None:
+        raise CommandError(f"--pass-rate: the gates of {RUBRIC!r} are fixed", "leave it out, or name another --rubric")
+    runs = Runs(rubric)
+    gates = GATES if rubric == RUBRIC else gates_of_any(PASS_RATE if pass_rate is None else pass_rate)
     if metadata_template:
         _read(runs, verdicts)
         click.echo(_template(runs))
@@ -57,13 +75,13 @@ def gate(
         )
     report = None if metadata is None else _metadata(metadata)
     _read(runs, verdicts)
-    decision = decide(runs.aggregates(), report, strict=release, remarks=runs.remarks())
+    decision = decide(runs.aggregates(), report, strict=release, remarks=runs.remarks(), gates=gates)
     if form == "json":
         import json
 
         click.echo(json.dumps(decision.to_json(), indent=2, ensure_ascii=False))
     else:
-        _show(decision)
+        _show(decision, every=rubric == RUBRIC)
     return 0 if decision.ready else DATA
 
 
@@ -80,7 +98,7 @@ def _read(runs: Runs, files: tuple[Path, ...]) -> None:
             with path.open("rb", buffering=1 << 20) as file:
                 runs.read(str(path), lines(file))
         except UnusableError as error:
-            raise CommandError(str(error), "name a file that 'sidejudge score --rubric answer' wrote") from None
+            raise CommandError(str(error), f"name a file that 'sidejudge score --rubric {runs.rubric}' wrote") from None
 
 
 def _metadata(path: Path) -> MetadataReport:
@@ -108,7 +126,7 @@ def _template(runs: Runs) -> str:
     return template({name: value for name, value in stated.items() if isinstance(value, str)})
 
 
-def _show(decision: Release) -> None:
+def _show(decision: Release, *, every: bool) -> None:
     from .table import table, visible
 
     runs = [(f"run {number}", run) for number, run in enumerate(decision.runs, 1)]
@@ -124,7 +142,7 @@ def _show(decision: Release) -> None:
         for result in run.gates:
             if not result.met:
                 click.echo(visible(f"  {label}: {result.gate.figure}: {result.reason}"))
-    click.echo("\n" + table(*_figures(runs[:_MOST_COLUMNS])))
+    click.echo("\n" + table(*_figures(runs[:_MOST_COLUMNS], every=every)))
     if len(runs) > _MOST_COLUMNS:
         click.echo(f"  and {len(runs) - _MOST_COLUMNS} runs more: --format json shows all")
     click.echo("\n" + table(("over runs", "mean", "sd", ""), [_spread(*each) for each in decision.repeats.items()]))
@@ -136,10 +154,14 @@ def _show(decision: Release) -> None:
     click.echo(click.style(*(("release-ready", "green") if decision.ready else ("not release-ready", "red"))))
 
 
-def _figures(runs: Sequence[tuple[str, RunReport]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _figures(runs: Sequence[tuple[str, RunReport]], *, every: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     reported = [run.aggregates for _, run in runs]
     rows = [(name, *(str(getattr(each, name)) for each in reported)) for name in _COUNTS]
-    rows += [(name, *(_shown(each.figures[name]) for each in reported)) for name in reported[0].figures]
+    rows += [
+        (name, *(_shown(each.figures[name]) for each in reported))
+        for name in reported[0].figures
+        if every or any(isinstance(each.figures[name], float) for each in reported)
+    ]
     return ("figure", *(label for label, _ in runs)), rows
 
 

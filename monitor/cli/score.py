@@ -44,10 +44,10 @@ def score(
 ) -> int:
     """Score CASES (JSON Lines, '-' for standard input) and write one verdict a case and rubric.
 
-    Rubrics are those of --rubric, else of the configured routes, else of the case's task. Memory stays constant. A run
-    that was cut off goes on where it ended when it is called again in the same way; verdicts that other cases, rubrics
-    or scenarios gave are refused, not kept. With a judge or embeddings configured several cases are judged at a time; a
-    judge out of reach is waited for.
+    Rubrics are those of --rubric, else of the configured routes, else of the case's task, else default_rubrics. Memory
+    stays constant. A run that was cut off goes on where it ended when it is called again in the same way; verdicts that
+    other cases, rubrics or scenarios gave are refused, not kept. With a judge or embeddings several cases are judged at
+    a time; a judge out of reach is waited for.
 
     The exit code is 1 where lines are no cases (they are reported and skipped), where the file holds no case, and where
     every case of a rubric ended in an error. Cases that fail are results, and so are verdicts that are incomplete
@@ -98,6 +98,8 @@ def score(
                 router=Router(settings.routes, settings.scenarios),
                 scenarios=settings.scenarios,
                 chosen=tuple(dict.fromkeys(chosen)),
+                # Where the configuration names none they are run_health, which is for traces.
+                default=settings.default_rubrics if "default_rubrics" in settings.model_fields_set else (),
                 complain=shown.report,
                 by_task=not settings.routes,
                 repeat=repeat,

@@ -12,11 +12,13 @@ import click
 
 from .errors import DATA, CommandError
 from .progress import ProgressDisplay, progress
+from .settings import config_option, loaded
 
 if TYPE_CHECKING:
     from scoring.runs.final import Option
     from scoring.runs.scorecard import Scorecard
     from scoring.runs.tally import ModelTally
+    from scoring.verdict.rubric import Rubric
 
 _MAX_NAME = 60
 _READINGS = 2
@@ -30,15 +32,23 @@ _READINGS = 2
     "--format", "form", type=click.Choice(["markdown", "html", "json"]), default="markdown", show_default=True
 )
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write here, not to standard output.")
+@config_option
 def scorecard(
-    models: tuple[str, ...], costs: tuple[str, ...], weights: tuple[str, ...], form: str, out: Path | None
+    *,
+    models: tuple[str, ...],
+    costs: tuple[str, ...],
+    weights: tuple[str, ...],
+    form: str,
+    out: Path | None,
+    config: Path | None,
 ) -> int:
     """Compare models by their verdicts: every metric, final score (option A or B), cost-adjusted rank, blockers.
 
     Each MODEL=FILE is one column: verdicts as 'score' writes them, of the rubrics qa, entity, text, translation and
-    benchmarks. The cost is that of --cost, else the mean cost_usd of the calls. --weight divides the tasks' weight as
-    your production workload is divided (qa=0.5 entity=0.5: the others count nothing). A later revision of a verdict
-    replaces the earlier one. What is unknown is a dash with its reason. Bad lines are reported, and the exit code is 1.
+    benchmarks, and of those that --config declares. The cost is that of --cost, else the mean cost_usd of the calls.
+    --weight divides the tasks' weight as your production workload is divided (qa=0.5 entity=0.5: the others count
+    nothing). A later revision of a verdict replaces the earlier one. What is unknown is a dash with its reason. Bad
+    lines are reported, and the exit code is 1.
     """
     files = {name: Path(file) for name, file in _pairs("MODEL=VERDICTS.jsonl", models).items()}
     reported = {name: _positive("--cost", name, text) for name, text in _pairs("--cost", costs).items()}
@@ -57,8 +67,9 @@ def scorecard(
 
     from .table import visible
 
-    tallies, clean = _read(files)
-    card = filled(tallies, costs=reported, options=options)
+    own = loaded(config).config.declared
+    tallies, clean = _read(files, own)
+    card = filled(tallies, costs=reported, options=options, own=own)
     for note in card.notes:
         _report(f"{click.style('warning:', fg='yellow')} {visible(note)}")
     text = _rendered(card, form, aligned=out is None and sys.stdout.isatty())
@@ -118,7 +129,7 @@ def _options(split: Mapping[str, float]) -> tuple[Option, Option]:
         raise CommandError(f"--weight: {error}", f"give {', '.join(TASKS)} their shares, together 1") from None
 
 
-def _read(files: Mapping[str, Path]) -> tuple[dict[str, ModelTally], bool]:
+def _read(files: Mapping[str, Path], own: Mapping[str, Rubric]) -> tuple[dict[str, ModelTally], bool]:
     """The tally of each model, and whether every line was a verdict."""
     from scoring.runs.scorecard import empty_tally
 
@@ -126,7 +137,7 @@ def _read(files: Mapping[str, Path]) -> tuple[dict[str, ModelTally], bool]:
     sizes = {name: _READINGS * file.stat().st_size for name, file in files.items()}
     with progress(sum(sizes.values()), "bytes") as shown:
         for name, file in files.items():
-            tallies[name] = empty_tally()
+            tallies[name] = empty_tally(own)
             clean &= _read_one(name, file, tallies[name], shown, before)
             before += sizes[name]
     return tallies, clean
@@ -151,7 +162,8 @@ def _read_one(name: str, file: Path, tally: ModelTally, shown: ProgressDisplay, 
     if not tally.rubrics:
         raise CommandError(
             visible(f"{name}: {file} has no verdict that the scorecard shows"),
-            "score the cases with --rubric qa, entity, text, translation or benchmarks",
+            "score the cases with --rubric qa, entity, text, translation or benchmarks, or name the --config that "
+            "declares their rubric",
         )
     return not source.bad_lines
 

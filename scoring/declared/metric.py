@@ -77,7 +77,6 @@ class _Value:
     measure: Measure
     formula: str
     meaning: str
-    title: str
     source: str
     undefined: str
     methods: tuple[Method, ...] = (Method.EXACT,)
@@ -115,7 +114,8 @@ def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | 
     higher = bands.higher_is_better if bands is not None else value.more_is_better
     metric = Metric(
         id=name,
-        title=title or value.title,
+        # By its own name, not by its kind: a rubric may well have five checks of one kind.
+        title=title or name.replace("_", " ").replace("-", " ").capitalize(),
         meaning=meaning or value.meaning,
         formula=value.formula,
         source=value.source,
@@ -164,7 +164,6 @@ def _of_check(reading: Reading, _: str, __: Sources) -> _Value | None:
     return _Value(
         measure=compiled.measure,
         formula=_in_one_line({"check": reading.given["check"], "on": on}),
-        title=f"Not: {check.title.lower()}" if compiled.negated else check.title,
         meaning=f"{'1 -' if graded and compiled.negated else ''} {compiled.holds} (looks at: {on})".strip(),
         source=check.source,
         undefined=check.undefined,
@@ -191,7 +190,6 @@ def _of_cel(reading: Reading, _: str, __: Sources) -> _Value | None:
     return _Value(
         measure=program.measure,
         formula=_in_one_line({"cel": source}),
-        title="Condition" if binary else "Measure",
         meaning=f"1 where {source}" if binary else source,
         source="this configuration",
         undefined="a name that it uses is not known, or it cannot be decided",
@@ -211,7 +209,6 @@ def _of_ask(reading: Reading, name: str, sources: Sources) -> _Value | None:
             "ask": question.instructions, "passes": list(requested.passes), "values": dict(requested.values or {}),
             "rate": requested.rate, "prompt": requested.version,
         }),
-        title=name.replace("_", " ").capitalize(),
         meaning=question.instructions.split("\n", 2)[1],
         source=f"Langfuse prompt {requested.version}" if requested.version else "this configuration",
         undefined=f"one of {', '.join(question.parts)} is not known, or no judge is configured",
@@ -241,7 +238,6 @@ def _of_python(reading: Reading, _: str, sources: Sources) -> _Value | None:
     return _Value(
         measure=found.measure,
         formula=_in_one_line({"python": found.formula, "with": arguments or {}, "passes": list(passes)}),
-        title=name.rpartition(":")[2].replace("_", " ").capitalize(),
         meaning=f"what {name} returns",
         source=name,
         undefined="the function says so, raises, or takes longer than its timeout",

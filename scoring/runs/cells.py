@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scoring.result.result import Failed, NotApplicable, Unavailable
 from scoring.rubrics import RUBRICS
-from scoring.verdict.rubric import Criterion
+from scoring.verdict.rubric import Criterion, Rubric
 from scoring.verdict.verdict import State
 
 from .cost import Ranked
 from .final import MIN_COVERAGE, Final
 from .tally import MetricTally, ModelTally, RubricTally
-from .template import ROWS, SHOWN, RowKind, ScorecardRow
+from .template import ROWS, RowKind, ScorecardRow
 
 BLOCKER = "blocker"
 """The rating of a cell whose blocker was reached."""
@@ -50,7 +51,7 @@ def judged_cell(row: ScorecardRow, tally: RubricTally | None) -> Cell:
     if tally is None:
         return Cell(notes=(f"no verdict of rubric {row.rubric}",))
     if row.metric is None:
-        return _score(str(row.rubric), tally)
+        return _score(_rubric_of(row), tally)
     metric = tally.metrics.get(row.metric)
     if metric is None:
         return Cell(notes=(f"no verdict names the metric {row.metric}",))
@@ -69,8 +70,12 @@ def judged_cell(row: ScorecardRow, tally: RubricTally | None) -> Cell:
 
 def criterion_of(row: ScorecardRow) -> Criterion | None:
     """The metric's part in its rubric; None for a row that shows no metric."""
-    rubric = RUBRICS.get(str(row.rubric))
+    rubric = _rubric_of(row)
     return next((c for c in rubric.criteria if c.metric.id == row.metric), None) if rubric else None
+
+
+def _rubric_of(row: ScorecardRow) -> Rubric | None:
+    return row.own or RUBRICS.get(str(row.rubric))
 
 
 def _metric_rating(criterion: Criterion | None, metric: MetricTally) -> str | None:
@@ -100,7 +105,7 @@ def _blocked(blocked: int, n: int) -> list[str]:
     return [f"blocks {blocked} of {_cases(n)}"] if blocked and n else []
 
 
-def _score(rubric: str, tally: RubricTally) -> Cell:
+def _score(rubric: Rubric | None, tally: RubricTally) -> Cell:
     """A task's score: the mean over its cases, the invalid at 0, the incomplete left out (rubrics §7)."""
     invalid, disqualified = tally.states[State.INVALID], tally.states[State.DISQUALIFIED]
     value, of = tally.mean.value, _cases(tally.n)
@@ -117,9 +122,9 @@ def _score(rubric: str, tally: RubricTally) -> Cell:
     rating = None
     if invalid or disqualified:
         rating = BLOCKER
-    elif value is not None and rubric in RUBRICS and len(tally.pass_marks) == 1:
+    elif value is not None and rubric is not None and len(tally.pass_marks) == 1:
         # Rated by the mark that these verdicts were held to, which a configuration may have set.
-        bands = RUBRICS[rubric].with_overrides(pass_mark=next(iter(tally.pass_marks))).bands
+        bands = rubric.with_overrides(pass_mark=next(iter(tally.pass_marks))).bands
         rating = bands.rating(value) if bands else None
     return Cell(value=value, rating=rating, n=tally.mean.n, blocked=invalid + disqualified, notes=tuple(notes))
 
@@ -151,16 +156,16 @@ def rank_cell(place: Ranked, used: Final) -> Cell:
     return Cell(value=float(place.rank), notes=(f"cost efficiency {place.efficiency:.4g} by Option {used.option.id}",))
 
 
-def blocker_cell(tally: ModelTally) -> Cell:
+def blocker_cell(tally: ModelTally, rows: Sequence[ScorecardRow] = ROWS) -> Cell:
     """Whether any case was blocked, and by what; of a No, which blockers were not checked in every case."""
-    judged = {name: tally.rubrics[name] for name in SHOWN if name in tally.rubrics}
+    judged = {name: tally.rubrics[name] for name in tally.shown if name in tally.rubrics}
     if not judged:
         return Cell(notes=("no verdict of any task",))
     blocked = sum(found.states[State.INVALID] + found.states[State.DISQUALIFIED] for found in judged.values())
     n = sum(found.n for found in judged.values())
     reached = [
         f"{row.rubric}.{row.metric}"
-        for row in ROWS
+        for row in rows
         if row.blocker and judged_cell(row, tally.rubrics.get(str(row.rubric))).rating == BLOCKER
     ]
     if blocked or reached:
@@ -168,7 +173,7 @@ def blocker_cell(tally: ModelTally) -> Cell:
         return Cell(value=True, rating=BLOCKER, n=n, blocked=blocked, notes=(f"{named}; {blocked} of {n} verdicts",))
     unchecked = [
         f"{row.rubric}.{row.metric}"
-        for row in ROWS
+        for row in rows
         if row.blocker and (row.rubric not in judged or _unchecked(judged[row.rubric], str(row.metric)))
     ]
     return Cell(value=False, n=n, notes=(f"not checked in every case: {', '.join(unchecked)}",) if unchecked else ())

@@ -36,6 +36,13 @@ GATES = (
     ReleaseGate("incomplete_rate", "<=", 0.05, "rubrics §1.5"),
 )
 """All of them must be met. The first four are the seed's."""
+PASS_RATE = 0.85
+"""The least pass rate of a rubric of somebody's own, as that of ``answer``."""
+
+
+def gates_of_any(pass_rate: float = PASS_RATE) -> tuple[ReleaseGate, ...]:
+    """The gates for any other rubric: enough cases pass, and what keeps cases from a decision is rare."""
+    return (ReleaseGate("pass_rate", ">=", pass_rate, "as asked for"), *GATES[-2:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

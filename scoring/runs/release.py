@@ -9,7 +9,7 @@ from scoring.result.result import Unavailable
 from scoring.statistics.spread import MeanAndDeviation
 
 from .aggregates import FIELDS, Aggregates
-from .gates import GateResult, check_gates
+from .gates import GATES, GateResult, ReleaseGate, check_gates
 from .metadata import MetadataReport
 from .repeats import REPEATED, over_runs
 
@@ -61,11 +61,16 @@ class Release:
 
 
 def decide(
-    runs: Mapping[str, Aggregates], metadata: MetadataReport | None, *, strict: bool, remarks: Sequence[str] = ()
+    runs: Mapping[str, Aggregates],
+    metadata: MetadataReport | None,
+    *,
+    strict: bool,
+    remarks: Sequence[str] = (),
+    gates: Sequence[ReleaseGate] = GATES,
 ) -> Release:
     """The decision on runs, by name. ``strict`` (a release, not a rehearsal): a floating model name is refused.
 
-    ``remarks`` on where the runs come from stand before the other warnings.
+    ``remarks`` on where the runs come from stand before the other warnings; ``gates`` are held against each run.
     """
     refusals: list[str] = []
     warnings = list(remarks)
@@ -80,7 +85,7 @@ def decide(
     sizes = sorted({run.n for run in runs.values()})
     if len(sizes) > 1:
         warnings.append(f"runs differ in size ({', '.join(map(str, sizes))} samples): was one of them cut off?")
-    reports = [RunReport(name=name, aggregates=run, gates=check_gates(run)) for name, run in runs.items()]
+    reports = [RunReport(name=name, aggregates=run, gates=check_gates(run, gates)) for name, run in runs.items()]
     return Release(
         runs=tuple(reports),
         repeats={figure: over_runs(tuple(runs.values()), figure) for figure in REPEATED},

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scoring.lexical.label import label
+from scoring.result.result import Failed
 
 from .verdict_fields import VerdictLineError, number, scores, truth
+from .verdict_line import read_verdict
 
 METRICS = (
     "accuracy_score", "faithfulness_score", "latency_e2e_ms", "latency_model_ms", "total_tokens",
@@ -67,6 +69,18 @@ def read_sample(verdict: Mapping[str, object]) -> Sample:
         total_tokens=values["total_tokens"],
         token_efficiency_ratio=values["token_efficiency_ratio"],
     )
+
+
+def sample_of_any(verdict: Mapping[str, object]) -> Sample:
+    """The sample of a verdict by any other rubric: composite and decision, and whether an evaluator failed."""
+    line = read_verdict(verdict)
+    failed = next(((name, each) for name, each in line.scores.items() if each.status == Failed.status), None)
+    return Sample(
+        sample_score=line.composite, passed=line.passed,
+        ungraded=None if failed is None else f"{failed[0]} failed: {label(failed[1].reason or 'no reason', 200)}",
+        accuracy_score=None, faithfulness_score=None, latency_e2e_ms=None, latency_model_ms=None, timed_out=False,
+        input_tokens=None, output_tokens=None, total_tokens=None, token_efficiency_ratio=None,
+    )  # fmt: skip
 
 
 def _ungraded(lines: Mapping[str, Mapping[str, object]]) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from scoring.verdict.rubric import Criterion, Rubric
+
 LEGEND = "`[!]` = Blocker — breach disqualifies the model for that task."
 
 
@@ -35,7 +37,8 @@ class Unit(StrEnum):
 class ScorecardRow:
     """A row of the template. ``metric`` is the id of the metric, or of what the last section computes.
 
-    ``blocker`` is the template's ``[!]``. ``unit`` is that of the value; of a benchmark, that of its raw value.
+    ``blocker`` is the template's ``[!]``. ``unit`` is that of the value; of a benchmark, that of its raw value. ``own``
+    is the rubric where it is not one that ships.
     """
 
     title: str
@@ -45,6 +48,7 @@ class ScorecardRow:
     metric: str | None = None
     blocker: bool = False
     unit: Unit = Unit.RATIO
+    own: Rubric | None = None
 
 
 def _section(
@@ -161,3 +165,23 @@ SHOWN: dict[str, frozenset[str]] = {
     for rubric in dict.fromkeys(row.rubric for row in ROWS if row.rubric is not None)
 }
 """The metrics that the scorecard shows, by rubric, in the order of its sections."""
+
+
+def rows_of(rubric: Rubric) -> tuple[ScorecardRow, ...]:
+    """The rows of a rubric of somebody's own: its metrics, and its score."""
+    mark = "" if rubric.pass_mark is None else f">= {rubric.pass_mark:g}"
+    return (
+        ScorecardRow(title=rubric.title.upper(), threshold="", kind=RowKind.HEADING, rubric=rubric.id, own=rubric),
+        *(_own_metric(rubric, criterion) for criterion in rubric.criteria),
+        ScorecardRow(title=f"{rubric.title} score", threshold=mark, kind=RowKind.SCORE, rubric=rubric.id, own=rubric),
+    )
+
+
+def _own_metric(rubric: Rubric, criterion: Criterion) -> ScorecardRow:
+    metric, blocker = criterion.metric, criterion.blocker
+    limits = [each.describe() for each in (metric.bands, blocker) if each is not None]
+    return ScorecardRow(
+        title=metric.title, threshold="must = 1" if criterion.prerequisite else " | ".join(limits),
+        kind=RowKind.METRIC, rubric=rubric.id, metric=metric.id, blocker=blocker is not None or criterion.prerequisite,
+        unit=Unit.RATIO if metric.bounds == (0.0, 1.0) else Unit.COUNT, own=rubric,
+    )  # fmt: skip

@@ -50,7 +50,7 @@ class _Task:
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """Judges cases. ``chosen`` rubrics judge every case; without any, the routes (or the case's task) choose.
+    """Judges cases by the ``chosen`` rubrics; without any, the routes or the case's task choose, else ``default``.
 
     ``scenarios`` are those of the configuration, by name. ``complain`` gets one line of text for every line of the
     input that gives no verdict though it should, and one for the first case id that stands twice.
@@ -64,6 +64,7 @@ class Batch:
     router: Router
     scenarios: Mapping[str, Mapping[str, Json]]
     chosen: Sequence[str]
+    default: Sequence[str] = ()
     complain: Callable[[str], None]
     by_task: bool
     repeat: int | None = None
@@ -169,6 +170,8 @@ class Batch:
             self.tally.excluded += 1
             return None
         if not isinstance(route, Route):
+            if self.default:
+                return self.router.chosen(self.default, case)
             self.tally.unrouted += 1
             if self.by_task:
                 self.complain(f"line {number}: task: {_no_rubric(task_of(case))}")

@@ -1,4 +1,4 @@
-"""Runs: the verdicts of ``answer`` in files of verdicts, gathered run by run as they are read, a line at a time."""
+"""Runs: the verdicts of one rubric in files of verdicts, gathered run by run as they are read, a line at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 
 from scoring.lexical.label import label
 from scoring.runs.aggregates import Accumulator, Aggregates
-from scoring.runs.sample import read_sample
+from scoring.runs.sample import read_sample, sample_of_any
 
 from .lines import NumberedLine
 
@@ -28,6 +28,7 @@ class UnusableError(Exception):
 class Runs:
     """Runs by name, in the order of their first verdict: ``file``, or ``file run 2`` where the verdicts name a run."""
 
+    rubric: str = RUBRIC
     first: Mapping[str, object] | None = None
     _others: int = 0
     _versions: set[str] = field(default_factory=set)
@@ -55,17 +56,19 @@ class Runs:
             except ValueError as error:
                 raise UnusableError(f"{source}, line {line.number}: {error}") from None
         if numbered is None:
-            raise UnusableError(f"{source}: holds no verdict of {RUBRIC!r}")
+            raise UnusableError(f"{source}: holds no verdict of {self.rubric!r}")
 
     def _take(self, source: str, verdict: Mapping[str, object], numbered: bool | None) -> bool | None:  # noqa: FBT001  # as read so far
         """Take in one verdict; whether those of this file state their run, ``None`` while there are none."""
-        if verdict["rubric"] != RUBRIC:
+        if verdict["rubric"] != self.rubric:
             self._others += 1
             return numbered
         run = _run(verdict)
         if numbered is not None and numbered is not (run is not None):
             raise ValueError("run: some verdicts of this file state their run, others do not")
-        self._at(source if run is None else f"{source} run {run}").add(read_sample(verdict))
+        self._at(source if run is None else f"{source} run {run}").add(
+            read_sample(verdict) if self.rubric == RUBRIC else sample_of_any(verdict)
+        )
         self.first = self.first or verdict
         if len(self._versions) < _MANY:
             self._versions.add(label(str(verdict.get("rubric_version"))))
