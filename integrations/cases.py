@@ -2,7 +2,8 @@
 
 A line is a case or an error that names its line, its field and a remedy; nothing is guessed or converted. A field that
 the format does not know is an error when it looks like a misspelt one (``expected_outcom``): what depends on it would
-silently be unavailable. Any other unknown field is left alone and listed among the remarks.
+silently be unavailable. Any other unknown field is left alone and listed among the remarks. Fields are also read under
+the names that other tools give them (``case_names.py``); a line without an id is called by its number.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import orjson
 
 from scoring.case.case import Case, Utterance
 from scoring.trace.span import Json, ToolCall
+
+from .case_names import OTHER_NAMES, in_our_names
 
 _NEAR = 0.82
 _TOOL_FIELDS = ("name", "arguments", "result", "error", "call_id", "handoff")
@@ -64,8 +67,9 @@ def read_case_with_remarks(line: bytes | str, number: int) -> tuple[Case, tuple[
         raise CaseError(number, "$", "not a JSON object", "write one JSON object a line") from None
     if (twice := _doubled(line)) is not None:
         raise CaseError(number, twice[:80], "stands twice in one object", "keep one of the two")
+    fields = {"case_id": f"line-{number}", **in_our_names(data)}
     try:
-        return case_of(data), _remarks(data, _READERS, "")
+        return case_of(fields), _remarks(fields, _READERS, "")
     except FieldError as error:
         raise CaseError(number, error.field, error.message, error.remedy) from None
 
@@ -117,7 +121,8 @@ def case_of(data: Mapping[str, Json]) -> Case:
     for required in ("case_id", "model_output"):
         if required not in fields:
             _remarks(data, _READERS, "")  # a misspelt name explains it better
-            raise FieldError(required, "is missing", "every case needs case_id and model_output")
+            others = ", ".join(OTHER_NAMES[required])
+            raise FieldError(required, "is missing", f"every case needs {required} (also read as {others})")
     return Case(**fields)  # type: ignore[arg-type]  # each reader returns its field's type
 
 

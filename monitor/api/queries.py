@@ -202,9 +202,6 @@ class MonitorQueries:
     async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
         return await self._details.found(trace_id, contents=contents)
 
-    async def case(self, trace_id: str) -> Mapping[str, object] | None:
-        return await self._details.case(trace_id)
-
     async def trace_page(self, trace_id: str, *, contents: bool) -> TracePage | None:
         return await self._details.page(trace_id, contents=contents)
 

@@ -35,7 +35,7 @@ from .params import (
     unknown_trace,
 )
 from .report import Passed, ReloadOutcome, TraceQuery, VerdictQuery
-from .schemas import AvailableMetricsBody, CaseBody, ProblemBody, StatusBody, TraceBody, TracesBody, VerdictsBody
+from .schemas import AvailableMetricsBody, ProblemBody, StatusBody, TraceBody, TracesBody, VerdictsBody
 from .shared_result import SharedResult
 
 MAX_LIMIT = 1000
@@ -61,9 +61,6 @@ class MonitorView(PagesView, Protocol):
 
     async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
         """What is known of a trace (32 lower-case hex digits), None when nothing is; ``contents`` if they are shown."""
-
-    async def case(self, trace_id: str) -> Mapping[str, object] | None:
-        """The case that was read of a trace, in the case format; None when its spans are not held."""
 
     async def metrics(self, accept: str) -> tuple[bytes, str]:
         """The metrics and their content type, as the ``Accept`` header wants them."""
@@ -231,29 +228,6 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         found = await view.trace(known, contents=rules.shows_contents(request))
         if found is None:
             raise unknown_trace(known)
-        return _json(found, request)
-
-    gone: _Responses = {
-        403: {"model": ProblemBody, "description": "Contents are not shown to this caller."},
-        404: {"model": ProblemBody, "description": "No span of this trace is held."},
-        **_WRONG,
-    }
-
-    @app.get("/v1/traces/{trace_id}/case", response_model=CaseBody, responses=gone, tags=["v1"])
-    async def case(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
-        """What was read of one trace while its spans are held, as a case: `sidejudge score` reads it."""
-        known = trace_id_of(trace_id)
-        if not rules.shows_contents(request):
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN,
-                "contents are not shown to this caller",
-                "ask on the same machine; see api.contents",
-            )
-        found = await view.case(known)
-        if found is None:
-            raise ProblemError(
-                HTTPStatus.NOT_FOUND, f"no span of trace {known} is held", "spans are held for assembly.late"
-            )
         return _json(found, request)
 
 

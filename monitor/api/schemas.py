@@ -481,15 +481,6 @@ class TracesBody(_Body):
     next_cursor: str | None = Field(description="give it as `cursor` for the next page; null: this was the last")
 
 
-class CaseBody(BaseModel):
-    """A trace as a case: what was asked and answered, and by which steps. More fields are in the format."""
-
-    model_config = ConfigDict(extra="allow")
-    case_id: str
-    trace_id: str
-    model_output: Any = Field(description="what was answered; null: not known")
-
-
 class ProblemBody(_Body):
     """What is wrong with a request, and what to do about it."""
 

@@ -79,11 +79,6 @@ class TraceDetails:
             case=read.case if read else None, now_ns=self.clock_ns(),
         )  # fmt: skip
 
-    async def case(self, trace_id: str) -> dict[str, object] | None:
-        """The case that was read of a trace, in the case format; None once its spans are let go."""
-        read, _ = await asyncio.to_thread(self._read, bytes.fromhex(trace_id))
-        return read.to_json() if read is not None else None
-
     def shown(self, verdict: Mapping[str, Any], *, contents: bool) -> dict[str, Any]:
         """A verdict with the address of its trace, where that is known, and without ``contents`` with no quotation."""
         url = self.trace_url(verdict["trace_id"]) if verdict.get("trace_id") else None

@@ -69,7 +69,7 @@ def from_monitor(ask: Callable[[str], Any]) -> Iterator[Case]:
     for trace in listed["traces"] if isinstance(listed, Mapping) else ():
         if trace.get("kind") == "session":
             continue
-        held = ask(f"/v1/traces/{trace['trace_id']}/case")
+        held = (ask(f"/v1/traces/{trace['trace_id']}") or {}).get("case")
         known = {key: trace[key] for key in ("service", "name", "environment") if trace.get(key)}
         try:
             if held is not None:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import orjson
 
-from integrations.cases import CaseError, read_case
+from integrations.cases import CaseError, read_case_with_remarks
 from integrations.jsonl import line as json_line
 from monitor.config.match import task_of
 from monitor.evaluate.build import EvaluationBackends
@@ -29,6 +29,9 @@ from .in_flight import JudgeOutError, finish, in_order
 from .lines import MAX_LINE, NumberedLine
 from .tally import ScoreTally
 from .wanted import Wanted
+
+_IGNORED = 50
+"""Names of fields that are reported as ignored; names come from the file."""
 
 
 class Verdicts(Protocol):
@@ -75,6 +78,7 @@ class Batch:
     tally: ScoreTally = field(default_factory=ScoreTally)
     _evaluator: Evaluator = field(init=False)
     _versions: dict[str, str] = field(init=False)
+    _ignored: set[str] = field(default_factory=set)
     _duplicates: Duplicates = field(default_factory=Duplicates)
 
     def __post_init__(self) -> None:
@@ -122,10 +126,14 @@ class Batch:
             self._bad(f"line {line.number}: is longer than {MAX_LINE} bytes")
             return []
         try:
-            case = read_case(line.text, line.number)
+            case, remarks = read_case_with_remarks(line.text, line.number)
         except CaseError as error:
             self._bad(str(error))
             return []
+        for name in remarks:
+            if name not in self._ignored and len(self._ignored) < _IGNORED:
+                self._ignored.add(name)
+                self.complain(f"line {line.number}: {name}: is no field of a case and is ignored, here and further on")
         if self.keep_outputs and not _can_be_kept(case.model_output):
             self._bad(f"line {line.number}: model_output: is nested too deeply to be kept; leave out --keep-outputs")
             return []

@@ -330,7 +330,7 @@ async def test_openapi_describes_every_path_with_its_own_shape_of_errors(client)
     document = (await client.get("/openapi.json")).json()
     assert set(document["paths"]) == {
         "/livez", "/readyz", "/startupz", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces",
-        "/v1/traces/{trace_id}", "/v1/traces/{trace_id}/case",
+        "/v1/traces/{trace_id}",
         "/v1/alerts",
         "/config/available-metrics",
     }  # fmt: skip
@@ -349,7 +349,6 @@ async def test_the_docs_page_lists_every_path_and_loads_nothing(client):
         "/v1/verdicts",
         "/v1/traces",
         "/v1/traces/{trace_id}",
-        "/v1/traces/{trace_id}/case",
         "ServiceStatusBody",
     ):
         assert path in page

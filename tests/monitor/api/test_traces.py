@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.cases import read_case
 from monitor.api.schemas import TracesBody
 from tests.monitor.api.test_pages import SAID, Still
 from tests.otlp_requests import HIGH, S, request, span, trace
@@ -94,14 +93,3 @@ async def test_what_failed_is_named_without_what_it_quotes_to_callers_from_elsew
     (theirs,) = (await listed(still, "?reason=error", caller="10.0.0.1"))["traces"]
     assert mine["why"] == "ValueError: Tomorrow."
     assert theirs["why"] == "ValueError: …"
-
-
-async def test_what_was_read_of_a_trace_is_a_case_that_score_reads_for_those_who_may_see_contents(still):
-    path = f"/v1/traces/{trace(0).hex()}/case"
-    answer = await still.get(path)
-    case = read_case(answer.content, 1)
-    assert (case.case_id, case.model_output, case.service) == (trace(0).hex(), "Tomorrow.", "shop")
-    assert (await still.get(path, caller="10.0.0.1")).status_code == 403
-    await still.monitor.store.purge(0, chunks_before_ns=still.now + 1)
-    assert (await still.get(path)).status_code == 404
-    assert (await still.get("/v1/traces/xyz/case")).status_code == 422

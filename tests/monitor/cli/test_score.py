@@ -72,7 +72,8 @@ def test_each_case_and_rubric_is_one_verdict_in_order(many) -> None:
 
 def test_bad_lines_are_reported_with_number_and_field_and_skipped(tmp_path: Path) -> None:
     cases = written(
-        tmp_path / "c.jsonl", [qa_case(1), "{not json", "", {"case_id": "x"}, {"model_output": 1}, qa_case(2)]
+        tmp_path / "c.jsonl",
+        [qa_case(1), "{not json", "", {"case_id": "x"}, {"case_id": 7, "model_output": 1}, qa_case(2)],
     )
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert done.returncode == 1
