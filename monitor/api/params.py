@@ -9,6 +9,7 @@ from http import HTTPStatus
 from fastapi import Request
 
 from monitor.config.errors import nearest
+from monitor.config.values import rubric_named
 from monitor.ingest.outcomes import Reason
 
 from .errors import ProblemError
@@ -40,7 +41,8 @@ def unknown_trace(known: str) -> ProblemError:
 
 
 def rubric_of(name: str | None, known: Sequence[str]) -> str | None:
-    """The name of a rubric that exists."""
+    """The name of a rubric that exists; an alias is read for it."""
+    name = None if name is None else rubric_named(name)
     if name is not None and name not in known:
         raise ProblemError(
             HTTPStatus.UNPROCESSABLE_ENTITY, "rubric: there is no such rubric", f"choose from {', '.join(known)}"

@@ -34,7 +34,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rubrics": ("monitor.cli.rubrics:rubrics", "List, show and add ready rubrics."),
     "check": ("monitor.cli.check:check", "Validate a configuration and show what is in force."),
     "doctor": ("monitor.cli.doctor:doctor", "Examine this machine and this installation."),
-    "schema": ("monitor.cli.schema:schema", "Print the JSON Schema of the configuration."),
+    "completion": ("monitor.cli.completion:completion", "Print the completion script of bash, zsh or fish."),
+    "schema": (
+        "monitor.cli.schema:schema",
+        "Print the JSON Schema of the configuration, a case, a scenario or a verdict.",
+    ),
 }
 """Name → where the command lies, and its line in the overview, which is shown without importing it."""
 
@@ -136,6 +140,7 @@ def main(debug: bool) -> None:  # noqa: FBT001, ARG001  # taken before parsing, 
     """Judge sampled traces of an LLM application: scores, metrics, status.
 
     Exit codes: 0 done and good, 1 done and something is wrong with the data, 2 the call or the configuration is wrong.
+    'status' also ends with 3 (critical) and 4 (too little data). 130: interrupted.
     """
     from monitor.runtime.package_check import shadowed
 

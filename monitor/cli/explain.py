@@ -11,7 +11,7 @@ import click
 
 from .ask import ask, url_option
 from .errors import DATA, CommandError
-from .settings import config_option, loaded
+from .settings import config_option, loaded, own_name
 
 if TYPE_CHECKING:
     from monitor.config.rubrics import Card
@@ -22,7 +22,7 @@ _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 
 
 @click.command()
-@click.argument("what", metavar="[TRACE_ID|METRIC|RUBRIC]", required=False)
+@click.argument("what", metavar="[TRACE_ID|METRIC|RUBRIC]", required=False, callback=own_name)
 @click.option("--reason", help="Without an argument: list only traces that ended so.")
 @click.option("--service", help="Without an argument: list only traces of this service.")
 @click.option("-n", "latest", type=click.IntRange(1, 1000), default=20, show_default=True, help="Traces to list.")
@@ -123,8 +123,12 @@ def _rubric(rubric: Rubric) -> Iterator[str]:
 
     chosen = choice(rubric)
     passes = "by its own conditions" if rubric.pass_mark is None else f"composite >= {rubric.pass_mark:g}"
+    from monitor.config.values import RUBRIC_ALIASES
+
     yield click.style(rubric.id, bold=True) + f" · {rubric.title}"
+    aliases = [alias for alias, name in RUBRIC_ALIASES.items() if name == rubric.id]
     rows = (
+        *(("also named", ", ".join(aliases)) for _ in aliases[:1]),
         ("version", rubric.version),
         ("composite", f"{rubric.formula}, in [0, {rubric.scale:g}]"),
         ("passes", passes),

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .settings import config_option, loaded
+from .settings import config_option, loaded, own_name
 
 if TYPE_CHECKING:
     from monitor.config.rubrics import Card
 
 
 @click.command()
-@click.option("--rubric", "only", metavar="NAME", help="Only the metrics of this rubric.")
+@click.option("--rubric", "only", metavar="NAME", callback=own_name, help="Only the metrics of this rubric.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @config_option
 def metrics(only: str | None, form: str, config: Path | None) -> None:

@@ -13,7 +13,7 @@ import click
 
 from .errors import DATA, CommandError
 from .progress import progress
-from .settings import config_option, runnable
+from .settings import config_option, own_name, runnable
 
 if TYPE_CHECKING:
     from monitor.offline.score.tally import ScoreTally
@@ -25,7 +25,10 @@ _IN_FLIGHT = 8
 @click.command()
 @click.argument("cases", type=click.Path(allow_dash=True, path_type=Path))
 @click.option("--out", required=True, type=click.Path(allow_dash=True, path_type=Path), help="Verdicts (JSON Lines).")
-@click.option("--rubric", "chosen", multiple=True, metavar="NAME", help="Judge every case by this rubric; repeatable.")
+@click.option(
+    "--rubric", "chosen", multiple=True, metavar="NAME", callback=own_name,
+    help="Judge every case by this rubric; repeatable. call-qa stands for qa.",
+)  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Begin anew where verdicts stand already.")
 @click.option(
     "--repeat", type=click.IntRange(min=1), metavar="N", help="Judge each case N times; each verdict names its run."

@@ -28,6 +28,15 @@ def config_option(function: Function) -> Function:
     )(function)
 
 
+def own_name(_: click.Context, __: click.Parameter, given: Any) -> Any:
+    """Callback of options and arguments that name rubrics: an alias becomes the rubric's own name."""
+    from monitor.config.values import rubric_named
+
+    if isinstance(given, str):
+        return rubric_named(given)
+    return given if given is None else tuple(map(rubric_named, given))
+
+
 def loaded(path: Path | None) -> Loaded:
     """The configuration in force, or a refusal that lists everything that is wrong with it."""
     from monitor.config import ConfigError, resolve  # pydantic is slow to import

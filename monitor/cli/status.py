@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from .ask import ask, url_option
+from .errors import CommandError
 
 EXIT_CODES: Mapping[str, int] = {"healthy": 0, "warning": 1, "critical": 3, "insufficient_data": 4}
 """By the overall status; 2 is the call that is wrong, here as everywhere, or a monitor that does not answer."""
@@ -16,17 +18,32 @@ EXIT_CODES: Mapping[str, int] = {"healthy": 0, "warning": 1, "critical": 3, "ins
 @click.command()
 @click.argument("address", metavar="[URL]", required=False)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--watch", is_flag=True, help="Show it again every few seconds, until Ctrl-C.")
+@click.option("--every", type=click.FloatRange(min=0.5), default=5.0, show_default=True, help="Seconds, with --watch.")
 @click.option("--any-state", is_flag=True, help="Exit with 0 whenever a monitor answers, whatever the statuses are.")
 @url_option
-def status(address: str | None, url: str, form: str, *, any_state: bool) -> int:
+def status(  # click passes options by name
+    address: str | None, url: str, form: str, every: float, *, watch: bool, any_state: bool
+) -> int:
     """Show, for each service and rubric of the monitor at URL, whether it is healthy, and on what evidence.
 
     The exit code is for scripts. 0: healthy; 1: the worst that is known is a warning; 3: it is critical; 4: there is
     too little data to describe any service; 2: no monitor answers, or the call is wrong.
     """
-    from .errors import CommandError
-
     url = address or url
+    if not watch:
+        return _once(url, form, any_state=any_state)
+    while True:
+        click.clear()  # nothing where nobody looks
+        click.echo(f"{url} at {time.strftime('%H:%M:%S')}, every {every:g} s")
+        try:
+            _once(url, form, any_state=any_state)
+        except CommandError as error:  # a monitor that restarts is waited for
+            click.echo(f"{error.cause}; waiting for it")
+        time.sleep(every)
+
+
+def _once(url: str, form: str, *, any_state: bool) -> int:
     answer = ask(url, "/v1/status")
     if not isinstance(answer, Mapping) or answer.get("status") not in EXIT_CODES:
         raise CommandError(f"{url}/v1/status does not answer as a monitor does", "name a monitor's address with --url")

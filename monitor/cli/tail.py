@@ -14,6 +14,7 @@ import click
 
 from .ask import ask, url_option
 from .errors import CommandError
+from .settings import own_name
 
 EVERY_S = 1.0
 _PAGE = 200
@@ -26,7 +27,7 @@ _OVERLAP = timedelta(seconds=10)
 @click.command()
 @click.option("--service", help="Only traces of this service.")
 @click.option("--reason", help="Only traces that ended so: scored, no_rubric, not_a_run, …")
-@click.option("--rubric", help="Only traces with a verdict by this rubric.")
+@click.option("--rubric", callback=own_name, help="Only traces with a verdict by this rubric.")
 @click.option("--state", type=click.Choice(["passed", "failed", "incomplete"]), help="Only with such a verdict.")
 @click.option("-n", "latest", type=click.IntRange(0, 1000), default=10, show_default=True, help="Earlier ones first.")
 @click.option(

@@ -14,7 +14,7 @@ import click
 
 from .errors import DATA, CommandError
 from .progress import ProgressDisplay, progress
-from .settings import config_option, runnable
+from .settings import config_option, own_name, runnable
 
 if TYPE_CHECKING:
     from monitor.offline.test.run import Agent, FinishedTest, Results
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 @click.option(
     "--where", multiple=True, metavar="KEY=VALUE", help="Only tests whose field is this; repeatable: all hold."
 )
-@click.option("--rubric", "chosen", multiple=True, metavar="NAME", help="Judge every test by this rubric; repeatable.")
+@click.option(
+    "--rubric", "chosen", multiple=True, metavar="NAME", callback=own_name,
+    help="Judge every test by this rubric; repeatable.",
+)  # fmt: skip
 @click.option("--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Run every test so often.")
 @click.option("--concurrency", type=click.IntRange(1, 256), default=4, show_default=True, help="Tests at a time.")
 @click.option("--timeout", default="60s", show_default=True, help="Longest that a test may take, all attempts.")

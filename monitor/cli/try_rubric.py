@@ -15,7 +15,7 @@ import click
 
 from .ask import ask, url_option
 from .errors import DATA, CommandError
-from .settings import config_option, runnable
+from .settings import config_option, own_name, runnable
 
 if TYPE_CHECKING:
     from monitor.config import Config
@@ -28,7 +28,7 @@ _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 
 
 @click.command("try")
-@click.argument("rubric")
+@click.argument("rubric", callback=own_name)
 @click.argument("what", metavar="TRACE_ID|FILE")
 @click.option("--case", "case_id", help="Of a file with several cases or traces: this one. Default: the first.")
 @url_option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, StringConstraints, ValidationInfo
@@ -19,10 +20,23 @@ def _is_share(share: float) -> float:
     return share
 
 
+RUBRIC_ALIASES: Mapping[str, str] = {"call-qa": "qa"}
+"""Names that are read for a rubric: `qa` scores quality assurance of calls, which its name does not say.
+
+Verdicts and scores bear the rubric's own name.
+"""
+
+
+def rubric_named(name: str) -> str:
+    """The rubric that a name stands for: itself, unless it is an alias."""
+    return RUBRIC_ALIASES.get(name, name)
+
+
 def _is_known_rubric(name: str, info: ValidationInfo) -> str:
     from scoring.rubrics import RUBRICS  # noqa: PLC0415  # the catalogue is only needed once a rubric is named
 
     declared = (info.context or {}).get("rubrics", ())
+    name = name if name in declared else rubric_named(name)
     if name not in RUBRICS and name not in declared:
         raise ValueError(f"is not a rubric: {name!r}\x00{','.join((*RUBRICS, *declared))}")
     return name

@@ -1,0 +1,44 @@
+"""`call-qa` is read for `qa` wherever a rubric is named; verdicts and scores bear the rubric's own name."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from monitor.api.params import rubric_of
+from monitor.config import Config
+from monitor.config.values import RUBRIC_ALIASES
+from scoring.rubrics import RUBRICS
+
+STATED = {
+    "routes": [{"match": {"service": "calls"}, "rubrics": ["call-qa", "run_health"]}],
+    "default_rubrics": ["call-qa"],
+    "rubrics": {"call-qa": {"pass_mark": 0.9}},
+}
+
+
+def test_every_alias_stands_for_a_rubric_and_is_none():
+    assert set(RUBRIC_ALIASES.values()) <= set(RUBRICS)
+    assert not set(RUBRIC_ALIASES) & set(RUBRICS)
+
+
+def test_in_the_configuration_an_alias_becomes_the_own_name():
+    config = Config.model_validate(STATED)
+    assert config.routes[0].rubrics == ("qa", "run_health")
+    assert config.default_rubrics == ("qa",)
+    assert config.rubrics["qa"].pass_mark == 0.9
+
+
+def test_the_same_rubric_twice_is_refused_under_two_names_too():
+    with pytest.raises(ValidationError, match="twice"):
+        Config.model_validate({"routes": [{"rubrics": ["qa", "call-qa"]}]})
+
+
+def test_the_api_reads_an_alias():
+    assert rubric_of("call-qa", tuple(RUBRICS)) == "qa"
+
+
+def test_a_declared_rubric_of_that_name_is_itself():
+    context = {"rubrics": ("call-qa",)}
+    config = Config.model_validate({"routes": [{"rubrics": ["call-qa"]}]}, context=context)
+    assert config.routes[0].rubrics == ("call-qa",)
