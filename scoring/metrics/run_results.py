@@ -50,12 +50,11 @@ def _unused(case: Case, steps: RunSteps) -> tuple[list[tuple[str | None, str]], 
         ended_ns = _ended_ns(case, step)
         while spoken and spoken[-1].end_ns >= ended_ns:
             later.add(spoken.pop().output)
-        borne_out = later.bear_out(step.call) if _brings_a_result(step) else None
+        borne_out = later.bear_out(step.call, result=_brings_a_result(step))
         if borne_out is not None:
             settled += 1
             if not borne_out:
                 found.append((step.span_id, f"{label(step.call.name)}: nothing of its result occurs in what follows"))
-        later.add(step.call.arguments)
     return found[::-1], settled
 
 

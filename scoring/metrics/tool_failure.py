@@ -89,6 +89,15 @@ _SHORT_FAILURE: Final = re.compile(
       찾을\s*수\s*없)""",
     re.IGNORECASE | re.VERBOSE,
 )
+_PUNCTUATION: Final = ".,:;!?()[]'\"*#"
+_SHORT_WORDS: Final = frozenset({
+    "not", "can't", "cannot", "couldn't", "doesn't", "failed", "unreachable", "unavailable", "overloaded", "out",
+    "expired", "denied", "refused", "exceeded", "invalid", "required", "killed", "fault", "dumped", "memory",
+    "returned", "status", "error", "declined", "halted", "aborted", "crashed", "unexpectedly", "detected",
+    "conflict", "such", "blocked", "nicht", "keine", "agotado", "no", "abgelaufen", "introuvable", "ao", "existe",
+    "n'existe", "non", "esiste",
+})  # fmt: skip
+"""Of each alternative of ``_SHORT_FAILURE`` in ASCII at least one word."""
 _PRINTED: Final = re.compile(
     r"""\{\s*'(?:error|errors|exception|error_message|errorMessage)'\s*:\s*(?!None|''|False|0|\[\]|\{\})"""
 )
@@ -148,14 +157,26 @@ def text_failure(text: str) -> str | None:
         return _class_in(text[-_HEAD:]) or "traceback"
     match = _ERROR_TEXT.match(head)
     if match is None:
-        line = text.strip()
-        short = len(line) <= _SHORT and "\n" not in line and _SHORT_FAILURE.match(line) is not None
-        return "error text" if short or _PRINTED.match(head) else None
+        return "error text" if _is_short_failure(text) or _PRINTED.match(head) else None
     if code := match["code"] or match["bare"]:
         return f"HTTP {code}"
     if match["kind"]:
         return label(match["kind"].rpartition(".")[2])
     return _class_in(head) or "error text"
+
+
+def _is_short_failure(text: str) -> bool:
+    if len(text) > 2 * _SHORT:
+        return False
+    line = text.strip()
+    if len(line) > _SHORT or "\n" in line:
+        return False
+    if line.isascii() and " " in line and "_" not in line and "::" not in line:
+        # Splitting takes a fifteenth of the expression's time, and most results hold none of its words.
+        words = {word.strip(_PUNCTUATION) for word in line.lower().split()}
+        if _SHORT_WORDS.isdisjoint(words):
+            return False
+    return _SHORT_FAILURE.match(line) is not None
 
 
 def _declared(stated: Mapping[str, Json], depth: int = 1) -> str | None:

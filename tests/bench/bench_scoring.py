@@ -31,9 +31,13 @@ from rich.table import Table
 from integrations.cases import read_case
 from monitor.evaluate.evaluator import Evaluator
 from scoring.case.case import Case
+from scoring.case.extract import extract
 from scoring.evaluators.lexical import answer
+from scoring.evaluators.score import score
 from scoring.questions.question import run
 from scoring.rubrics import RUBRICS
+from scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
+from scoring.trace.trace import Trace
 
 HERE = Path(__file__).parent
 STORIES = HERE.parent / "golden" / "cases"
@@ -62,8 +66,59 @@ def main() -> None:
     given = parser.parse_args()
     console = Console()
     console.print(by_rubric())
+    console.print(by_span())
     console.print(beside_others(given.cases, given.peers))
     console.print(in_constant_memory())
+
+
+def by_span() -> Table:
+    """run_health on long runs, beside extracting the case from the same spans."""
+    table = Table("spans", "run_health, µs a span", "extracting, µs a span", "ratio", title="run_health", box=None)
+    for calls in (5, 25, 100):
+        trace = long_run(calls)
+        case = extract(trace)
+        judging = best(judge_health, lambda case=case: [case.drawn(1.0, None) for _ in range(30)]) / 30
+        extracting = best(extract_all, lambda trace=trace: [trace] * 30) / 30
+        spans = len(trace.spans)
+        table.add_row(
+            str(spans), f"{judging / spans * 1e6:.1f}", f"{extracting / spans * 1e6:.1f}", f"{judging / extracting:.1f}"
+        )
+    return table
+
+
+def judge_health(cases: Sequence[Case]) -> None:
+    for case in cases:
+        score(case, RUBRICS["run_health"], created_at="")
+
+
+def extract_all(traces: Sequence[Trace]) -> None:
+    for trace in traces:
+        extract(trace)
+
+
+def long_run(calls: int) -> Trace:
+    """An agent that asks a model and calls a tool again and again; results of a hundred characters."""
+    top = {"trace_id": "1" * 32, "dialect": "bench", "parent_id": "top"}
+    spans = [
+        Span(**{**top, "parent_id": None}, span_id="top", name="desk", kind=SpanKind.AGENT, agent="desk", start_ns=0,
+             end_ns=10**12, input="Which ship leaves first?", output="Aurora 3 sails at 3.")
+    ]  # fmt: skip
+    for number in range(calls):
+        call = ToolCall(name="find_ship", arguments={"port": f"P{number}"}, result=SHIP.format(n=number))
+        said = Message(role="assistant", tool_calls=(ToolCall(name="find_ship", arguments=call.arguments),))
+        at = number * 10**9
+        spans += [
+            Span(**top, span_id=f"m{number}", name="chat", kind=SpanKind.LLM, start_ns=at, end_ns=at + 10**8,
+                 output_messages=(said,), finish_reason="tool_calls", usage=Usage(input=10, output=5),
+                 tool_definitions=(OFFER,)),
+            Span(**top, span_id=f"t{number}", name="find_ship", kind=SpanKind.TOOL, start_ns=at + 2 * 10**8,
+                 end_ns=at + 3 * 10**8, tool=call, output=call.result),
+        ]  # fmt: skip
+    return Trace.of("1" * 32, spans, "batch")
+
+
+SHIP = "the ship Aurora {n} sails at {n} from harbour {n}7 with {n} containers and a crew of {n}3, run by line {n}"
+OFFER = json.dumps([{"name": "find_ship", "parameters": {"type": "object", "required": ["port"]}}])
 
 
 def by_rubric() -> Table:
