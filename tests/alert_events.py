@@ -16,7 +16,7 @@ TRACES = ("4bf92f3577b34da6a3ce929d0e0e4736", "0af7651916cd43dd8448eb211c80319c"
 def event(**changes: Any) -> AlertEvent:
     """A pass rate that turned critical; ``changes`` as the event's own fields."""
     stated: dict[str, Any] = {
-        "turn": AlertTransition.FIRING, "condition": "pass_rate_critical", "severity": Severity.CRITICAL,
+        "transition": AlertTransition.FIRING, "condition": "pass_rate_critical", "severity": Severity.CRITICAL,
         "title": "Too few traces pass", "runbook": "pass-rate-critical",
         "meaning": "users are served badly now; look at the worst traces and at what was deployed",
         "labels": (("service", "checkout"), ("environment", "production"), ("rubric", "qa")),

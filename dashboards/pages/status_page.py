@@ -95,5 +95,5 @@ def status_page(page: StatusPage) -> str:
     )  # fmt: skip
 
 
-def _worst_first(standing: ServiceStatus) -> tuple[int, int]:
-    return WORST_FIRST.index(standing.appraisal.status), -standing.estimate.n if standing.estimate else 0
+def _worst_first(status: ServiceStatus) -> tuple[int, int]:
+    return WORST_FIRST.index(status.appraisal.status), -status.estimate.n if status.estimate else 0

@@ -50,7 +50,7 @@ class ScoreConfigs:
             try:
                 self._ids[wanted.name] = await self._find_or_create(wanted)
             except LangfuseError as error:
-                if error.kind.passing:
+                if error.kind.transient:
                     raise
                 self._ids[wanted.name] = None
         return self._ids[wanted.name]

@@ -47,7 +47,7 @@ class LangfuseErrorKind(StrEnum):
     """No connection, or one that broke off."""
 
     @property
-    def passing(self) -> bool:
+    def transient(self) -> bool:
         """Whether waiting may help, without anybody doing anything."""
         return self in _PASSING
 

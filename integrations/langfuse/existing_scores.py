@@ -43,7 +43,7 @@ class ExistingScore:
         return within > 0 or _alike(self.row.get("comment"), body.get("comment"))
 
 
-async def standing_scores(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> dict[str, ExistingScore]:
+async def existing_scores(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> dict[str, ExistingScore]:
     """Those of the scores that are stored, by id; of several rows of one id the latest. Raises ``LangfuseError``."""
     found: dict[str, ExistingScore] = {}
     for start in range(0, len(ids), MOST_IDS):

@@ -57,7 +57,7 @@ def alertmanager_body(notice: Notice, wording: Wording, labels: Mapping[str, str
 
 
 def _alert(event: AlertEvent, wording: Wording, labels: Mapping[str, str], now_ns: int) -> dict[str, Any]:
-    over = event.turn in {AlertTransition.RESOLVED, AlertTransition.EXPIRED}
+    over = event.transition in {AlertTransition.RESOLVED, AlertTransition.EXPIRED}
     ends_ns = event.at_ns if over else now_ns + int(ENDS_AFTER_S * 1e9)
     reported = report_event(event, wording)
     named = {

@@ -86,7 +86,7 @@ def _line(line: TextLine) -> str:
 def _sign(notice: Notice) -> str:
     if notice.kind not in {NoticeKind.ALERT, NoticeKind.REMINDER, NoticeKind.GROUP}:
         return ""
-    firing = [event.severity for event in notice.events if event.turn is AlertTransition.FIRING]
+    firing = [event.severity for event in notice.events if event.transition is AlertTransition.FIRING]
     if firing:
         return _SIGNS[min(firing, key=list(Severity).index)]
-    return "✅" if all(event.turn is AlertTransition.RESOLVED for event in notice.events) else "⚪"
+    return "✅" if all(event.transition is AlertTransition.RESOLVED for event in notice.events) else "⚪"

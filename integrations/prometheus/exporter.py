@@ -87,7 +87,7 @@ class KnownLabels:
     ``rubrics`` are those that a route can reach, ``rubrics_of`` names those that can judge a service (None: all);
     ``ended_reasons`` why traces end, ``rejected_reasons`` why spans are refused; ``destinations`` why each may refuse.
     ``forward_failures`` and ``forward_unjudged`` are why what goes on may fail; none where nothing goes on.
-    ``pull_failures`` are why reading traces may end early; none where none are read. ``belated_failures`` are why a
+    ``pull_failures`` are why reading traces may end early; none where none are read. ``revision_failures`` are why a
     verdict may stand though its reference changed; none where none is looked for.
     """
 
@@ -98,7 +98,7 @@ class KnownLabels:
     forward_failures: Iterable[str] = ()
     forward_unjudged: Iterable[str] = ()
     pull_failures: Iterable[str] = ()
-    belated_failures: Iterable[str] = ()
+    revision_failures: Iterable[str] = ()
     violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     rubrics_of: Callable[[str], Collection[str]] | None = None
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -156,7 +156,7 @@ class Exporter:
         self.embedding = EmbeddingMetrics(self._counted)
         self.judge = JudgeMetrics(self._counted, known.judge, label_cap=label_cap) if known.judge is not None else None
         self.pull = PullMetrics(self._counted, known.pull_failures)
-        self.belated = LateReferenceMetrics(self._counted, known.belated_failures)
+        self.late_references = LateReferenceMetrics(self._counted, known.revision_failures)
         self.runs = RunMetrics(self._counted, service=self._service, label_cap=label_cap)
         self._zeros()
         self._zeros_of_alerts()
@@ -428,7 +428,7 @@ class Exporter:
         people = agreement_gauges(seen.agreement) if seen.agreement is not None else ()
         pull = pull_gauges(seen.pull) if seen.pull is not None else ()
         late = late_reference_gauges(seen.late_references) if seen.late_references is not None else ()
-        windows = chain.from_iterable(_window(who, standing) for who, standing in placed)
+        windows = chain.from_iterable(_window(who, service_status) for who, service_status in placed)
         for family, values, value in chain(self._thresholds(), judge, alerts, people, pull, late, windows):
             sampled[family].append((values, value))
         return sampled
@@ -442,15 +442,16 @@ class Exporter:
     def _placed(self, services: Iterable[ServiceStatus]) -> Iterator[tuple[tuple[str, str, str], ServiceStatus]]:
         """The windows that are shown, each with its label values."""
         shown: set[tuple[str, ...]] = set()
-        for standing in services:
-            service, environment = self._place(standing.service, standing.environment)
-            who = (service, environment, self._label("rubric", standing.rubric))
-            folded = (service == OTHER != standing.service) or (environment == OTHER != standing.environment)
+        for service_status in services:
+            service, environment = self._place(service_status.service, service_status.environment)
+            who = (service, environment, self._label("rubric", service_status.rubric))
+            real = (service_status.service, service_status.environment)
+            folded = (service == OTHER != real[0]) or (environment == OTHER != real[1])
             # Of several windows that share the label values of the rest, no one's ratio is that of the rest.
             if folded or who in shown:
                 continue
             shown.add(who)
-            yield who, standing
+            yield who, service_status
 
     def _queues(self, seen: Snapshot) -> Iterator[tuple[f.Family, tuple[str, ...], float]]:
         for name, queue in seen.queues.items():
@@ -480,27 +481,27 @@ class Exporter:
         return self._caps[label].bound(value, "unknown")
 
 
-def _window(who: tuple[str, str, str], standing: ServiceStatus) -> Iterator[Series]:
+def _window(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
     """All gauges of one window."""
-    return chain(_gauges(who, standing), watch_gauges(who, standing), corrected_gauges(who, standing))
+    return chain(_gauges(who, service_status), watch_gauges(who, service_status), corrected_gauges(who, service_status))
 
 
-def _gauges(who: tuple[str, str, str], standing: ServiceStatus) -> Iterator[Series]:
-    estimate = standing.estimate
+def _gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
+    estimate = service_status.estimate
     yield f.EFFECTIVE_SAMPLES, who, estimate.effective_n if estimate else 0.0
     if estimate:
         yield f.PASS_RATIO, who, estimate.pass_ratio
         yield f.PASS_LOWER_RATIO, who, estimate.lower
         yield f.PASS_UPPER_RATIO, who, estimate.upper
     decided = estimate.n if estimate else 0
-    if decided + standing.incomplete:
-        yield f.VERDICTS_JUDGE_FAILED, who, standing.judge_failed / (decided + standing.incomplete)
-    if standing.composite_mean is not None:
-        yield f.COMPOSITE_MEAN, who, standing.composite_mean
-    for metric, mean in standing.metric_means.items():
+    if decided + service_status.incomplete:
+        yield f.VERDICTS_JUDGE_FAILED, who, service_status.judge_failed / (decided + service_status.incomplete)
+    if service_status.composite_mean is not None:
+        yield f.COMPOSITE_MEAN, who, service_status.composite_mean
+    for metric, mean in service_status.metric_means.items():
         yield f.METRIC_MEAN, (*who, metric), mean
     for status in Status:
-        yield f.STATUS, (*who, status.value), float(status is standing.appraisal.status)
+        yield f.STATUS, (*who, status.value), float(status is service_status.appraisal.status)
 
 
 def _why_incomplete(verdict: Verdict) -> str:

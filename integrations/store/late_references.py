@@ -33,7 +33,7 @@ class PendingRevisions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictHead:
+class LateReferenceQueue:
     """So many wait, the oldest since ``oldest_ns`` (None when none does), and so many were given up."""
 
     waiting: int
@@ -57,10 +57,10 @@ class LateReferenceTable(Part):
         since_ns, due_ns, attempts, reason, over = rows[0]
         return PendingRevisions(since_ns=since_ns, due_ns=due_ns, attempts=attempts, reason=reason, over=bool(over))
 
-    def standing(self) -> VerdictHead:
+    def status(self) -> LateReferenceQueue:
         """How many there are."""
-        ((waiting, oldest_ns, over),) = self._read("belated_standing", ())
-        return VerdictHead(waiting=waiting, oldest_ns=oldest_ns, over=over)
+        ((waiting, oldest_ns, over),) = self._read("belated_status", ())
+        return LateReferenceQueue(waiting=waiting, oldest_ns=oldest_ns, over=over)
 
     async def note(self, wanted: Mapping[bytes, bytes], now_ns: int, due_ns: int) -> None:
         """Traces whose references changed, and what they are by now; they are due at ``due_ns``.

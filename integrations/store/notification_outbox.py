@@ -82,7 +82,7 @@ class NotificationOutbox(Part):
 
     def queue(self, destination: str) -> QueueStatus:
         """How much there is for one destination."""
-        [(waiting, oldest_ns, parked)] = self._read("mail_standing", (destination,))
+        [(waiting, oldest_ns, parked)] = self._read("mail_status", (destination,))
         [(reason,)] = self._read("mail_parked", (destination,)) or [(None,)]
         return QueueStatus(waiting=waiting, oldest_ns=oldest_ns, parked=parked, reason=reason)
 

@@ -111,7 +111,7 @@ class Outbox(Part):
 
     def counts(self) -> OutboxCounts:
         """How many rows are in each state."""
-        ((waiting, oldest_ns, unseen, dead),) = self._read("outbox_standing", ())
+        ((waiting, oldest_ns, unseen, dead),) = self._read("outbox_status", ())
         return OutboxCounts(waiting=waiting, oldest_ns=oldest_ns, unseen=unseen, dead=dead)
 
     async def taken(self, rows: Iterable[PendingScore], now_ns: int, *, verify: bool) -> None:

@@ -22,7 +22,7 @@ SELECT c.trace_id, c.received_ns, c.held OR c.seq <= ifnull(t.last_chunk, 0), c.
 FROM chunks AS c LEFT JOIN traces AS t ON t.trace_id = c.trace_id
 ORDER BY c.trace_id, c.seq;
 
--- name: standing
+-- name: held_status
 -- The revision that was written of a trace, and the last of the chunks that are evaluated now.
 SELECT (SELECT revision FROM traces WHERE trace_id = :trace_id),
        (SELECT max(seq) FROM (SELECT seq FROM chunks WHERE trace_id = :trace_id ORDER BY seq LIMIT :chunks));
@@ -214,7 +214,7 @@ UPDATE outbox SET state = 'dead', reason = :reason WHERE id = :id AND version = 
 -- name: outbox_drop
 DELETE FROM outbox WHERE id = :id AND version = :version AND body IS NULL;
 
--- name: outbox_standing
+-- name: outbox_status
 SELECT
     (SELECT count(*) FROM outbox WHERE state = 'waiting'), (SELECT min(queued_ns) FROM outbox WHERE state = 'waiting'),
     (SELECT count(*) FROM outbox WHERE state = 'sent'), (SELECT count(*) FROM outbox WHERE state = 'dead');
@@ -302,7 +302,7 @@ UPDATE mail SET parked = ? WHERE seq = ?;
 -- name: mail_unpark
 UPDATE mail SET parked = NULL WHERE destination = ? AND parked IS NOT NULL;
 
--- name: mail_standing
+-- name: mail_status
 SELECT count(*) FILTER (WHERE parked IS NULL), min(queued_ns) FILTER (WHERE parked IS NULL),
     count(*) FILTER (WHERE parked IS NOT NULL)
 FROM mail WHERE destination = ?;
@@ -403,7 +403,7 @@ DELETE FROM belated WHERE trace_id = :trace_id AND wanted = :wanted;
 -- name: belated_revive
 UPDATE belated SET over = 0, attempts = 0, due_ns = :now WHERE over = 1 AND reason = :reason;
 
--- name: belated_standing
+-- name: belated_status
 SELECT count(*) FILTER (WHERE over = 0), min(since_ns) FILTER (WHERE over = 0), count(*) FILTER (WHERE over = 1) FROM belated;
 
 -- name: belated_forget

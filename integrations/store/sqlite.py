@@ -168,11 +168,11 @@ class Store:
         """Vectors of texts: float32, little-endian."""
         self.kept: Final = KeyValueTable(write=self._writer.do, read=self._read)
         """What the watch over statuses and alerts remembers."""
-        self.mail: Final = NotificationOutbox(write=self._writer.do, read=self._read)
+        self.notifications: Final = NotificationOutbox(write=self._writer.do, read=self._read)
         """What is to be delivered to others."""
         self.pulled: Final = Pulled(write=self._writer.do, read=self._read)
         """Traces that were read out of Langfuse."""
-        self.belated: Final = LateReferenceTable(write=self._writer.do, read=self._read)
+        self.late_references: Final = LateReferenceTable(write=self._writer.do, read=self._read)
         """Traces that are to be read and judged once more, for a reference came late."""
 
     def _connect(self) -> sqlite3.Connection:
@@ -257,7 +257,7 @@ class Store:
         """In the writing thread, where nobody waits for the JSON either."""
         trace_id = _id(finished.trace_id)
         whole = {"trace_id": trace_id, "chunks": -1 if finished.chunks is None else finished.chunks}
-        held, last_chunk = connection.execute(self._sql["standing"], whole).fetchone()
+        held, last_chunk = connection.execute(self._sql["held_status"], whole).fetchone()
         if last_chunk is None:  # a session has turns instead
             connection.execute(self._sql["mark_turns_done"], {**whole, "closed_ns": finished.closed_ns})
         if (turn := finished.turn) is not None:

@@ -38,7 +38,7 @@ class _Job:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _WriteRequest:
     """Jobs that were requested at once; ``future`` is done when each of them is committed or refused."""
 
     jobs: list[_Job]
@@ -59,7 +59,7 @@ class Writer:
         self._path = path
         self._check = check
         self._health = health
-        self._queue: SimpleQueue[_Asked | None] = SimpleQueue()
+        self._queue: SimpleQueue[_WriteRequest | None] = SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="sidejudge-store", daemon=True)
@@ -81,7 +81,7 @@ class Writer:
 
     async def _done(self, works: Sequence[Work]) -> list[_Job]:
         loop = asyncio.get_running_loop()
-        requested = _Asked([_Job(work) for work in works], loop, loop.create_future())
+        requested = _WriteRequest([_Job(work) for work in works], loop, loop.create_future())
         with self._closing:
             if self._closed:
                 raise StoreUnavailable(f"store {self._path}: it is closed; the monitor is shutting down")
@@ -160,7 +160,7 @@ class Writer:
             raise
 
 
-def _answer(waiting: list[_Asked]) -> None:
+def _answer(waiting: list[_WriteRequest]) -> None:
     for loop in {requested.loop for requested in waiting}:
         try:
             loop.call_soon_threadsafe(_resolve, [requested.future for requested in waiting if requested.loop is loop])

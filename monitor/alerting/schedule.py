@@ -117,7 +117,7 @@ class EvaluationSchedule:
     async def _notify(self) -> list[AlertEvent]:
         taken = []
         for name, event in list(self._waiting.items()):
-            stated = {"condition": event.condition, "turn": event.turn.value, "severity": event.severity.value}
+            stated = {"condition": event.condition, "turn": event.transition.value, "severity": event.severity.value}
             log.info("alert", extra={**stated, "fingerprint": event.fingerprint, "muted": event.muted})
             try:
                 for listener in self.listeners:
@@ -145,7 +145,7 @@ class EvaluationSchedule:
 
     def _illustrated(self, event: AlertEvent) -> AlertEvent:
         condition = next(each for each in self._watch.conditions if each.id == event.condition)
-        if not condition.examples or event.turn is not AlertTransition.FIRING:
+        if not condition.examples or event.transition is not AlertTransition.FIRING:
             return event
         since_ns = min(event.since_ns, event.at_ns) - self._windows.window_ns
         return replace(event, examples=examples(self._store, event.labels, since_ns))

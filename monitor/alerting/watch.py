@@ -81,7 +81,7 @@ class Watch:
         if tracked.sequence is not None:
             tracked.sequence.add(passed=seen.passed, weight=seen.weight, at_ns=seen.at_ns)
 
-    def standings(self, now_ns: int) -> list[ServiceStatus]:
+    def service_statuses(self, now_ns: int) -> list[ServiceStatus]:
         """The status of every key: the numbers of this moment, the status in force since the last look."""
         return [self._in_force(key, self._of_the_moment(key, now_ns)) for key in self._windows.keys()]  # noqa: SIM118 - not a dict
 
@@ -106,7 +106,7 @@ class Watch:
             reported = details.get(key, Details())
             windows.append(
                 WindowFacts(
-                    standing=self._in_force(key, self._of_the_moment(key, facts.now_ns)),
+                    status=self._in_force(key, self._of_the_moment(key, facts.now_ns)),
                     blocked=reported.blocked, means=reported.means, acceptable=acceptable.get(key.rubric, {}),
                     violating=reported.violating, judge_failed=reported.judge_failed,
                 )
@@ -164,7 +164,7 @@ class Watch:
         tracked = self._tracked.get(key)
         policy = self.declared.policy_of(key.rubric)
         sequence = tracked.sequence if tracked is not None else None
-        return self._windows.standing(key, now_ns, policy.raised(margin) if margin else policy, sequence)
+        return self._windows.status(key, now_ns, policy.raised(margin) if margin else policy, sequence)
 
     def _step(self, key: Key, now_ns: int) -> None:
         tracked = self._track(key)
@@ -180,16 +180,16 @@ class Watch:
         tracked = self._tracked.get(key)
         if tracked is None:
             return moment
-        standing = replace(moment, change=self._change(key, tracked))
+        current = replace(moment, change=self._change(key, tracked))
         if tracked.sequence is not None:
-            standing = replace(standing, sequence_upper=tracked.sequence.upper)
+            current = replace(current, sequence_upper=tracked.sequence.upper)
         held = tracked.held
         if self.declared.policy.mode == "point":
             same = held is not None and held.status is moment.appraisal.status
-            return replace(standing, since_ns=held.since_ns if same and held else None)
+            return replace(current, since_ns=held.since_ns if same and held else None)
         if held is None:
-            return replace(standing, appraisal=Appraisal(Status.INSUFFICIENT_DATA, "it was not looked at yet"))
-        return replace(standing, appraisal=_stated(held, moment.appraisal, self.declared), since_ns=held.since_ns)
+            return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, "it was not looked at yet"))
+        return replace(current, appraisal=_stated(held, moment.appraisal, self.declared), since_ns=held.since_ns)
 
     def _change(self, key: Key, tracked: _Tracked) -> StatusChange:
         chart = self.declared.chart(key.rubric, self._windows.decided(key))
@@ -234,10 +234,10 @@ class Watch:
             if place not in self.alerts:
                 self._unheard.discard(place)
 
-    def _event(self, alert: Alert, turn: AlertTransition, now_ns: int, *, muted: bool) -> AlertEvent:
+    def _event(self, alert: Alert, transition: AlertTransition, now_ns: int, *, muted: bool) -> AlertEvent:
         condition, found = self._by_id[alert.condition], alert.finding
         return AlertEvent(
-            turn=turn, condition=condition.id, severity=condition.severity, title=condition.title,
+            transition=transition, condition=condition.id, severity=condition.severity, title=condition.title,
             meaning=condition.meaning, runbook=condition.runbook, labels=alert.labels, stated=found.stated,
             unit=condition.unit, value=found.value, lower=found.lower, upper=found.upper, n=found.n,
             limit=found.limit, since_ns=alert.since_ns, at_ns=now_ns, number=alert.reported,

@@ -215,7 +215,7 @@ class Windows:
         window = self._at(key, now_ns)
         return {} if window is None else {name: window.metrics[name].value for name in sorted(window.metrics)}
 
-    def standing(
+    def status(
         self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None
     ) -> ServiceStatus:
         """The status of this key at ``now_ns`` by the numbers of that moment; mode ``sequence`` needs the sequence."""
@@ -244,10 +244,10 @@ class Windows:
         window = self._at(key, now_ns)
         return [] if window is None else list(window.members.values())
 
-    def standings(self, now_ns: int, policy: Policy | Callable[[str], Policy]) -> list[ServiceStatus]:
+    def service_statuses(self, now_ns: int, policy: Policy | Callable[[str], Policy]) -> list[ServiceStatus]:
         """The status of every key at ``now_ns``; ``policy`` may depend on the rubric."""
         return [
-            self.standing(key, now_ns, policy if isinstance(policy, Policy) else policy(key.rubric))
+            self.status(key, now_ns, policy if isinstance(policy, Policy) else policy(key.rubric))
             for key in self.keys()
         ]
 

@@ -89,7 +89,7 @@ class MonitorQueries:
     assembler: Assembler
     outcomes: TraceOutcomes
     intake: Intake
-    front: Counting
+    listeners: Counting
     pipeline: Pipeline
     windows: Windows
     watch: Watch
@@ -100,10 +100,10 @@ class MonitorQueries:
     judge: Callable[[], JudgeSnapshot | None] = lambda: None
     exports: Callable[[], Sequence[ExportSnapshot]] = list
     pull: Callable[[], PullSnapshot | None] = lambda: None
-    belated: Callable[[], LateReferenceSnapshot | None] = lambda: None
+    late_references: Callable[[], LateReferenceSnapshot | None] = lambda: None
     owed: Callable[[bytes], PendingRevisions | None] = lambda _: None
     trace_url: Callable[[str], str | None] = lambda _: None
-    suspicions: Callable[[], Sequence[Anomaly]] = lambda: ()
+    anomalies: Callable[[], Sequence[Anomaly]] = lambda: ()
     sessions: SessionWindows | None = None
     load_share: Callable[[], float] = lambda: 1.0
     sampling_rate: Callable[[], float] = lambda: 1.0
@@ -137,7 +137,7 @@ class MonitorQueries:
     def status(self) -> MonitorReport:
         now_ns, balance, agreement = self.clock_ns(), self.outcomes.balance(), self.agreement()
         return MonitorReport(
-            services=corrected(self.watch.standings(now_ns), agreement),
+            services=corrected(self.watch.service_statuses(now_ns), agreement),
             agreement=agreement,
             policy=self.policy,
             window_ns=self.windows.window_ns,
@@ -156,10 +156,10 @@ class MonitorQueries:
             judge=self.judge(),
             exports=tuple(self.exports()),
             pull=self.pull(),
-            late_references=self.belated(),
-            anomalies=self.suspicions(),
-            receiving=self.front.receiving(self.intake.counts),
-            forwarding=self.front.forwarding(),
+            late_references=self.late_references(),
+            anomalies=self.anomalies(),
+            receiving=self.listeners.receiving(self.intake.counts),
+            forwarding=self.listeners.forwarding(),
             alerts=in_order(self.watch.posted()),
             conditions=self.watch.conditions,
         )
@@ -226,10 +226,10 @@ class MonitorQueries:
         now_ns = self.clock_ns()
         oldest_ns = self.assembler.oldest_ns
         judge, exports, agreement, pull = self.judge(), self.exports(), self.agreement(), self.pull()
-        belated = self.belated()
+        late = self.late_references()
         waits_for_judge = {} if judge is None else {"judge": QueueSize(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
-            services=corrected(self.watch.standings(now_ns), agreement),
+            services=corrected(self.watch.service_statuses(now_ns), agreement),
             agreement=agreement,
             traces_open=self.outcomes.open,
             sampling_rate=self.sampling_rate(),
@@ -242,13 +242,13 @@ class MonitorQueries:
                 "judging": self._judging(),
                 **waits_for_judge,
                 **({} if pull is None else {"pull": QueueSize(items=pull.pending)}),
-                **({} if belated is None else {"belated": QueueSize(items=belated.waiting, oldest_s=belated.oldest_s)}),
+                **({} if late is None else {"belated": QueueSize(items=late.waiting, oldest_s=late.oldest_s)}),
                 **self._sessions(),
                 **{export.destination: QueueSize(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
             },
             exports=exports,
             pull=pull,
-            late_references=belated,
+            late_references=late,
             spool_bytes=self.store.size,
             judge=judge,
             anomalies=self._anomalies(),
@@ -268,7 +268,7 @@ class MonitorQueries:
         return {"sessions": waiting}
 
     def _anomalies(self) -> dict[str, bool]:
-        found = {anomaly.kind for anomaly in self.suspicions()}
+        found = {anomaly.kind for anomaly in self.anomalies()}
         return {kind.value: kind in found for kind in AnomalyKind}
 
     def _count_up(self) -> None:
@@ -276,7 +276,7 @@ class MonitorQueries:
         counts, seen = self.intake.counts, self.outcomes.balance().seen
         self.exporter.spans_received(self._since("spans", counts.spans))
         self.exporter.traces_seen(self._since("seen", seen))
-        receiving, forwarding = self.front.receiving(counts), self.front.forwarding()
+        receiving, forwarding = self.listeners.receiving(counts), self.listeners.forwarding()
         for code, refused in receiving.refused.items():
             self.exporter.requests_refused(code, self._since(f"refused {code}", refused))
         self.exporter.requests_dropped(self._since("dropped", receiving.dropped))
@@ -297,8 +297,8 @@ class MonitorQueries:
             self._count_forwarding(forwarding)
         if (pull := self.pull()) is not None:
             self.exporter.pull.follow(pull)
-        if (belated := self.belated()) is not None:
-            self.exporter.belated.follow(belated)
+        if (late_references := self.late_references()) is not None:
+            self.exporter.late_references.follow(late_references)
 
     def _count_forwarding(self, forwarding: Forwarding) -> None:
         for of, counts, count in (

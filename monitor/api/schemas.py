@@ -97,21 +97,21 @@ class ServiceStatusBody(_Body):
     window_s: Annotated[float, Field(gt=0)]
 
     @classmethod
-    def of(cls, standing: ServiceStatus, window_s: float) -> ServiceStatusBody:
-        found, bounds, missing = standing.estimate, standing.thresholds, standing.missing
+    def of(cls, status: ServiceStatus, window_s: float) -> ServiceStatusBody:
+        found, bounds, missing = status.estimate, status.thresholds, status.missing
         return cls(
-            service=_text(standing.service), environment=_text(standing.environment), rubric=standing.rubric,
-            status=standing.appraisal.status, reason=standing.appraisal.reason,
+            service=_text(status.service), environment=_text(status.environment), rubric=status.rubric,
+            status=status.appraisal.status, reason=status.appraisal.reason,
             pass_ratio=found.pass_ratio if found else None, lower=found.lower if found else None,
             upper=found.upper if found else None, confidence=found.confidence if found else None,
             n=found.n if found else 0, failures=found.failures if found else 0,
             effective_n=found.effective_n if found else 0.0, traffic=found.weight_sum if found else 0.0,
-            incomplete=standing.incomplete, judge_failed=standing.judge_failed, forced=standing.forced,
-            composite_mean=standing.composite_mean, metric_means=dict(standing.metric_means),
+            incomplete=status.incomplete, judge_failed=status.judge_failed, forced=status.forced,
+            composite_mean=status.composite_mean, metric_means=dict(status.metric_means),
             worst=missing.worst if missing else None, best=missing.best if missing else None,
-            since=instant(standing.since_ns), sequence_upper=standing.sequence_upper,
-            change=ChangeBody.of(standing.change) if standing.change else None,
-            corrected=CorrectedBody.of(standing.corrected) if standing.corrected else None,
+            since=instant(status.since_ns), sequence_upper=status.sequence_upper,
+            change=ChangeBody.of(status.change) if status.change else None,
+            corrected=CorrectedBody.of(status.corrected) if status.corrected else None,
             thresholds=ThresholdsBody(warning=bounds.warning, critical=bounds.critical),
             window_s=window_s,
         )  # fmt: skip

@@ -114,11 +114,11 @@ async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
         if not yes and not (sys.stdin.isatty() and click.confirm("judge them?", default=False, err=True)):
             raise CommandError("nothing was judged", "confirm with --yes; --dry-run only shows the estimate")
         with progress(len(begun.found.drawn), "tests") as shown:
-            at, standing = await begun.run(
+            at, exports = await begun.run(
                 lambda at: shown.step(at.done, lambda: (at.passed, at.failed, at.incomplete)),
                 lambda: shown.report("judged; waiting until Langfuse has stored the scores"),
             )
-    return _outcome(at, standing.dead, job.store.path)
+    return _outcome(at, exports.dead, job.store.path)
 
 
 def _report(found: Listing, reported: WorkEstimate, per_minute: int) -> None:

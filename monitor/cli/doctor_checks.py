@@ -206,7 +206,7 @@ def _traffic(address: Address) -> Iterator[CheckResult]:
     url = f"http://{Address(_ANY.get(address.host, address.host), address.port)}/v1/status"
     try:
         with build_opener(ProxyHandler({})).open(url, timeout=2.0) as body:
-            anomalies = json.load(body).get("suspicions", [])
+            anomalies = json.load(body).get("anomalies", [])
             found = [(str(each["cause"]), str(each["remedy"])) for each in anomalies]
     except (OSError, ValueError, AttributeError, KeyError, TypeError):  # it runs, but is of another version
         return

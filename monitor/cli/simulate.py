@@ -136,10 +136,10 @@ def _show(replayed: Replayed, settings: Config) -> None:
         for each in replayed.courses
     ]  # fmt: skip
     click.echo(table(("service", "environment", "rubric", "verdicts", *(s.value for s in Status)), courses))
-    heard = {each.key.rubric for each in replayed.courses if each.verdicts}
+    judged = {each.key.rubric for each in replayed.courses if each.verdicts}
     routed = {name for route in settings.routes for name in route.rubrics} or set(configured(settings))
-    if settings.routes and routed - heard:
-        names = ", ".join(sorted(routed - heard))
+    if settings.routes and routed - judged:
+        names = ", ".join(sorted(routed - judged))
         click.echo(f"\nrouted now, and without a verdict in this past, so nothing can be shown: {names}")
     click.echo("\n" + visible(_bill(replayed.judging, settings)))
 

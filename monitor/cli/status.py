@@ -73,14 +73,14 @@ def _show(answer: Mapping[str, Any]) -> None:
             number(each["pass_ratio"]), number(each["lower"]), number(each["upper"]),
             str(each["n"]), str(each["failures"]), str(each["incomplete"]),
         )
-        for each in answer["standings"]
+        for each in answer["services"]
     ]  # fmt: skip
     click.echo(table(head, rows) if rows else "no verdict in the window yet")
-    for each in answer["standings"]:
+    for each in answer["services"]:
         if each["status"] in ("warning", "critical"):  # the table is enough for the others
             where = f"{each['service']}, {each['environment']}, {each['rubric']}"
             click.echo(visible(f"  {where}: {each['reason']}"))
-    for each in answer.get("suspicions", ()):
+    for each in answer.get("anomalies", ()):
         click.echo(visible(f"suspicious: {each['cause']}"))
         click.echo(visible(f"remedy: {each['remedy']}"))
     for each in answer.get("firing", ()):
@@ -90,8 +90,8 @@ def _show(answer: Mapping[str, Any]) -> None:
         _show_judge(answer["judge"])
     if answer.get("pull") is not None:
         _show_pull(answer["pull"])
-    if answer.get("belated") is not None:
-        _show_belated(answer["belated"])
+    if answer.get("late_references") is not None:
+        _show_late_references(answer["late_references"])
     for each in answer["exports"]:
         reported = f"{each['destination']}: {each['state']}" + (f" ({each['reason']})" if each["reason"] else "")
         unseen = f"{each['unseen']} not seen there yet, " if each["unseen"] else ""
@@ -123,15 +123,15 @@ def _show_pull(pull: Mapping[str, Any]) -> None:
     click.echo(visible(f"{reported}, {pull['taken']} traces taken, {pull['pending']} not whole or not read yet{lag}"))
 
 
-def _show_belated(belated: Mapping[str, Any]) -> None:
+def _show_late_references(late: Mapping[str, Any]) -> None:
     from .table import visible
 
-    if not (belated["waiting"] or belated["given_up"] or belated["failures"]):
+    if not (late["waiting"] or late["given_up"] or late["failures"]):
         return
-    why = f" ({belated['reason']})" if belated["reason"] else ""
-    vain = "".join(f", {reason} {count}" for reason, count in belated["failures"].items())
-    reported = f"{belated['waiting']} verdicts wait to be revised, {belated['given_up']} stand all the same"
-    click.echo(visible(f"references that came late: {belated['state']}{why}, {reported}{vain}"))
+    why = f" ({late['reason']})" if late["reason"] else ""
+    vain = "".join(f", {reason} {count}" for reason, count in late["failures"].items())
+    reported = f"{late['waiting']} verdicts wait to be revised, {late['given_up']} stand all the same"
+    click.echo(visible(f"references that came late: {late['state']}{why}, {reported}{vain}"))
 
 
 def _show_judge(judge: Mapping[str, Any]) -> None:

@@ -111,7 +111,7 @@ def test(  # noqa: PLR0917  # click passes options by name
                     results=results,
                     concurrency=concurrency,
                     timeout_s=seconds,
-                    heard=_counted(shown),
+                    on_result=_counted(shown),
                 )
                 found = asyncio.run(runner.run(tests.tests, repeat))
         except JudgeOutError as error:
@@ -206,8 +206,8 @@ def _counted(shown: ProgressDisplay) -> Callable[[FinishedTest], None]:
     """A listener for finished tests, which shows how many there are of each kind."""
     counts = {True: 0, False: 0, None: 0}
 
-    def heard(finished: FinishedTest) -> None:
+    def on_result(finished: FinishedTest) -> None:
         counts[finished.outcome.evaluation.passed] += 1
         shown.step(sum(counts.values()), lambda: (counts[True], counts[False], counts[None]))
 
-    return heard
+    return on_result

@@ -24,7 +24,7 @@ class VerdictSink(Sink):
 
     def __init__(self, name: str, parts: SinkParts, terms: DeliveryTerms) -> None:
         self.name = name
-        queue = StoredQueue(parts.store.mail, name)
+        queue = StoredQueue(parts.store.notifications, name)
         self._dispatcher = Dispatcher(self, queue, clock_ns=parts.clock_ns, counters=parts.counters, terms=terms)
 
     @abstractmethod

@@ -64,7 +64,7 @@ class Scene:
         self._print("[bold]sidejudge demo[/bold]: real recorded traces, replayed with fresh ids; Ctrl-C ends it")
         for line in address_lines(addresses):
             self._print(line)
-        monitor.pipeline.listeners.append(self._hear)
+        monitor.pipeline.listeners.append(self._take)
         sending = asyncio.create_task(self._send(addresses["otlp"]))
         showing = asyncio.create_task(self._show(monitor))
         try:
@@ -97,7 +97,7 @@ class Scene:
         while True:
             await asyncio.sleep(0.5)
             report = monitor.view.status()
-            changed = [self._changed(standing) for standing in report.services]
+            changed = [self._changed(status) for status in report.services]
             if any(changed) or (changed and time.monotonic() - shown_s >= SHOWN_EVERY_S):
                 shown_s = time.monotonic()
                 self._failures_shown = 0
@@ -108,29 +108,29 @@ class Scene:
         counts = ", ".join(f"{reason} {count}" for reason, count in report.ended.items() if count)
         self._print(f"[dim]traces: {report.seen} seen, {report.open} open; {counts}[/dim]")
 
-    def _changed(self, standing: ServiceStatus) -> bool:
-        key = (standing.service, standing.environment, standing.rubric)
-        now = standing.appraisal.status
+    def _changed(self, status: ServiceStatus) -> bool:
+        key = (status.service, status.environment, status.rubric)
+        now = status.appraisal.status
         before = self._statuses.get(key, Status.INSUFFICIENT_DATA)
         self._statuses[key] = now
         if now is before:
             return False
         colour = COLOURS[now]
         self._print(
-            f"[bold {colour}]● {escape(standing.service)} · {standing.rubric}: {before.value} → {now.value}[/]  "
-            f"[dim]{escape(standing.appraisal.reason)}[/dim]"
+            f"[bold {colour}]● {escape(status.service)} · {status.rubric}: {before.value} → {now.value}[/]  "
+            f"[dim]{escape(status.appraisal.reason)}[/dim]"
         )
         return True
 
-    def _hear(self, ending: TraceResult) -> None:
+    def _take(self, result: TraceResult) -> None:
         """Print a few of the failures; the page shows the rest."""
-        for verdict in ending.changed:
+        for verdict in result.changed:
             if verdict.passed is False and self._failures_shown < 2:
                 self._failures_shown += 1
                 composite = "no score" if verdict.composite is None else f"{verdict.composite:.3f}"
                 self._print(
-                    f"[red]✗[/red] {escape(ending.service or '')} · {verdict.rubric} {composite}  "
-                    f"[dim]{escape(shorten(verdict.reason, 100, placeholder=' …'))}  {ending.trace_id.hex()}[/dim]"
+                    f"[red]✗[/red] {escape(result.service or '')} · {verdict.rubric} {composite}  "
+                    f"[dim]{escape(shorten(verdict.reason, 100, placeholder=' …'))}  {result.trace_id.hex()}[/dim]"
                 )
 
 
@@ -139,7 +139,7 @@ def _post(connection: http.client.HTTPConnection, body: bytes) -> None:
     connection.getresponse().read()
 
 
-def _table(standings: Iterable[ServiceStatus]) -> Table:
+def _table(statuses: Iterable[ServiceStatus]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("service", "rubric", "status", "pass rate", "bounds", "n"):  # 80 columns must do
         table.add_column(
@@ -148,12 +148,12 @@ def _table(standings: Iterable[ServiceStatus]) -> Table:
             no_wrap=True,
             overflow="ignore",
         )
-    for standing in standings:
-        estimate = standing.estimate
-        status = standing.appraisal.status
+    for each in statuses:
+        estimate = each.estimate
+        status = each.appraisal.status
         table.add_row(
-            escape(standing.service),
-            standing.rubric,
+            escape(each.service),
+            each.rubric,
             f"[{COLOURS[status]}]{status.value}[/]",
             f"{estimate.pass_ratio:.3f}" if estimate else "-",
             f"{estimate.lower:.2f}–{estimate.upper:.2f}" if estimate else "-",

@@ -83,7 +83,7 @@ class AnnotationQueueFeeder:
         """Whether a label is on something that we put in."""
         return given.subject in self._put or (given.queue is not None and given.queue == self._queue_id)
 
-    def standing(self) -> AnnotationQueueSnapshot:
+    def snapshot(self) -> AnnotationQueueSnapshot:
         """How the queue is fed, at this moment."""
         return AnnotationQueueSnapshot(
             name=self._name, reason=self._reason, put={why.value: self._counts[why] for why in ReviewReason},

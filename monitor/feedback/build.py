@@ -57,10 +57,10 @@ class LangfuseFeedback:
         """Kappa by rubric."""
         return self._people.agreements() if self._people else []
 
-    def standing(self) -> AgreementSnapshot:
+    def snapshot(self) -> AgreementSnapshot:
         """Agreement and the queue, at this moment."""
-        found = self._people.standing() if self._people else AgreementSnapshot(source="langfuse")
-        return replace(found, queue=self._routing.standing()) if self._routing else found
+        found = self._people.snapshot() if self._people else AgreementSnapshot(source="langfuse")
+        return replace(found, queue=self._routing.snapshot()) if self._routing else found
 
     def start(self) -> None:
         """Take up what was known, and begin."""

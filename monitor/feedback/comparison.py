@@ -48,7 +48,7 @@ class LabelComparison:
         """Label by label, why it could not be compared; None: it was. Raises ``LangfuseError``."""
         wanted = [score for given, about in labels for each in about for score in each.ids(given.subject)]
         rows = await self._rows(wanted, v3=v3)
-        return [_gravest([self._hear(given, each, rows) for each in about]) for given, about in labels]
+        return [_gravest([self._record(given, each, rows) for each in about]) for given, about in labels]
 
     async def look_at(self, corrections: Sequence[Annotation], *, v3: bool) -> None:
         """Note of corrected answers whether we had passed them. Raises ``LangfuseError``."""
@@ -68,7 +68,7 @@ class LabelComparison:
         if len(known) > MOST_CORRECTIONS:
             del known[next(iter(known))]
 
-    def _hear(self, given: Annotation, about: LabelledScore, rows: Mapping[str, Mapping[str, Any]]) -> str | None:
+    def _record(self, given: Annotation, about: LabelledScore, rows: Mapping[str, Mapping[str, Any]]) -> str | None:
         stated = about.read(given.value)
         if stated is None:
             return UNREADABLE
@@ -84,7 +84,7 @@ class LabelComparison:
         by = self._labeller(given, about)
         if by is None:
             return None
-        kept = self._agreements.hear(
+        kept = self._agreements.record(
             rubric=about.rubric, version=version, metric=about.metric, subject=given.subject, by=by,
             people=stated, ours=None if score is None else _ours(stated, score, metadata),
         )  # fmt: skip

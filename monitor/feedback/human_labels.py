@@ -122,7 +122,7 @@ class HumanLabels:
         """Kappa by rubric, for the condition that watches it."""
         return self._reported
 
-    def standing(self) -> AgreementSnapshot:
+    def snapshot(self) -> AgreementSnapshot:
         """Agreement as measured so far."""
         corrected = {rubric: found.values() for rubric, found in self._comparison.corrected.items()}
         return AgreementSnapshot(

@@ -40,9 +40,9 @@ class RequestConsumer(Protocol):
 
 
 class Listeners:
-    """Receivers of exports, and the server of the OTLP address. ``passing`` counts forwarded requests under way."""
+    """Receivers of exports, and the server of the OTLP address. ``active`` counts forwarded requests under way."""
 
-    def __init__(self, config: Config, intake: RequestConsumer, passing: ActiveRequests) -> None:
+    def __init__(self, config: Config, intake: RequestConsumer, active: ActiveRequests) -> None:
         otlp = config.sources.otlp
         self._config = config
         self.certificates = read(otlp.tls) if otlp.tls else None
@@ -56,7 +56,7 @@ class Listeners:
             gate=_gate(otlp),
             cors=cors,
         )
-        self.forward = _forward(config.forward, self.receiver, cors, passing) if config.forward else None
+        self.forward = _forward(config.forward, self.receiver, cors, active) if config.forward else None
         self._grpc = (
             GrpcReceiver(
                 self.receiver,
@@ -170,7 +170,7 @@ def _gate(otlp: OtlpSection) -> Admission:
     )
 
 
-def _forward(section: ForwardSection, receiver: OtlpReceiver, cors: Cors | None, passing: ActiveRequests) -> Forward:
+def _forward(section: ForwardSection, receiver: OtlpReceiver, cors: Cors | None, active: ActiveRequests) -> Forward:
     if section.ca is not None:
         check_authority(section.ca, "forward.ca")
     replaced = {name: value.get_secret_value() for name, value in section.headers.items()}
@@ -188,6 +188,6 @@ def _forward(section: ForwardSection, receiver: OtlpReceiver, cors: Cors | None,
         signals=section.signals,
         otlp_path=section.otlp_path,
         passthrough=section.passthrough,
-        passing=passing,
+        active=active,
         pages=WebPages(section.hosts, cors, in_cluster="KUBERNETES_SERVICE_HOST" in os.environ),
     )

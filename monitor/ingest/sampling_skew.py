@@ -47,7 +47,7 @@ class _Seen:
     reached: int = 0
     stated: bool = False
     n: int = 0
-    standing: tuple[int, int] | None = None
+    alarmed: tuple[int, int] | None = None
     """Traces seen and traces that reached the base rate's threshold, of the last whole generation, if it alarmed."""
 
 
@@ -76,8 +76,8 @@ class SamplingSkew:
             if trace_id[9:] >= floor:
                 seen.reached += 1
         if seen.n >= self._generation:
-            standing = (seen.n, seen.reached) if self._alarms(seen) else None
-            self._seen[name] = _Seen(standing=standing)
+            alarmed = (seen.n, seen.reached) if self._alarms(seen) else None
+            self._seen[name] = _Seen(alarmed=alarmed)
 
     def _alarms(self, seen: _Seen) -> bool:
         # A statement upstream is only found on traces that are kept: until one could have been there is no opinion.
@@ -91,8 +91,8 @@ class SamplingSkew:
         for service, seen in self._seen.items():
             if self._alarms(seen):
                 yield self._anomaly(service, seen.n, seen.reached)
-            elif seen.standing is not None:
-                yield self._anomaly(service, *seen.standing)
+            elif seen.alarmed is not None:
+                yield self._anomaly(service, *seen.alarmed)
 
     def _anomaly(self, service: str, n: int, reached: int) -> Anomaly:
         return Anomaly(

@@ -42,7 +42,7 @@ def revision_schedule(
         return not under_way(trace_id) and references.wanted(trace_id) is not None
 
     return RevisionSchedule(
-        owed=store.belated,
+        owed=store.late_references,
         story=store.story,
         still_owed=still_owed,
         langfuse=connections.to(project.access) if project is not None else None,

@@ -18,7 +18,7 @@ from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError
 from integrations.langfuse.probe import LangfuseServer
 from integrations.store.errors import StoreError
-from integrations.store.late_references import DueRevision, LateReferenceTable, VerdictHead
+from integrations.store.late_references import DueRevision, LateReferenceQueue, LateReferenceTable
 from monitor.ingest.langfuse.rows import PERHAPS_ITS, introduced
 from scoring.status.late_reference_snapshot import BelatedState, LateReferenceSnapshot
 
@@ -26,7 +26,7 @@ from .failure import FINAL, RevisionFailure
 from .reevaluation import MOST_HELD, Reevaluation, ReevaluationOutcome
 from .reread import read
 
-log = logging.getLogger("sidejudge.belated")
+log = logging.getLogger("sidejudge.late_references")
 
 EVERY_S: Final = 5.0
 """How often a round begins."""
@@ -65,13 +65,13 @@ class RevisionSchedule:
         self._rests_until_ns = 0
         self._state: BelatedState = "off" if langfuse is None else "ok"
         self._reason = "" if langfuse is not None else f"no Langfuse to read traces from again; {_REMEDY}"
-        self._counted = VerdictHead(waiting=0, oldest_ns=None, over=0)
+        self._counted = LateReferenceQueue(waiting=0, oldest_ns=None, over=0)
         self._revised = self._unchanged = 0
         self._failures: Counter[str] = Counter()
         self._one = asyncio.Lock()
         self._revived = False
 
-    def standing(self) -> LateReferenceSnapshot:
+    def snapshot(self) -> LateReferenceSnapshot:
         """How far late references are, as of the last run."""
         oldest_ns = self._counted.oldest_ns
         return LateReferenceSnapshot(
@@ -109,7 +109,7 @@ class RevisionSchedule:
                 await self._read_some(self._langfuse)
             await self._settle(await self._rejudging.go_on())
         finally:
-            self._counted = await asyncio.to_thread(self._owed.standing)
+            self._counted = await asyncio.to_thread(self._owed.status)
 
     async def _give_up_all(self) -> None:
         due = await asyncio.to_thread(self._owed.due, self._clock_ns(), _BATCH)
@@ -189,7 +189,7 @@ class RevisionSchedule:
             )
 
     def _failed(self, error: LangfuseError) -> None:
-        needs_somebody = not error.kind.passing
+        needs_somebody = not error.kind.transient
         rests_s = self._backoff.after_failure(error.retry_after_s, needs_somebody=needs_somebody)
         self._rests_until_ns = self._clock_ns() + int(rests_s * 1e9)
         self._server = None

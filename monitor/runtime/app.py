@@ -114,7 +114,7 @@ class Monitor:
         # The configuration of judging; a reload changes these where they are, for others hold them too.
         self.rubrics, self.router = configured(config), router_of(config)
         self._watched = {name: WatchedWindow.of(rubric) for name, rubric in self.rubrics.items()}
-        self._passing = ActiveRequests()
+        self._active = ActiveRequests()
         # What is received.
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
         self.adaptive = AdaptiveRate(config.sampling.traces_per_hour) if self.sampler.adaptive else None
@@ -132,7 +132,7 @@ class Monitor:
         self.backends = self._build_backends()
         self.references = references(
             config, self.langfuse, self.store, self.assembler, clock_ns,
-            under_way=self._judges, belated=self.store.belated,
+            under_way=self._judges, late_references=self.store.late_references,
         )  # fmt: skip
         self.baselines = Baselines(self.store.kept.room("baselines"))
         stages = self._build_stages()
@@ -153,17 +153,17 @@ class Monitor:
             listeners=[self.commit.committed],
             interrupted=InterruptedTraces(self.store),
         )
-        self.belated = revision_schedule(
+        self.revisions = revision_schedule(
             config, self.langfuse, store=self.store, pipeline=self.pipeline, references=self.references,
             commit=self.commit, under_way=self._judges, clock_ns=clock_ns,
         )  # fmt: skip
         # What listens, and what is shown.
         try:
-            self.front = Listeners(config, self.intake, self._passing)
+            self.listeners = Listeners(config, self.intake, self._active)
         except CertificateError:
             self.store.close()
             raise
-        self.receiver = self.front.receiver
+        self.receiver = self.listeners.receiver
         self.view = self._build_queries()
         self.exporter.watch(self.view.snapshot)
         self.retention = Retention(config, self.store, self.assembler, self.sessions, clock_ns)
@@ -221,7 +221,7 @@ class Monitor:
             conversations=conversations(self.config),
             references=self.references,
             baselines=self.baselines,
-            give_way=YieldToRequests(self._passing),
+            give_way=YieldToRequests(self._active),
         )
 
     def _build_notifications(self) -> Notifications:
@@ -273,7 +273,7 @@ class Monitor:
             assembler=self.assembler,
             outcomes=self.outcomes,
             intake=self.intake,
-            front=self.front,
+            listeners=self.listeners,
             pipeline=self.pipeline,
             windows=self.windows,
             watch=self.watch,
@@ -285,15 +285,15 @@ class Monitor:
             trouble=self._trouble,
             judge=self.schedule.judge,
             exports=self._exports,
-            pull=self.pull.standing if self.pull else lambda: None,
-            suspicions=self.traffic.current,
+            pull=self.pull.snapshot if self.pull else lambda: None,
+            anomalies=self.traffic.current,
             sessions=self.sessions,
             started_ns=self.clock_ns(),
             rubrics=tuple(self.rubrics),
             trace_url=self.sinks.langfuse.trace_url if self.sinks.langfuse else lambda _: None,
-            agreement=self.annotating.standing if self.annotating else lambda: None,
-            belated=self.belated.standing if self.belated else lambda: None,
-            owed=self.store.belated.of,
+            agreement=self.annotating.snapshot if self.annotating else lambda: None,
+            late_references=self.revisions.snapshot if self.revisions else lambda: None,
+            owed=self.store.late_references.of,
         )
 
     @property
@@ -318,12 +318,12 @@ class Monitor:
             otlp_socket.close()
             raise
         try:
-            more = await self.front.start()
+            more = await self.listeners.start()
         except AddressError:
             otlp_socket.close()
             api_socket.close()
             raise
-        otlp = self.front.http_server(api, otlp_socket, whole=self._one_audience)
+        otlp = self.listeners.http_server(api, otlp_socket, whole=self._one_audience)
         self._servers = [otlp, HttpServer(api, api_socket, section.tls)]
         for server in self._servers:
             await server.start()
@@ -347,7 +347,7 @@ class Monitor:
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
         addresses = {
-            "otlp": address(otlp_socket, self.front.scheme),
+            "otlp": address(otlp_socket, self.listeners.scheme),
             "api": address(api_socket, "https" if section.tls else "http"),
             **more,
         }
@@ -360,8 +360,8 @@ class Monitor:
             self._repeat(self.references.refresh, REFRESH_S)
         if self.pull is not None:
             self._repeat(self.pull.poll, self.pull.poll_s)
-        if self.belated is not None:
-            self._repeat(self.belated.round, ROUND_S)
+        if self.revisions is not None:
+            self._repeat(self.revisions.round, ROUND_S)
 
     def _repeat(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
         """At once, and then regularly; a round that takes longer has the next ones left out."""
@@ -410,8 +410,8 @@ class Monitor:
         await asyncio.gather(*(each.stop() for each in self._repeated))
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
-        await asyncio.gather(*(server.stop() for server in self._servers), self.front.stop())
-        await self.front.close()
+        await asyncio.gather(*(server.stop() for server in self._servers), self.listeners.stop())
+        await self.listeners.close()
         if self._judging:
             self._judging.cancel()
             await asyncio.gather(self._judging, return_exceptions=True)  # how it ended is logged; the store is closed
@@ -419,8 +419,8 @@ class Monitor:
                 await self.pipeline.close()
             except StoreError as error:
                 log.warning("could not write verdicts; they are reached again", extra={"cause": str(error)})
-        if self.belated is not None:
-            await self.belated.close()
+        if self.revisions is not None:
+            await self.revisions.close()
         if self._warming:
             await asyncio.gather(self._warming, return_exceptions=True)
         await self.backends.close()
@@ -485,7 +485,7 @@ class Monitor:
                 raise
             else:
                 self._judging_failure = None
-            if not self._passing.left_s:
+            if not self._active.left_s:
                 self._at_rest()
             if not more:
                 await self._rest()
@@ -528,7 +528,7 @@ class Monitor:
         return [*self.sinks.snapshots(), *self.notifications.exports()]
 
     async def _count_event(self, event: AlertEvent) -> None:
-        self.exporter.alert_reported(event.condition, event.turn.value)
+        self.exporter.alert_reported(event.condition, event.transition.value)
 
 
 def _annotating(

@@ -39,7 +39,7 @@ class ForwardOnly:
 
     def __init__(self, config: Config, cause: str, *, config_valid: bool) -> None:
         self.config, self.cause = config, cause
-        self.front = Listeners(config, _NotJudged(cause), ActiveRequests())
+        self.listeners = Listeners(config, _NotJudged(cause), ActiveRequests())
         self._registry = CollectorRegistry()
         Gauge(CONFIG_VALID.name, CONFIG_VALID.help, registry=self._registry).set(config_valid)
         self._servers: list[HttpServer] = []
@@ -50,12 +50,12 @@ class ForwardOnly:
         api = SecurityHeaders(self._api)
         otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
         try:
-            addresses = {"otlp": address(otlp_socket, self.front.scheme), **await self.front.start()}
+            addresses = {"otlp": address(otlp_socket, self.listeners.scheme), **await self.listeners.start()}
         except AddressError:
             otlp_socket.close()
             raise
         whole = self.config.sources.otlp.http.host == self.config.api.listen.host
-        self._servers = [self.front.http_server(api, otlp_socket, whole=whole)]
+        self._servers = [self.listeners.http_server(api, otlp_socket, whole=whole)]
         try:
             api_socket = bind(str(self.config.api.listen), "api.listen")
         except AddressError as error:
@@ -71,8 +71,8 @@ class ForwardOnly:
 
     async def stop(self) -> None:
         """End in order: what is under way is forwarded."""
-        await asyncio.gather(*(server.stop() for server in self._servers), self.front.stop())
-        await self.front.close()
+        await asyncio.gather(*(server.stop() for server in self._servers), self.listeners.stop())
+        await self.listeners.close()
 
     async def _api(self, scope: Any, _: Any, send: Any) -> None:
         """Probes report that the process works and takes requests: a restart or less traffic would help nobody."""

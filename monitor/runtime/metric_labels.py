@@ -35,7 +35,7 @@ def known(config: Config, watch: Watch, version: str) -> KnownLabels:
         forward_failures=REASONS if config.forward else (),
         forward_unjudged=UNJUDGED if config.forward else (),
         pull_failures=PULL_REASONS if config.sources.langfuse else (),
-        belated_failures=[why.value for why in RevisionFailure] if config.revised_within is not None else (),
+        revision_failures=[why.value for why in RevisionFailure] if config.revised_within is not None else (),
         violations=dict.fromkeys(config.scenarios, KINDS),
         thresholds=watch.declared.policy.thresholds,
         own_thresholds=watch.declared.thresholds,

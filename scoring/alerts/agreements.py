@@ -34,7 +34,7 @@ class Agreements:
     def __init__(self) -> None:
         self._rubrics: dict[str, _Known] = {}
 
-    def hear(
+    def record(
         self,
         *,
         rubric: str,
@@ -113,7 +113,7 @@ class Agreements:
         """Record again what ``to_json`` wrote."""
         for metric, pairs in stated["metrics"].items():
             for subject, by, people, ours in pairs:
-                self.hear(
+                self.record(
                     rubric=rubric, version=stated["version"], subject=subject, by=by, people=people, ours=ours,
                     metric=metric,
                 )  # fmt: skip

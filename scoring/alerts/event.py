@@ -38,7 +38,7 @@ class AlertEvent:
     untrusted.
     """
 
-    turn: AlertTransition
+    transition: AlertTransition
     condition: str
     severity: Severity
     title: str
@@ -72,7 +72,7 @@ class AlertEvent:
     def to_json(self) -> Mapping[str, object]:
         """The event for a wire: times in ns since the epoch, what is not known null."""
         return {
-            "id": self.id, "fingerprint": self.fingerprint, "turn": self.turn.value, "condition": self.condition,
+            "id": self.id, "fingerprint": self.fingerprint, "turn": self.transition.value, "condition": self.condition,
             "severity": self.severity.value, "title": self.title, "meaning": self.meaning, "runbook": self.runbook,
             "labels": dict(self.labels), "said": self.stated, "unit": self.unit, "value": self.value,
             "lower": self.lower, "upper": self.upper, "n": self.n, "limit": self.limit,
@@ -88,10 +88,10 @@ class AlertEvent:
 
 def event_of_json(stated: Mapping[str, Any]) -> AlertEvent:
     """The event that ``to_json`` wrote."""
-    known = {key: value for key, value in stated.items() if key not in {"id", "fingerprint", "said"}}
+    known = {key: value for key, value in stated.items() if key not in {"id", "fingerprint", "said", "turn"}}
     return AlertEvent(
         **{
-            **known, "turn": AlertTransition(stated["turn"]), "severity": Severity(stated["severity"]),
+            **known, "transition": AlertTransition(stated["turn"]), "severity": Severity(stated["severity"]),
             "stated": stated["said"],
             "labels": tuple(stated["labels"].items()),
             "examples": tuple(Example(**each) for each in stated["examples"]),

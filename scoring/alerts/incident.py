@@ -51,27 +51,27 @@ class Incidents:
     """Hears events in order, and describes the incidents that they make up."""
 
     _over: list[Incident] = field(default_factory=list)
-    _standing: dict[str, Incident] = field(default_factory=dict)
+    _open: dict[str, Incident] = field(default_factory=dict)
 
-    def hear(self, event: AlertEvent) -> None:
+    def add(self, event: AlertEvent) -> None:
         """Take one event."""
-        known = self._standing.get(event.fingerprint)
+        known = self._open.get(event.fingerprint)
         if known is None:
-            if event.turn is AlertTransition.FIRING:
-                self._standing[event.fingerprint] = _begun(event)
-        elif event.turn is AlertTransition.FIRING:  # it goes on after a gap, or is sent after all
-            self._standing[event.fingerprint] = replace(known, muted=known.muted and event.muted)
-        elif event.turn is AlertTransition.UNKNOWN:
-            self._standing[event.fingerprint] = replace(known, silent=True)
+            if event.transition is AlertTransition.FIRING:
+                self._open[event.fingerprint] = _begun(event)
+        elif event.transition is AlertTransition.FIRING:  # it goes on after a gap, or is sent after all
+            self._open[event.fingerprint] = replace(known, muted=known.muted and event.muted)
+        elif event.transition is AlertTransition.UNKNOWN:
+            self._open[event.fingerprint] = replace(known, silent=True)
         else:
-            expired = event.turn is AlertTransition.EXPIRED
+            expired = event.transition is AlertTransition.EXPIRED
             self._over.append(replace(known, ended_ns=event.at_ns, silent=known.silent or expired))
-            del self._standing[event.fingerprint]
+            del self._open[event.fingerprint]
 
     def reported(self) -> Sequence[Incident]:
         """All of them, by when they began, the most severe first."""
         order = list(Severity)
-        found = [*self._over, *self._standing.values()]
+        found = [*self._over, *self._open.values()]
         return sorted(found, key=lambda each: (each.began_ns, order.index(each.severity), each.labels))
 
 

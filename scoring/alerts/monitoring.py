@@ -72,7 +72,7 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
 def _judge_failed(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFinding]:
     for window in facts.windows:
         events: Estimate | None = window.judge_failed
-        yield share_found(place(window.standing), events, limit, policy, "incomplete because of the judge")
+        yield share_found(place(window.status), events, limit, policy, "incomplete because of the judge")
 
 
 def _unreachable(facts: Observed) -> Iterator[AlertFinding]:

@@ -19,7 +19,7 @@ class WindowFacts:
     ``acceptable`` is, for a metric, where its acceptable band ends, and whether higher is better.
     """
 
-    standing: ServiceStatus
+    status: ServiceStatus
     blocked: Mapping[str, Estimate] = field(default_factory=dict)
     means: Mapping[str, MeanEstimate] = field(default_factory=dict)
     acceptable: Mapping[str, tuple[float, bool]] = field(default_factory=dict)

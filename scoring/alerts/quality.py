@@ -75,9 +75,9 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
     )  # fmt: skip
 
 
-def place(standing: ServiceStatus) -> Labels:
-    """The labels of a standing."""
-    return place_of(standing.service, standing.environment, standing.rubric)
+def place(status: ServiceStatus) -> Labels:
+    """The labels of a status."""
+    return place_of(status.service, status.environment, status.rubric)
 
 
 def place_of(service: str, environment: str, rubric: str) -> Labels:
@@ -108,17 +108,17 @@ def share_found(labels: Labels, events: Estimate | None, limit: float, policy: P
 def _status(breaching: set[Status], declared: Declaration, level: str) -> Callable[[Observed], Iterator[AlertFinding]]:
     def find(facts: Observed) -> Iterator[AlertFinding]:
         for window in facts.windows:
-            standing = window.standing
-            reported, state = standing.estimate, standing.appraisal.status
+            status = window.status
+            reported, state = status.estimate, status.appraisal.status
             known = state is not Status.INSUFFICIENT_DATA
             yield AlertFinding(
-                labels=place(standing),
+                labels=place(status),
                 breached=state in breaching if known else None,
-                stated=standing.appraisal.reason,
+                stated=status.appraisal.reason,
                 value=reported.pass_ratio if reported else None, lower=reported.lower if reported else None,
                 upper=reported.upper if reported else None, n=reported.n if reported else 0,
-                limit=getattr(declared.policy_of(standing.rubric).thresholds, level),
-                changed_ns=standing.change.since_ns if standing.change and standing.change.alarmed else None,
+                limit=getattr(declared.policy_of(status.rubric).thresholds, level),
+                changed_ns=status.change.since_ns if status.change and status.change.alarmed else None,
             )  # fmt: skip
 
     return find
@@ -126,10 +126,10 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
 
 def _changed(facts: Observed) -> Iterator[AlertFinding]:
     for window in facts.windows:
-        change, reported = window.standing.change, window.standing.estimate
+        change, reported = window.status.change, window.status.estimate
         if change is not None:
             yield AlertFinding(
-                labels=place(window.standing), breached=change.alarmed,
+                labels=place(window.status), breached=change.alarmed,
                 stated=f"the verdicts fit a pass ratio of {change.bad:.3g} better than one of {change.good:.3g}: "
                 f"{change.share:.0%} of what raises the early warning",
                 value=reported.pass_ratio if reported else None, lower=reported.lower if reported else None,
@@ -141,7 +141,7 @@ def _blocked(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFin
     for window in facts.windows:
         for metric, events in window.blocked.items():
             yield share_found(
-                (*place(window.standing), ("metric", metric)), events, limit, policy, f"blocked by {metric}"
+                (*place(window.status), ("metric", metric)), events, limit, policy, f"blocked by {metric}"
             )
 
 
@@ -151,7 +151,7 @@ def _means(facts: Observed, policy: Policy) -> Iterator[AlertFinding]:
             if metric not in window.acceptable:
                 continue
             bound, higher_is_better = window.acceptable[metric]
-            labels = (*place(window.standing), ("metric", metric))
+            labels = (*place(window.status), ("metric", metric))
             favourable = reported.upper if higher_is_better else reported.lower
             worse = favourable < bound if higher_is_better else favourable > bound
             enough = reported.effective_n >= policy.min_samples
@@ -166,7 +166,7 @@ def _means(facts: Observed, policy: Policy) -> Iterator[AlertFinding]:
 def _violating(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFinding]:
     for window in facts.windows:
         if window.violating is not None:
-            yield share_found(place(window.standing), window.violating, limit, policy, "departing from the scenario")
+            yield share_found(place(window.status), window.violating, limit, policy, "departing from the scenario")
 
 
 def _good_and_bad(declared: Declaration) -> str:

@@ -56,7 +56,7 @@ def no_prompts(name: str, *, label: str | None, version: int | None) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class DeclaredAsk:
     """A declared question: what is asked, and what value an answer has."""
 
     question: AskDeclared
@@ -128,7 +128,7 @@ class Asked:
         raise ValueError(f"an answer that is no {kind}")
 
 
-def read_ask(reading: Reading, metric: str, prompts: Prompts) -> Asked | None:
+def read_ask(reading: Reading, metric: str, prompts: Prompts) -> DeclaredAsk | None:
     """The question that a metric declares; None when its faults are noted in ``reading``."""
     requested = reading.given.get("ask")
     before = len(reading.faults)
@@ -163,7 +163,7 @@ def read_ask(reading: Reading, metric: str, prompts: Prompts) -> Asked | None:
     question = AskDeclared(
         metric=name, instructions=f"{name}\n{instructions}", kind=kind, choices=choices, parts=parts
     )  # fmt: skip
-    return Asked(
+    return DeclaredAsk(
         question=question, passes=passes, values=values, rate=1.0 if rate is None else rate, version=version,
         missing=missing,
     )  # fmt: skip

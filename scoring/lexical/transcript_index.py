@@ -303,17 +303,17 @@ class TranscriptIndex:
         """
         tally: Counter[int] = Counter()
         by_named: Counter[int] = Counter()
-        standing: dict[str, list[int]] = {}
+        places_of: dict[str, list[int]] = {}
         for unit in self._units(claim):
             places = self._by(only_by, self._places_of(unit, claim))
-            standing[unit] = places
+            places_of[unit] = places
             tally.update(_around(places))
             by_named.update(_around(self._by(claim.role, places)))
         if not tally:
             return (), frozenset()
         centre = max(tally, key=lambda at: (tally[at], by_named[at], -at))
         window = tuple(at for at in range(centre - _WINDOW, centre + _WINDOW + 1) if 0 <= at < len(self._moments))
-        return window, frozenset(unit for unit, places in standing.items() if not set(window).isdisjoint(places))
+        return window, frozenset(unit for unit, places in places_of.items() if not set(window).isdisjoint(places))
 
     def _units(self, claim: Claim) -> frozenset[str]:
         """What of a claim is looked for in one place: its content words, and its numbers (as ``#49``).

@@ -42,14 +42,14 @@ def report_event(event: AlertEvent, wording: Wording, *, again: bool = False) ->
         paragraphs=paragraphs(
             _facts(event),
             _examples(event, wording),
-            [_runbook(event, wording)] if event.turn in {AlertTransition.FIRING, AlertTransition.UNKNOWN} else [],
+            [_runbook(event, wording)] if event.transition in {AlertTransition.FIRING, AlertTransition.UNKNOWN} else [],
         ),
     )
 
 
 def headline(event: AlertEvent, *, again: bool = False) -> str:
     """What happened, and to whom, on one line."""
-    what = _OVER.get(event.turn) or f"{'Still ' if again else ''}{event.severity.value}".capitalize()
+    what = _OVER.get(event.transition) or f"{'Still ' if again else ''}{event.severity.value}".capitalize()
     whom = place(event)
     return f"{what}: {event.title}" + (f" – {whom}" if whom else "")
 
@@ -71,9 +71,9 @@ def quantity(value: float, unit: Unit) -> str:
 
 
 def _facts(event: AlertEvent) -> Iterator[TextLine]:
-    if event.turn is AlertTransition.UNKNOWN:
+    if event.transition is AlertTransition.UNKNOWN:
         yield TextLine(text="It fired. Now there is too little data to decide whether it still holds.")
-    elif event.turn is AlertTransition.EXPIRED:
+    elif event.transition is AlertTransition.EXPIRED:
         yield TextLine(
             text="It fired, and nothing was heard of it for so long that it is let go. It was not seen to end."
         )
@@ -83,7 +83,7 @@ def _facts(event: AlertEvent) -> Iterator[TextLine]:
         stated = plain(event.stated)
         yield TextLine(text=f"{stated[:1].upper()}{stated[1:]}.")
     yield TextLine(text=since(event))
-    if event.turn is AlertTransition.FIRING:
+    if event.transition is AlertTransition.FIRING:
         yield TextLine(text=f"What it means: {event.meaning}.")
 
 
@@ -99,21 +99,21 @@ def measured(event: AlertEvent) -> str | None:
     bounds += [f"n = {event.n:,}"] if event.n is not None else []
     within = f" ({', '.join(bounds)})" if bounds else ""
     limit = f"; the limit is {quantity(event.limit, event.unit)}" if event.limit is not None else ""
-    known = "Last measured" if event.turn in {AlertTransition.UNKNOWN, AlertTransition.EXPIRED} else "Measured"
+    known = "Last measured" if event.transition in {AlertTransition.UNKNOWN, AlertTransition.EXPIRED} else "Measured"
     return f"{known}: {quantity(event.value, event.unit)}{within}{limit}."
 
 
 def since(event: AlertEvent) -> str:
     """Since when, for how long, and when the change detector thinks that it began."""
     length = lasting(event.at_ns - event.since_ns)
-    if event.turn in {AlertTransition.RESOLVED, AlertTransition.EXPIRED}:
+    if event.transition in {AlertTransition.RESOLVED, AlertTransition.EXPIRED}:
         return f"It began {when(event.since_ns)} and lasted {length}."
     began = f" It probably began about {when(event.changed_ns)}." if event.changed_ns is not None else ""
     return f"Since {when(event.since_ns)}, for {length}.{began}"
 
 
 def _examples(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
-    if event.examples and event.turn is AlertTransition.FIRING:
+    if event.examples and event.transition is AlertTransition.FIRING:
         yield TextLine(text="The worst of the failing traces:")
         for number, example in enumerate(event.examples, 1):
             yield example_line(number, example, wording)
@@ -143,8 +143,8 @@ def _test(notice: Notice) -> NoticeText:
 def _group(notice: Notice, wording: Wording) -> NoticeText:
     """A paragraph for each event, the worst first: what, how bad, and the trace that shows it best."""
     order = (AlertTransition.FIRING, AlertTransition.UNKNOWN, AlertTransition.EXPIRED, AlertTransition.RESOLVED)
-    events = sorted(notice.events, key=lambda each: (order.index(each.turn), list(Severity).index(each.severity)))
-    kinds = Counter(_OVER.get(each.turn, each.severity.value).lower() for each in events)
+    events = sorted(notice.events, key=lambda each: (order.index(each.transition), list(Severity).index(each.severity)))
+    kinds = Counter(_OVER.get(each.transition, each.severity.value).lower() for each in events)
     counted = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
     return NoticeText(
         title=f"{len(events)} alerts: {counted}", paragraphs=paragraphs(*(_in_short(each, wording) for each in events))
@@ -154,7 +154,7 @@ def _group(notice: Notice, wording: Wording) -> NoticeText:
 def _in_short(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
     reported = f"{headline(event)}. {measured(event) or plain(event.stated)}"
     yield TextLine(text=reported, link=wording.runbook(event.runbook), link_text=event.runbook)
-    if event.examples and event.turn is AlertTransition.FIRING:
+    if event.examples and event.transition is AlertTransition.FIRING:
         yield example_line(1, event.examples[0], wording)
 
 

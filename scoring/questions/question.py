@@ -117,11 +117,11 @@ class PendingMetrics(Generic[K]):
         ready = {name: running for name, running in self._running.items() if all(q in replies for q in running[1])}
         for name, (steps, requested) in ready.items():
             del self._running[name]
-            heard = [replies[q] for q in requested]
-            judged = [reply.judgement for reply in heard if reply.judgement is not None]
+            received = [replies[q] for q in requested]
+            judged = [reply.judgement for reply in received if reply.judgement is not None]
             if judged:
                 self.judgements[name] = tuple(dict.fromkeys((*self.judgements.get(name, ()), *judged)))
-            self._advance(name, steps, heard)
+            self._advance(name, steps, received)
         return bool(ready)
 
     @property

@@ -14,7 +14,7 @@ class Revisions:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], int] = {}
 
-    def hear(self, line: VerdictLine) -> None:
+    def add(self, line: VerdictLine) -> None:
         if line.revision > 1:
             key = (line.identity, line.rubric)
             self._last[key] = max(line.revision, self._last.get(key, 1))

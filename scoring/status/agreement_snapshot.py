@@ -1,4 +1,4 @@
-"""Agreement standing: how far verdicts agree with people's, and what pass rate people would have found, at one moment.
+"""Agreement snapshot: how far verdicts agree with people's, and what pass rate people would have found, at one moment.
 
 Metrics, API and status page show the same.
 """
@@ -55,23 +55,23 @@ class AgreementSnapshot:
         return {each.rubric: each.confusion for each in found if isinstance(each.confusion, Confusion)}
 
 
-def corrected(standings: Iterable[ServiceStatus], agreement: AgreementSnapshot | None) -> list[ServiceStatus]:
-    """The standings, each with the pass rate that people would have found (Rogan–Gladen), where labels allow it.
+def corrected(statuses: Iterable[ServiceStatus], agreement: AgreementSnapshot | None) -> list[ServiceStatus]:
+    """The statuses, each with the pass rate that people would have found (Rogan–Gladen), where labels allow it.
 
     The judge's errors are those on all labels of the rubric, whatever service they are of; the interval is two-sided,
     95 %. Rubrics without labels are left as they are.
     """
     passes = {} if agreement is None else agreement.passes
-    return [_corrected(standing, passes.get(standing.rubric)) for standing in standings]
+    return [_corrected(status, passes.get(status.rubric)) for status in statuses]
 
 
-def _corrected(standing: ServiceStatus, table: Confusion | None) -> ServiceStatus:
-    reported = standing.estimate
+def _corrected(status: ServiceStatus, table: Confusion | None) -> ServiceStatus:
+    reported = status.estimate
     if table is None or reported is None:
-        return standing
+        return status
     (true_negative, false_positive), (false_negative, true_positive) = table.counts
     found = rogan_gladen(
         reported.pass_ratio, reported.effective_n,
         (true_positive, true_positive + false_negative), (true_negative, true_negative + false_positive),
     )  # fmt: skip
-    return standing if isinstance(found, Unavailable) else replace(standing, corrected=found)
+    return status if isinstance(found, Unavailable) else replace(status, corrected=found)

@@ -1,4 +1,4 @@
-"""Belated standing: traces whose reference changed after their spans were let go, at one moment.
+"""Late reference snapshot: traces whose reference changed after their spans were let go, at one moment.
 
 Metrics, API and status page show the same.
 """

@@ -1,4 +1,4 @@
-"""Pull standing: how far reading traces out of Langfuse has come, at one moment.
+"""Pull snapshot: how far reading traces out of Langfuse has come, at one moment.
 
 Metrics, API and status page show the same.
 """

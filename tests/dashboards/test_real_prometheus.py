@@ -156,8 +156,8 @@ def inlined(record: str) -> str:
 
 
 def test_prometheus_computes_what_the_process_computes(live: Live) -> None:
-    standings = [standing for standing in live.monitor.get("/v1/status")["standings"] if standing["n"]]
-    assert len(standings) >= 3
+    statuses = [standing for standing in live.monitor.get("/v1/status")["standings"] if standing["n"]]
+    assert len(statuses) >= 3
     for name, field in (
         (r.pass_ratio("1h"), "pass_ratio"), (r.effective("1h"), "effective_n"), (r.lower("1h"), "lower"),
         (r.upper("1h"), "upper"), (r.failures("1h"), "failures"),
@@ -166,7 +166,7 @@ def test_prometheus_computes_what_the_process_computes(live: Live) -> None:
             tuple(each["metric"][label] for label in ("service", "environment", "rubric")): float(each["value"][1])
             for each in live.prometheus.query(inlined(name))
         }
-        reported = {(s["service"], s["environment"], s["rubric"]): s[field] for s in standings}
+        reported = {(s["service"], s["environment"], s["rubric"]): s[field] for s in statuses}
         assert {key: found[key] for key in reported} == pytest.approx(reported, rel=1e-9), name
 
 
@@ -214,8 +214,8 @@ def test_process_and_prometheus_agree_on_the_status(live: Live) -> None:
     who = ("service", "environment", "rubric")
 
     def in_process() -> dict[tuple[str, ...], float]:
-        standings = live.monitor.get("/v1/status")["standings"]
-        return {tuple(each[label] for label in who): codes[each["status"]] for each in standings}
+        statuses = live.monitor.get("/v1/status")["standings"]
+        return {tuple(each[label] for label in who): codes[each["status"]] for each in statuses}
 
     def in_prometheus() -> dict[tuple[str, ...], float]:
         found = live.prometheus.query(r.STATUS)

@@ -13,7 +13,7 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length
 
 
 @dataclass(slots=True)
-class Asked:
+class SeenRequest:
     """One request as it came over the wire. ``body`` is put together from its chunks."""
 
     line: str
@@ -33,7 +33,7 @@ class Upstream:
 
     url: str = ""
     answer: bytes | Speak = OK
-    requested: list[Asked] = field(default_factory=list)
+    requested: list[SeenRequest] = field(default_factory=list)
     connections: int = 0
     largest: int = 0
     keep_bodies: bool = True
@@ -45,7 +45,7 @@ class Upstream:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
                 headers = [tuple(line.split(": ", 1)) for line in head[1:] if line]
-                request = Asked(head[0], [(key, value) for key, value in headers], b"")
+                request = SeenRequest(head[0], [(key, value) for key, value in headers], b"")
                 request.body = await self._body(reader, request)
                 self.requested.append(request)
                 if isinstance(self.answer, bytes):
@@ -60,7 +60,7 @@ class Upstream:
         finally:
             writer.close()
 
-    async def _body(self, reader: asyncio.StreamReader, request: Asked) -> bytes:
+    async def _body(self, reader: asyncio.StreamReader, request: SeenRequest) -> bytes:
         parts: list[bytes] = []
 
         async def take(left: int) -> None:

@@ -50,7 +50,7 @@ class ProductionMonitor:
 
 
 def ours(windows, now_ns):
-    standing = windows.standing(KEY, now_ns, SEED)
+    standing = windows.status(KEY, now_ns, SEED)
     if standing.estimate is None:
         return {"status": standing.appraisal.status.value}
     return {
@@ -101,5 +101,5 @@ def test_the_watch_in_mode_point_says_what_the_seed_says_after_each_sample_howev
         watch.learn(KEY, seen)
         if chance.random() < 0.3:
             watch.look(Observed(now_ns=number), {}, {})
-        (standing,) = watch.standings(number)
+        (standing,) = watch.service_statuses(number)
         assert standing.appraisal.status == theirs.get_metrics()["status"], number

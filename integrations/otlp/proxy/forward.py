@@ -47,7 +47,7 @@ class Forward:
         signals: Signals that are forwarded.
         otlp_path: Prefix of the protocol's own paths upstream.
         passthrough: Prefixes of other paths that are forwarded.
-        passing: Counts requests under way.
+        active: Counts requests under way.
         pages: Recognises requests of web pages.
     """
 
@@ -59,7 +59,7 @@ class Forward:
         signals: Collection[Signal] = ("traces", "logs", "metrics"),
         otlp_path: str = "",
         passthrough: Sequence[str] = ("/api/public/",),
-        passing: ActiveRequests,
+        active: ActiveRequests,
         pages: WebPages | None = None,
     ) -> None:
         self.upstream = upstream
@@ -68,7 +68,7 @@ class Forward:
         self._otlp_path = otlp_path.encode()
         self._passthrough = tuple(passthrough)
         self._judging: set[asyncio.Task[None]] = set()
-        self._passing = passing
+        self._active = active
         self._pages = pages or WebPages()
         self.withheld = 0
         """Requests that went on without the configured credentials: a web page may have made them."""
@@ -118,7 +118,7 @@ class Forward:
 
         relaying = asyncio.current_task()
         late = asyncio.get_running_loop().call_later(_BESIDE_S, judge_beside)
-        self._passing.begin()
+        self._active.begin()
         try:
             await self._relay(scope, headers, body, send)
         except Disconnected:
@@ -128,7 +128,7 @@ class Forward:
                 raise
             relaying.uncancel()  # the application has gone away
         finally:
-            self._passing.end()
+            self._active.end()
             late.cancel()
             self._judge(scope, headers, body)
             body.close()
@@ -156,7 +156,7 @@ class Forward:
             cause = UpstreamError(502, "protocol", f"the request could not be forwarded ({type(error).__name__})")
             await self._failed(cause, send, media_type(headers))
             return
-        self._passing.go_on()
+        self._active.go_on()
         self.answers[f"{came.status // 100}xx"] += 1
         await self._return(came, send, body)
 

@@ -93,7 +93,7 @@ class Notifications:
         watch: Watch,
         agreements: Callable[[], Sequence[Agreement]] = tuple,
     ) -> None:
-        outbox = self._outbox = store.mail
+        outbox = self._outbox = store.notifications
         self._clock_ns, self._watch = clock_ns, watch
         targets = receivers(config, clock_ns)
         self.dispatchers = [
@@ -155,9 +155,9 @@ def _daily(
         daily=Daily(section.time, section.zone),
         notifier=notifier,
         store=store.path,
-        outbox=store.mail,
+        outbox=store.notifications,
         watched={name: WatchedWindow.of(rubric) for name, rubric in configured(config).items()},
-        standings=watch.standings,
+        statuses=watch.service_statuses,
         posted=watch.posted,
         judged=store.judged if config.evaluators.judge is not None else None,
         agreements=agreements,

@@ -49,13 +49,13 @@ class DailyReport:
         store: Path,
         outbox: NotificationOutbox,
         watched: Mapping[str, WatchedWindow],
-        standings: Callable[[int], Sequence[ServiceStatus]],
+        statuses: Callable[[int], Sequence[ServiceStatus]],
         posted: Callable[[], Iterable[Posted]],
         judged: Spent | None = None,
         agreements: Callable[[], Sequence[Agreement]] = tuple,
     ) -> None:
         self._daily, self._notifier, self._store, self._watched = daily, notifier, store, watched
-        self._outbox, self._standings, self._posted = outbox, standings, posted
+        self._outbox, self._statuses, self._posted = outbox, statuses, posted
         self._judged, self._agreements = judged, agreements
         self._last_ns: int | None = None
 
@@ -77,7 +77,7 @@ class DailyReport:
         """The report of the day that ends now."""
         begin_ns = now_ns - DAY_NS
         sums, means = await asyncio.to_thread(read_courses, self._store, begin_ns, now_ns)
-        statuses = {(s.service, s.environment, s.rubric): s.appraisal.status for s in self._standings(now_ns)}
+        statuses = {(s.service, s.environment, s.rubric): s.appraisal.status for s in self._statuses(now_ns)}
         courses = sorted((_course(each, statuses) for each in sums), key=_worst_first)
         firing = [
             f"{each.condition.title} ({', '.join(value for _, value in each.alert.labels) or 'the monitor'})"

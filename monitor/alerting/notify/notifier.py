@@ -93,15 +93,15 @@ class Notifier:
     async def tick(self, posted: Iterable[Posted]) -> None:
         """What time alone makes due, given the alerts of this moment."""
         now_ns = self._clock_ns()
-        standing = {fingerprint(each.alert.condition, each.alert.labels): each for each in posted}
+        active = {fingerprint(each.alert.condition, each.alert.labels): each for each in posted}
         async with self._one:
             for receiver in self._receivers:
                 if receiver.keeps_state:
-                    await self._refresh(receiver, standing, now_ns)
+                    await self._refresh(receiver, active, now_ns)
                 else:
-                    await self._remind(receiver, standing, now_ns)
+                    await self._remind(receiver, active, now_ns)
                     await self._digest(receiver, now_ns)
-                await self._give_up(receiver, standing, now_ns)
+                await self._give_up(receiver, active, now_ns)
             await self._forget(now_ns)
 
     async def report(self, report: DailyReportText, note: tuple[str, str]) -> None:
@@ -113,13 +113,13 @@ class Notifier:
         await self._outbox.put([_entry(receiver, notice) for receiver in takers], report.end_ns, dict([note]))
         self._wake()
 
-    async def _remind(self, receiver: NoticeReceiver, standing: dict[str, Posted], now_ns: int) -> None:
+    async def _remind(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
         for name, reported in self._of(receiver):
             mark = name.rpartition("/")[2]
-            due = reported.event.turn is AlertTransition.FIRING and now_ns - reported.at_ns >= self._remind_ns
+            due = reported.event.transition is AlertTransition.FIRING and now_ns - reported.at_ns >= self._remind_ns
             if not due or not reported.at_once:
                 continue
-            here = standing.get(mark)
+            here = active.get(mark)
             if here is None or here.muted or here.alert.stage is not Stage.FIRING:
                 continue
             event = await self._of_now(here, reported.event, now_ns)
@@ -141,12 +141,12 @@ class Notifier:
         await self._put([_entry(receiver, notice)], changed, {_DIGEST + receiver.name: str(now_ns)})
         self._digested_ns[receiver.name] = now_ns
 
-    async def _refresh(self, receiver: NoticeReceiver, standing: dict[str, Posted], now_ns: int) -> None:
+    async def _refresh(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
         if now_ns - self._refreshed_ns.get(receiver.name, 0) < REFRESH_NS:
             return
         events = []
         for name, reported in self._of(receiver):
-            here = standing.get(name.rpartition("/")[2])
+            here = active.get(name.rpartition("/")[2])
             if reported.stands and here is not None:
                 events.append(await self._of_now(here, reported.event, now_ns))
             elif not reported.stands and now_ns - reported.event.at_ns < RESENT_NS:
@@ -156,16 +156,16 @@ class Notifier:
             notice = Notice(id="refresh", kind=NoticeKind.REFRESH, at_ns=now_ns, events=tuple(events))
             await self._put([_entry(receiver, notice)], {})
 
-    async def _give_up(self, receiver: NoticeReceiver, standing: dict[str, Posted], now_ns: int) -> None:
+    async def _give_up(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
         """Report alerts as expired that were sent as firing and are not watched any more."""
         for name, reported in self._of(receiver):
-            if not reported.stands or name.rpartition("/")[2] in standing:
+            if not reported.stands or name.rpartition("/")[2] in active:
                 self._unwatched_ns.pop(name, None)
                 continue
             if now_ns - self._unwatched_ns.setdefault(name, now_ns) < UNWATCHED_NS:
                 continue
             event = replace(
-                reported.event, turn=AlertTransition.EXPIRED, at_ns=now_ns, number=reported.event.number + 1,
+                reported.event, transition=AlertTransition.EXPIRED, at_ns=now_ns, number=reported.event.number + 1,
                 examples=(), stated="it is not watched any more under the configuration in force",
             )  # fmt: skip
             over = SentNotices(event=event, at_ns=now_ns, at_once=reported.at_once, in_digest=not reported.at_once)
@@ -193,7 +193,7 @@ class Notifier:
             examples = await asyncio.to_thread(self._illustrate, here.alert.labels, since_ns)
         return replace(
             last,
-            turn=AlertTransition.UNKNOWN if here.alert.stage is Stage.UNKNOWN else AlertTransition.FIRING,
+            transition=AlertTransition.UNKNOWN if here.alert.stage is Stage.UNKNOWN else AlertTransition.FIRING,
             stated=found.stated,
             value=found.value, lower=found.lower, upper=found.upper, n=found.n, limit=found.limit,
             changed_ns=found.changed_ns, at_ns=now_ns, examples=examples,
@@ -214,7 +214,7 @@ class Notifier:
 def _is_news(before: SentNotices | None, event: AlertEvent) -> bool:
     if before is not None and before.knows(event):
         return False
-    if event.turn is AlertTransition.FIRING:
+    if event.transition is AlertTransition.FIRING:
         return not event.muted
     return before is not None and before.stands
 

@@ -26,7 +26,7 @@ class SentNotices:
     @property
     def stands(self) -> bool:
         """Whether the alert is not over, as far as the receiver knows."""
-        return self.event.turn in {AlertTransition.FIRING, AlertTransition.UNKNOWN}
+        return self.event.transition in {AlertTransition.FIRING, AlertTransition.UNKNOWN}
 
     def knows(self, event: AlertEvent) -> bool:
         """Whether this event, or one after it, was passed on already."""

@@ -260,12 +260,12 @@ class ScoreDelivery(DeliveryTask):
             await self._outbox.missed([row], now_ns + LOOK_HOURLY_NS, _NOT_THERE, then="sent")
 
     def _failed(self, error: LangfuseError) -> float:
-        if error.kind.passing:
+        if error.kind.transient:
             self.status.change("retrying", str(error))
         else:
             self.status.change("stopped", f"{error}; {_REMEDIES.get(error.kind, _CHECK)}")
             self.server = None
-        return self._backoff.after_failure(error.retry_after_s, needs_somebody=not error.kind.passing)
+        return self._backoff.after_failure(error.retry_after_s, needs_somebody=not error.kind.transient)
 
     async def _count(self) -> None:
         now_ns = self._clock_ns()

@@ -46,14 +46,14 @@ class Recorder:
         self._telemetry, self._rubrics, self._clock_ns = telemetry, rubrics, clock_ns
         self._traces, self._events = traces, events
         self._open: dict[str, OwnTrace] = {}
-        self._heard: ContextVar[tuple[EvaluationSubject, int] | None] = ContextVar("sidejudge_heard", default=None)
+        self._subject: ContextVar[tuple[EvaluationSubject, int] | None] = ContextVar("sidejudge_subject", default=None)
 
     def judging(self, case: Case) -> None:
         judged = EvaluationSubject(
             case_id=case.case_id, trace_id=case.trace_id, root_span_id=case.root_span_id,
             session_id=case.session_id, service=case.service, environment=case.environment,
         )  # fmt: skip
-        self._heard.set((judged, self._clock_ns()))
+        self._subject.set((judged, self._clock_ns()))
 
     def attempted(
         self,
@@ -64,8 +64,8 @@ class Recorder:
         failure: str | None,
         completion: Completion | None = None,
     ) -> None:
-        heard = self._heard.get()
-        if heard is None or not self._traces:
+        subject = self._subject.get()
+        if subject is None or not self._traces:
             return
         end_ns = self._clock_ns()
         call = Call(
@@ -73,7 +73,7 @@ class Recorder:
             failure=failure, completion=completion,
         )  # fmt: skip
         with _harmless():
-            self._own(*heard).add(call)
+            self._own(*subject).add(call)
 
     def repaired(self, model: str, *, requested: int, answered: int) -> None: ...
 

@@ -18,7 +18,7 @@ from .observer import EmbeddingObserver, SilentEmbeddingObserver
 from .vector_cache import VectorCache, pack, unpack
 
 Vectors: TypeAlias = dict[str, Vector]
-Asked: TypeAlias = tuple[tuple[str, ...], "asyncio.Future[Vectors]"]
+PendingTexts: TypeAlias = tuple[tuple[str, ...], "asyncio.Future[Vectors]"]
 
 
 class EmbeddingModel(Protocol):
@@ -46,7 +46,7 @@ class Embedder:
         self._cache = cache
         self._observer = observer or SilentEmbeddingObserver()
         self._clock = clock
-        self._requested: list[Asked] = []
+        self._requested: list[PendingTexts] = []
         self._working: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -82,7 +82,7 @@ class Embedder:
             finally:
                 _refuse(requested, EmbeddingError(_CLOSED))  # of what was served this changes nothing
 
-    async def _serve(self, requested: Sequence[Asked]) -> None:
+    async def _serve(self, requested: Sequence[PendingTexts]) -> None:
         try:
             made = await self._embed(tuple({text: None for texts, _ in requested for text in texts}))
         except EmbeddingError as error:
@@ -119,7 +119,7 @@ class Embedder:
 _CLOSED: Final = "embedding has ended; the monitor is shutting down"
 
 
-def _refuse(requested: Sequence[Asked], error: EmbeddingError) -> None:
+def _refuse(requested: Sequence[PendingTexts], error: EmbeddingError) -> None:
     for _, future in requested:
         if not future.done():
             future.set_exception(error)

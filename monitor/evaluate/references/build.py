@@ -23,7 +23,7 @@ def references(
     clock_ns: Callable[[], int],
     *,
     under_way: Callable[[bytes], bool] = lambda _: False,
-    belated: LateReferences | None = None,
+    late_references: LateReferences | None = None,
 ) -> References | None:
     """What looks references up; None where they are in the traces alone.
 
@@ -47,7 +47,7 @@ def references(
         clock_ns=clock_ns,
         late_ns=config.assembly.late.ns,
         within_ns=[each.within.ns for each in config.references if each.metadata is None],
-        belated=belated,
+        late_references=late_references,
     )
 
 

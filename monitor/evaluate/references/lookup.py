@@ -61,7 +61,7 @@ class References:
 
     ``reopen`` has a trace judged again and returns whether it is still held. What changes within ``late_ns`` of a
     verdict may find it so; ``within_ns`` (by place, in order) is for how long after a verdict a change counts at all,
-    and ``belated`` receives traces that are not held any more.
+    and ``late_references`` receives traces that are not held any more.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class References:
         clock_ns: Callable[[], int],
         late_ns: int,
         within_ns: Sequence[int] = (),
-        belated: LateReferences | None = None,
+        late_references: LateReferences | None = None,
     ) -> None:
         self._sources = sources
         self._places = [each for each in sources if not isinstance(each, str)]
         self._store, self._reopen, self._clock_ns = store, reopen, clock_ns
         self._recent_ns = max(late_ns, _RECENT_NS)
         self._within_ns = list(within_ns) or [self._recent_ns] * len(self._places)
-        self._belated = belated
+        self._late_references = late_references
         self._compared: Sequence[int] | None = None
         self._unreadable: dict[str, str] = {}
 
@@ -141,9 +141,9 @@ class References:
         while changed := await asyncio.to_thread(self._changed, referred):
             gone = {trace_id: what for trace_id, what in changed.items() if not self._reopen(trace_id)}
             still_here += len(changed) - len(gone)
-            if gone and self._belated is not None:
+            if gone and self._late_references is not None:
                 now_ns = self._clock_ns()
-                await self._belated.note(gone, now_ns, now_ns + SETTLES_NS)
+                await self._late_references.note(gone, now_ns, now_ns + SETTLES_NS)
         self._compared = versions
         return still_here
 

@@ -119,7 +119,7 @@ class Pull:
             self._errors["error"] += 1
             self._set_state("retrying", "an error of our own; the log has it")
 
-    def standing(self) -> PullSnapshot:
+    def snapshot(self) -> PullSnapshot:
         """Where it stands."""
         now_ns, server = self._clock_ns(), self._server
         whole = self.pending.settled(self._settle_ns, self._rootless_ns)
@@ -205,7 +205,7 @@ class Pull:
 
     def _failed(self, error: LangfuseError) -> None:
         self._errors[error.kind.value] += 1
-        needs_somebody = not error.kind.passing
+        needs_somebody = not error.kind.transient
         rests_s = self._patience.after_failure(error.retry_after_s, needs_somebody=needs_somebody)
         self._rests_until_ns = self._clock_ns() + int(rests_s * 1e9)
         if needs_somebody:

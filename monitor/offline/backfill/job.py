@@ -165,7 +165,7 @@ class Begun:
             yield case_of(self.job.config, spans, self.references), spans
 
     async def run(
-        self, heard: Callable[[Progress], None], judged: Callable[[], None]
+        self, on_result: Callable[[Progress], None], judged: Callable[[], None]
     ) -> tuple[Progress, ExportSnapshot]:
         """Judge, and wait until the scores are delivered. ``judged`` is called between the two.
 
@@ -175,7 +175,7 @@ class Begun:
         run = Backfill(
             job.config, job=job.name, wanted=job.wanted, sink=job.sink, langfuse=job.connections.to(job.sink.access),
             server=self.scores, reader=self.reader, store=job.store, who=self.who, references=self.references,
-            clock_ns=job.clock_ns, heard=heard,
+            clock_ns=job.clock_ns, on_result=on_result,
         )  # fmt: skip
         await run.scores_out.start()
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from integrations.langfuse.client import Langfuse
-from integrations.langfuse.existing_scores import REVISION, ExistingScore, standing_scores
+from integrations.langfuse.existing_scores import REVISION, ExistingScore, existing_scores
 from integrations.langfuse.scores import declared, score_id, scores_of
 from integrations.store.outbox import PendingScore, ScoreRow
 from scoring.verdict.rubric import Rubric
@@ -57,17 +57,17 @@ class Numbering:
     async def number(self, verdicts: Sequence[Verdict], at_ns: int) -> list[Numbered]:
         """The verdicts of one trace or session; ``at_ns`` is the time of what is new. Raises ``LangfuseError``."""
         ids = [score_id(of, name) for v in verdicts if (of := _subject(v)) for name in self._names[v.rubric]]
-        there = await standing_scores(self._langfuse, ids, v3=self._v3) if ids else {}
+        there = await existing_scores(self._langfuse, ids, v3=self._v3) if ids else {}
         return [self._numbered(verdict, there, at_ns) for verdict in verdicts]
 
     async def overtaken_by(self, rows: Iterable[PendingScore]) -> frozenset[str]:
         """Ids of scores of which another word stands there that is not older than ours. Raises ``LangfuseError``."""
         bodies = {row.id: json.loads(row.body) for row in rows if row.body is not None}
-        there = await standing_scores(self._langfuse, list(bodies), v3=self._v3) if bodies else {}
+        there = await existing_scores(self._langfuse, list(bodies), v3=self._v3) if bodies else {}
         found = frozenset(
             name
-            for name, standing in there.items()
-            if standing.revision >= bodies[name]["metadata"][REVISION] and not self._states(standing, bodies[name])
+            for name, existing in there.items()
+            if existing.revision >= bodies[name]["metadata"][REVISION] and not self._states(existing, bodies[name])
         )
         self.overtaken += len(found)
         return found
@@ -89,8 +89,8 @@ class Numbering:
         scores = (*_out(bodies, known, first_ns, stand=same), *gone)
         return Numbered(verdict=verdict, scores=scores, revises=not same, stands=same)
 
-    def _states(self, standing: ExistingScore, body: Mapping[str, Any]) -> bool:
-        return standing.states(body, within=self._within.get(body["name"], 0.0))
+    def _states(self, existing: ExistingScore, body: Mapping[str, Any]) -> bool:
+        return existing.states(body, within=self._within.get(body["name"], 0.0))
 
 
 def _out(

@@ -78,6 +78,6 @@ class Reader:
                 return await ask()
             except LangfuseError as error:
                 attempts += error.kind in PERHAPS_ITS
-                if not error.kind.passing or (most is not None and attempts >= most):
+                if not error.kind.transient or (most is not None and attempts >= most):
                     raise
                 await self.sleep(patience.after_failure(error.retry_after_s))

@@ -1,6 +1,6 @@
 """Run: the traces of a listing judged as a live monitor judges them, and their scores written to where they are.
 
-A run has a store of its own, for that of a live monitor is in use. An ending is there with its scores before the trace
+A run has a store of its own, for that of a live monitor is in use. An result is there with its scores before the trace
 is let go of here, and bears the name of the job: a run that is killed goes on where it was. Ids and times of scores
 are those of a live monitor, so what was written before is found again: what is the same is left alone, what is
 another verdict is its next revision (``numbering.py``).
@@ -100,7 +100,7 @@ def sampler_of(config: Config, wanted: MatchSection) -> Sampler:
 
 
 class Backfill:
-    """One run of one job. ``heard`` is called after each trace; ``clock_ns`` is the present, not what is judged.
+    """One run of one job. ``on_result`` is called after each trace; ``clock_ns`` is the present, not what is judged.
 
     ``langfuse`` and ``server`` are where scores go; where that has no way to read them, nothing is known of what stands
     there.
@@ -120,10 +120,10 @@ class Backfill:
         who: EvaluationBackends,
         references: References | None,
         clock_ns: Callable[[], int],
-        heard: Callable[[Progress], None],
+        on_result: Callable[[Progress], None],
     ) -> None:
         self._config, self._job, self._wanted = config, job, wanted
-        self._reader, self._store, self._heard = reader, store, heard
+        self._reader, self._store, self._on_result = reader, store, on_result
         self._held: dict[bytes, bytes] = {}
         self._sessions = session_limits(config.sessions) if config.sessions and wanted == MatchSection() else None
         self._past: dict[bytes, PastSession] = {}
@@ -176,10 +176,10 @@ class Backfill:
     async def deliver(self) -> ExportSnapshot:
         """Wait until all scores are taken and read back, or given up; where they stand then. Raises as ``judge``."""
         while True:
-            self._standing()
+            self._exports()
             counts = await asyncio.to_thread(self._store.outbox.counts)
             if not counts.waiting and not counts.unseen:
-                return replace(self._standing(), waiting=0, unseen=0, dead=counts.dead)
+                return replace(self._exports(), waiting=0, unseen=0, dead=counts.dead)
             await asyncio.sleep(_PAUSE_S)
 
     async def _take(self, sighting: ListedTrace) -> None:
@@ -225,50 +225,50 @@ class Backfill:
             await self._go_on()
 
     async def _go_on(self) -> None:
-        self._standing()
+        self._exports()
         await self._pipeline.drain()
         if self._held:
             await self._pipeline.pause(_PAUSE_S)
 
-    def _standing(self) -> ExportSnapshot:
-        (standing,) = self.scores_out.snapshots()
-        if standing.state == "stopped":
-            raise StoppedError(standing.reason)
-        return standing
+    def _exports(self) -> ExportSnapshot:
+        (exports,) = self.scores_out.snapshots()
+        if exports.state == "stopped":
+            raise StoppedError(exports.reason)
+        return exports
 
-    async def _commit(self, ending: TraceResult) -> None:
-        past = self._past.get(ending.trace_id) if ending.session else None
-        numbered = await self._numbered(ending, time_of(ending) if past is None else past.ended_ns)
+    async def _commit(self, result: TraceResult) -> None:
+        past = self._past.get(result.trace_id) if result.session else None
+        numbered = await self._numbered(result, time_of(result) if past is None else past.ended_ns)
         verdicts = [each.verdict for each in numbered]
         await self._store.finish(
             FinishedTrace(
-                trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value,
-                completion=ending.completion, revision=ending.revision, story={**ending.details, "backfill": self._job},
-                verdicts=[verdict.to_json() for verdict in verdicts], closed_ns=ending.ended_ns,
-                scores=[score for each in numbered for score in each.scores], turn=_turn(ending.turn),
+                trace_id=result.trace_id, service=result.service, reason=result.reason.value,
+                completion=result.completion, revision=result.revision, story={**result.details, "backfill": self._job},
+                verdicts=[verdict.to_json() for verdict in verdicts], closed_ns=result.ended_ns,
+                scores=[score for each in numbered for score in each.scores], turn=_turn(result.turn),
             )
         )  # fmt: skip
         self.progress.unchanged += sum(each.stands for each in numbered)
         self.progress.revised += sum(each.revises for each in numbered)
-        del self._held[ending.trace_id]
+        del self._held[result.trace_id]
         if past is not None:
             self.progress.sessions += 1
             self.progress.sessions_cut += past.closing.completion == "pressure"
-            del self._past[ending.trace_id]
-        elif not ending.verdicts:
-            self.progress.unjudged[ending.reason.value] += 1
-        for verdict in ending.verdicts:
+            del self._past[result.trace_id]
+        elif not result.verdicts:
+            self.progress.unjudged[result.reason.value] += 1
+        for verdict in result.verdicts:
             self.progress.passed += verdict.passed is True
             self.progress.failed += verdict.passed is False
             self.progress.incomplete += verdict.passed is None
         if past is None:
             self._through()
 
-    async def _numbered(self, ending: TraceResult, at_ns: int) -> list[Numbered]:
+    async def _numbered(self, result: TraceResult, at_ns: int) -> list[Numbered]:
         if self.numbering is None:
-            return [Numbered.alone(verdict, self._rubrics[verdict.rubric], at_ns) for verdict in ending.verdicts]
+            return [Numbered.alone(verdict, self._rubrics[verdict.rubric], at_ns) for verdict in result.verdicts]
         numbering = self.numbering
-        return await self._reader.patiently(lambda: numbering.number(ending.verdicts, at_ns))
+        return await self._reader.patiently(lambda: numbering.number(result.verdicts, at_ns))
 
     def _skip(self, why: str) -> None:
         self.progress.unjudged[why] += 1
@@ -276,7 +276,7 @@ class Backfill:
 
     def _through(self) -> None:
         self.progress.done += 1
-        self._heard(self.progress)
+        self._on_result(self.progress)
 
     def _is_through(self, trace_id: str) -> bool:
         reported = self._store.story(trace_id)

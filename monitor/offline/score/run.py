@@ -37,7 +37,7 @@ _IGNORED = 50
 class Verdicts(Protocol):
     """Where verdicts stand and go."""
 
-    def standing(self, wanted: Wanted) -> Mapping[str, object] | None: ...
+    def existing(self, wanted: Wanted) -> Mapping[str, object] | None: ...
     def all_walked(self) -> None: ...
     def append(self, verdict: bytes) -> None: ...
 
@@ -157,7 +157,7 @@ class Batch:
         """The rubrics whose verdict does not stand yet."""
         missing: list[str] = []
         for name in rubrics:
-            stated = verdicts.standing(Wanted(case.case_id, name, self._versions[name], extra))
+            stated = verdicts.existing(Wanted(case.case_id, name, self._versions[name], extra))
             if stated is None:
                 missing.append(name)
             else:

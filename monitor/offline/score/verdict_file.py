@@ -50,7 +50,7 @@ class VerdictFile:
                 self._old.close()
             self._new.close()
 
-    def standing(self, wanted: Wanted) -> Mapping[str, object] | None:
+    def existing(self, wanted: Wanted) -> Mapping[str, object] | None:
         """The next verdict of the file when it is this one; ``None`` once the file has come to its end."""
         stated = self._next()
         if stated is None:
@@ -113,7 +113,7 @@ class VerdictStream:
     def __exit__(self, *_: object) -> None:
         self.flush()
 
-    def standing(self, wanted: Wanted) -> Mapping[str, object] | None:  # noqa: ARG002  # the signature of the other output
+    def existing(self, wanted: Wanted) -> Mapping[str, object] | None:  # noqa: ARG002  # the signature of the other output
         return None
 
     def all_walked(self) -> None:

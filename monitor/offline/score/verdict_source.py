@@ -46,7 +46,7 @@ class VerdictSource:
         read = 0
         for line in self._lines():
             read = line.read
-            self._hear(line)
+            self._take(line)
             progress(read)
         seen = Duplicates()
         for line in self._lines():
@@ -70,14 +70,14 @@ class VerdictSource:
         with self.path.open("rb", buffering=1 << 20) as file:
             yield from lines(file)
 
-    def _hear(self, line: NumberedLine) -> None:
+    def _take(self, line: NumberedLine) -> None:
         """Take note of a line that revises another; every other is left to the second reading."""
         if line.text is None or b'"revision"' not in line.text:
             return
         try:
             stated = _loaded(line.text)
             if isinstance(stated, dict) and stated.get("revision") != 1:
-                self._revisions.hear(read_verdict(stated))
+                self._revisions.add(read_verdict(stated))
         except (orjson.JSONDecodeError, VerdictLineError):
             return  # the second reading reports it
 

@@ -61,7 +61,7 @@ class Costs:
             self._whole.append(usd / float(verdict["sampling_probability"]))
             self._models[str(judge.get("model") or "unknown")] = None
 
-    def standing(self, now_ns: int) -> JudgeSnapshot:
+    def snapshot(self, now_ns: int) -> JudgeSnapshot:
         """The judge as a condition on its budget sees it; of its reach nothing is known, so nothing is wrong."""
         hour = now_ns // 10**9 // HOUR_S
         day = hour - hour % 24

@@ -79,7 +79,7 @@ class Replay:
                 progress(done := done + 1)
             if seen.at_ns > end_ns:
                 break
-            self._hear(key, seen, verdict, counted=seen.at_ns > begin_ns)
+            self._take(key, seen, verdict, counted=seen.at_ns > begin_ns)
         while now_ns + self._look_ns <= end_ns:
             now_ns += self._look_ns
             self._look(now_ns, counted=now_ns > begin_ns)
@@ -90,7 +90,7 @@ class Replay:
             judging=self._costs.reported(begin_ns),
         )  # fmt: skip
 
-    def _hear(self, key: Key, seen: Observation, verdict: Mapping[str, Any], *, counted: bool) -> None:
+    def _take(self, key: Key, seen: Observation, verdict: Mapping[str, Any], *, counted: bool) -> None:
         self._windows.add(key, seen)
         self._watch.learn(key, seen)
         self._costs.add(verdict, seen.at_ns, counted=counted)
@@ -100,9 +100,9 @@ class Replay:
     def _look(self, now_ns: int, *, counted: bool) -> None:
         found = {key: self._details_of(key, now_ns) for key in self._windows.keys()}  # noqa: SIM118 - not a dict
         self._grown.clear()
-        facts = Observed(now_ns=now_ns, judge=self._costs.standing(now_ns))
+        facts = Observed(now_ns=now_ns, judge=self._costs.snapshot(now_ns))
         for event in self._watch.look(facts, found, self._acceptable):
-            self._incidents.hear(event)
+            self._incidents.add(event)
         if counted:
             for key, status in self._watch.statuses():
                 looks = self._looks.setdefault(key, {})

@@ -64,9 +64,9 @@ class RunJudge:
             await self._backends.close()
 
     async def verdicts(
-        self, fields: Mapping[str, Json], standing: Sequence[Mapping[str, object]]
+        self, fields: Mapping[str, Json], existing: Sequence[Mapping[str, object]]
     ) -> Sequence[Mapping[str, object]]:
-        """A verdict of each rubric, as the format page writes it; ``standing`` itself where it is equal.
+        """A verdict of each rubric, as the format page writes it; ``existing`` itself where it is equal.
 
         ``fields`` are those of the case. A verdict stands while the case, its scenario and the
         rubric's version are what they were.
@@ -74,9 +74,9 @@ class RunJudge:
         case, route, digest = await asyncio.to_thread(self._prepared, fields)
         wanted = [(name, self._rubrics[name].version, digest) for name in route.rubrics]
         if wanted == [
-            (stated.get("rubric"), stated.get("rubric_version"), stated.get("case_digest")) for stated in standing
+            (stated.get("rubric"), stated.get("rubric_version"), stated.get("case_digest")) for stated in existing
         ]:
-            return standing
+            return existing
         case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
         reached = await self._reached(case, route.rubrics)
         return [{**verdict.to_json(), "case_digest": digest} for verdict in reached]

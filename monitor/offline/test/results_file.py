@@ -23,7 +23,7 @@ class ResultsFile:
         self._path = path
         self._agent = agent
         self._file: AppendFile
-        self._standing: dict[tuple[str, int], Mapping[str, Any]] = {}
+        self._existing: dict[tuple[str, int], Mapping[str, Any]] = {}
 
     def __enter__(self) -> Self:
         self._file = AppendFile(self._path)
@@ -37,9 +37,9 @@ class ResultsFile:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def standing(self, test_id: str, run: int, digest: str) -> Mapping[str, Any] | None:
+    def existing(self, test_id: str, run: int, digest: str) -> Mapping[str, Any] | None:
         """The result that holds for this test, unless the test has changed since; ``None`` when there is none."""
-        stated = self._standing.get((test_id, run))
+        stated = self._existing.get((test_id, run))
         return stated if stated is not None and stated.get("digest") == digest else None
 
     def append(self, result: Mapping[str, object]) -> None:
@@ -57,7 +57,7 @@ class ResultsFile:
                     break
                 kept += len(text)
                 stated = self._result(text, number)
-                self._standing[stated["id"], stated["run"]] = stated
+                self._existing[stated["id"], stated["run"]] = stated
 
     def _result(self, text: bytes, number: int) -> dict[str, Any]:
         try:
@@ -86,7 +86,7 @@ class ResultsFile:
 class NoResults:
     """Where results are not kept: nothing stands, and nothing is written."""
 
-    def standing(self, test_id: str, run: int, digest: str) -> None:  # noqa: ARG002  # the signature of the other output
+    def existing(self, test_id: str, run: int, digest: str) -> None:  # noqa: ARG002  # the signature of the other output
         return None
 
     def append(self, result: Mapping[str, object]) -> None:  # noqa: ARG002  # the signature of the other output

@@ -36,7 +36,7 @@ class Agent(Protocol):
 class Results(Protocol):
     """Where results stand and go."""
 
-    def standing(self, test_id: str, run: int, digest: str) -> Mapping[str, Any] | None: ...
+    def existing(self, test_id: str, run: int, digest: str) -> Mapping[str, Any] | None: ...
     def append(self, result: Mapping[str, object]) -> None: ...
 
 
@@ -55,7 +55,7 @@ class FinishedTest:
 
 @dataclass(slots=True, kw_only=True)
 class Runner:
-    """Runs tests. ``timeout_s`` is each test's, all attempts together; ``heard`` gets each that has finished.
+    """Runs tests. ``timeout_s`` is each test's, all attempts together; ``on_result`` gets each that has finished.
 
     A test that stands in ``results`` with an answer is not put to the agent again, only judged again where what judges
     it has changed; one that got no answer is.
@@ -66,7 +66,7 @@ class Runner:
     results: Results
     concurrency: int
     timeout_s: float
-    heard: Callable[[FinishedTest], None] = lambda _: None
+    on_result: Callable[[FinishedTest], None] = lambda _: None
     _reached: bool = field(default=False, init=False)
     _unreachable: int = field(default=0, init=False)
     _limit: int = field(default=UNREACHABLE_LIMIT, init=False)
@@ -81,7 +81,7 @@ class Runner:
         async def work() -> None:
             for place, (test, run) in waiting:
                 found[place] = finished = await self._test(test, run)
-                self.heard(finished)
+                self.on_result(finished)
 
         async with self.agent:
             workers: list[asyncio.Task[None]] = []
@@ -98,7 +98,7 @@ class Runner:
 
     async def _test(self, test: Mapping[str, Json], run: int) -> FinishedTest:
         digest = case_digest(line(test), None)
-        known = self.results.standing(str(test["id"]), run, digest)
+        known = self.results.existing(str(test["id"]), run, digest)
         resumed = known is not None and known["case"] is not None
         stated = dict(known) if known is not None and resumed else await self._requested(test)
         verdicts = await self._judged(stated)

@@ -26,17 +26,17 @@ class RequestActivity(Protocol):
 class YieldToRequests:
     """Called by the judging thread where it may pause; returns at once when no request is in progress."""
 
-    def __init__(self, passing: RequestActivity, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._passing, self._clock_s = passing, clock_s
+    def __init__(self, active: RequestActivity, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._active, self._clock_s = active, clock_s
         self._credit_s = 0.0
         self._since_s = clock_s()
 
     def __call__(self) -> None:
-        left_s = self._passing.left_s
+        left_s = self._active.left_s
         if not left_s:
             return
         now_s = self._clock_s()
         self._credit_s = min(_CREDIT_S, self._credit_s + now_s - self._since_s)
-        self._passing.wait(min(left_s, self._credit_s))
+        self._active.wait(min(left_s, self._credit_s))
         self._since_s = self._clock_s()
         self._credit_s -= self._since_s - now_s

@@ -59,9 +59,9 @@ def standing(service="shop", environment="prod", rubric="qa", passes=20, failure
     )
 
 
-def page(*standings: ServiceStatus, failures=(), **changes) -> str:
+def page(*statuses: ServiceStatus, failures=(), **changes) -> str:
     fields = {
-        "overall": Status.WARNING, "services": standings, "policy": Policy(), "window_s": 3600.0, "seen": 12345,
+        "overall": Status.WARNING, "services": statuses, "policy": Policy(), "window_s": 3600.0, "seen": 12345,
         "open": 3, "ended": {"scored": 12, "sampled_out": 12330}, "sampling_rate": 0.01, "otlp_port": 4317,
         "version": "1.2.3", "fingerprint": "0123456789ab",
         "now_ns": NOW, "started_ns": NOW - 93_784 * 10**9, "failures": failures,

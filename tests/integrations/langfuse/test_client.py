@@ -37,7 +37,7 @@ async def test_each_way_of_going_wrong_has_its_name(fake, client, fault, kind, p
     fake.standing_fault = fault if callable(fault) else lambda _: fault
     with pytest.raises(LangfuseError) as refused:
         await client(timeout_s=0.3).post("scores", SCORE)
-    assert (refused.value.kind, refused.value.kind.passing) == (kind, passing)
+    assert (refused.value.kind, refused.value.kind.transient) == (kind, passing)
     assert "sk-lf" not in str(refused.value)
 
 

@@ -75,7 +75,7 @@ def test_a_prompt_that_cannot_be_used_leaves_the_metric_unavailable(tmp_path, la
 
 
 def test_without_langfuse_or_with_one_that_is_away_the_metric_is_unavailable_and_everything_else_starts(tmp_path):
-    for url, stated in (("", "says which"), ("http://127.0.0.1:9", "cannot be asked")):
+    for url, stated in (("", "says which"), ("http://127.0.0.1:9", "cannot be reached")):
         found = metric(tmp_path, url, "{langfuse_prompt: complete}").measure(Case(case_id="c", model_output="x"))
         assert isinstance(found, Unavailable)
         assert stated in found.reason

@@ -66,7 +66,7 @@ async def test_a_real_one_takes_an_alert_passes_it_on_once_and_then_its_end(real
     # Refreshed, and delivered twice after a crash: still one alert, one page.
     for _ in range(3):
         await reported.send(notice(firing, kind=NoticeKind.REFRESH))
-    over = now_event(turn=AlertTransition.RESOLVED, number=2, since_ns=firing.since_ns)
+    over = now_event(transition=AlertTransition.RESOLVED, number=2, since_ns=firing.since_ns)
     await reported.send(notice(over))
     await reported.send(notice(over, kind=NoticeKind.REFRESH))
     await until(lambda: len(passed_on(hook, "resolved", **mark)) == 1)
@@ -92,7 +92,7 @@ async def test_alerts_of_two_monitors_do_not_end_each_other_when_a_label_tells_t
     running, _ = real
     for pod in ("c-1", "c-2"):
         await sender(running.url, {"pod": pod, "app": "c"}).send(notice(now_event()))
-    over = now_event(turn=AlertTransition.RESOLVED, number=2)
+    over = now_event(transition=AlertTransition.RESOLVED, number=2)
     await sender(running.url, {"pod": "c-1", "app": "c"}).send(notice(over))
     await until(lambda: [a["labels"]["pod"] for a in running.alerts(app="c")] == ["c-2"])
 
@@ -101,7 +101,7 @@ async def test_an_alert_that_cannot_be_told_any_more_stands_and_says_so(real):
     running, _ = real
     reported = sender(running.url, {"pod": "d"})
     await reported.send(notice(now_event()))
-    await reported.send(notice(now_event(turn=AlertTransition.UNKNOWN, number=2, examples=())))
+    await reported.send(notice(now_event(transition=AlertTransition.UNKNOWN, number=2, examples=())))
     (alert,) = running.alerts(pod="d")
     assert alert["annotations"]["summary"].startswith("Not known any more: ")
     assert alert["labels"]["alertname"] == "SidejudgePassRateCritical"

@@ -51,13 +51,13 @@ async def test_an_alert_is_a_header_and_a_section_for_each_paragraph():
 
 
 def test_each_turn_has_its_sign():
-    assert message(alert(turn=AlertTransition.RESOLVED))["text"].startswith("✅ Resolved: ")
-    assert message(alert(turn=AlertTransition.UNKNOWN))["text"].startswith("⚪ Not known any more: ")
+    assert message(alert(transition=AlertTransition.RESOLVED))["text"].startswith("✅ Resolved: ")
+    assert message(alert(transition=AlertTransition.UNKNOWN))["text"].startswith("⚪ Not known any more: ")
 
 
 def test_several_alerts_are_one_message_under_the_sign_of_the_worst():
     mild = event(severity=Severity.WARNING, condition="pass_rate_warning", title="Fewer traces pass than should")
-    over = event(turn=AlertTransition.RESOLVED, condition="blocker_rate", examples=())
+    over = event(transition=AlertTransition.RESOLVED, condition="blocker_rate", examples=())
     group = Notice(id="n", kind=NoticeKind.GROUP, at_ns=SINCE_NS, events=(over, mild, event()))
     stated = message(group)
     assert stated["text"] == "🔴 3 alerts: 1 critical, 1 warning, 1 resolved"

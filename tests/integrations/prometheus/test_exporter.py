@@ -420,7 +420,7 @@ def populated() -> Exporter:
     exporter.exported("jsonl", at_s=time.time())
     exporter.workflow_violation("call", "tool_missing", TRACE)
     exporter.pull.follow(PullSnapshot(state="retrying", errors=(("timeout", 1),)))
-    exporter.belated.follow(LateReferenceSnapshot(state="ok", failures=(("gone", 1),)))
+    exporter.late_references.follow(LateReferenceSnapshot(state="ok", failures=(("gone", 1),)))
     exporter.watch(
         lambda: Snapshot(
             sampling_rate=0.05,
@@ -451,7 +451,7 @@ def populated() -> Exporter:
 def labels() -> AgreementSnapshot:
     heard = Agreements()
     for number, (people, ours) in enumerate([(True, True)] * 9 + [(False, False)] * 5 + [(False, True)] * 2):
-        heard.hear(rubric="answer", version="1", subject=str(number), by="ann", people=people, ours=ours)
+        heard.record(rubric="answer", version="1", subject=str(number), by="ann", people=people, ours=ours)
     return AgreementSnapshot(
         source="langfuse", read_s=1.0, measured=heard.report(), passed_over={"unmet": 1}, corrections={"answer": 2},
         corrected_passes={"answer": 1},

@@ -10,7 +10,7 @@ from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 
 def made(reasons: tuple[str, ...]) -> tuple[CollectorRegistry, Exporter]:
     registry = CollectorRegistry()
-    return registry, Exporter(registry, KnownLabels(rubrics=(), ended_reasons=(), belated_failures=reasons))
+    return registry, Exporter(registry, KnownLabels(rubrics=(), ended_reasons=(), revision_failures=reasons))
 
 
 def test_what_can_be_counted_begins_at_0_and_follows_the_standing():
@@ -18,7 +18,7 @@ def test_what_can_be_counted_begins_at_0_and_follows_the_standing():
     assert registry.get_sample_value("sidejudge_belated_traces_total", {"outcome": "revised"}) == 0
     assert registry.get_sample_value("sidejudge_belated_attempts_failed_total", {"reason": "gone"}) == 0
     for revised in (2, 2, 5):
-        exporter.belated.follow(
+        exporter.late_references.follow(
             LateReferenceSnapshot(state="ok", revised=revised, unchanged=1, failures=(("gone", 3),))
         )
     assert registry.get_sample_value("sidejudge_belated_traces_total", {"outcome": "revised"}) == 5

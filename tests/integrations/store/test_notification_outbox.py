@@ -21,59 +21,59 @@ def entry(id_, body="{}", destination="slack"):
 
 
 async def test_entries_wait_in_order_of_arrival_within_their_destination(store):
-    await store.mail.put([entry("a"), entry("b"), entry("x", destination="hook")], 5)
-    await store.mail.put([entry("c")], 6)
-    assert [each.id for each in store.mail.waiting("slack", 10)] == ["a", "b", "c"]
-    assert [each.id for each in store.mail.waiting("slack", 2)] == ["a", "b"]
-    assert [each.id for each in store.mail.waiting("hook", 10)] == ["x"]
-    assert store.mail.queue("slack") == QueueStatus(waiting=3, oldest_ns=5)
+    await store.notifications.put([entry("a"), entry("b"), entry("x", destination="hook")], 5)
+    await store.notifications.put([entry("c")], 6)
+    assert [each.id for each in store.notifications.waiting("slack", 10)] == ["a", "b", "c"]
+    assert [each.id for each in store.notifications.waiting("slack", 2)] == ["a", "b"]
+    assert [each.id for each in store.notifications.waiting("hook", 10)] == ["x"]
+    assert store.notifications.queue("slack") == QueueStatus(waiting=3, oldest_ns=5)
 
 
 async def test_a_later_body_takes_the_place_of_one_that_waits_and_outlives_its_delivery(store):
-    await store.mail.put([entry("a", "1")], 5)
-    (first,) = store.mail.waiting("slack", 10)
-    await store.mail.put([entry("a", "2")], 6)
-    await store.mail.settle([first.seq], {})
-    (second,) = store.mail.waiting("slack", 10)
+    await store.notifications.put([entry("a", "1")], 5)
+    (first,) = store.notifications.waiting("slack", 10)
+    await store.notifications.put([entry("a", "2")], 6)
+    await store.notifications.settle([first.seq], {})
+    (second,) = store.notifications.waiting("slack", 10)
     assert second.body == "2"
-    await store.mail.settle([second.seq], {})
-    assert store.mail.queue("slack") == QueueStatus()
+    await store.notifications.settle([second.seq], {})
+    assert store.notifications.queue("slack") == QueueStatus()
 
 
 async def test_a_number_is_never_used_twice(store):
-    await store.mail.put([entry("a")], 5)
-    (first,) = store.mail.waiting("slack", 10)
-    await store.mail.settle([first.seq], {})
-    await store.mail.put([entry("b")], 5)
-    assert store.mail.waiting("slack", 10)[0].seq > first.seq
+    await store.notifications.put([entry("a")], 5)
+    (first,) = store.notifications.waiting("slack", 10)
+    await store.notifications.settle([first.seq], {})
+    await store.notifications.put([entry("b")], 5)
+    assert store.notifications.waiting("slack", 10)[0].seq > first.seq
 
 
 async def test_what_is_set_aside_is_counted_with_its_reason_and_waits_again_when_asked(store):
-    await store.mail.put([entry("a"), entry("b"), entry("c")], 5)
-    a, b, _ = store.mail.waiting("slack", 10)
-    await store.mail.settle([], {a.seq: "no", b.seq: "never"})
-    assert store.mail.queue("slack") == QueueStatus(waiting=1, oldest_ns=5, parked=2, reason="never")
-    assert await store.mail.unpark("slack") == 2
-    assert [each.id for each in store.mail.waiting("slack", 10)] == ["a", "b", "c"]
+    await store.notifications.put([entry("a"), entry("b"), entry("c")], 5)
+    a, b, _ = store.notifications.waiting("slack", 10)
+    await store.notifications.settle([], {a.seq: "no", b.seq: "never"})
+    assert store.notifications.queue("slack") == QueueStatus(waiting=1, oldest_ns=5, parked=2, reason="never")
+    assert await store.notifications.unpark("slack") == 2
+    assert [each.id for each in store.notifications.waiting("slack", 10)] == ["a", "b", "c"]
 
 
 async def test_only_what_was_set_aside_long_ago_is_forgotten(store):
-    await store.mail.put([entry("old"), entry("waits")], 5)
-    await store.mail.put([entry("new")], 50)
-    old, _, new = store.mail.waiting("slack", 10)
-    await store.mail.settle([], {old.seq: "no", new.seq: "no"})
-    await store.mail.forget(50)
-    assert await store.mail.unpark("slack") == 1
-    assert [each.id for each in store.mail.waiting("slack", 10)] == ["waits", "new"]
+    await store.notifications.put([entry("old"), entry("waits")], 5)
+    await store.notifications.put([entry("new")], 50)
+    old, _, new = store.notifications.waiting("slack", 10)
+    await store.notifications.settle([], {old.seq: "no", new.seq: "no"})
+    await store.notifications.forget(50)
+    assert await store.notifications.unpark("slack") == 1
+    assert [each.id for each in store.notifications.waiting("slack", 10)] == ["waits", "new"]
 
 
 async def test_notes_are_committed_with_the_entries_or_not_at_all(tmp_path, store):
-    await store.mail.put([entry("a")], 5, {"told": "yes", "gone": "soon"})
-    await store.mail.put([], 6, {"gone": None})
+    await store.notifications.put([entry("a")], 5, {"told": "yes", "gone": "soon"})
+    await store.notifications.put([], 6, {"gone": None})
     with pytest.raises(Exception, match="NOT NULL"):
-        await store.mail.put([entry("b", None)], 7, {"told": "no"})
+        await store.notifications.put([entry("b", None)], 7, {"told": "no"})
     store.close()
     again = Store(tmp_path / "state.sqlite")
-    assert again.mail.notes() == {"told": "yes"}
-    assert [each.id for each in again.mail.waiting("slack", 10)] == ["a"]
+    assert again.notifications.notes() == {"told": "yes"}
+    assert [each.id for each in again.notifications.waiting("slack", 10)] == ["a"]
     again.close()

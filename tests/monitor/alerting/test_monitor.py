@@ -36,7 +36,7 @@ async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started
     await app.settled(40)
     await until(lambda: any(event.condition == "pass_rate_critical" for event in heard))
     event = next(event for event in heard if event.condition == "pass_rate_critical")
-    assert (event.turn, dict(event.labels)["service"], event.n) == (AlertTransition.FIRING, "shop", event.n)
+    assert (event.transition, dict(event.labels)["service"], event.n) == (AlertTransition.FIRING, "shop", event.n)
     assert len(event.examples) == 3
     assert all("a_tool_that_nobody_has" in example.quoted for example in event.examples)
 

@@ -90,7 +90,7 @@ async def test_what_fires_is_told_once_and_remembered_by_the_next_process(proces
     assert {alert.stage for alert in second.watch.alerts.values()} == {Stage.FIRING}
     second.judge(60, passed=False, at_ns=START_NS)
     assert await second.schedule.look(START_NS + 3 * MINUTE_NS) == []
-    assert second.watch.standings(START_NS + 3 * MINUTE_NS)[0].since_ns == START_NS + MINUTE_NS
+    assert second.watch.service_statuses(START_NS + 3 * MINUTE_NS)[0].since_ns == START_NS + MINUTE_NS
 
 
 async def test_an_event_that_nobody_took_is_told_again_under_its_id_even_by_the_next_process(process):

@@ -52,11 +52,11 @@ class Played:
             self.key: details(self.windows.members(self.key, self.now_ns), WatchedWindow.of(RUBRICS[self.key.rubric]))
         }
         events = self.watch.look(Observed(now_ns=self.now_ns), found, {})
-        self.reported += [(event.condition, event.turn.value, event.muted) for event in events]
+        self.reported += [(event.condition, event.transition.value, event.muted) for event in events]
 
     @property
     def status(self) -> Status:
-        (standing,) = self.watch.standings(self.now_ns)
+        (standing,) = self.watch.service_statuses(self.now_ns)
         return standing.appraisal.status
 
     def restarted(self) -> Played:
@@ -120,7 +120,7 @@ def test_incomplete_verdicts_change_no_status_but_the_worst_case():
     for _ in range(12):
         played.now_ns += MINUTE_NS
         played.look()
-    (standing,) = played.watch.standings(played.now_ns)
+    (standing,) = played.watch.service_statuses(played.now_ns)
     assert standing.appraisal.status is Status.HEALTHY
     assert standing.missing.worst < 0.55
     assert standing.missing.best == 1.0
@@ -133,7 +133,7 @@ def test_a_revision_moves_the_window_and_not_what_follows_verdicts_one_by_one():
     for seen in (first, replace(first, passed=False, revision=2), replace(first, passed=False, revision=3)):
         played.windows.add(KEY, seen)
         played.watch.learn(KEY, seen)
-    (standing,) = played.watch.standings(played.now_ns)
+    (standing,) = played.watch.service_statuses(played.now_ns)
     assert standing.estimate.failures == 1
     assert standing.change.share == 0
 
@@ -185,7 +185,7 @@ def test_what_another_configuration_remembers_is_dropped_or_begins_anew():
     sequence.minutes(120, ratio=0.3)
     bound = Watch(QUICK, sequence.windows)
     bound.restore(sequence.watch.to_memory())
-    assert bound.standings(sequence.now_ns)[0].appraisal.status is Status.CRITICAL
+    assert bound.service_statuses(sequence.now_ns)[0].appraisal.status is Status.CRITICAL
     memory = {name: stated.replace("pass_rate_critical", "gone") for name, stated in sequence.watch.to_memory().items()}
     other = Watch(QUICK, sequence.windows)
     other.restore(memory)
@@ -221,7 +221,9 @@ def test_every_turn_is_told_with_how_bad_since_when_and_what_to_do():
     played.watch.look, original = (lambda *args: seen.extend(found := original(*args)) or found), played.watch.look
     played.minutes(120, ratio=0.3)
     event = next(
-        event for event in seen if event.condition == "pass_rate_critical" and event.turn is AlertTransition.FIRING
+        event
+        for event in seen
+        if event.condition == "pass_rate_critical" and event.transition is AlertTransition.FIRING
     )
     assert event.runbook == "pass-rate-critical"
     assert dict(event.labels) == {"service": "shop", "environment": "prod", "rubric": "qa"}

@@ -32,7 +32,7 @@ def test_a_verdict_counts_until_the_window_has_passed_and_not_a_nanosecond_longe
 def test_an_empty_window_keeps_its_key_and_is_insufficient_data():
     windows = Windows(WINDOW)
     windows.add(KEY, seen("a", 1000))
-    (standing,) = windows.standings(5000, SEED)
+    (standing,) = windows.service_statuses(5000, SEED)
     assert standing.appraisal.status is Status.INSUFFICIENT_DATA
     assert (standing.estimate, standing.composite_mean, standing.metric_means) == (None, None, {})
     assert len(windows) == 0
@@ -78,7 +78,7 @@ def test_an_incomplete_verdict_neither_passes_nor_fails_and_takes_back_what_it_r
     windows.add(KEY, seen("a", 1000))
     windows.add(KEY, seen("b", 1000))
     windows.add(KEY, seen("b", 1001, passed=None, revision=2, metrics={"m": 0.5}))
-    standing = windows.standing(KEY, 1020, SEED)
+    standing = windows.status(KEY, 1020, SEED)
     assert (standing.estimate.n, standing.incomplete) == (1, 1)
     assert standing.metric_means == {"m": 0.5}
 
@@ -88,7 +88,7 @@ def test_means_are_weighted_as_the_estimate_is():
     windows.add(KEY, seen("a", 1000, weight=20.0, composite=0.9, metrics={"m": 1.0}))
     windows.add(KEY, seen("b", 1000, passed=False, selection="forced", composite=0.2, metrics={"m": 0.0, "k": 3.0}))
     windows.add(KEY, seen("c", 1000, passed=False))
-    standing = windows.standing(KEY, 1020, SEED)
+    standing = windows.status(KEY, 1020, SEED)
     assert standing.composite_mean == pytest.approx((20 * 0.9 + 0.2) / 21)
     assert standing.metric_means == pytest.approx({"m": 20 / 21, "k": 3.0})
     assert (standing.forced, standing.estimate.n) == (1, 3)
@@ -99,7 +99,10 @@ def test_a_policy_may_depend_on_the_rubric():
     for identity in "abcd":
         windows.add(KEY, seen(identity, 1000, passed=identity != "a"))
     lenient = Policy(mode="point", min_samples=100)
-    assert windows.standings(1010, lambda rubric: SEED if rubric == "qa" else lenient)[0].appraisal.status == "warning"
+    assert (
+        windows.service_statuses(1010, lambda rubric: SEED if rubric == "qa" else lenient)[0].appraisal.status
+        == "warning"
+    )
 
 
 def test_sums_do_not_drift_over_a_long_life():

@@ -180,7 +180,7 @@ async def test_anomalies_stand_on_the_page(still):
     s = still()
     from monitor.ingest.anomaly import Anomaly, AnomalyKind  # noqa: PLC0415  # only this test needs it
 
-    s.monitor.view.suspicions = lambda: [
+    s.monitor.view.anomalies = lambda: [
         Anomaly(
             kind=AnomalyKind.SKEWED_SAMPLING,
             service="<b>shop",

@@ -59,7 +59,7 @@ class View:
         return NOW
 
     def status(self):
-        return replace(self.report, services=self.windows.standings(NOW, self.report.policy))
+        return replace(self.report, services=self.windows.service_statuses(NOW, self.report.policy))
 
     async def verdicts(self, query, *, contents=False):
         self.requested.append(query)

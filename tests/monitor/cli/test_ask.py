@@ -78,11 +78,11 @@ def test_status_gives_reasons_only_where_something_is_wrong(call, monitor_at) ->
 
 
 def test_status_says_what_references_that_came_late_left_undone(call, monitor_at) -> None:
-    belated = {
+    late = {
         "state": "retrying", "reason": "it is away", "waiting": 3, "given_up": 2, "oldest": None, "revised": 1,
         "unchanged": 0, "failures": {"gone": 5},
     }  # fmt: skip
-    shown = call("status", "--url", monitor_at({"/v1/status": {**status_body(), "belated": belated}})).stdout
+    shown = call("status", "--url", monitor_at({"/v1/status": {**status_body(), "late_references": late}})).stdout
     stated = "references that came late: retrying (it is away), 3 verdicts wait to be revised, 2 stand all the same"
     assert stated + ", gone 5" in shown
 
@@ -122,7 +122,7 @@ def test_status_tells_of_judge_and_exports_a_line_each(call, monitor_at) -> None
     assert not [line for line in lines if "\\n" in line]
 
 
-@pytest.mark.parametrize("body", [{}, [], {"standings": [{}]}, b"<html>"])
+@pytest.mark.parametrize("body", [{}, [], {"services": [{}]}, b"<html>"])
 def test_status_of_something_that_is_no_monitor_is_two_lines(call, monitor_at, body) -> None:
     shown = call("status", "--url", monitor_at({"/v1/status": body}))
     assert shown.exit_code == 2

@@ -62,7 +62,7 @@ async def office(tmp_path):
     store, running = Store(tmp_path / "state.sqlite"), []
 
     async def start(destination, clock_ns=time.time_ns, counters=None):
-        queue, terms = StoredQueue(store.mail, destination.name), DeliveryTerms(first_pause_s=PAUSE_S)
+        queue, terms = StoredQueue(store.notifications, destination.name), DeliveryTerms(first_pause_s=PAUSE_S)
         dispatcher = Dispatcher(destination, queue, clock_ns=clock_ns, counters=counters, terms=terms)
         await dispatcher.start()
         running.append(dispatcher)
@@ -79,16 +79,16 @@ def entries(*ids):
 
 
 def idle(store):
-    return lambda: not store.mail.waiting("slack", 1)
+    return lambda: not store.notifications.waiting("slack", 1)
 
 
 async def test_what_waited_before_and_what_comes_later_is_delivered_in_order(office):
     store, start = office
-    await store.mail.put(entries("a", "b"), 1)
+    await store.notifications.put(entries("a", "b"), 1)
     destination = Destination()
     dispatcher = await start(destination)
     await until(idle(store))
-    await store.mail.put(entries("c"), 2)
+    await store.notifications.put(entries("c"), 2)
     dispatcher.wake()
     await until(idle(store))
     assert destination.taken == ["a", "b", "c"]
@@ -98,7 +98,7 @@ async def test_what_waited_before_and_what_comes_later_is_delivered_in_order(off
 async def test_what_cannot_be_taken_now_holds_up_what_is_behind_it(office):
     store, start = office
     destination = Destination(*(DestinationUnreachableError("it answered 503") for _ in range(3)))
-    await store.mail.put(entries("a", "b"), time.time_ns())
+    await store.notifications.put(entries("a", "b"), time.time_ns())
     dispatcher = await start(destination)
     await until(lambda: destination.attempts >= 2)
     standing = dispatcher.snapshot()
@@ -113,7 +113,7 @@ async def test_what_is_refused_is_set_aside_and_the_rest_goes_on(office):
     store, start = office
     destination = Destination(RefusedError("it answered 400"))
     counters = Counters()
-    await store.mail.put(entries("a", "b"), 1)
+    await store.notifications.put(entries("a", "b"), 1)
     dispatcher = await start(destination, counters=counters)
     await until(idle(store))
     assert destination.taken == ["b"]
@@ -130,7 +130,7 @@ async def test_a_batch_is_delivered_but_for_those_that_are_refused(office):
     store, start = office
     destination = Destination(batch=10)
     destination.refuses = {"b": "no such trace"}
-    await store.mail.put(entries("a", "b", "c"), 1)
+    await store.notifications.put(entries("a", "b", "c"), 1)
     dispatcher = await start(destination)
     await until(idle(store))
     assert destination.taken == ["a", "c"]
@@ -142,11 +142,11 @@ async def test_what_belongs_to_what_came_first_is_waited_for_and_goes_with_it(of
     destination = Destination(batch=10, gather_s=0.5)
     destination.alone = "report"
     dispatcher = await start(destination)
-    await store.mail.put(entries("a"), 1)
+    await store.notifications.put(entries("a"), 1)
     dispatcher.wake()
-    await store.mail.put(entries("b"), 2)
+    await store.notifications.put(entries("b"), 2)
     dispatcher.wake()
-    await store.mail.put(entries("report"), 3)
+    await store.notifications.put(entries("report"), 3)
     await until(idle(store))
     assert destination.taken == ["a", "b", "report"]
     assert destination.attempts == 2
@@ -155,37 +155,37 @@ async def test_what_belongs_to_what_came_first_is_waited_for_and_goes_with_it(of
 async def test_what_cannot_be_delivered_for_a_day_is_set_aside(office):
     store, start = office
     queued_ns = time.time_ns()
-    await store.mail.put(entries("a"), queued_ns)
+    await store.notifications.put(entries("a"), queued_ns)
     destination = Destination(DestinationUnreachableError("nobody listens"))
     await start(destination, clock_ns=lambda: queued_ns + EXPIRES_NS)
     await until(idle(store))
-    assert store.mail.queue("slack").reason == "not taken in time: nobody listens"
+    assert store.notifications.queue("slack").reason == "not taken in time: nobody listens"
     assert destination.taken == []
 
 
 async def test_what_was_set_aside_is_tried_again_at_the_next_start(office):
     store, start = office
-    await store.mail.put(entries("a"), 1)
+    await store.notifications.put(entries("a"), 1)
     first = await start(Destination(RefusedError("wrong address")))
     await until(idle(store))
     await first.close()
     mended = Destination()
     await start(mended)
     await until(lambda: mended.taken == ["a"])
-    await until(lambda: store.mail.queue("slack") == QueueStatus())
+    await until(lambda: store.notifications.queue("slack") == QueueStatus())
 
 
 async def test_an_unforeseen_error_does_not_end_deliveries(office):
     store, start = office
     destination = Destination(ZeroDivisionError("a mistake"))
-    await store.mail.put(entries("a"), 1)
+    await store.notifications.put(entries("a"), 1)
     await start(destination)
     await until(lambda: destination.taken == ["a"])
 
 
 async def test_a_delivery_that_is_cut_off_is_made_again(office):
     store, start = office
-    await store.mail.put(entries("a"), 1)
+    await store.notifications.put(entries("a"), 1)
     hanging = Destination("hang")
     dispatcher = await start(hanging)
     await until(lambda: hanging.attempts == 1)

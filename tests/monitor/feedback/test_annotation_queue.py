@@ -70,7 +70,7 @@ async def test_what_is_in_doubt_is_put_in_once_and_what_is_not_is_not(scene):
     for _ in range(3):
         await routing.tick()
     assert scene.put() == [("TRACE", 3), ("SESSION", "s1"), ("TRACE", 1)]
-    reported = routing.standing()
+    reported = routing.snapshot()
     assert (reported.put, reported.left_out, reported.reason) == (
         {"disagreement": 2, "contradiction": 1, "borderline": 0}, 0, "",
     )  # fmt: skip
@@ -90,7 +90,7 @@ async def test_no_more_are_put_in_than_an_hour_allows_and_the_rest_is_left_out(s
         await scene.judge(number, "credit for an empty answer")
     await routing.tick()
     assert len(scene.put()) == 3
-    assert routing.standing().left_out == 2
+    assert routing.snapshot().left_out == 2
     scene.bench.now_ns += HOUR_NS
     await routing.tick()
     await scene.judge(7, "credit for an empty answer")
@@ -115,13 +115,13 @@ async def test_where_no_answer_came_it_is_looked_for_before_it_is_put_in_again(s
     scene.fake.standing_fault = only("POST", path, faults.lost_answer(scene.fake))
     await routing.tick()
     assert scene.put() == [("TRACE", 1)]
-    assert routing.standing().reason
+    assert routing.snapshot().reason
     scene.fake.standing_fault = None
     routing = await scene.routing() if killed else routing
     await routing.tick()
     await routing.tick()
     assert scene.put() == [("TRACE", 1)]
-    assert routing.standing().reason == ""
+    assert routing.snapshot().reason == ""
 
 
 @pytest.mark.parametrize("fault", [faults.proxy_page(), faults.database_away(), faults.resets(), faults.error(401)])
@@ -130,11 +130,11 @@ async def test_an_outage_is_told_and_what_is_in_doubt_waits(scene, fault):
     await scene.judge(1, JUDGES_DISAGREE)
     scene.fake.standing_fault = fault
     await routing.tick()
-    assert routing.standing().reason
+    assert routing.snapshot().reason
     scene.fake.standing_fault = None
     await routing.tick()
     assert scene.put() == [("TRACE", 1)]
-    assert routing.standing().reason == ""
+    assert routing.snapshot().reason == ""
 
 
 async def test_what_the_queue_refuses_lets_the_others_by(scene):
@@ -159,7 +159,7 @@ async def test_a_queue_that_cannot_be_told_is_said_and_nothing_is_put_in(scene, 
     await scene.judge(1, JUDGES_DISAGREE)
     await routing.tick()
     assert scene.put() == []
-    assert stated in routing.standing().reason
+    assert stated in routing.snapshot().reason
 
 
 async def test_a_queue_that_was_made_anew_is_found_again(scene):

@@ -76,7 +76,7 @@ def scene(bench):
 
 def table(people, metric="pass"):
     """(people passed and so did we, they passed and we failed, they failed and we passed, neither passed)."""
-    found = next((each for each in people.standing().measured if each.metric == metric), None)
+    found = next((each for each in people.snapshot().measured if each.metric == metric), None)
     if found is None:
         return None
     (neither, we), (they, both) = found.confusion.counts
@@ -94,7 +94,7 @@ async def test_labels_meet_our_verdicts_on_every_version(scene, mode):
     assert table(people) == (4, 0, 2, 3)
     (reported,) = people.agreements()
     assert (reported.rubric, reported.n) == ("qa", 9)
-    assert people.standing().reason == ""
+    assert people.snapshot().reason == ""
 
 
 async def test_a_prefill_is_no_label_until_a_person_has_touched_it(scene):
@@ -103,12 +103,12 @@ async def test_a_prefill_is_no_label_until_a_person_has_touched_it(scene):
     people = await scene.people()
     await people.tick()
     assert table(people) is None
-    assert people.standing().passed_over["unsigned"] == 1
+    assert people.snapshot().passed_over["unsigned"] == 1
     scene.write({"id": "qa_pass-1-None", "traceId": trace(1), "name": "qa_pass", "value": 0, "dataType": "BOOLEAN",
                  "source": "ANNOTATION", "authorUserId": "ann"})  # fmt: skip
     await people.tick()
     assert table(people) == (0, 0, 1, 0)
-    assert people.standing().passed_over["unsigned"] == 0
+    assert people.snapshot().passed_over["unsigned"] == 0
 
 
 async def test_what_was_asked_for_because_of_a_doubt_is_no_sample(scene):
@@ -118,7 +118,7 @@ async def test_what_was_asked_for_because_of_a_doubt_is_no_sample(scene):
     people = await scene.people(requested_for=lambda given: given.subject == trace(1))
     await people.tick()
     assert table(people) == (0, 0, 1, 0)
-    assert people.standing().passed_over["asked_for"] == 1
+    assert people.snapshot().passed_over["asked_for"] == 1
 
 
 async def test_a_score_under_another_name_is_what_the_configuration_says(scene):
@@ -133,7 +133,7 @@ async def test_a_score_under_another_name_is_what_the_configuration_says(scene):
     )
     await people.tick()
     assert table(people) == (1, 1, 0, 1)
-    assert people.standing().passed_over["unmapped"] == 1
+    assert people.snapshot().passed_over["unmapped"] == 1
 
 
 async def test_stars_pass_from_the_number_on_that_the_configuration_names(scene):
@@ -144,7 +144,7 @@ async def test_stars_pass_from_the_number_on_that_the_configuration_names(scene)
     people = await scene.people(PeopleScore(name="stars", rubric="qa", pass_at=4))
     await people.tick()
     assert table(people) == (1, 1, 1, 2)
-    assert people.standing().passed_over["unreadable"] == 1
+    assert people.snapshot().passed_over["unreadable"] == 1
 
 
 async def test_without_such_a_number_stars_say_neither_pass_nor_failure(scene):
@@ -153,7 +153,7 @@ async def test_without_such_a_number_stars_say_neither_pass_nor_failure(scene):
     people = await scene.people(PeopleScore(name="stars", rubric="qa"))
     await people.tick()
     assert table(people) is None
-    assert people.standing().passed_over["unreadable"] == 1
+    assert people.snapshot().passed_over["unreadable"] == 1
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ async def test_metrics_are_compared_by_value_or_by_rating(scene):
     scene.label(9, 1.0, name)
     people = await scene.people()
     await people.tick()
-    found = next(each for each in people.standing().measured if each.metric == METRIC)
+    found = next(each for each in people.snapshot().measured if each.metric == METRIC)
     assert (found.n, found.undecided) == (3, 1)
     assert found.figures["raw_agreement"].value == pytest.approx(2 / 3)
     assert people.agreements() == []
@@ -191,7 +191,7 @@ async def test_what_says_neither_pass_nor_failure_is_no_label(scene, stated, why
     people = await scene.people()
     await people.tick()
     assert table(people) is None
-    assert people.standing().passed_over[why] == 1
+    assert people.snapshot().passed_over[why] == 1
 
 
 async def test_a_verdict_of_another_version_of_the_rubric_is_not_this_judge(scene):
@@ -200,7 +200,7 @@ async def test_a_verdict_of_another_version_of_the_rubric_is_not_this_judge(scen
     people = await scene.people()
     await people.tick()
     assert table(people) is None
-    assert people.standing().passed_over["other_version"] == 1
+    assert people.snapshot().passed_over["other_version"] == 1
 
 
 async def test_an_incomplete_verdict_is_counted_and_compared_with_nothing(scene):
@@ -208,7 +208,7 @@ async def test_an_incomplete_verdict_is_counted_and_compared_with_nothing(scene)
     scene.label(1, True)
     people = await scene.people()
     await people.tick()
-    (found,) = people.standing().measured
+    (found,) = people.snapshot().measured
     assert (found.n, found.undecided) == (0, 1)
 
 
@@ -216,11 +216,11 @@ async def test_a_label_that_comes_before_its_verdict_waits_for_it(scene):
     scene.label(1, True)
     people = await scene.people()
     await people.tick()
-    assert people.standing().passed_over["unmet"] == 1
+    assert people.snapshot().passed_over["unmet"] == 1
     scene.ours(1, True)
     await people.tick()
     assert table(people) == (1, 0, 0, 0)
-    assert people.standing().passed_over["unmet"] == 0
+    assert people.snapshot().passed_over["unmet"] == 0
 
 
 async def test_a_change_of_mind_replaces_what_was_said(scene):
@@ -269,7 +269,7 @@ async def test_corrections_are_counted_and_those_of_what_we_had_passed_apart(sce
         scene.label(number, "what it should have said", "output", dataType="CORRECTION")
     people = await scene.people()
     await people.tick()
-    reported = people.standing()
+    reported = people.snapshot()
     assert (reported.corrections, reported.corrected_passes, reported.measured) == ({"qa": 3}, {"qa": 1}, [])
 
 
@@ -284,7 +284,7 @@ async def test_corrections_are_labels_only_where_the_configuration_says_so(scene
     correct(scene, 4)
     people = await scene.people(corrections_fail=["qa"])
     await people.tick()
-    reported = people.standing()
+    reported = people.snapshot()
     assert table(people) == (0, 0, 1, 1)
     assert reported.measured[0].undecided == 1
     assert (reported.corrections, reported.corrected_passes) == ({"qa": 3}, {"qa": 1})
@@ -315,8 +315,8 @@ async def test_a_correction_of_what_was_put_before_people_or_of_another_judge_is
     people = await scene.people(corrections_fail=["qa"], requested_for=lambda given: given.subject == trace(1))
     await people.tick()
     assert table(people) is None
-    assert people.standing().corrections == {"qa": 2}
-    assert people.standing().passed_over["other_version"] == 1
+    assert people.snapshot().corrections == {"qa": 2}
+    assert people.snapshot().passed_over["other_version"] == 1
 
 
 async def test_another_process_goes_on_where_one_ended_and_reads_only_what_may_be_new(scene):
@@ -328,7 +328,7 @@ async def test_another_process_goes_on_where_one_ended_and_reads_only_what_may_b
     await people.tick()
     again = await scene.people()
     assert table(again) == table(people) == (1, 0, 0, 0)
-    assert again.standing().corrections == {"qa": 1}
+    assert again.snapshot().corrections == {"qa": 1}
     before = len(scene.bench.fake.requested("GET", "/v3/scores"))
     await again.tick()
     first = scene.bench.fake.requested("GET", "/v3/scores")[before]
@@ -343,7 +343,7 @@ async def test_pairs_of_another_version_of_the_rubric_are_let_go_at_the_start(sc
     await (await scene.people()).tick()
     changed = QA.with_overrides(pass_mark=0.123)
     people = await scene.people(rubrics=[changed])
-    assert people.standing().measured == []
+    assert people.snapshot().measured == []
 
 
 async def test_another_project_is_read_from_its_beginning(scene):
@@ -371,7 +371,7 @@ async def test_where_too_much_is_asked_for_less_is_asked_for(scene):
     people = await scene.people()
     scene.bench.fake.standing_fault = grudging
     await people.tick()
-    assert people.standing().reason == ""
+    assert people.snapshot().reason == ""
     assert table(people) == (1, 0, 1, 0)
 
 
@@ -382,11 +382,11 @@ async def test_an_outage_is_told_and_loses_no_label(scene, fault):
     people = await scene.people()
     scene.bench.fake.standing_fault = fault
     await people.tick()
-    assert people.standing().reason
-    assert people.standing().read_s is None
+    assert people.snapshot().reason
+    assert people.snapshot().read_s is None
     scene.bench.fake.standing_fault = None
     await people.tick()
-    assert people.standing().reason == ""
+    assert people.snapshot().reason == ""
     assert table(people) == (1, 0, 0, 0)
 
 

@@ -129,7 +129,7 @@ async def test_what_may_pass_says_when_to_come_again(listening):
     async def full(body, encoding):
         raise Overloaded(1.5, "the store is full")
 
-    app.monitor.front._grpc._consumers["traces"] = full
+    app.monitor.listeners._grpc._consumers["traces"] = full
     code, message, wait = await refusal(call, one())
     assert (code, wait) == (grpc.StatusCode.UNAVAILABLE, 1.5)
     assert "the store is full" in message
@@ -143,7 +143,7 @@ async def test_a_fault_of_our_own_may_pass(listening, caplog):
     async def broken(body, encoding):
         raise RuntimeError("secret")
 
-    app.monitor.front._grpc._consumers["traces"] = broken
+    app.monitor.listeners._grpc._consumers["traces"] = broken
     code, message, wait = await refusal(call, one())
     assert (code, wait, "secret" in message) == (grpc.StatusCode.UNAVAILABLE, 5, False)
 
@@ -251,7 +251,7 @@ async def test_what_comes_in_over_grpc_goes_on_over_http_and_is_judged(sidecar, 
         body = gzip.decompress(requested.body) if compression else requested.body
         assert body == one(attributes={"pad": "x" * 2000})
         assert (await app.settled(1))["ended"]["scored"] == 1
-        assert app.monitor.front.forward.requests == {"traces": 1}
+        assert app.monitor.listeners.forward.requests == {"traces": 1}
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ async def sidecar(started):
 
 
 def unjudged(app):
-    return dict(app.monitor.front.forward.unjudged)
+    return dict(app.monitor.listeners.forward.unjudged)
 
 
 async def test_the_request_goes_on_untouched_and_is_judged(sidecar):
@@ -146,7 +146,7 @@ async def test_half_an_answer_does_not_look_whole(sidecar):
         app = await sidecar(up.url)
         with pytest.raises(httpx.RemoteProtocolError):
             await app.http.post(app.otlp + "/v1/traces", content=one(), headers=PROTOBUF)
-        assert app.monitor.front.forward.failed == {"reset": 1}
+        assert app.monitor.listeners.forward.failed == {"reset": 1}
         assert (await app.settled(1))["ended"]["scored"] == 1
 
 
@@ -176,7 +176,7 @@ async def test_an_upstream_that_never_answers_is_504_and_does_not_keep_judging_w
         await until(lambda: app.monitor.outcomes.balance().seen == 1)
         assert not requested.done()
         answer = await requested
-        assert (answer.status_code, app.monitor.front.forward.failed) == (504, {"timeout": 1})
+        assert (answer.status_code, app.monitor.listeners.forward.failed) == (504, {"timeout": 1})
         assert b"did not answer in time" in answer.content
 
 
@@ -194,7 +194,7 @@ async def test_a_connection_that_upstream_closed_between_two_requests_costs_none
         for number in range(20):
             assert (await app.post(one(number + 1))).status_code == 200
         assert len(up.requested) == 20
-        assert app.monitor.front.forward.failed == {}
+        assert app.monitor.listeners.forward.failed == {}
 
 
 async def test_a_request_that_upstream_may_have_heard_is_not_sent_again(sidecar):
@@ -290,7 +290,7 @@ async def test_who_does_not_wait_for_an_answer_ends_its_request_upstream_too(sid
 
     async with upstream(hang) as up:
         app = await sidecar(up.url)
-        forward = app.monitor.front.forward
+        forward = app.monitor.listeners.forward
         client = forward.upstream
         host, port = app.otlp.removeprefix("http://").split(":")
         for number, path in enumerate(("/v1/traces", "/api/public/slow"), 1):
@@ -325,7 +325,7 @@ async def test_a_status_that_nobody_knows_is_502(sidecar):
         app = await sidecar(up.url)
         answer = await app.http.get(app.otlp + "/api/public/projects")
         assert (answer.status_code, "a status of 999" in answer.json()["message"]) == (502, True)
-        assert app.monitor.front.forward.failed == {"protocol": 1}
+        assert app.monitor.listeners.forward.failed == {"protocol": 1}
 
 
 async def test_who_expects_to_be_asked_for_its_body_is(sidecar):
@@ -471,7 +471,7 @@ async def test_what_a_web_page_may_have_sent_goes_on_without_the_operators_crede
         (requested,) = up.requested
         found = requested.header("authorization"), requested.header("x-key")
         assert found == (("Basic operator", "operator") if trusted else ("Basic application", None))
-        assert app.monitor.front.forward.withheld == (not trusted)
+        assert app.monitor.listeners.forward.withheld == (not trusted)
 
 
 async def test_whoever_is_admitted_by_credentials_is_trusted_whatever_the_host(sidecar):

@@ -144,9 +144,9 @@ class Scene:
         await self.go_on(rounds)
 
     async def go_on(self, rounds: int = 3) -> None:
-        assert self.monitor.belated is not None
+        assert self.monitor.revisions is not None
         for _ in range(rounds):
-            await self.monitor.belated.round()
+            await self.monitor.revisions.round()
             self.now_ns += 10 * SECOND_NS
 
     def verdicts(self, number: int = 1) -> list[dict[str, Any]]:

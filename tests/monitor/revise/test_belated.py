@@ -260,7 +260,7 @@ async def test_what_comes_later_than_reevaluate_within_changes_nothing(opened):
     scene.expect(scene.right[1])
     await scene.look()
     assert scene.reads() == []
-    assert scene.monitor.store.belated.standing().waiting == 0
+    assert scene.monitor.store.late_references.status().waiting == 0
 
 
 async def test_verdicts_are_kept_for_as_long_as_they_may_be_revised(opened, tmp_path):
@@ -286,7 +286,7 @@ async def test_without_langfuse_it_is_counted_and_said_and_what_helps(opened, tm
     await scene.pass_by(hours=2)
     for expected in ("right", "right", "better"):
         path.write_text(json.dumps({"trace_id": scene.verdict()["trace_id"], "expected_outcome": expected}) + "\n")
-        with caplog.at_level("WARNING", "sidejudge.belated"):
+        with caplog.at_level("WARNING", "sidejudge.late_references"):
             await scene.look()
     assert scene.verdict()["revision"] == 1
     assert (await scene.sample("sidejudge_belated_attempts_failed_total"))['{reason="no_langfuse"}'] == 2
@@ -329,13 +329,13 @@ async def test_a_few_are_read_at_a_time_and_leave_most_of_the_budget_to_others(o
         scene.expect(scene.right[number], number)
     await scene.monitor.references.refresh()
     scene.now_ns += SETTLES_NS
-    await scene.monitor.belated.round()
+    await scene.monitor.revisions.round()
     assert len(scene.reads()) == MOST_HELD
-    await scene.monitor.belated.round()
+    await scene.monitor.revisions.round()
     assert len(scene.reads()) == MOST_HELD, "the clock stands still"
     per_minute = scene.monitor.config.sinks.langfuse.requests_per_minute
     scene.now_ns += int(MOST_HELD * 60e9 / (SHARE * per_minute)) + 1
-    await scene.monitor.belated.round()
+    await scene.monitor.revisions.round()
     assert len(scene.reads()) == many
     await scene.go_on()
     assert {scene.verdict(number)["revision"] for number in range(1, many + 1)} == {2}
@@ -380,7 +380,7 @@ async def test_through_faults_of_every_kind_and_restarts_each_verdict_is_revised
             known[key] for key in ("state", "composite", "passed", "reason")
         ]
         assert reported["passed"] is not None
-    reported = scene.monitor.store.belated.standing()
+    reported = scene.monitor.store.late_references.status()
     assert (reported.waiting, reported.over) == (0, 0)
     await scene.until(lambda: not scene.monitor.store.outbox.counts().waiting)
     for number in many:

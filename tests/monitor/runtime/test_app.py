@@ -74,8 +74,8 @@ async def test_sample_traffic_is_judged_as_it_was_made(started):
     verdicts = (await app.get("/v1/verdicts", limit=1000))["verdicts"]
     assert Counter((v["service"], not v["passed"]) for v in verdicts) == sent
     assert len({v["trace_id"] for v in verdicts}) == 60
-    standings = (await app.get("/v1/status"))["standings"]
-    assert {(s["service"], s["n"], s["failures"]) for s in standings} == {
+    statuses = (await app.get("/v1/status"))["standings"]
+    assert {(s["service"], s["n"], s["failures"]) for s in statuses} == {
         (service, sent[service, False] + sent[service, True], sent[service, True]) for service, _ in sent
     }
 

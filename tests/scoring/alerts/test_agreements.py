@@ -14,7 +14,7 @@ from scoring.alerts.agreements import Agreements
 def heard(*pairs, rubric="qa", version="qa@1", into=None):
     found = into or Agreements()
     for number, (people, ours) in enumerate(pairs):
-        found.hear(rubric=rubric, version=version, subject=f"t{number}", by="ann", people=people, ours=ours)
+        found.record(rubric=rubric, version=version, subject=f"t{number}", by="ann", people=people, ours=ours)
     return found
 
 
@@ -34,7 +34,7 @@ def test_a_pair_heard_again_replaces_itself():
     found = heard(*MIXED)
     heard(*MIXED, into=found)
     assert found()[0].n == 50
-    found.hear(rubric="qa", version="qa@1", subject="t0", by="ann", people=False, ours=True)
+    found.record(rubric="qa", version="qa@1", subject="t0", by="ann", people=False, ours=True)
     assert found()[0].kappa < heard(*MIXED)()[0].kappa
 
 
@@ -63,8 +63,8 @@ def test_rubrics_are_bounded():
 
 def test_what_is_kept_is_taken_up_again_as_it_was():
     found = heard(*MIXED)
-    found.hear(rubric="qa", version="qa@1", subject="t1", by="ann", metric="tone", people="good", ours="fail")
-    found.hear(rubric="qa", version="qa@1", subject="t2", by="ann", metric="tone", people="good", ours=None)
+    found.record(rubric="qa", version="qa@1", subject="t1", by="ann", metric="tone", people="good", ours="fail")
+    found.record(rubric="qa", version="qa@1", subject="t2", by="ann", metric="tone", people="good", ours=None)
     again = Agreements()
     again.restore("qa", json.loads(json.dumps(found.to_json("qa"))))
     assert [each.to_json() for each in again.report()] == [each.to_json() for each in found.report()]
@@ -74,7 +74,7 @@ def test_what_is_kept_is_taken_up_again_as_it_was():
 def test_a_metric_is_told_apart_from_the_verdict_and_raises_no_alert():
     found = heard(*MIXED)
     for number, (people, ours) in enumerate([(1.0, 1.0), (2.0, 3.0), (3.0, 3.0)]):
-        found.hear(
+        found.record(
             rubric="qa", version="qa@1", subject=f"t{number}", by="ann", metric="stars", people=people, ours=ours
         )
     passes, stars = found.report()
@@ -85,13 +85,13 @@ def test_a_metric_is_told_apart_from_the_verdict_and_raises_no_alert():
 def test_numbers_and_categories_are_not_mixed():
     found = Agreements()
     stated = {"rubric": "qa", "version": "qa@1", "by": "ann", "metric": "tone"}
-    assert found.hear(subject="t1", people="good", ours="good", **stated)
-    assert not found.hear(subject="t2", people=1.0, ours=1.0, **stated)
-    assert not found.hear(subject="t3", people="good", ours=1.0, **stated)
+    assert found.record(subject="t1", people="good", ours="good", **stated)
+    assert not found.record(subject="t2", people=1.0, ours=1.0, **stated)
+    assert not found.record(subject="t3", people="good", ours=1.0, **stated)
     assert found.report()[0].n == 1
 
 
 def test_where_we_came_to_no_value_the_label_is_counted_and_no_pair():
     found = heard(*MIXED)
-    found.hear(rubric="qa", version="qa@1", subject="t99", by="ann", people=True, ours=None)
+    found.record(rubric="qa", version="qa@1", subject="t99", by="ann", people=True, ours=None)
     assert (found.report()[0].n, found.report()[0].undecided, found()[0].n) == (50, 1, 50)

@@ -40,7 +40,7 @@ def events(hit: int, n: int):
 
 
 def window(**more) -> Observed:
-    more.setdefault("standing", standing())
+    more.setdefault("status", standing())
     return Observed(now_ns=0, windows=[WindowFacts(**more)])
 
 
@@ -60,19 +60,19 @@ def mean(value: float, n: int = 100):
 ACCEPTABLE = {"accuracy": (0.8, True), "error_rate": (0.1, False)}
 STORIES = {
     "pass_rate_critical": [
-        (window(standing=standing(Status.CRITICAL)), True),
-        (window(standing=standing(Status.WARNING)), False),
-        (window(standing=standing(Status.INSUFFICIENT_DATA)), None),
+        (window(status=standing(Status.CRITICAL)), True),
+        (window(status=standing(Status.WARNING)), False),
+        (window(status=standing(Status.INSUFFICIENT_DATA)), None),
     ],
     "pass_rate_warning": [
-        (window(standing=standing(Status.CRITICAL)), True),
-        (window(standing=standing(Status.WARNING)), True),
+        (window(status=standing(Status.CRITICAL)), True),
+        (window(status=standing(Status.WARNING)), True),
         (window(), False),
-        (window(standing=standing(Status.INSUFFICIENT_DATA)), None),
+        (window(status=standing(Status.INSUFFICIENT_DATA)), None),
     ],
     "pass_rate_change": [
-        (window(standing=standing(change=change(alarmed=True))), True),
-        (window(standing=standing(change=change(alarmed=False))), False),
+        (window(status=standing(change=change(alarmed=True))), True),
+        (window(status=standing(change=change(alarmed=False))), False),
     ],
     "blocker_rate": [
         (window(blocked={"accuracy": events(20, 100)}), True),

@@ -7,7 +7,7 @@ from scoring.alerts.event import AlertEvent, Example, event_of_json
 from scoring.alerts.lifecycle import AlertTransition
 
 EVENT = AlertEvent(
-    turn=AlertTransition.FIRING, condition="pass_rate_warning", severity=Severity.WARNING, title="t", meaning="m",
+    transition=AlertTransition.FIRING, condition="pass_rate_warning", severity=Severity.WARNING, title="t", meaning="m",
     runbook="pass-rate-warning", labels=(("service", "shop"), ("rubric", "qa")), stated="why", unit="ratio", value=0.6,
     lower=0.5, upper=0.7, n=100, limit=0.85, since_ns=1, at_ns=2, number=1, changed_ns=None, muted=True,
     examples=(Example(trace_id="ab", reason="wrong \ud800 number", composite=None, closed_ns=3),),

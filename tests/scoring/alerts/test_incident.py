@@ -13,12 +13,12 @@ from tests.alert_events import MINUTE_NS, SINCE_NS, event
 def reported(*events):
     incidents = Incidents()
     for each in events:
-        incidents.hear(each)
+        incidents.add(each)
     return incidents.reported()
 
 
-def at(minute: int, turn: AlertTransition = AlertTransition.FIRING, **changes):
-    return event(turn=turn, at_ns=SINCE_NS + minute * MINUTE_NS, **changes)
+def at(minute: int, transition: AlertTransition = AlertTransition.FIRING, **changes):
+    return event(transition=transition, at_ns=SINCE_NS + minute * MINUTE_NS, **changes)
 
 
 def test_what_fired_and_is_over_says_when_and_on_what():

@@ -23,7 +23,7 @@ from tests.alert_events import MINUTE_NS, SINCE_NS, event
 GOLDEN = Path(__file__).parents[2] / "golden" / "notices"
 LINKED = Wording(trace_url="https://langfuse.example/traces/{trace_id}", runbooks="https://docs.example/runbooks/")
 QUIET = Wording(reasons=False)
-OVER = {"turn": AlertTransition.RESOLVED, "number": 2, "at_ns": SINCE_NS + 95 * MINUTE_NS, "value": 0.93, "lower": 0.89,
+OVER = {"transition": AlertTransition.RESOLVED, "number": 2, "at_ns": SINCE_NS + 95 * MINUTE_NS, "value": 0.93, "lower": 0.89,
         "upper": 0.96, "n": 131, "examples": (),
         "stated": "upper bound 0.96 of the pass ratio 0.93 is not below the warning threshold 0.85"}  # fmt: skip
 BUDGET = event(
@@ -62,8 +62,8 @@ MESSAGES = {
     "critical-without-links-and-reasons": (notice(events=(event(),)), QUIET),
     "still-critical": (notice(NoticeKind.REMINDER, events=(event(at_ns=SINCE_NS + 300 * MINUTE_NS),)), LINKED),
     "resolved": (notice(events=(event(**OVER),)), LINKED),
-    "not-known": (notice(events=(event(turn=AlertTransition.UNKNOWN, number=2, examples=()),)), LINKED),
-    "given-up": (notice(events=(event(turn=AlertTransition.EXPIRED, number=3, examples=()),)), LINKED),
+    "not-known": (notice(events=(event(transition=AlertTransition.UNKNOWN, number=2, examples=()),)), LINKED),
+    "given-up": (notice(events=(event(transition=AlertTransition.EXPIRED, number=3, examples=()),)), LINKED),
     "budget": (notice(events=(BUDGET,)), LINKED),
     "digest": (notice(NoticeKind.DIGEST, events=(BUDGET, event(**OVER))), LINKED),
     "group": (notice(NoticeKind.GROUP, events=(event(**OVER), BUDGET, event())), LINKED),

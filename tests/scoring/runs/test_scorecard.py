@@ -194,7 +194,7 @@ def test_a_later_revision_stands_for_the_earlier_wherever_it_is() -> None:
     ]
     revisions = Revisions()
     for line in lines:
-        revisions.hear(line)
+        revisions.add(line)
     assert [revisions.stands(line) for line in lines] == [False, True, True, True]
 
 

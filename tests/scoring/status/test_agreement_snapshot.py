@@ -27,7 +27,7 @@ def standing(rubric="qa", *, passed=70, failed=30):
 def agreement(*pairs, rubric="qa"):
     heard = Agreements()
     for number, (people, ours) in enumerate(pairs):
-        heard.hear(rubric=rubric, version="1", subject=f"t{number}", by="ann", people=people, ours=ours)
+        heard.record(rubric=rubric, version="1", subject=f"t{number}", by="ann", people=people, ours=ours)
     return AgreementSnapshot(source="test", measured=heard.report())
 
 

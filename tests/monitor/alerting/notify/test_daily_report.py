@@ -48,18 +48,18 @@ async def judged(store, number, passed, *, probability=1.0, hours_ago=1.0, servi
 
 def daily(store, **more):
     notifier = Notifier(
-        [NoticeReceiver(name="slack", sender=None)], store.mail, remind_ns=HOUR_NS, clock_ns=lambda: EIGHT_NS
+        [NoticeReceiver(name="slack", sender=None)], store.notifications, remind_ns=HOUR_NS, clock_ns=lambda: EIGHT_NS
     )
     standing = ServiceStatus(service="shop", environment="unknown", rubric="qa", estimate=None,
                         appraisal=Appraisal(Status.WARNING, "so"))  # fmt: skip
     return DailyReport(
-        daily=Daily(time(8), UTC), notifier=notifier, store=store.path, outbox=store.mail, watched=WATCHED,
-        standings=lambda _: [standing], posted=list, **more,
+        daily=Daily(time(8), UTC), notifier=notifier, store=store.path, outbox=store.notifications, watched=WATCHED,
+        statuses=lambda _: [standing], posted=list, **more,
     )  # fmt: skip
 
 
 def sent(store):
-    return [Notice.of_json(json.loads(each.body)).report for each in store.mail.waiting("slack", 100)]
+    return [Notice.of_json(json.loads(each.body)).report for each in store.notifications.waiting("slack", 100)]
 
 
 async def test_counts_and_estimates_are_those_of_the_day_weighed_as_in_the_windows(store):

@@ -39,7 +39,7 @@ class Desk:
 
     def begin(self):
         self.notifier = Notifier(
-            self.receivers, self.store.mail, remind_ns=REMIND_NS, clock_ns=lambda: self.now_ns,
+            self.receivers, self.store.notifications, remind_ns=REMIND_NS, clock_ns=lambda: self.now_ns,
             illustrate=lambda _labels, _since_ns: (WORST,),
         )  # fmt: skip
         self.notifier.restore()
@@ -51,13 +51,13 @@ class Desk:
         self.begin()
 
     def waiting(self, name="slack"):
-        return [Notice.of_json(json.loads(each.body)) for each in self.store.mail.waiting(name, 100)]
+        return [Notice.of_json(json.loads(each.body)) for each in self.store.notifications.waiting(name, 100)]
 
     async def delivered(self, name="slack"):
         """Take out everything that waits, as its delivery would."""
         found = self.waiting(name)
-        await self.store.mail.settle([each.seq for each in self.store.mail.waiting(name, 100)], {})
-        return [(notice.kind, *(each.turn for each in notice.events)) for notice in found]
+        await self.store.notifications.settle([each.seq for each in self.store.notifications.waiting(name, 100)], {})
+        return [(notice.kind, *(each.transition for each in notice.events)) for notice in found]
 
     async def tick(self, *posted, after_ns=0):
         self.now_ns += after_ns
@@ -87,9 +87,10 @@ def posted(stated, stage=Stage.FIRING, *, muted=False, value=0.5):
     return Posted(condition=CONDITIONS[stated.condition], alert=alert, muted=muted)
 
 
-def over(stated, turn=AlertTransition.RESOLVED):
-    return event(turn=turn, number=stated.number + 1, since_ns=stated.since_ns, labels=stated.labels, examples=(),
-                 severity=stated.severity, condition=stated.condition, at_ns=stated.at_ns + HOUR_NS)  # fmt: skip
+def over(stated, transition=AlertTransition.RESOLVED):
+    return event(transition=transition, number=stated.number + 1, since_ns=stated.since_ns, labels=stated.labels,
+                 examples=(), severity=stated.severity, condition=stated.condition,
+                 at_ns=stated.at_ns + HOUR_NS)  # fmt: skip
 
 
 FIRING = (NoticeKind.ALERT, AlertTransition.FIRING)
@@ -159,14 +160,14 @@ async def test_an_alert_that_was_told_and_then_muted_is_told_to_be_over(desk):
 async def test_silence_is_told_as_such_and_not_as_recovery(desk):
     office = desk()
     fired = event()
-    for turn, number in (
+    for transition, number in (
         (AlertTransition.FIRING, 1),
         (AlertTransition.UNKNOWN, 2),
         (AlertTransition.FIRING, 3),
         (AlertTransition.UNKNOWN, 4),
         (AlertTransition.EXPIRED, 5),
     ):
-        await office.notifier.take(event(turn=turn, number=number, since_ns=fired.since_ns))
+        await office.notifier.take(event(transition=transition, number=number, since_ns=fired.since_ns))
     assert [turn for _, turn in await office.delivered()] == [
         AlertTransition.FIRING, AlertTransition.UNKNOWN, AlertTransition.FIRING, AlertTransition.UNKNOWN,
         AlertTransition.EXPIRED,
@@ -258,7 +259,7 @@ async def test_a_receiver_that_keeps_state_is_told_what_stands_again_and_again_a
     assert await office.delivered("am") == [(NoticeKind.REFRESH, AlertTransition.UNKNOWN)], (
         "a restart refreshes at once"
     )
-    await office.notifier.take(event(turn=AlertTransition.RESOLVED, number=2, at_ns=office.now_ns))
+    await office.notifier.take(event(transition=AlertTransition.RESOLVED, number=2, at_ns=office.now_ns))
     assert await office.delivered("am") == [RESOLVED]
     await office.tick(after_ns=REFRESH_NS)
     assert await office.delivered("am") == [(NoticeKind.REFRESH, AlertTransition.RESOLVED)]
@@ -277,7 +278,7 @@ async def test_an_alert_that_nobody_watches_any_more_is_given_up_in_words(desk):
     assert office.waiting() == []
     await office.tick(after_ns=1)
     (notice,) = office.waiting()
-    assert notice.events[0].turn is AlertTransition.EXPIRED
+    assert notice.events[0].transition is AlertTransition.EXPIRED
     assert "not watched any more" in notice.events[0].stated
     await office.tick(after_ns=10 * UNWATCHED_NS)
     assert len(office.waiting()) == 1
@@ -289,7 +290,7 @@ async def test_what_is_over_is_forgotten_in_time(desk):
     await office.notifier.take(fired)
     await office.notifier.take(over(fired))
     await office.tick(after_ns=FORGET_NS + 2 * HOUR_NS)
-    assert office.store.mail.notes() == {}
+    assert office.store.notifications.notes() == {}
 
 
 async def test_a_report_goes_to_those_who_are_told_of_changes(desk):
@@ -297,4 +298,4 @@ async def test_a_report_goes_to_those_who_are_told_of_changes(desk):
     await office.notifier.report(DailyReportText(begin_ns=0, end_ns=SINCE_NS), ("report", "5"))
     assert [each.kind for each in office.waiting()] == [NoticeKind.REPORT]
     assert office.waiting("am") == []
-    assert office.store.mail.notes() == {"report": "5"}
+    assert office.store.notifications.notes() == {"report": "5"}

@@ -143,8 +143,8 @@ async def test_traces_are_taken_whole_and_once_from_every_version(benches, mode)
         await bench.poll(4)
         assert bench.taken() == {trace_id(number): 3 for number in range(1, 6)}
         assert (bench.outcomes.balance().seen, bench.intake.counts.duplicate) == (5, 0)
-        assert bench.pull.standing().reads == ("legacy" if mode is Mode.V3 else "v2")
-        assert (bench.pull.standing().state, bench.pull.standing().taken) == ("ok", 5)
+        assert bench.pull.snapshot().reads == ("legacy" if mode is Mode.V3 else "v2")
+        assert (bench.pull.snapshot().state, bench.pull.snapshot().taken) == ("ok", 5)
 
 
 async def test_nothing_is_read_before_it_has_settled_and_its_root_has_ended(benches, fake):
@@ -347,7 +347,7 @@ async def test_while_too_much_waits_nothing_is_listed(benches, fake):
     bench = benches(fake, busy=True)
     bench.put(*rows(1))
     await bench.poll(3)
-    assert bench.pull.standing().state == "waiting"
+    assert bench.pull.snapshot().state == "waiting"
     assert not [r for r in fake.requested("GET", "/v2/observations") if r.params.get("limit") != "1"]
     bench.busy = False
     await bench.poll(3)
@@ -376,16 +376,16 @@ async def test_a_cursor_that_comes_again_is_an_error_and_not_a_circle(benches, f
 
     fake.standing_fault = only("GET", "/v2/observations", circle)
     await bench.poll(2)
-    assert "would never end" in bench.pull.standing().reason
+    assert "would never end" in bench.pull.snapshot().reason
 
 
 async def test_wrong_keys_stop_it_and_are_told(benches, fake):
     bench = benches(fake)
     bench.langfuse._http.auth = ("pk-lf-test", "sk-wrong")
     await bench.poll()
-    assert bench.pull.standing().state == "stopped"
-    assert "sources.langfuse" in bench.pull.standing().reason
-    assert dict(bench.pull.standing().errors) == {"keys_refused": 1}
+    assert bench.pull.snapshot().state == "stopped"
+    assert "sources.langfuse" in bench.pull.snapshot().reason
+    assert dict(bench.pull.snapshot().errors) == {"keys_refused": 1}
 
 
 async def test_one_trace_that_cannot_be_read_keeps_no_other_back_and_is_given_up(benches, fake):
@@ -402,7 +402,7 @@ async def test_one_trace_that_cannot_be_read_keeps_no_other_back_and_is_given_up
     await bench.poll(5)
     assert set(bench.taken()) == {trace_id(number) for number in range(2, 15)}
     assert bench.ended() == {Reason.SHED: 1}
-    assert bench.pull.standing().pending == 0
+    assert bench.pull.snapshot().pending == 0
 
 
 async def test_while_no_trace_can_be_read_none_is_given_up(benches, fake):
@@ -413,7 +413,7 @@ async def test_while_no_trace_can_be_read_none_is_given_up(benches, fake):
     )
     await bench.poll(200)
     assert (bench.taken(), bench.ended()) == ({}, {})
-    assert bench.pull.standing().state == "retrying"
+    assert bench.pull.snapshot().state == "retrying"
     fake.standing_fault = None
     await bench.poll(20)
     assert len(bench.taken()) == 8
@@ -440,7 +440,7 @@ async def test_random_faults_and_kills_lose_and_double_nothing(benches, fake):
     fake.standing_fault = None
     await bench.poll(60)
     assert bench.taken() == {trace_id(each): 3 for each in range(1, number + 1)}
-    assert bench.pull.standing().pending == 0
+    assert bench.pull.snapshot().pending == 0
     assert number > 30
 
 
@@ -474,7 +474,7 @@ async def test_a_limit_is_kept_to_and_reading_goes_on_after_it(benches, fake):
     bench.put(*rows(1))
     fake.fails(*[faults.rate_limited(2, 100_000)])
     await bench.poll(1, every_s=1)
-    assert (bench.pull.standing().state, dict(bench.pull.standing().errors)) == ("retrying", {"rate_limited": 1})
+    assert (bench.pull.snapshot().state, dict(bench.pull.snapshot().errors)) == ("retrying", {"rate_limited": 1})
     bench.langfuse.budget._rests_until = 0.0
     await bench.poll(3)
     assert bench.taken() == {trace_id(1): 3}
@@ -485,11 +485,11 @@ async def test_reads_that_are_switched_off_meanwhile_are_probed_anew(benches):
         bench = benches(fake)
         bench.put(*rows(1))
         await bench.poll(3)
-        assert bench.pull.standing().reads == "legacy"
+        assert bench.pull.snapshot().reads == "legacy"
         fake.mode = Mode.NEW
         bench.put(*rows(2))
         await bench.poll(40)
-        assert bench.pull.standing().reads == "v2"
+        assert bench.pull.snapshot().reads == "v2"
         assert bench.taken() == {trace_id(1): 3, trace_id(2): 3}
 
 
@@ -504,13 +504,13 @@ async def test_a_trace_of_more_rows_than_are_held_is_given_up_unread(benches, fa
 
 async def test_how_long_whole_traces_wait_is_told(benches, fake):
     bench = benches(fake)
-    assert bench.pull.standing().lag_s is None
+    assert bench.pull.snapshot().lag_s is None
     bench.put(*rows(1))
     await bench.poll(2)
-    assert bench.pull.standing().lag_s == 15
+    assert bench.pull.snapshot().lag_s == 15
     fake.standing_fault = faults.error(500)
     await bench.poll(4)
-    assert (bench.pull.standing().lag_s or 0) >= 60
+    assert (bench.pull.snapshot().lag_s or 0) >= 60
 
 
 DEEP: Any = "x"
@@ -541,8 +541,8 @@ async def test_rows_of_any_shape_cost_nobody_else_a_verdict(benches, fake, part)
     fake.standing_fault = only("GET", "/v2/observations", reported)
     await bench.poll(40)
     assert bench.taken()[trace_id(2)] == 3
-    assert bench.pull.standing().state == "ok"
-    assert "error" not in dict(bench.pull.standing().errors)
+    assert bench.pull.snapshot().state == "ok"
+    assert "error" not in dict(bench.pull.snapshot().errors)
     assert bench.outcomes.balance().seen in (1, 2)
 
 

@@ -87,7 +87,7 @@ class Scene:
                 config, job=job, wanted=wanted, sink=config.sinks.langfuse, langfuse=self.langfuse,
                 server=server, reader=reader,
                 store=store, who=who, references=await self.references(store, places), clock_ns=self.clock_ns,
-                heard=heard,
+                on_result=heard,
             )  # fmt: skip
             await run.scores_out.start()
             try:

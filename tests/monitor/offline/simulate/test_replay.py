@@ -93,7 +93,7 @@ def test_a_dip_is_told_as_a_watch_would_have_and_not_otherwise(tmp_path: Path):
             watch.learn(key, seen)
         found = {key: details(windows.members(key, now_ns), WATCHED[key.rubric]) for key in windows.keys()}  # noqa: SIM118  # Windows is no mapping
         for event in watch.look(Observed(now_ns=now_ns), found, {"qa": WATCHED["qa"].on_average}):
-            incidents.hear(event)
+            incidents.add(event)
     by_hand = [(each.condition, each.began_ns, each.ended_ns) for each in incidents.reported()]
     replayed = [(each.condition, each.began_ns, each.ended_ns) for each in played(filed(tmp_path, lines), 9).incidents]
     assert replayed == by_hand
