@@ -23,8 +23,8 @@ from tests.alert_events import MINUTE_NS, SINCE_NS, event
 GOLDEN = Path(__file__).parents[2] / "golden" / "notices"
 LINKED = Wording(trace_url="https://langfuse.example/traces/{trace_id}", runbooks="https://docs.example/runbooks/")
 QUIET = Wording(reasons=False)
-OVER = {"transition": AlertTransition.RESOLVED, "number": 2, "at_ns": SINCE_NS + 95 * MINUTE_NS, "value": 0.93, "lower": 0.89,
-        "upper": 0.96, "n": 131, "examples": (),
+OVER = {"transition": AlertTransition.RESOLVED, "number": 2, "at_ns": SINCE_NS + 95 * MINUTE_NS,
+        "value": 0.93, "lower": 0.89, "upper": 0.96, "n": 131, "examples": (),
         "stated": "upper bound 0.96 of the pass ratio 0.93 is not below the warning threshold 0.85"}  # fmt: skip
 BUDGET = event(
     condition="judge_budget", severity=Severity.WARNING, title="The judge's budget is nearly spent",
