@@ -12,6 +12,15 @@ LONGEST_ASKED_S: Final = 3600.0
 """The longest wait that a server may ask for."""
 
 
+def grown_s(failures: int, *, first_s: float, longest_s: float) -> float:
+    """The wait after so many failures in a row, in seconds: ``first_s``, doubled with each further failure.
+
+    >>> [grown_s(n, first_s=1, longest_s=5) for n in (1, 2, 3, 4)]
+    [1.0, 2.0, 4.0, 5]
+    """
+    return min(longest_s, first_s * 2.0 ** (min(failures, 32) - 1))
+
+
 class Backoff:
     """Counts failures in a row.
 
@@ -49,4 +58,4 @@ class Backoff:
         return int(self._grown(attempts + 3) * 1e9)
 
     def _grown(self, failures: int) -> float:
-        return min(self._longest_s, self._first_s * 2.0 ** (min(failures, 16) - 1))
+        return grown_s(failures, first_s=self._first_s, longest_s=self._longest_s)

@@ -38,7 +38,7 @@ def failing_metrics(verdict: Mapping[str, object]) -> FailingMetrics:
     """What a row of verdicts shows of one in its JSON form."""
     scores = scores_of(verdict)
     failing = [score for score in scores if _fails(score)]
-    differences = workflow_diff(scores if verdict.get("rubric") == "workflow" else ())
+    differences = workflow_diff(verdict.get("rubric"), scores)
     listed = [each for each in failing if not (differences and each.get("metric") in ("agents", "tools", "order"))]
     return FailingMetrics(failing=failing, listed=listed, differences=differences)
 

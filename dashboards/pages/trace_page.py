@@ -87,7 +87,7 @@ def _shown(verdict: Mapping[str, object], marked: Sequence[Evidence]) -> ShownVe
     mine = [each for each in marked if each.rubric == rubric]
     return ShownVerdict(
         verdict=verdict, rubric=rubric, facts=list(_facts(verdict)),
-        differences=workflow_diff(scores if rubric == "workflow" else ()),
+        differences=workflow_diff(rubric, scores),
         scores=[(score, [each for each in mine if each.metric == score.get("metric")]) for score in scores],
     )  # fmt: skip
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from scoring.rubrics import SCENARIO_RUBRICS
+
 _MOST = 30
 _SIDES = ("agents", "tools")
 _ORDERS = (("expected order", "expected"), ("called in", "called"))
@@ -23,13 +25,13 @@ class WorkflowDiff:
         return bool(self.sides or self.orders)
 
 
-def workflow_diff(scores: Iterable[Mapping[str, object]]) -> WorkflowDiff:
-    """The agents and tools of a ``workflow`` verdict's scores, those that went well included.
+def workflow_diff(rubric: object, scores: Iterable[Mapping[str, object]]) -> WorkflowDiff:
+    """The agents and tools in the scores of a rubric that checks a scenario, those that went well included.
 
-    Where an order was expected and broken, both orders are shown.
+    Where an order was expected and broken, both orders are shown. Empty for any other rubric.
     """
     sides, orders = [], []
-    for score in scores:
+    for score in scores if rubric in SCENARIO_RUBRICS else ():
         details = score.get("details")
         if not isinstance(details, Mapping):
             continue

@@ -395,7 +395,7 @@ class Exporter:
                 if criterion.blocker or criterion.prerequisite:
                     self._counter(f.VERDICTS_BLOCKED, *who, criterion.metric.id)
                     self._counter(f.VERDICT_BLOCKED_WEIGHT, *who, criterion.metric.id)
-            if declared.violations is not None:
+            if declared.checks_scenario:
                 self._counter(f.VERDICTS_VIOLATING, *who)
                 self._counter(f.VERDICT_VIOLATING_WEIGHT, *who)
             for family in (f.VERDICT_WEIGHT, f.VERDICT_FAILED_WEIGHT, f.VERDICT_WEIGHT_SQUARED):

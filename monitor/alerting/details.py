@@ -43,7 +43,7 @@ class WatchedWindow:
             blocking=tuple(metric.id for metric, c in metrics if c.blocker or c.prerequisite),
             acceptable=acceptable,
             on_average={name: (bound, higher) for name, (bound, higher) in acceptable.items() if bound != best[name]},
-            workflow=rubric.violations is not None,
+            workflow=rubric.checks_scenario,
         )
 
 

@@ -124,16 +124,16 @@ def _judge(
 ) -> JudgeBackend:
     from integrations.judge.client import JudgeClient  # noqa: PLC0415  # imported only where it is configured
     from monitor.evaluate.judge.judge_backend import JudgeBackend  # noqa: PLC0415  # imported only where it is configured
-    from monitor.evaluate.judge.observer import SilentJudgeObserver  # noqa: PLC0415  # imported only where it is configured
+    from monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415  # imported only where it is configured
 
     from .judge_log import JudgeLog  # noqa: PLC0415  # imported only where it is configured
 
-    judge_log = JudgeLog(observer or SilentJudgeObserver(), lambda: clock_ns() / 1e9)
+    judge_log = JudgeLog(lambda: clock_ns() / 1e9)
     judge = JudgeBackend(
         settings,
         client=JudgeClient(library),
         memory=memory,
-        observer=judge_log,
+        observer=JudgeObservers(*filter(None, (observer, judge_log))),
         clock_ns=clock_ns,
     )
     judge_log.watch(judge)

@@ -12,6 +12,7 @@ from monitor.config.evaluators import Priority
 from monitor.config.match import task_of
 from scoring.case.case import Case
 from scoring.metrics.run_steps import run_steps
+from scoring.rubrics import SCENARIO_RUBRICS
 from scoring.scenario.scenario import Scenario, parse_scenario
 from scoring.trace.loop_guard import evaluator_traffic
 from scoring.trace.record import record
@@ -168,7 +169,7 @@ class Router:
         rubric = TASK_RUBRICS.get(task) if task is not None else None
         rubrics: tuple[str, ...] = () if rubric is None else (rubric,)
         # Whoever sends a scenario wants it checked; for an unknown one the verdict has the reason.
-        if isinstance(case.scenario, str | dict) and "workflow" not in rubrics:
-            rubrics = (*rubrics, "workflow")
+        if isinstance(case.scenario, str | dict):
+            rubrics = (*rubrics, *(name for name in SCENARIO_RUBRICS if name not in rubrics))
         rubrics = tuple(name for name in rubrics if name not in self._elsewhere)
         return self.to(rubrics, f"task {task}" if rubric else "scenario", case) if rubrics else None

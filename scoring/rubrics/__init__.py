@@ -17,3 +17,6 @@ RUBRICS: Mapping[str, Rubric] = {
     )
 }  # fmt: skip
 """Every rubric by its id."""
+
+SCENARIO_RUBRICS: tuple[str, ...] = tuple(rubric.id for rubric in RUBRICS.values() if rubric.checks_scenario)
+"""Those that hold a case against a scenario."""

@@ -80,6 +80,11 @@ class Rubric:
         )  # fmt: skip
         return f"{self.id}@{hashlib.sha256(stated.encode()).hexdigest()[:_VERSION_DIGITS]}"
 
+    @property
+    def checks_scenario(self) -> bool:
+        """Whether it holds a case against a scenario."""
+        return self.violations is not None
+
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
         """Its metrics, in order."""

@@ -9,7 +9,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 def workflow_diff(scores: list[dict]) -> str:
-    return macro("verdicts.html", "workflow_diff", differences.workflow_diff(scores))
+    return macro("verdicts.html", "workflow_diff", differences.workflow_diff("workflow", scores))
 
 
 def failing_metrics(verdict: dict) -> str:

@@ -19,7 +19,7 @@ from integrations.otel_events.judged import EvaluationSubject
 from integrations.otel_events.own_trace import Call, OwnTrace
 from integrations.otel_events.providers import Telemetry
 from integrations.provider.errors import ProviderUsage
-from monitor.evaluate.judge.observer import Flag
+from monitor.evaluate.judge.observer import JudgeObserver
 from monitor.evaluate.result import TraceResult
 from scoring.case.case import Case
 from scoring.verdict.rubric import Rubric
@@ -31,7 +31,7 @@ MOST_OPEN: Final = 10_000
 _CALL_OFF: Final = {"sidejudge.outcome": "not_ended"}
 
 
-class Recorder:
+class Recorder(JudgeObserver):
     """``traces`` and ``events`` decide what is recorded."""
 
     def __init__(
@@ -74,14 +74,6 @@ class Recorder:
         )  # fmt: skip
         with _harmless():
             self._own(*subject).add(call)
-
-    def repaired(self, model: str, *, requested: int, answered: int) -> None: ...
-
-    def looked_up(self, *, hits: int, misses: int) -> None:
-        """A look into the cache is no request."""
-
-    def flagged(self, model: str, flag: Flag) -> None:
-        """Flags are recorded with the scores."""
 
     def ended(self, result: TraceResult) -> None:
         """A trace, or a session, has ended, and that is on disk."""

@@ -1,5 +1,6 @@
 """Observer: receives the events of embedding as they happen."""
 
+# ruff: noqa: ARG002  # the methods do nothing unless a subclass has them
 from __future__ import annotations
 
 from typing import Protocol
@@ -10,13 +11,12 @@ class EmbeddingObserver(Protocol):
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         """So many texts had their vectors in the cache, so many not."""
+        return
 
     def embedded(self, model: str, *, texts: int, duration_s: float, failed: bool) -> None:
         """The model was given so many texts at once, and is through."""
+        return
 
 
-class SilentEmbeddingObserver:
-    """Nobody looks."""
-
-    def looked_up(self, *, hits: int, misses: int) -> None: ...
-    def embedded(self, model: str, *, texts: int, duration_s: float, failed: bool) -> None: ...
+class SilentEmbeddingObserver(EmbeddingObserver):
+    """Ignores every event."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from integrations.backoff import grown_s
 from integrations.provider.errors import ProviderError
 
 from .failure_policy import REACTIONS
@@ -65,7 +66,7 @@ class Breaker:
         self._failures = 0
         self._generation = 0
         self._probing = False
-        self._pause_s = FIRST_PAUSE_S
+        self._openings = 0
         self._probe_at = now
 
     def state(self, now: float) -> BreakerState:
@@ -94,7 +95,6 @@ class Breaker:
         self._failures = 0
         if self._circuit is not Circuit.CLOSED:
             self._become(Circuit.CLOSED, "", now)
-            self._pause_s = FIRST_PAUSE_S
 
     def failed(self, permit: Permit, error: ProviderError, now: float) -> None:
         """The call failed; by its kind this opens the breaker at once, counts, or shows that the provider works."""
@@ -108,11 +108,12 @@ class Breaker:
         if self._circuit is Circuit.HALF_OPEN or reaction == "trips" or self._failures >= self._consecutive:
             again = self._circuit is Circuit.HALF_OPEN
             since = self._since if again else now
-            self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S) if again else FIRST_PAUSE_S
+            self._openings = self._openings + 1 if again else 1
+            pause_s = grown_s(self._openings, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S)
             requested_s = min(error.retry_after_s or 0.0, LONGEST_PAUSE_S)
             # An error may quote the request, and with it a trace: only its kind is shown to everybody.
             self._become(Circuit.OPEN, str(error if reaction == "trips" else error.kind), since)
-            self._probe_at = now + max(self._pause_s, requested_s)
+            self._probe_at = now + max(pause_s, requested_s)
 
     def abandoned(self, permit: Permit) -> None:
         """The call was cancelled without a result; another may probe."""

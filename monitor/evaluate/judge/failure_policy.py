@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from integrations.backoff import grown_s
 from integrations.provider.errors import ProviderErrorKind
 
 
@@ -56,4 +57,4 @@ def pause(attempt: int, retry_after_s: float | None, jitter: float) -> float | N
     """
     if retry_after_s is not None:
         return retry_after_s * (1 + 0.1 * jitter) if retry_after_s <= MAX_PAUSE_S else None
-    return min(MAX_PAUSE_S, _FIRST_PAUSE_S * 2.0**attempt) * jitter
+    return grown_s(attempt + 1, first_s=_FIRST_PAUSE_S, longest_s=MAX_PAUSE_S) * jitter

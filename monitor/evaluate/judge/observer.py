@@ -1,5 +1,6 @@
 """Observer: the events of judging. The exporter counts them, the monitor's own traces record them."""
 
+# ruff: noqa: ARG002  # the methods do nothing unless a subclass has them
 from __future__ import annotations
 
 from typing import Literal, Protocol
@@ -12,10 +13,15 @@ Flag = Literal["contradiction", "disagreement"]
 
 
 class JudgeObserver(Protocol):
-    """All methods are called in the event loop and must return at once."""
+    """All methods are called in the event loop and must return at once.
+
+    A subclass has those that it needs; the others do nothing. An observer in ``integrations``, which knows nothing of
+    this one, has them all.
+    """
 
     def judging(self, case: Case) -> None:
         """The running task judges this case: requests of it and of the tasks that it starts belong to the case."""
+        return
 
     def attempted(
         self,
@@ -35,36 +41,26 @@ class JudgeObserver(Protocol):
             failure: a ``ProviderErrorKind``, ``parse_error`` when no answer in it was valid, or None.
             completion: the model's response; None without one.
         """
+        return
 
     def repaired(self, model: str, *, requested: int, answered: int) -> None:
         """So many questions were asked again because their answers were invalid, and so many were answered then."""
+        return
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         """The cache answered ``hits`` questions and not ``misses`` others."""
+        return
 
     def flagged(self, model: str, flag: Flag) -> None:
         """An answer contradicts what can be decided without a judge, or the members of a panel disagree."""
+        return
 
 
-class SilentJudgeObserver:
+class SilentJudgeObserver(JudgeObserver):
     """Ignores every event."""
 
-    def judging(self, case: Case) -> None: ...
-    def attempted(
-        self,
-        model: str,
-        *,
-        duration_s: float,
-        usage: ProviderUsage,
-        failure: str | None,
-        completion: Completion | None = None,
-    ) -> None: ...
-    def repaired(self, model: str, *, requested: int, answered: int) -> None: ...
-    def looked_up(self, *, hits: int, misses: int) -> None: ...
-    def flagged(self, model: str, flag: Flag) -> None: ...
 
-
-class JudgeObservers:
+class JudgeObservers(JudgeObserver):
     """Passes each event to several observers."""
 
     def __init__(self, *each: JudgeObserver) -> None:

@@ -28,8 +28,6 @@ class Expense(SilentJudgeObserver):
         self.usd += usage.cost_usd or 0.0
         self.unpriced += usage.cost_usd is None
 
-    def repaired(self, model: str, *, requested: int, answered: int) -> None: ...
-
     def looked_up(self, *, hits: int, misses: int) -> None:  # noqa: ARG002  # likewise
         self.hits += hits
 
