@@ -36,7 +36,7 @@ def fleet_alerts() -> list[AlertingRule]:
 
 def health_alerts() -> list[AlertingRule]:
     """The alerts on monitors that lose traces, are silent, or are gone. None is critical."""
-    return [_silent(), _losing(), _refusing(), _exports(), _labels(), _reloaded(), _down(), _absent()]
+    return [_silent(), _losing(), _refusing(), _exports(), _labels(), _reloaded(), _not_judging(), _down(), _absent()]
 
 
 def _sustained() -> AlertingRule:
@@ -148,6 +148,17 @@ def _labels() -> AlertingRule:
         expr=f"time() - {read} > 21600",
         stated="Labels of people were last read {{ $value | humanizeDuration }} ago.",
         for_ns=10 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _not_judging() -> AlertingRule:
+    return AlertingRule(
+        id="config_invalid", severity=Severity.WARNING, title="A monitor forwards and does not judge",
+        when="a process that forwards found a mistake in its configuration when it started",
+        meaning="telemetry goes on upstream and none of it is judged until the configuration is mended",
+        expr=f"{fleet(f.CONFIG_VALID, operation='min')} == 0",
+        stated="A monitor was started with an invalid configuration: it forwards and judges nothing.",
+        for_ns=5 * _MINUTE_NS,
     )  # fmt: skip
 
 

@@ -120,7 +120,7 @@ async def _takes_events(langfuse: Langfuse) -> bool:
     try:
         await langfuse.post("ingestion", {"batch": []})
     except LangfuseError as error:
-        if error.kind in (*_ABSENT, LangfuseErrorKind.REFUSED):
+        if error.kind in (*_ABSENT, LangfuseErrorKind.REFUSED, LangfuseErrorKind.FORBIDDEN):
             return False
         raise
     return True

@@ -266,6 +266,10 @@ class Exporter:
         """Requests have gone on and were not taken in here."""
         self._counter(f.FORWARD_UNJUDGED, self._label("reason", reason)).inc(count)
 
+    def forward_withheld(self, count: int) -> None:
+        """Requests have gone on without the operator's credentials."""
+        self._counter(f.FORWARD_WITHHELD).inc(count)
+
     def evaluation_lag(self, service: str | None, seconds: float) -> None:
         """Verdicts were reached this long after their trace's last span ended."""
         # A sender's clock may run ahead of ours: what would be negative is no lag.
@@ -362,6 +366,7 @@ class Exporter:
         ]  # fmt: skip
         if self._failures:
             series += [(f.FORWARDED, SIGNALS), (f.FORWARD_ANSWERS, CLASSES)]
+            self._counter(f.FORWARD_WITHHELD)
         for family, labels in series:
             for label in labels:
                 self._counter(family, label)

@@ -390,7 +390,7 @@ LOG_RECORDS_IGNORED = Family(
 FORWARDED = Family(
     name="sidejudge_forwarded_requests_total", kind="counter", labels=("signal",),
     help="Requests that went on upstream.",
-    note="Only where `forward` is configured, like the three below.",
+    note="Only where `forward` is configured, like the four below.",
 )  # fmt: skip
 FORWARD_ANSWERS = Family(
     name="sidejudge_forwarded_answers_total", kind="counter", labels=("code",),
@@ -407,6 +407,12 @@ FORWARD_UNJUDGED = Family(
     help="Requests that went on upstream and of which nothing was taken in here.",
     note="`too_large`, `memory` (too many large ones at once), `undecodable`, `unsupported` (its encoding), "
     "`overloaded` (the store), `error`.",
+)  # fmt: skip
+FORWARD_WITHHELD = Family(
+    name="sidejudge_forwarded_requests_unauthorized_total", kind="counter",
+    help="Requests that went on upstream without `forward.authorization` and `forward.headers`.",
+    note="A web page may have made them: a foreign `Origin` or `Host`, or a content type of forms. The log has the "
+    "cause of the first.",
 )  # fmt: skip
 PULL_ROWS = Family(
     name="sidejudge_pull_rows_total", kind="counter",
@@ -599,7 +605,7 @@ FAMILIES = (
     RUNS, RUN_SIGNS, TOOL_CALLS, TOOL_ERRORS,
     REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED, TRAFFIC_SUSPECTED,
     LOG_RECORDS_RECEIVED, LOG_RECORDS_REJECTED, LOG_RECORDS_IGNORED,
-    FORWARDED, FORWARD_ANSWERS, FORWARD_FAILED, FORWARD_UNJUDGED,
+    FORWARDED, FORWARD_ANSWERS, FORWARD_FAILED, FORWARD_UNJUDGED, FORWARD_WITHHELD,
     PULL_ROWS, PULL_TRACES, PULL_ERRORS, PULL_LAG, PULL_LAST_SUCCESS,
     BELATED, BELATED_FAILED, BELATED_GIVEN_UP,
     JUDGE_REQUESTS, JUDGE_REQUESTS_FAILED, JUDGE_REPAIRS, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST,

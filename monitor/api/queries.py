@@ -309,6 +309,7 @@ class MonitorQueries:
         ):
             for label, total in counts.items():
                 count(label, self._since(f"{of} {label}", total))
+        self.exporter.forward_withheld(self._since("withheld", forwarding.withheld))
 
     def _since(self, name: str, total: int) -> int:
         new = total - self._scraped[name]

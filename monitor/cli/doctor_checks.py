@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import ssl
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
 from monitor.config import Config, ConfigError, Loaded
 from monitor.config.evaluators import EmbeddingSection, JudgeSection
@@ -132,9 +134,9 @@ def _plugins() -> Iterator[CheckResult]:
 
 
 def _ports(config: Config) -> Iterator[CheckResult]:
-    running = _answers(config.api.listen)
+    running = _answers(config)
     if running:
-        yield from _traffic(config.api.listen)
+        yield from _traffic(config)
     otlp = config.sources.otlp
     wanted = [("api.listen", config.api.listen), ("sources.otlp.http", otlp.http)]
     wanted += [("sources.otlp.grpc", otlp.grpc)] if otlp.grpc is not None else []
@@ -188,24 +190,33 @@ def _not_bindable(address: Address) -> str | None:
     return None
 
 
-def _answers(address: Address) -> bool:
-    host = _ANY.get(address.host, address.host)
-    url = f"http://{Address(host, address.port)}/livez"
+def _answers(config: Config) -> bool:
     try:
-        with build_opener(ProxyHandler({})).open(url, timeout=2.0) as answer:
+        with _asked(config, "/livez") as answer:
             return bool(answer.status == 200)
     except HTTPError as error:
         error.close()
         return False
-    except (OSError, ValueError):
+    except (OSError, ValueError, HTTPException):
         return False
 
 
-def _traffic(address: Address) -> Iterator[CheckResult]:
+def _asked(config: Config, path: str) -> Any:
+    """What the monitor on this machine answers. Whose certificate it shows does not matter here."""
+    address, tls = config.api.listen, config.api.tls
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if tls is not None and tls.client_ca is not None:
+        context.load_cert_chain(tls.certificate, tls.key)
+    opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context))
+    host = Address(_ANY.get(address.host, address.host), address.port)
+    return opener.open(f"{'http' if tls is None else 'https'}://{host}{path}", timeout=2.0)
+
+
+def _traffic(config: Config) -> Iterator[CheckResult]:
     """What the monitor that runs there suspects of its traffic."""
-    url = f"http://{Address(_ANY.get(address.host, address.host), address.port)}/v1/status"
     try:
-        with build_opener(ProxyHandler({})).open(url, timeout=2.0) as body:
+        with _asked(config, "/v1/status") as body:
             anomalies = json.load(body).get("anomalies", [])
             found = [(str(each["cause"]), str(each["remedy"])) for each in anomalies]
     except (OSError, ValueError, AttributeError, KeyError, TypeError):  # it runs, but is of another version

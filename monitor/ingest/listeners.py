@@ -134,6 +134,7 @@ class Listeners:
             answers=dict(forward.answers),
             failed=dict(forward.failed),
             unjudged=dict(forward.unjudged),
+            withheld=forward.withheld,
             last_failure=forward.last_failure,
         )
 

@@ -29,7 +29,8 @@ class Forwarding:
     """Requests that were forwarded since start, by signal; upstream's responses by class of status.
 
     ``failed`` counts requests without a response, or with half of one, by reason; ``unjudged`` those whose spans or log
-    records were not taken in here, by reason.
+    records were not taken in here, by reason. ``withheld`` counts those that went on without the operator's
+    credentials.
     """
 
     upstream: str
@@ -37,4 +38,5 @@ class Forwarding:
     answers: Mapping[str, int]
     failed: Mapping[str, int]
     unjudged: Mapping[str, int]
+    withheld: int
     last_failure: str

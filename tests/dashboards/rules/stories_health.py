@@ -127,23 +127,11 @@ def _health() -> Iterator[Scenario]:
             step="10m",
         )
 
-    reloaded, alert = "sidejudge_config_last_reload_successful", "SidejudgeConfigNotReloaded"
-    valid = [1.0] * 60
-    for name, of_a, of_b, checks in (
-        ("one process refuses it", [1.0] * 5 + [0.0] * 55, valid, (silent(alert, "9m"), fires(alert, "11m"))),
-        ("both refuse it", [0.0] * 60, [0.0] * 60, (fires(alert, "11m"),)),
-        ("it is mended", [0.0] * 20 + valid, valid, (fires(alert, "15m", severity="warning"), silent(alert, "22m"))),
-        ("it is mended at once", [1.0] * 5 + [0.0] * 3 + valid, valid, (silent(alert, "30m"),)),
+    for of, family, alert in (
+        ("of a reload", "sidejudge_config_last_reload_successful", "SidejudgeConfigNotReloaded"),
+        ("of a start", "sidejudge_config_valid", "SidejudgeConfigInvalid"),
     ):
-        yield Scenario(
-            name=f"of a reload: {name}",
-            under=(alert,),
-            given={
-                **points(reloaded, {**SITE, **target("a")}, of_a),
-                **points(reloaded, {**SITE, **target("b")}, of_b),
-            },
-            checks=checks,
-        )
+        yield from _refused(of, family, alert)
 
     info, alert = "sidejudge_build_info", "SidejudgeMonitorDown"
     a, b = {**SITE, **target("a")}, {**SITE, **target("b")}
@@ -191,3 +179,23 @@ def _health() -> Iterator[Scenario]:
         given=points(info, a, [1] * 10 + [None] * 40),
         checks=(silent(alert, "10m"), silent(alert, "28m"), fires(alert, "30m", severity="warning")),
     )
+
+
+def _refused(of: str, family: str, alert: str) -> Iterator[Scenario]:
+    """A configuration that is refused: one family that is 0 where it is."""
+    valid = [1.0] * 60
+    for name, of_a, of_b, checks in (
+        ("one process refuses it", [1.0] * 5 + [0.0] * 55, valid, (silent(alert, "9m"), fires(alert, "11m"))),
+        ("both refuse it", [0.0] * 60, [0.0] * 60, (fires(alert, "11m"),)),
+        ("it is mended", [0.0] * 20 + valid, valid, (fires(alert, "15m", severity="warning"), silent(alert, "22m"))),
+        ("it is mended at once", [1.0] * 5 + [0.0] * 3 + valid, valid, (silent(alert, "30m"),)),
+    ):
+        yield Scenario(
+            name=f"{of}: {name}",
+            under=(alert,),
+            given={
+                **points(family, {**SITE, **target("a")}, of_a),
+                **points(family, {**SITE, **target("b")}, of_b),
+            },
+            checks=checks,
+        )

@@ -31,7 +31,9 @@ async def test_every_version_and_write_mode_is_told_apart(
 
 
 @pytest.mark.parametrize(
-    "absent", [error(404, "gone"), error(410, "gone"), error(405, "no")], ids=["404", "410", "405"]
+    "absent",
+    [error(404, "gone"), error(410, "gone"), error(405, "no"), error(403, "no")],
+    ids=["404", "410", "405", "403"],
 )
 async def test_a_server_without_ingestion_is_known(fake, client, absent):
     fake.standing_fault = lambda request: absent(request) if request.path == "/ingestion" else None

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from monitor.api.explain import explanation, sampling_forecast
@@ -15,6 +18,9 @@ from monitor.config import load
 from scoring.statistics.estimate import estimate
 from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy, appraise
+from tests.certificates import make
+from tests.image.dockerfile import image
+from tests.running import Running
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 STORY = {
@@ -237,3 +243,19 @@ def test_doctor_tells_of_a_broken_configuration_and_of_all_else(call, tmp_path: 
     (line,) = [each for each in call("doctor", "--config", path).stdout.splitlines() if each.startswith("fail")]
     assert line.split()[:4] == ["fail", "configuration", "3", "mistakes"]
     assert "sidejudge check FILE" in line
+
+
+def test_doctor_and_the_images_health_check_find_a_monitor_whose_api_is_encrypted(call, tmp_path: Path) -> None:
+    made, monitor = make(tmp_path), Running(tmp_path)
+    listen = monitor.api.removeprefix("http://")
+    monitor.configure(api={"listen": listen, "tls": {"certificate": made.server, "key": made.server_key}})
+    monitor.api, monitor.http = f"https://{listen}", httpx.Client(verify=False, timeout=10)  # made for this test
+    check = [sys.executable, *(part.replace("127.0.0.1:8790", listen) for part in image().healthcheck[1:])]
+    assert subprocess.run(check, check=False, capture_output=True).returncode != 0
+    monitor.start()
+    try:
+        assert subprocess.run(check, check=False).returncode == 0
+        shown = call("doctor", "--config", monitor.config)
+        assert f"in use, and a monitor answers at {listen}" in shown.stdout
+    finally:
+        monitor.close()

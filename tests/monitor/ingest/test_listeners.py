@@ -200,7 +200,8 @@ def test_the_card_shows_what_comes_in_and_what_goes_on_and_escapes_what_others_s
     receiving = Receiving(protocols=("http", "grpc"), encrypted=True, authenticated=True, requests=1234, spans=5,
                           log_records=6, refused={413: 7}, dropped=0)  # fmt: skip
     forwarding = Forwarding(upstream="http://up", requests={"traces": 8}, answers={"2xx": 9}, failed={"reset": 1},
-                            unjudged={"too_large": 2}, last_failure="<script>alert(1)</script>")  # fmt: skip
+                            unjudged={"too_large": 2}, withheld=2,
+                            last_failure="<script>alert(1)</script>")  # fmt: skip
     shown = card("traffic", receiving=receiving, forwarding=forwarding)
     for text in ("over HTTP and gRPC, encrypted, by credential", "1,234", "refused, 413", "not judged, too large"):
         assert text in shown

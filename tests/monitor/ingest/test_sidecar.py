@@ -472,6 +472,8 @@ async def test_what_a_web_page_may_have_sent_goes_on_without_the_operators_crede
         found = requested.header("authorization"), requested.header("x-key")
         assert found == (("Basic operator", "operator") if trusted else ("Basic application", None))
         assert app.monitor.listeners.forward.withheld == (not trusted)
+        metrics = (await app.http.get(app.api + "/metrics")).text
+        assert f"sidejudge_forwarded_requests_unauthorized_total {float(not trusted)}" in metrics
 
 
 async def test_whoever_is_admitted_by_credentials_is_trusted_whatever_the_host(sidecar):
