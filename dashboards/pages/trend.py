@@ -35,12 +35,16 @@ class TrendPiece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendDrawing:
-    """A trend in the units of its drawing. ``bands`` are (style, y, height), ``thin`` where too little is known."""
+    """A trend in the units of its drawing. ``bands`` are (style, y, height), ``thin`` where too little is known.
+
+    ``changes`` are where another version of the rubric begins.
+    """
 
     words: str
     bands: Sequence[tuple[str, str, str]]
     pieces: Sequence[TrendPiece]
     thin: Sequence[str]
+    changes: Sequence[str]
     width: int = _WIDTH
     height: int = _HEIGHT
     left: int = _PAD
@@ -64,6 +68,7 @@ def trend_drawing(trend: Trend | None, thresholds: Thresholds) -> TrendDrawing |
             for at, (each, all_there_is) in enumerate(zip(known, trend.estimates, strict=True))
             if each is None and all_there_is is not None
         ],
+        changes=[scale.x(at - 0.5) for at in trend.changes],
     )
 
 
@@ -73,7 +78,7 @@ class _Scale:
     def __init__(self, steps: int, lowest: float) -> None:
         self._steps, self._lowest = steps, lowest
 
-    def x(self, step: int) -> str:
+    def x(self, step: float) -> str:
         return f"{_PAD + (step + 0.5) * (_WIDTH - 2 * _PAD) / self._steps:.1f}"
 
     def y(self, ratio: float) -> str:
@@ -101,9 +106,15 @@ def _piece(points: list[tuple[int, Estimate]], scale: _Scale) -> TrendPiece:
 def _words(trend: Trend, known: list[Estimate | None]) -> str:
     ratios = [each.pass_ratio for each in known if each is not None]
     span = f"last {duration(trend.step_ns * len(known) / 1e9)} in steps of {duration(trend.step_ns / 1e9)}"
+    changed = f"; the rubric changed {_ago(trend)}" if trend.changes else ""
     if not ratios:
-        return f"{span}: too few verdicts in each"
+        return f"{span}: too few verdicts in each{changed}"
     gaps = len(known) - len(ratios)
     without = f"; {gaps} of {len(known)} without enough verdicts" if gaps else ""
     ends = f"from {ratios[0]:.1%} to {ratios[-1]:.1%}"
-    return f"{span}: {ends}, lowest {min(ratios):.1%}, highest {max(ratios):.1%}{without}"
+    return f"{span}: {ends}, lowest {min(ratios):.1%}, highest {max(ratios):.1%}{without}{changed}"
+
+
+def _ago(trend: Trend) -> str:
+    steps = [len(trend.estimates) - at for at in trend.changes]
+    return " and ".join(f"within the last {duration(trend.step_ns * each / 1e9)}" for each in steps[-2:])

@@ -328,9 +328,9 @@ DELETE FROM noted WHERE name = ?;
 SELECT (closed_ns - :since) / :step AS stretch, service, environment, rubric,
     count(*) FILTER (WHERE passed = 1), count(*) FILTER (WHERE passed = 0), count(*) FILTER (WHERE passed IS NULL),
     coalesce(sum(w) FILTER (WHERE passed IS NOT NULL), 0), coalesce(sum(w) FILTER (WHERE passed = 0), 0),
-    coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0)
+    coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0), group_concat(DISTINCT version)
 FROM (SELECT closed_ns, service, environment, rubric, passed,
-          1.0 / json_extract(verdict, '$.sampling_probability') AS w
+          1.0 / json_extract(verdict, '$.sampling_probability') AS w, json_extract(verdict, '$.rubric_version') AS version
       FROM verdicts WHERE closed_ns >= :since AND closed_ns < :until ORDER BY closed_ns DESC LIMIT :most)
 GROUP BY stretch, service, environment, rubric;
 

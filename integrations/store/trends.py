@@ -17,10 +17,14 @@ MOST = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """The sums of one (service, environment, rubric) over the stretch of this number, from 0."""
+    """The sums of one (service, environment, rubric) over the stretch of this number, from 0.
+
+    ``versions`` are those of the rubric that reached its verdicts.
+    """
 
     number: int
     sums: Sums
+    versions: frozenset[str] = frozenset()
 
 
 def read_trends(path: Path, *, until_ns: int, step_ns: int, steps: int) -> list[Stretch]:
@@ -37,7 +41,14 @@ def read_trends(path: Path, *, until_ns: int, step_ns: int, steps: int) -> list[
         raise explain(error, path) from error
     names = ("service", "environment", "rubric", "passed", "failed", "incomplete", "weight", "failed_weight",
              "squared_weight")  # fmt: skip
-    found = [Stretch(number=number, sums=Sums(**dict(zip(names, row, strict=True)))) for number, *row in rows]
+    found = [
+        Stretch(
+            number=number,
+            sums=Sums(**dict(zip(names, row, strict=True))),
+            versions=frozenset(versions.split(",") if versions else ()),
+        )
+        for number, *row, versions in rows
+    ]
     if sum(each.sums.passed + each.sums.failed + each.sums.incomplete for each in found) < MOST:
         return found
     partial = min(each.number for each in found)

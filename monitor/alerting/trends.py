@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 from integrations.store.errors import StoreError
@@ -53,7 +54,7 @@ class Trends:
             by_key.setdefault(_key(each), []).append(each)
         return {key: self._trend(key, of, now_ns) for key, of in by_key.items()}
 
-    def _trend(self, key: Key, stretches: Iterable[Stretch], now_ns: int) -> Trend:
+    def _trend(self, key: Key, stretches: Sequence[Stretch], now_ns: int) -> Trend:
         estimates = dict.fromkeys(range(STEPS), None) | {
             each.number: from_sums(
                 n=each.sums.passed + each.sums.failed, failures=each.sums.failed, weight=each.sums.weight,
@@ -63,8 +64,16 @@ class Trends:
         }  # fmt: skip
         return Trend(
             until_ns=now_ns, step_ns=self._window_ns, estimates=tuple(estimates.values()),
-            enough=self._declared.policy_of(key.rubric).min_samples,
+            enough=self._declared.policy_of(key.rubric).min_samples, changes=tuple(_changes(stretches)),
         )  # fmt: skip
+
+
+def _changes(stretches: Sequence[Stretch]) -> Iterator[int]:
+    """The stretches in which another version of the rubric begins."""
+    ordered = sorted(stretches, key=lambda each: each.number)
+    for before, here in pairwise(each for each in ordered if each.versions):
+        if here.versions - before.versions:
+            yield here.number
 
 
 def _key(stretch: Stretch) -> Key:

@@ -39,6 +39,7 @@ class LangfuseFeedback:
         clock_ns: Callable[[], int],
     ) -> None:
         self._scores_out, self._clock_ns = scores_out, clock_ns
+        self._rubrics = rubrics = dict(rubrics)
         queue, read = config.annotation_queue, config.annotations
         self._routing = None if queue is None else AnnotationQueueFeeder(
             queue=queue.name, per_hour=queue.per_hour, langfuse=scores_out.langfuse, rubrics=rubrics, records=store,
@@ -61,6 +62,12 @@ class LangfuseFeedback:
         """Agreement and the queue, at this moment."""
         found = self._people.snapshot() if self._people else AgreementSnapshot(source="langfuse")
         return replace(found, queue=self._routing.snapshot()) if self._routing else found
+
+    def take_rubrics(self, changed: Mapping[str, Rubric]) -> None:
+        """Go by these rubrics, which are new or have another version, from now on."""
+        self._rubrics |= changed
+        if self._people is not None:
+            self._people.take_rubrics(changed)
 
     def start(self) -> None:
         """Take up what was known, and begin."""

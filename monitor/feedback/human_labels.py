@@ -24,7 +24,7 @@ from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.verdict.rubric import Rubric
 
 from .comparison import OTHER_VERSION, UNMET, UNREADABLE, Label, LabelComparison
-from .score_names import failing, requested
+from .score_names import LabelledScore, failing, requested
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -74,8 +74,8 @@ class HumanLabels:
     ) -> None:
         self._langfuse, self._server, self._facts, self._clock_ns = langfuse, server, facts, clock_ns
         self._rubrics = {rubric.id: rubric for rubric in rubrics}
-        self._requested, self._requested_for = requested(rubrics, scores), requested_for
-        self._failing = [failing(rubric) for rubric in rubrics if rubric.id in corrections_fail]
+        self._scores, self._corrections_fail, self._requested_for = scores, corrections_fail, requested_for
+        self._find_scores()
         self._agreements = Agreements()
         self._comparison = LabelComparison(langfuse, self._rubrics, self._agreements)
         self._settled: dict[str, tuple[str, str | None]] = {}
@@ -88,6 +88,21 @@ class HumanLabels:
         self._measured: list[Calibrated] = []
         self._reported: list[Agreement] = []
         self._kept: dict[str, Mapping[str, object]] = {}
+
+    def _find_scores(self) -> None:
+        rubrics = list(self._rubrics.values())
+        self._requested: Mapping[str, list[LabelledScore]] = requested(rubrics, self._scores)
+        self._failing = [failing(rubric) for rubric in rubrics if rubric.id in self._corrections_fail]
+
+    def take_rubrics(self, changed: Mapping[str, Rubric]) -> None:
+        """Compare with these rubrics from now on. What people said of verdicts by a version before them is let go."""
+        self._rubrics |= changed
+        for name in changed:
+            self._agreements.forget(name)
+            self._comparison.corrected.pop(name, None)
+        self._find_scores()
+        self._settled = {}
+        self._measure()
 
     def restore(self) -> None:
         """Take up what was known before; pairs of another version of a rubric are let go."""

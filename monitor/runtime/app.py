@@ -385,6 +385,8 @@ class Monitor:
         self.exporter.take_rubrics(watched, config.fingerprint[:12], partial(rubrics_of, config))
         if self.sinks.langfuse is not None:
             self.sinks.langfuse.take_rubrics(changed.values())
+        if self.annotating is not None:
+            self.annotating.take_rubrics({rubric.id: rubric for rubric in watched})
         self.router.become(router_of(config))
         self.config = self.view.config = config
         self.view.rubrics = tuple(configured(config))

@@ -140,9 +140,6 @@ class Reload:
         changed = {
             name: each for name, each in rubrics.items() if name not in known or known[name].version != each.version
         }
-        judged = running.sinks.langfuse
-        if changed and judged is not None and (judged.annotations or judged.annotation_queue):
-            restart = (*restart, "sinks.langfuse.annotations")  # they compare with the rubrics of the start
         gone = [name for name in configured(running) if name not in rubrics]
         self._monitor.take_config(config, changed)
         self._monitor.reloaded(successful=True)

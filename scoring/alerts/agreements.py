@@ -65,6 +65,10 @@ class Agreements:
             pairs.popitem(last=False)
         return True
 
+    def forget(self, rubric: str) -> None:
+        """Let go of all pairs of a rubric."""
+        self._rubrics.pop(rubric, None)
+
     def knows(self, *, rubric: str, subject: str, by: str, metric: str = PASS) -> bool:
         """Whether there is such a pair."""
         known = self._rubrics.get(rubric)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from dashboards.pages import trend as drawings
 from scoring.statistics.estimate import estimate
@@ -64,3 +65,10 @@ def test_both_thresholds_are_lines_at_their_heights():
     marks = [float(y) for y in re.findall(r'class="mark"[^>]*y1="([^"]*)"', drawn)]
     assert len(marks) == 2
     assert marks[0] < marks[1]
+
+
+def test_another_version_of_the_rubric_is_a_line_across_and_stands_in_the_words():
+    drawn = trend_drawing(replace(trend(*[(9, 1)] * 6), changes=(4,)), Thresholds())
+    assert drawn.count('class="changed"') == 1
+    assert "the rubric changed within the last 2 h" in drawn
+    assert "changed" not in trend_drawing(trend(*[(9, 1)] * 6), Thresholds())

@@ -79,3 +79,10 @@ async def test_while_the_store_cannot_be_read_the_last_known_stands(store):
     store.path.unlink()
     seconds[0] += 10
     assert await trends.at(NOW) is known
+
+
+async def test_another_version_of_the_rubric_is_a_change_where_it_begins_and_again_where_the_old_one_returns(store):
+    for number, (hours, version) in enumerate([(9, "a"), (8, "a"), (6, "a"), (6, "b"), (5, "b"), (2, "a")], 1):
+        await put(store, number, NOW - hours * HOUR + 1, {**verdict(passed=True), "rubric_version": f"qa@{version}"})
+    trend = (await Trends(store.path, HOUR, Declaration()).at(NOW))[Key("shop", "unknown", "qa")]
+    assert trend.changes == (STEPS - 6, STEPS - 2)
