@@ -25,7 +25,7 @@ class S:
     service: str = "shop"
     start_ns: int = 1_000
     end_ns: int = 2_000
-    attributes: Mapping[str, str | bool] = field(default_factory=dict)
+    attributes: Mapping[str, str | bool | int] = field(default_factory=dict)
 
 
 def trace(number: int, tail: bytes = HIGH) -> bytes:
@@ -58,6 +58,8 @@ def request(spans: Iterable[S], resource: Mapping[str, str] | None = None) -> by
             attribute = made.attributes.add(key=key)
             if isinstance(value, bool):
                 attribute.value.bool_value = value
+            elif isinstance(value, int):
+                attribute.value.int_value = value
             else:
                 attribute.value.string_value = value
     return message.SerializeToString()

@@ -8,22 +8,32 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from .errors import DATA, CommandError
+from .instants import instant_of
 from .matching import match_of
+from .settings import runnable
 from .table import table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from monitor.offline.learn.run_source import Good
+    from monitor.config.match import MatchSection
+    from monitor.offline.learn.run_source import Good, RunSource
+    from scoring.case.case import Case
     from scoring.learning.contract import Contract
     from scoring.learning.observed_run import ObservedRun
     from scoring.trace.span import Json
 
 _SHOWN = 60
+_WHOLE_NS = 30 * 60 * 10**9
+"""Traces of Langfuse that began this long ago are taken for whole."""
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...|STORE|langfuse")
+@click.option("--config", type=click.Path(path_type=Path), help="Configuration that names the Langfuse to read.")
+@click.option("--from", "since", metavar="TIME", help="Of langfuse: first start time, 2026-11-01 or …T12:00Z; UTC.")
+@click.option("--to", "until", metavar="TIME", help="Of langfuse: up to this start time (default: half an hour ago).")
+@click.option("--most", type=click.IntRange(1), default=1000, show_default=True, help="Of langfuse: traces to read.")
 @click.option("--match", "where", multiple=True, metavar="KEY=GLOB", help="As a route's match: name=support-*.")
 @click.option(
     "--group-by", default="name", show_default=True, metavar="FIELD", help="name, task, service, metadata.KEY."
@@ -42,12 +52,14 @@ _SHOWN = 60
 @click.option("--against", type=click.Path(exists=True, path_type=Path), help="Show what differs from these scenarios.")
 @click.option("--review", is_flag=True, help="Ask line by line whether to keep it.")
 def learn(  # noqa: PLR0917  # click passes options by name
-    files: tuple[Path, ...], where: tuple[str, ...], group_by: str, good: str, labels: Path | None, reward: str | None,
+    files: tuple[str, ...], config: Path | None, since: str | None, until: str | None, most: int,
+    where: tuple[str, ...], group_by: str, good: str, labels: Path | None, reward: str | None,
     allowed: float, out: Path | None, against: Path | None, review: bool,  # noqa: FBT001  # click's signature
 ) -> int:  # fmt: skip
     """Learn scenarios from runs.
 
-    FILEs hold cases (JSON Lines, as 'inspect --format json' writes them) or recorded OTLP requests (.pb, .json). For
+    FILEs hold cases (JSON Lines, as 'inspect --format json' writes them), recorded OTLP requests (.pb, .json), or are
+    the store of a monitor, which may run. 'langfuse' reads traces from the Langfuse of --config. For
     each group the lines are found that good runs keep to: tools and agents that always run, what comes before and
     after what, limits of calls and tokens, the shape of arguments, and where their values come from. A line stays only
     if runs that it was not learned from confirm it. Exits with 1 when --against finds differences.
@@ -55,7 +67,11 @@ def learn(  # noqa: PLR0917  # click passes options by name
     from scoring.learning.contract import MIN_RUNS
     from scoring.learning.contract import learn as learned
 
-    runs = _runs(files, where=where, group_by=group_by, good=cast("Good", good), labels=labels, reward=reward)
+    source = _source(where=where, group_by=group_by, good=cast("Good", good), labels=labels, reward=reward)
+    if files == ("langfuse",):
+        runs = list(source.observed(_langfuse(config, since, until, source.match, most)))
+    else:
+        runs = _runs(source, _existing(files))
     if not runs:
         raise CommandError("no run was read of which the calls are known", "see 'sidejudge inspect' on the files")
     groups: dict[str, list[ObservedRun]] = {}
@@ -80,31 +96,66 @@ def learn(  # noqa: PLR0917  # click passes options by name
     return 0
 
 
-def _runs(
-    files: tuple[Path, ...],
-    *,
-    where: tuple[str, ...],
-    group_by: str,
-    good: Good,
-    labels: Path | None,
-    reward: str | None,
-) -> list[ObservedRun]:
-    from integrations.otlp.wire.recording import RecordingError
+def _existing(files: tuple[str, ...]) -> list[Path]:
+    for file in files:
+        if not Path(file).is_file():
+            raise CommandError(f"{file}: there is no such file", "name files of cases or requests, or a store")
+    return [Path(file) for file in files]
+
+
+def _source(*, where: tuple[str, ...], group_by: str, good: Good, labels: Path | None, reward: str | None) -> RunSource:
     from monitor.offline.learn.run_source import RunSource
     from scoring.evaluators.score import score
     from scoring.rubrics import RUBRICS
 
     if good == "labels" and labels is None and reward is None:
         raise CommandError("--good labels: it is unknown which runs are good", "add --labels FILE or --reward KEY")
-    source = RunSource(
+    return RunSource(
         match=match_of(where, "--match"), group_by=group_by, good=good, reward=reward,
         labels=_labels(labels) if labels is not None else {},
         passes=lambda case: score(case, RUBRICS["run_health"], created_at="").passed,
     )  # fmt: skip
+
+
+def _complain(line: str) -> None:
+    click.echo(f"warning: {line}", err=True)
+
+
+def _runs(source: RunSource, files: list[Path]) -> list[ObservedRun]:
+    from integrations.otlp.wire.recording import RecordingError
+    from integrations.store.errors import StoreError
+
     try:
-        return list(source.read(files, lambda line: click.echo(f"warning: {line}", err=True)))
+        return list(source.read(files, _complain))
     except RecordingError as error:
         raise CommandError("\n".join(error.problems), "give files of OTLP export requests or of cases") from error
+    except StoreError as error:
+        raise CommandError(str(error), "name the file of store.path") from error
+
+
+def _langfuse(path: Path | None, since: str | None, until: str | None, wanted: MatchSection, most: int) -> list[Case]:
+    """The cases of the Langfuse that a configuration names."""
+    import asyncio
+    import time
+
+    from integrations.langfuse.errors import LangfuseError
+    from integrations.langfuse.observations import Window
+    from monitor.offline.learn.langfuse_source import langfuse_cases
+
+    if path is None or since is None:
+        raise CommandError("langfuse: --config and --from are missing", "name the configuration and the first time")
+    settings = runnable(path).config
+    project = settings.langfuse
+    if project is None:
+        raise CommandError(f"{path}: names no Langfuse", "add sources.langfuse or sinks.langfuse")
+    to_ns = time.time_ns() - _WHOLE_NS if until is None else instant_of("--to", until)
+    window = Window(from_ns=instant_of("--from", since), to_ns=to_ns)
+    if window.to_ns <= window.from_ns:
+        raise CommandError("--to: is not after --from", "name a later time")
+    try:
+        return asyncio.run(langfuse_cases(settings, project, window, wanted, most=most, complain=_complain))
+    except LangfuseError as error:
+        raise CommandError(f"Langfuse: {error}", "see 'sidejudge doctor'", DATA) from None
 
 
 def _labels(path: Path) -> dict[str, bool]:

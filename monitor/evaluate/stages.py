@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from integrations.dialects import normalise
 from integrations.otlp.wire.kept import decode_kept
@@ -35,7 +35,9 @@ from .evaluator import Evaluator
 from .job import EvaluationJob, fail, give_up
 from .result import TraceResult, reason_of, revise
 
-TOOLS = "tool_calls"
+MOST_CALLS: Final = 200
+"""Tool calls of a run whose names stay in the details of its result."""
+TOOLS: Final = "tool_calls"
 """Key of a run's tool calls in the details of a result: by tool how many there were, and how many failed."""
 
 
@@ -236,6 +238,9 @@ class EvaluationStages:
             job.reason = Reason.NO_RUBRIC if route is None else Reason.NOT_A_RUN
             job.details["routes"] = router.unmatched(case)
             return
+        if case.tools_used is not None and case.complete and len(case.tools_used) <= MOST_CALLS:
+            job.details["calls"] = [call.name for call in case.tools_used if not call.handoff]
+            job.details["agents_called"] = list(case.agents_called or ())
         job.details |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
         job.scenario, job.priority = route.scenario_name, route.priority
         scenario = case.scenario if route.scenario is None else route.scenario

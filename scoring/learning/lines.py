@@ -67,8 +67,9 @@ def propose(runs: Sequence[ObservedRun], elsewhere: frozenset[str] = frozenset()
     yield from _vocabulary(runs, elsewhere)
     yield from _relations(runs)
     yield from _limits(runs)
-    yield from _arguments(runs)
-    yield from _origins(runs)
+    whole = [run for run in runs if not run.names_only]
+    yield from _arguments(whole)
+    yield from _origins(whole)
 
 
 def _always(runs: Sequence[ObservedRun]) -> Iterator[Line]:
@@ -218,7 +219,7 @@ def _pattern(shape: str) -> str:
 def _arguments_fit(tool: str, schema: Mapping[str, Any], run: ObservedRun) -> bool:
     """Validate as the schema does, for the few keywords that are learned."""
     required, properties = frozenset(schema["required"]), schema["properties"]
-    return all(
+    return run.names_only or all(
         required <= call.arguments.keys()
         and all(name in properties and _value_fits(value, properties[name]) for name, value in call.arguments.items())
         for call in run.calls
@@ -252,7 +253,7 @@ def _origins(runs: Sequence[ObservedRun]) -> Iterator[Line]:
 
 
 def _values_stand_before(tool: str, argument: str, run: ObservedRun) -> bool:
-    return all(stands_in(value, texts) for value, texts in _values(run, tool, argument))
+    return run.names_only or all(stands_in(value, texts) for value, texts in _values(run, tool, argument))
 
 
 def _values(run: ObservedRun, tool: str, argument: str) -> Iterator[tuple[Json, list[str]]]:

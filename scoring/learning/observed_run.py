@@ -25,7 +25,8 @@ class ObservedCall:
 class ObservedRun:
     """One run. ``good`` is None where that is unknown; ``group`` is the task or the name of it.
 
-    ``requested`` is its input as text; ``tokens`` and ``seconds`` are None where they are not known.
+    ``names_only`` says that arguments and results of its calls are not known. ``requested`` is its input as text;
+    ``tokens`` and ``seconds`` are None where they are not known.
     """
 
     case_id: str
@@ -36,6 +37,7 @@ class ObservedRun:
     good: bool | None = None
     tokens: int | None = None
     seconds: float | None = None
+    names_only: bool = False
 
     @cached_property
     def called(self) -> tuple[str, ...]:
@@ -48,7 +50,7 @@ class ObservedRun:
         return frozenset(self.called)
 
 
-def observe_run(case: Case, *, group: str, good: bool | None) -> ObservedRun | None:
+def observe_run(case: Case, *, group: str, good: bool | None, names_only: bool = False) -> ObservedRun | None:
     """A case as learning sees it; None where it is not known which tools were called, or the trace was cut short."""
     if case.tools_used is None or not case.complete:
         return None
@@ -69,4 +71,5 @@ def observe_run(case: Case, *, group: str, good: bool | None) -> ObservedRun | N
         good=good,
         tokens=(case.input_tokens or 0) + (case.output_tokens or 0) if known else None,
         seconds=None if case.latency_e2e_ms is None else case.latency_e2e_ms / 1000,
+        names_only=names_only,
     )

@@ -1,8 +1,8 @@
-"""Runs read from files, each with its group and with what is known of how good it was."""
+"""Runs read from files, a monitor's store, or cases, each with its group and with what is known of how good it was."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -15,6 +15,8 @@ from monitor.offline.score.lines import lines
 from scoring.case.case import Case
 from scoring.learning.observed_run import ObservedRun, observe_run
 from scoring.trace.span import Json
+
+from .store_source import StoredRun, is_store, stored_runs
 
 Good: TypeAlias = Literal["all", "passed", "labels"]
 _RECORDED = (".pb", ".json", ".gz")
@@ -46,17 +48,33 @@ class RunSource:
         """The runs of all files; a line that is no case is complained of."""
         recorded = [file for file in files if file.suffix in _RECORDED]
         for file in files:
-            if file not in recorded:
-                yield from self._observed(_cases(file, complain))
+            if is_store(file):
+                yield from self._of_store(file)
+            elif file not in recorded:
+                yield from self.observed(_cases(file, complain))
         if recorded:
-            yield from self._observed(found.case for found in inspect_spans(read_files(recorded).spans))
+            yield from self.observed(found.case for found in inspect_spans(read_files(recorded).spans))
 
-    def _observed(self, cases: Iterator[Case]) -> Iterator[ObservedRun]:
+    def observed(self, cases: Iterable[Case]) -> Iterator[ObservedRun]:
+        """The runs of cases that match."""
         for case in cases:
-            if self.match.matches(case):
-                run = observe_run(case, group=self._group(case), good=self._good(case))
-                if run is not None:
-                    yield run
+            run = self._run(case, None)
+            if run is not None:
+                yield run
+
+    def _of_store(self, path: Path) -> Iterator[ObservedRun]:
+        for stored in stored_runs(path):
+            run = self._run(stored.case, stored)
+            if run is not None:
+                yield run
+
+    def _run(self, case: Case, stored: StoredRun | None) -> ObservedRun | None:
+        if not self.match.matches(case):
+            return None
+        good = stored.passed if stored is not None and self.good == "passed" else self._good(case)
+        return observe_run(
+            case, group=self._group(case), good=good, names_only=stored is not None and stored.names_only
+        )
 
     def _group(self, case: Case) -> str:
         if self.group_by.startswith("metadata."):

@@ -1,0 +1,81 @@
+"""Runs in a monitor's store, whether it runs or not: whole ones while their spans are held, else names of their calls.
+
+A store lets go of spans once late ones can no longer come, and keeps what became of each trace as long as
+``store.retention``: the names of its tools in order, its agents, tokens and verdicts. So order and number of calls are
+learned from all of it, arguments from what is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from integrations.dialects import normalise
+from integrations.otlp.wire.kept import decode_kept
+from integrations.store.archive import read_chunks, read_traces
+from scoring.case.case import Case
+from scoring.case.extract import extract
+from scoring.rubrics import run_health
+from scoring.trace.span import ToolCall
+from scoring.trace.trace import Trace
+
+MOST: Final = 10_000
+"""Traces that are read at most, the latest."""
+_SQLITE: Final = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run of a store. ``passed`` is its verdict by run_health, or None; ``names_only``: its spans are gone."""
+
+    case: Case
+    passed: bool | None
+    names_only: bool
+
+
+def is_store(path: Path) -> bool:
+    """Whether a file is a store, by how it begins."""
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+def stored_runs(path: Path) -> Iterator[StoredRun]:
+    """The runs that ended last. Raises ``StoreUnavailable``."""
+    ended = read_traces(path, reason=None, service=None, limit=MOST)
+    wanted = {str(each["trace_id"]) for each in ended}
+    held = {trace_id: payloads for found, payloads in read_chunks(path, MOST) if (trace_id := found.hex()) in wanted}
+    for each in reversed(ended):
+        trace_id = str(each["trace_id"])
+        case = _whole(trace_id, held.pop(trace_id, [])) or _named(trace_id, each)
+        if case is not None:
+            yield StoredRun(case=case, passed=_passed(each), names_only=case.trace is None)
+
+
+def _whole(trace_id: str, payloads: list[bytes]) -> Case | None:
+    spans = [normalise(raw) for raw in decode_kept(payloads).spans]
+    return extract(Trace.of(trace_id, spans, "batch")) if spans else None
+
+
+def _named(trace_id: str, stated: Mapping[str, Any]) -> Case | None:
+    calls = stated.get("calls")
+    if not isinstance(calls, list):
+        return None
+    tokens = (stated.get("effort") or {}).get("tokens")
+    return Case(
+        case_id=trace_id,
+        model_output=None,
+        name=stated.get("name"),
+        service=stated.get("service"),
+        environment=stated.get("environment"),
+        tools_used=tuple(ToolCall(name=str(name)) for name in calls),
+        agents_called=tuple(map(str, stated.get("agents_called") or ())),
+        input_tokens=None if tokens is None else int(tokens),
+        output_tokens=None if tokens is None else 0,
+    )
+
+
+def _passed(stated: Mapping[str, Any]) -> bool | None:
+    verdicts = [verdict for verdict in stated["verdicts"] if verdict["rubric"] == run_health.RUBRIC.id]
+    return verdicts[0]["passed"] if verdicts else None
