@@ -20,6 +20,8 @@ from urllib.parse import urlencode
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from scoring.rubrics import RUBRICS
+
 from .failing_metrics import failing_metrics, value_of
 
 _CLIP = 300
@@ -80,7 +82,7 @@ def environment() -> Environment:
     made.tests["web_address"] = lambda text: text.startswith(("https://", "http://"))
     made.globals.update(
         stylesheet=stylesheet, script=script, digest=digest, failed_verdicts=failed_verdicts, value_of=value_of,
-        failing=failing_metrics,
+        failing=failing_metrics, metric_card=metric_card,
     )  # fmt: skip
     return made
 
@@ -115,6 +117,14 @@ def failed_verdicts(service: str, environment: str, rubric: str) -> str:
     """The address of the failed verdicts of one service."""
     wanted = {"service": service, "environment": environment, "rubric": rubric, "passed": "false"}
     return f"/verdicts?{query_of(wanted)}"
+
+
+@cache
+def metric_card(rubric: object, metric: object) -> str:
+    """The address of a metric's card in the documentation; empty for a rubric that does not ship."""
+    known = RUBRICS.get(str(rubric))
+    cards = (*known.criteria, *known.opt_in) if known is not None else ()
+    return f"/help/scoring/METRICS#{rubric}-{metric}" if any(each.metric.id == metric for each in cards) else ""
 
 
 def duration(seconds: float) -> str:

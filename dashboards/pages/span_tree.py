@@ -6,12 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scoring.case.grounds import written
-from scoring.trace.span import Span
+from scoring.trace.span import Json, Message, Span
 from scoring.trace.trace import Trace
 
 MOST = 200
 """Spans that are shown, in the order of the tree."""
 _DEEPEST = 12
+_TEXT, _LONGEST = 150_000, 1500
+"""Characters of all spans together, and of one text, that are shown."""
+_MOST_MESSAGES = 20
+"""Messages of one span that are shown: the last ones."""
 _WIDTH = 160
 
 
@@ -19,7 +23,8 @@ _WIDTH = 160
 class SpanRow:
     """One span. ``opens``: its list begins here; ``closes``: so many lists end before it.
 
-    ``x`` and ``length`` are when it ran, in the units of the drawing. ``call`` is what a tool was given and gave back.
+    ``x`` and ``length`` are when it ran, in the units of the drawing. ``call`` is what went in and what came
+    out, ``facts`` are tokens, cost and why a model stopped.
     """
 
     span: Span
@@ -30,6 +35,7 @@ class SpanRow:
     x: float
     length: float
     call: Sequence[tuple[str, str]]
+    facts: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +56,19 @@ def span_tree(trace: Trace) -> SpanTree | None:
     begin = min(span.start_ns for span in trace.spans)
     whole = max(max(span.end_ns for span in trace.spans) - begin, 1)
     rows: list[SpanRow] = []
-    depth = 0
+    depth, left = 0, _TEXT
     for span, level in _walk(trace):
         if len(rows) == MOST:
             break
+        call = [(name, text[: min(left, _LONGEST + 1)]) for name, text in _call(span)] if left > 0 else []
+        left -= sum(len(text) for _, text in call)
         x = min(_WIDTH - 2.0, (span.start_ns - begin) / whole * _WIDTH)
         rows.append(
             SpanRow(
                 span=span, name=_name(span), opens=depth < level, closes=max(0, depth - level), took=_took(span), x=x,
-                length=min(_WIDTH - x, max(2.0, (span.end_ns - span.start_ns) / whole * _WIDTH)), call=_call(span),
+                length=min(_WIDTH - x, max(2.0, (span.end_ns - span.start_ns) / whole * _WIDTH)),
+                call=call,
+                facts=list(_facts(span)),
             )
         )  # fmt: skip
         depth = level
@@ -86,10 +96,33 @@ def _name(span: Span) -> str:
 
 
 def _call(span: Span) -> list[tuple[str, str]]:
-    if (tool := span.tool) is None:
-        return []
-    fields = (("arguments", tool.arguments), ("result", tool.result), ("error", tool.error))
+    """What went into a span and came out of it: a tool's arguments and result, else messages, else input and output."""
+    if (tool := span.tool) is not None:
+        given: list[tuple[str, Json]] = [("arguments", tool.arguments), ("result", tool.result), ("error", tool.error)]
+        return [(name, written(value)) for name, value in given if value is not None]
+    if span.input_messages or span.output_messages:
+        messages = (*span.input_messages, *span.output_messages)
+        shown = [(message.role or "message", _message(message)) for message in messages[-_MOST_MESSAGES:]]
+        return [(name, text) for name, text in shown if text]
+    fields = (("input", span.input), ("output", span.output))
     return [(name, written(value)) for name, value in fields if value is not None]
+
+
+def _message(message: Message) -> str:
+    calls = (f"{call.name}({written(call.arguments)})" for call in message.tool_calls)
+    return "\n".join(part for part in (message.text, *calls) if part)
+
+
+def _facts(span: Span) -> Iterator[tuple[str, str]]:
+    if span.usage is not None:
+        counts = (("tokens in", span.usage.input), ("tokens out", span.usage.output))
+        yield from ((name, f"{count:,}") for name, count in counts if count is not None)
+    if span.cost_usd is not None:
+        yield "cost", f"${span.cost_usd:.6g}"
+    if span.finish_reason is not None:
+        yield "stopped", span.finish_reason
+    if span.first_token_s is not None:
+        yield "first token after", f"{span.first_token_s * 1000:,.0f} ms"
 
 
 def _took(span: Span) -> str:

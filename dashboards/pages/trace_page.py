@@ -13,6 +13,7 @@ from scoring.trace.trace import Trace
 from .evidence import Evidence, Marker, evidence_of
 from .failing_metrics import scores_of
 from .rendering import render
+from .scenario_text import scenario_text
 from .span_tree import span_tree
 from .transcript import transcript
 from .workflow_diff import WorkflowDiff, workflow_diff
@@ -79,6 +80,7 @@ def trace_page(page: TracePage) -> str:
         verdicts=[_shown(each, marked) for each in verdicts],
         transcript=shown, absent=_ABSENT[page.absent] if case is None and page.absent else "", ratings=_RATINGS,
         tree=span_tree(page.trace) if page.trace is not None else None,
+        scenario=scenario_text(case) if case is not None else "",
     )  # fmt: skip
 
 

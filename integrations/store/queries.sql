@@ -408,3 +408,70 @@ SELECT count(*) FILTER (WHERE over = 0), min(since_ns) FILTER (WHERE over = 0), 
 
 -- name: belated_forget
 DELETE FROM belated WHERE trace_id IN (SELECT trace_id FROM belated WHERE since_ns < :before LIMIT :limit);
+-- name: search_verdicts
+-- The latest verdicts that the columns leave, then those of them that what is inside leaves.
+WITH latest AS MATERIALIZED (
+  SELECT v.trace_id, v.rubric, v.closed_ns, v.passed, v.verdict,
+         coalesce(nullif(v.service, ''), 'unknown_service') AS service,
+         coalesce(nullif(v.environment, ''), 'unknown') AS environment
+  FROM verdicts AS v
+  WHERE (:rubric IS NULL OR v.rubric = :rubric)
+    AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
+    AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
+    AND (:since IS NULL OR v.closed_ns >= :since)
+    AND (:passed IS NULL OR v.passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END))
+    AND (:after_ns IS NULL OR (v.closed_ns, v.trace_id, v.rubric) < (:after_ns, :after_id, :after_rubric))
+  ORDER BY v.closed_ns DESC, v.trace_id DESC, v.rubric DESC LIMIT :most
+), matching AS MATERIALIZED (
+  SELECT l.*, json_extract(t.story, '$.name') AS name
+  FROM latest AS l LEFT JOIN traces AS t ON t.trace_id = l.trace_id
+  WHERE (:state IS NULL OR json_extract(l.verdict, '$.state') = :state)
+    AND (:below IS NULL OR json_extract(l.verdict, '$.composite_norm') < :below)
+    AND (:metric IS NULL OR EXISTS (
+      SELECT 1 FROM json_each(l.verdict, '$.scores') AS s
+      WHERE json_extract(s.value, '$.metric') = :metric AND json_extract(s.value, '$.rating') IN ('fail', 'blocker')))
+    AND (:text IS NULL OR instr(folded(json_extract(t.story, '$.name')), :text)
+      OR (:in_reasons AND (instr(folded(json_extract(l.verdict, '$.reason')), :text) OR EXISTS (
+        SELECT 1 FROM json_each(l.verdict, '$.scores') AS s
+        WHERE instr(folded(json_extract(s.value, '$.reason')), :text)))))
+)
+SELECT verdict, closed_ns, name FROM matching ORDER BY closed_ns DESC, trace_id DESC, rubric DESC LIMIT :limit;
+-- name: count_verdicts
+-- How many match, by what one may choose; the outcome is counted whatever outcome is chosen.
+WITH latest AS MATERIALIZED (
+  SELECT v.trace_id, v.rubric, v.closed_ns, v.passed, v.verdict,
+         coalesce(nullif(v.service, ''), 'unknown_service') AS service,
+         coalesce(nullif(v.environment, ''), 'unknown') AS environment
+  FROM verdicts AS v
+  WHERE (:rubric IS NULL OR v.rubric = :rubric)
+    AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
+    AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
+    AND (:since IS NULL OR v.closed_ns >= :since)
+  ORDER BY v.closed_ns DESC, v.trace_id DESC, v.rubric DESC LIMIT :most
+), matching AS MATERIALIZED (
+  SELECT l.*, json_extract(t.story, '$.name') AS name
+  FROM latest AS l LEFT JOIN traces AS t ON t.trace_id = l.trace_id
+  WHERE (:state IS NULL OR json_extract(l.verdict, '$.state') = :state)
+    AND (:below IS NULL OR json_extract(l.verdict, '$.composite_norm') < :below)
+    AND (:metric IS NULL OR EXISTS (
+      SELECT 1 FROM json_each(l.verdict, '$.scores') AS s
+      WHERE json_extract(s.value, '$.metric') = :metric AND json_extract(s.value, '$.rating') IN ('fail', 'blocker')))
+    AND (:text IS NULL OR instr(folded(json_extract(t.story, '$.name')), :text)
+      OR (:in_reasons AND (instr(folded(json_extract(l.verdict, '$.reason')), :text) OR EXISTS (
+        SELECT 1 FROM json_each(l.verdict, '$.scores') AS s
+        WHERE instr(folded(json_extract(s.value, '$.reason')), :text)))))
+)
+, chosen AS (
+  SELECT * FROM matching WHERE :passed IS NULL OR passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END)
+), failing AS (
+  SELECT json_extract(s.value, '$.metric') AS metric FROM chosen AS c, json_each(c.verdict, '$.scores') AS s
+  WHERE c.passed IS NOT 1 AND json_extract(s.value, '$.rating') IN ('fail', 'blocker')
+)
+SELECT 'passed', CASE passed WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'none' END AS value, count(*) AS n
+  FROM matching GROUP BY value
+UNION ALL SELECT 'looked_at', '', count(*) FROM latest
+UNION ALL SELECT * FROM (SELECT 'service', service, count(*) AS n FROM chosen GROUP BY service ORDER BY n DESC LIMIT 100)
+UNION ALL SELECT * FROM (
+  SELECT 'environment', environment, count(*) AS n FROM chosen GROUP BY environment ORDER BY n DESC LIMIT 100)
+UNION ALL SELECT * FROM (SELECT 'rubric', rubric, count(*) AS n FROM chosen GROUP BY rubric ORDER BY n DESC LIMIT 100)
+UNION ALL SELECT * FROM (SELECT 'metric', metric, count(*) AS n FROM failing GROUP BY metric ORDER BY n DESC LIMIT 100);

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Protocol, cast, get_args
+from typing import Annotated, Protocol
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -23,7 +23,6 @@ from dashboards.pages.rendering import undated
 from dashboards.pages.status_page import ShownAnomaly, StatusPage, status_page
 from dashboards.pages.trace_page import TracePage, trace_page
 from dashboards.pages.traces_page import TracesPage, traces_page
-from dashboards.pages.verdicts_page import VerdictsPage, verdicts_page
 from monitor.alerting.observation import Key
 from monitor.ingest.outcomes import Reason
 from scoring.status.trend import Trend
@@ -31,9 +30,10 @@ from scoring.status.trend import Trend
 from .access import AccessRules
 from .compression import compressed
 from .errors import ProblemError
-from .params import position_of, reason_of, rubric_of, trace_id_of, trace_position_of, unknown_trace
-from .report import MonitorReport, Passed, TraceList, TraceQuery, VerdictPage, VerdictQuery
+from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
+from .report import MonitorReport, TraceList, TraceQuery, VerdictPage, VerdictQuery, VerdictSearch
 from .shared_result import SharedResult
+from .verdict_pages import add_verdict_pages, html, refused
 
 _LATEST_FAILURES = 8
 _ON_A_PAGE = 50
@@ -59,6 +59,12 @@ class PagesView(Protocol):
         Without ``contents`` reasons and details hold nothing that people or models wrote.
         """
 
+    async def search(self, query: VerdictSearch, *, contents: bool, counted: bool = True) -> VerdictPage:
+        """Verdicts that match, newest first, each with the ``name`` of its trace, and ``counted`` how many there are.
+
+        Raises ``StoreError``.
+        """
+
     async def traces(self, query: TraceQuery, *, contents: bool = False) -> TraceList:
         """Traces that have ended, newest first: by time of closing, then trace id, both descending.
 
@@ -78,16 +84,16 @@ class PagesView(Protocol):
 def add_pages(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
     """Serve the pages. An error is a page as well."""
     _overview(app, view, rules)
-    _verdicts(app, view, rules)
+    add_verdict_pages(app, view, rules)
     _traces(app, view, rules)
 
     @app.get("/configuration", response_class=HTMLResponse, include_in_schema=False)
     async def configuration() -> Response:
-        return _page(configuration_page(view.configuration()))
+        return html(configuration_page(view.configuration()))
 
     @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
     async def docs() -> Response:
-        return _page(api_page(app.openapi()))
+        return html(api_page(app.openapi()))
 
     _help(app)
 
@@ -118,33 +124,6 @@ def _overview(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
         return await page.response(request)
 
 
-def _verdicts(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
-    @app.get("/verdicts", response_class=HTMLResponse, include_in_schema=False)
-    async def verdicts(  # noqa: PLR0917  # the framework calls it by name
-        request: Request,
-        service: Annotated[str, Query(max_length=2000)] = "",
-        environment: Annotated[str, Query(max_length=2000)] = "",
-        rubric: Annotated[str, Query(max_length=200)] = "",
-        passed: Annotated[str, Query(max_length=200)] = "",
-        cursor: Annotated[str, Query(max_length=200)] = "",
-    ) -> Response:
-        try:
-            query = VerdictQuery(
-                service=service or None, environment=environment or None,
-                rubric=rubric_of(rubric or None, view.rubrics),
-                passed=_passed(passed), after=position_of(cursor or None), limit=_ON_A_PAGE,
-            )  # fmt: skip
-        except ProblemError as problem:
-            return _refused(problem)
-        found = await view.verdicts(query, contents=rules.shows_contents(request))
-        page = VerdictsPage(
-            verdicts=found.verdicts, rubrics=list(view.rubrics),
-            next=str(found.next) if found.next else None, cursor=cursor,
-            service=service, environment=environment, rubric=rubric, passed=passed, now_ns=view.status().now_ns,
-        )  # fmt: skip
-        return _page(verdicts_page(page))
-
-
 def _traces(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
     @app.get("/traces", response_class=HTMLResponse, include_in_schema=False)
     async def listed(
@@ -162,13 +141,13 @@ def _traces(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
                 limit=_ON_A_PAGE,
             )  # fmt: skip
         except ProblemError as problem:
-            return _refused(problem)
+            return refused(problem)
         found = await view.traces(query, contents=rules.shows_contents(request))
         page = TracesPage(
             traces=found.traces, reasons=[each.value for each in Reason], reason=reason, service=service,
             next=str(found.next) if found.next else None, cursor=cursor, now_ns=view.clock_ns(),
         )  # fmt: skip
-        return _page(traces_page(page))
+        return html(traces_page(page))
 
     @app.get("/traces/{trace_id}", response_class=HTMLResponse, include_in_schema=False)
     async def trace(request: Request, trace_id: str) -> Response:
@@ -178,7 +157,7 @@ def _traces(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
             if found is None:
                 raise unknown_trace(known)
         except ProblemError as problem:
-            return _refused(problem)
+            return refused(problem)
         # in a thread: a trace may hold a great deal, and nobody else is to wait for it
         page = await asyncio.to_thread(lambda: _LivePage.of(trace_page(found), found.now_ns))
         return await page.response(request)
@@ -205,23 +184,10 @@ async def _document(make: Callable[[str], str | None], about: str) -> Response:
     # in a thread: the first page reads them all
     page = await asyncio.to_thread(make, about)
     if page is None:
-        return _page(
+        return html(
             problem_page("there is no such page in the documentation", "look it up at /help"), HTTPStatus.NOT_FOUND
         )
-    return _page(page)
-
-
-def _passed(text: str) -> Passed | None:
-    if text not in ("", *get_args(Passed)):
-        raise ProblemError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, "passed: there is no such outcome", "choose from true, false, none"
-        )
-    return cast("Passed", text) if text else None
-
-
-def _page(text: str, code: HTTPStatus = HTTPStatus.OK) -> HTMLResponse:
-    # half a surrogate pair, which JSON may have carried, has no UTF-8
-    return HTMLResponse(text.encode("utf-8", "replace"), code)
+    return html(page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +212,3 @@ class _LivePage:
         response = await compressed(self.body, "text/html; charset=utf-8", request)
         response.headers.update(headers)
         return response
-
-
-def _refused(problem: ProblemError) -> HTMLResponse:
-    return _page(problem_page(str(problem), problem.remedy), problem.code)

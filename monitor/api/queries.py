@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from dashboards.pages.trace_page import TracePage
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, QueueSize, Snapshot
 from integrations.store.late_references import PendingRevisions
+from integrations.store.verdict_search import VerdictFilter, search_verdicts
 from monitor.alerting.observation import Key
 from monitor.alerting.trends import Trends
 from monitor.alerting.watch import Watch
@@ -46,6 +47,7 @@ from .report import (
     TraceQuery,
     VerdictPage,
     VerdictQuery,
+    VerdictSearch,
 )
 from .trace_details import TraceDetail, TraceDetails
 
@@ -178,8 +180,24 @@ class MonitorQueries:
             after=after,
             limit=query.limit + 1,
         )
-        page = [self._details.shown(verdict, contents=contents) for verdict in found[: query.limit]]
-        if len(found) <= query.limit:
+        return self._page_of(found, query.limit, contents=contents)
+
+    async def search(self, query: VerdictSearch, *, contents: bool, counted: bool = True) -> VerdictPage:
+        wanted = VerdictFilter(
+            rubric=query.rubric, service=query.service, environment=query.environment, passed=query.passed,
+            state=query.state, since_ns=query.since_ns, metric=query.metric, below=query.below, text=query.text,
+            in_reasons=contents,
+        )  # fmt: skip
+        after = (query.after.closed_ns, query.after.trace_id, query.after.rubric) if query.after else None
+        found = await asyncio.to_thread(
+            search_verdicts, self.store.path, wanted, after=after, limit=query.limit + 1, counted=counted
+        )
+        page = self._page_of(found.verdicts, query.limit, contents=contents)
+        return replace(page, counts=found.counts, capped=found.capped)
+
+    def _page_of(self, found: Sequence[Mapping[str, Any]], limit: int, *, contents: bool) -> VerdictPage:
+        page = [self._details.shown(verdict, contents=contents) for verdict in found[:limit]]
+        if len(found) <= limit:
             return VerdictPage(verdicts=page)
         last = page[-1]
         of = last["trace_id"] or last["case_id"]  # a session has no trace id: its key is the id of the case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
@@ -21,7 +21,7 @@ from scoring.status.status import WORST_FIRST, Policy, Status
 from scoring.verdict.verdict import State
 
 _TRACE_CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})")
-_CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([a-z][a-z0-9_]{0,63})")
+_CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([A-Za-z0-9_-]{1,64})")
 
 Passed: TypeAlias = Literal["true", "false", "none"]
 """Outcomes that a query for verdicts may name: passed, failed, or neither (incomplete)."""
@@ -106,11 +106,29 @@ class VerdictQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictSearch(VerdictQuery):
+    """A query for people, by what verdicts hold.
+
+    ``metric`` failed or blocks, the composite (in [0, 1]) is less than ``below``, and ``text`` stands in the trace's
+    name, or in a reason where the caller may see contents.
+    """
+
+    metric: str | None = None
+    below: float | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictPage:
-    """Verdicts in their JSON form, newest first, and where the next page begins (``None``: there is none)."""
+    """Verdicts in their JSON form, newest first, and where the next page begins (``None``: there is none).
+
+    Of a search: how many match by what may be chosen, and whether older verdicts were not looked at.
+    """
 
     verdicts: Sequence[Mapping[str, object]] = ()
     next: Position | None = None
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    capped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,7 @@ async def test_open_traces_and_traces_that_were_not_drawn_have_stories_too(still
         ("/traces?cursor=<b>", 422, "is not a cursor"),
         ("/verdicts?rubric=<b>", 422, "no such rubric"),
         ("/verdicts?cursor=<b>", 422, "is not a cursor"),
-        ("/verdicts?passed=<b>", 422, "no such outcome"),
+        ("/verdicts?passed=<b>", 422, "no such passed"),
     ],
 )
 async def test_what_is_asked_in_vain_is_answered_by_a_page_with_cause_and_remedy(still, path, code, stated):
@@ -224,3 +224,23 @@ async def test_the_documentation_is_served_searched_and_answers_404_where_there_
     assert "/help/how-to/missing-trace" in (await still.get("/help?q=missing+trace")).text
     gone = await still.get("/help/../monitor/config/model.py")
     assert gone.status_code == 404
+
+
+async def test_verdicts_are_found_by_what_they_hold_counted_and_given_as_a_file(still):
+    still = still()
+    for number in (1, 5):
+        await still.take(number, name="Refund", service="shop")
+    await still.judge()
+    page = (await still.get("/verdicts?passed=false&metric=tools&text=refund&last=1h&below=0.9")).text
+    assert page.count('<tr><th scope="row" class="id"') == 2
+    assert "2 match" in page
+    assert '<option value="tools" selected>tools (2)</option>' in page
+    assert '<option value="false" selected>failed (2)</option>' in page
+    assert 'href="/verdicts.csv?passed=false&amp;last=1h&amp;metric=tools&amp;below=0.9&amp;text=refund"' in page
+    assert "No verdict matches" in (await still.get("/verdicts?text=lookup", caller="10.0.0.1")).text
+    assert "No verdict matches" not in (await still.get("/verdicts?text=lookup")).text
+    file = await still.get("/verdicts.csv?text=refund")
+    assert file.headers["content-type"].startswith("text/csv")
+    assert len(file.text.splitlines()) == 3
+    for query in ("last=soon", "below=2", "below=x", "state=bad", "rubric=none"):
+        assert (await still.get(f"/verdicts?{query}")).status_code == 422, query

@@ -1,0 +1,101 @@
+"""Search of verdicts for people: by more than the store has an index for, apart so that nobody waits for it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import StoreUnavailable, explain
+from .statements import queries
+
+MOST = 20_000
+"""Verdicts that are searched and counted at most, the latest that the indexed filters leave."""
+_LONGEST_S = 5.0
+_INSTRUCTIONS = 20_000
+"""Steps of the database between two looks at the clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictFilter:
+    """What is wanted; ``None`` does not restrict.
+
+    ``metric`` failed or blocks. ``below`` is the composite in [0, 1]. ``text`` stands in the trace's name, and with
+    ``in_reasons`` in the reasons of the verdict and its scores, whatever the case of its letters.
+    """
+
+    rubric: str | None = None
+    service: str | None = None
+    environment: str | None = None
+    passed: str | None = None
+    state: str | None = None
+    since_ns: int | None = None
+    metric: str | None = None
+    below: float | None = None
+    text: str | None = None
+    in_reasons: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundVerdicts:
+    """``verdicts`` in their JSON form with ``closed_ns`` and the trace's ``name``; ``counts`` of all that match.
+
+    ``counts`` maps ``passed``, ``service``, ``environment``, ``rubric`` and ``metric`` (those that fail) to how many
+    verdicts there are by value, most first. ``capped``: older verdicts were not looked at.
+    """
+
+    verdicts: list[dict[str, Any]]
+    counts: Mapping[str, Mapping[str, int]]
+    capped: bool
+
+
+def search_verdicts(
+    path: Path, wanted: VerdictFilter, *, after: tuple[int, str, str] | None, limit: int, counted: bool = True
+) -> FoundVerdicts:
+    """The latest verdicts that match, newest first. Raises ``StoreError``.
+
+    Args:
+        path: The store.
+        wanted: What is looked for.
+        after: ``closed_ns``, key (32 hex digits) and rubric of the last verdict of the page before.
+        limit: Verdicts at most.
+        counted: Whether ``counts`` are wanted.
+    """
+    after_ns, after_id, after_rubric = after or (None, None, None)
+    values = {
+        "rubric": wanted.rubric, "service": wanted.service, "environment": wanted.environment, "passed": wanted.passed,
+        "state": wanted.state, "since": wanted.since_ns, "metric": wanted.metric, "below": wanted.below,
+        "text": wanted.text.casefold() if wanted.text else None, "in_reasons": wanted.in_reasons, "most": MOST,
+        "limit": limit, "after_ns": after_ns, "after_id": bytes.fromhex(after_id) if after_id else None,
+        "after_rubric": after_rubric,
+    }  # fmt: skip
+    ends = time.monotonic() + _LONGEST_S
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
+            connection.set_progress_handler(lambda: time.monotonic() > ends, _INSTRUCTIONS)
+            connection.create_function("folded", 1, _folded, deterministic=True)
+            rows = connection.execute(queries()["search_verdicts"], values).fetchall()
+            groups = connection.execute(queries()["count_verdicts"], values).fetchall() if counted else []
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            raise StoreUnavailable(
+                f"the search took longer than {_LONGEST_S:g} s; narrow it by time, service or rubric"
+            ) from None
+        raise explain(error, path) from error
+    except sqlite3.Error as error:
+        raise explain(error, path) from error
+    counts: dict[str, dict[str, int]] = {}
+    for of, value, number in groups:
+        counts.setdefault(of, {})[value] = number
+    looked_at = counts.pop("looked_at", {})
+    found = [{**json.loads(text), "closed_ns": at, "name": name} for text, at, name in rows]
+    return FoundVerdicts(verdicts=found, counts=counts, capped=sum(looked_at.values()) >= MOST)
+
+
+def _folded(text: object) -> str:
+    return str(text or "").casefold()

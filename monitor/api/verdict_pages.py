@@ -1,0 +1,166 @@
+"""Pages of verdicts: searched by what they hold, with everything that was chosen in the address, and as CSV."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Annotated, Protocol, TypeVar, get_args
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, Field
+
+from dashboards.pages.problem_page import problem_page
+from dashboards.pages.verdicts_page import VerdictsPage, verdicts_page
+from integrations.store.errors import StoreError
+from monitor.config.units import parse_duration
+from scoring.trace.instant import written
+from scoring.verdict.verdict import State
+
+from .access import AccessRules
+from .errors import ProblemError
+from .params import position_of, rubric_of
+from .report import Passed, VerdictPage, VerdictSearch
+
+T = TypeVar("T")
+N = TypeVar("N", int, float)
+
+_ON_A_PAGE = 50
+_IN_A_FILE = 10_000
+_COLUMNS = (
+    "closed_at", "trace_id", "case_id", "name", "service", "environment", "rubric", "rubric_version", "passed", "state",
+    "composite_norm", "coverage", "sampling_probability", "revision", "session_id", "cost_usd", "reason",
+)  # fmt: skip
+
+
+class VerdictsView(Protocol):
+    """What pages of verdicts ask of the monitor."""
+
+    @property
+    def clock_ns(self) -> Callable[[], int]:
+        """The time, in ns since the epoch."""
+
+    @property
+    def rubrics(self) -> Sequence[str]:
+        """The names of all rubrics."""
+
+    async def search(self, query: VerdictSearch, *, contents: bool, counted: bool = True) -> VerdictPage:
+        """Verdicts that match, newest first. Raises ``StoreError``."""
+
+
+class VerdictChoice(BaseModel):
+    """What somebody chose, as it stands in the address; empty for anything."""
+
+    service: str = Field(default="", max_length=2000)
+    environment: str = Field(default="", max_length=2000)
+    rubric: str = Field(default="", max_length=200)
+    passed: str = Field(default="", max_length=200)
+    state: str = Field(default="", max_length=200)
+    last: str = Field(default="", max_length=20)
+    metric: str = Field(default="", max_length=200)
+    below: str = Field(default="", max_length=20)
+    text: str = Field(default="", max_length=200)
+    cursor: str = Field(default="", max_length=200)
+
+    def query(self, view: VerdictsView, limit: int) -> VerdictSearch:
+        """The query that this asks for; ``ProblemError`` where a value is none that there is."""
+        last_s = _read("last", self.last, lambda text: parse_duration(text).seconds, "write 30m, 6h or 2d")
+        return VerdictSearch(
+            service=self.service or None, environment=self.environment or None,
+            rubric=rubric_of(self.rubric or None, view.rubrics),
+            passed=_one_of("passed", self.passed, get_args(Passed)),
+            state=_one_of("state", self.state, tuple(State)), metric=self.metric or None,
+            text=self.text.strip() or None,
+            below=_read("below", self.below, _share, "write a number from 0 to 1"),
+            since_ns=None if last_s is None else view.clock_ns() - round(last_s * 1e9),
+            after=position_of(self.cursor or None), limit=limit,
+        )  # fmt: skip
+
+
+def add_verdict_pages(app: FastAPI, view: VerdictsView, rules: AccessRules) -> None:
+    """Serve the page and the file. Both take the same parameters."""
+
+    @app.get("/verdicts", response_class=HTMLResponse, include_in_schema=False)
+    async def verdicts(request: Request, chosen: Annotated[VerdictChoice, Query()]) -> Response:
+        try:
+            found = await view.search(chosen.query(view, _ON_A_PAGE), contents=rules.shows_contents(request))
+        except (ProblemError, StoreError) as problem:
+            return refused(problem)
+        page = VerdictsPage(
+            verdicts=found.verdicts, rubrics=list(view.rubrics), next=str(found.next) if found.next else None,
+            counts=found.counts, capped=found.capped, now_ns=view.clock_ns(), cursor=chosen.cursor,
+            chosen={name: value for name, value in chosen.model_dump().items() if name != "cursor"},
+        )  # fmt: skip
+        return html(await asyncio.to_thread(verdicts_page, page))
+
+    @app.get("/verdicts.csv", include_in_schema=False)
+    async def table(request: Request, chosen: Annotated[VerdictChoice, Query()]) -> Response:
+        try:
+            query = chosen.query(view, _IN_A_FILE)
+            found = await view.search(query, contents=rules.shows_contents(request), counted=False)
+        except (ProblemError, StoreError) as problem:
+            return refused(problem)
+        body = await asyncio.to_thread(lambda: csv_of(found.verdicts).encode("utf-8", "replace"))
+        named = {"content-disposition": 'attachment; filename="verdicts.csv"'}
+        return Response(body, media_type="text/csv; charset=utf-8", headers=named)
+
+
+def csv_of(verdicts: Iterable[Mapping[str, object]]) -> str:
+    """Verdicts as CSV with a head; a cell that a spreadsheet would take for a formula begins with an apostrophe."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(_COLUMNS)
+    for verdict in verdicts:
+        at = verdict.get("closed_ns")
+        shown = {**verdict, "closed_at": written(at) if isinstance(at, int) else ""}
+        writer.writerow([_cell(shown.get(column)) for column in _COLUMNS])
+    return text.getvalue()
+
+
+def html(text: str, code: HTTPStatus = HTTPStatus.OK) -> HTMLResponse:
+    """A page as it is sent."""
+    # half a surrogate pair, which JSON may have carried, has no UTF-8
+    return HTMLResponse(text.encode("utf-8", "replace"), code)
+
+
+def refused(problem: ProblemError | StoreError) -> HTMLResponse:
+    """The page for a request that cannot be met."""
+    if isinstance(problem, StoreError):
+        return html(problem_page(str(problem), "try again, or see the log"), HTTPStatus.SERVICE_UNAVAILABLE)
+    return html(problem_page(str(problem), problem.remedy), problem.code)
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        line = " ".join(value.split())
+        return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+    return "" if value is None else value
+
+
+def _one_of(name: str, text: str, known: Sequence[T]) -> T | None:
+    if text and text not in known:
+        raise ProblemError(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            f"{name}: there is no such {name}",
+            f"choose from {', '.join(map(str, known))}",
+        )
+    return next((each for each in known if each == text), None)
+
+
+def _share(text: str) -> float:
+    share = float(text)
+    if not 0 <= share <= 1:
+        raise ValueError(text)
+    return share
+
+
+def _read(name: str, text: str, read: Callable[[str], N], remedy: str) -> N | None:
+    try:
+        return read(text.strip()) if text.strip() else None
+    except ValueError:
+        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{name}: cannot be read", remedy) from None

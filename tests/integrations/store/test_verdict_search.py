@@ -1,0 +1,101 @@
+"""Search of verdicts: by what is inside them, with counts, page by page, bounded in time."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from integrations.store import verdict_search
+from integrations.store.errors import StoreUnavailable
+from integrations.store.sqlite import FinishedTrace, Store
+from integrations.store.verdict_search import VerdictFilter, search_verdicts
+
+ROWS = [
+    # service, rubric, passed, composite, failing metric, name, reason
+    ("shop", "qa", True, 0.95, None, "Refund", ""),
+    ("shop", "qa", False, 0.4, "accuracy", "refund of Ann", "accuracy: wrong"),
+    ("shop", "own-one", False, 0.7, "tone", "chat", "tone: Ärger"),
+    ("", "qa", None, None, None, "chat", "no judge"),
+]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("search") / "s.sqlite"
+    store = Store(path)
+
+    async def fill() -> None:
+        for number, (service, rubric, passed, composite, metric, name, reason) in enumerate(ROWS, 1):
+            scores = [{"metric": metric, "rating": "fail", "reason": reason}] if metric else []
+            verdict = {
+                "trace_id": f"{number:032x}", "rubric": rubric, "service": service, "environment": "prod",
+                "passed": passed, "state": "incomplete" if passed is None else "valid", "composite_norm": composite,
+                "reason": reason, "scores": scores,
+            }  # fmt: skip
+            await store.finish(FinishedTrace(
+                trace_id=number.to_bytes(16, "big"), service=service, reason="scored", completion="root_ended",
+                revision=1, story={"name": name}, verdicts=[verdict], closed_ns=number,
+            ))  # fmt: skip
+
+    asyncio.run(fill())
+    store.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (VerdictFilter(), [4, 3, 2, 1]),
+        (VerdictFilter(passed="false"), [3, 2]),
+        (VerdictFilter(passed="none"), [4]),
+        (VerdictFilter(service="unknown_service"), [4]),
+        (VerdictFilter(rubric="own-one"), [3]),
+        (VerdictFilter(state="valid"), [3, 2, 1]),
+        (VerdictFilter(metric="accuracy"), [2]),
+        (VerdictFilter(below=0.5), [2]),
+        (VerdictFilter(since_ns=3), [4, 3]),
+        (VerdictFilter(text="REFUND"), [2, 1]),
+        (VerdictFilter(text="ärger", in_reasons=True), [3]),
+        (VerdictFilter(text="ärger"), []),
+        (VerdictFilter(text="%"), []),
+        (VerdictFilter(text="refund", passed="false", below=0.3), []),
+    ],
+)
+def test_every_filter_restricts_and_all_hold_together(path: Path, wanted: VerdictFilter, found: list[int]) -> None:
+    verdicts = search_verdicts(path, wanted, after=None, limit=10).verdicts
+    assert [verdict["closed_ns"] for verdict in verdicts] == found
+
+
+def test_what_matches_is_counted_by_what_may_be_chosen_and_outcomes_whatever_is_chosen(path: Path) -> None:
+    found = search_verdicts(path, VerdictFilter(passed="false"), after=None, limit=1)
+    assert found.counts == {
+        "passed": {"true": 1, "false": 2, "none": 1}, "service": {"shop": 2}, "environment": {"prod": 2},
+        "rubric": {"own-one": 1, "qa": 1}, "metric": {"accuracy": 1, "tone": 1},
+    }  # fmt: skip
+    assert found.capped is False
+    assert found.verdicts[0]["name"] == "chat"
+
+
+def test_pages_follow_each_other(path: Path) -> None:
+    first = search_verdicts(path, VerdictFilter(), after=None, limit=2).verdicts
+    last = first[-1]
+    after = (last["closed_ns"], last["trace_id"], last["rubric"])
+    second = search_verdicts(path, VerdictFilter(), after=after, limit=2, counted=False)
+    assert [each["closed_ns"] for each in (*first, *second.verdicts)] == [4, 3, 2, 1]
+    assert second.counts == {}
+
+
+def test_only_so_many_are_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdict_search, "MOST", 2)
+    found = search_verdicts(path, VerdictFilter(text="refund"), after=None, limit=10)
+    assert found.verdicts == []
+    assert found.capped is True
+
+
+def test_a_search_that_takes_too_long_is_ended_with_the_remedy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdict_search, "_LONGEST_S", -1.0)
+    monkeypatch.setattr(verdict_search, "_INSTRUCTIONS", 1)
+    with pytest.raises(StoreUnavailable, match="narrow it by time"):
+        search_verdicts(path, VerdictFilter(), after=None, limit=10)
