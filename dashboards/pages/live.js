@@ -18,7 +18,7 @@
   bar.append(state, button, news);
   document.querySelector("header.bar").append(bar);
 
-  const show = (kind, text) => {
+  const indicate = (kind, text) => {
     bar.dataset.state = kind;
     state.textContent = text;
     button.textContent = paused ? "Resume updates" : "Pause updates";
@@ -109,20 +109,20 @@
       } else if (answer.status !== 304) throw new Error(String(answer.status));
       asOf(new Date(answer.headers.get("date")));
       grow();
-      show("live", "live");
+      indicate("live", "live");
     } catch {
-      show("lost", "not reachable; this is how things stood");
+      indicate("lost", "not reachable; this is how things stood");
     }
     timer = setTimeout(look, EVERY_MS);
   };
 
   button.addEventListener("click", () => {
     paused = !paused;
-    show(paused ? "paused" : "live", paused ? "paused" : "live");
+    indicate(paused ? "paused" : "live", paused ? "paused" : "live");
     if (!paused) look();
     else clearTimeout(timer);
   });
   document.addEventListener("visibilitychange", look);
-  show("live", "live");
+  indicate("live", "live");
   timer = setTimeout(look, EVERY_MS);
 })();
