@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
-from monitor.ingest.assembler import Closing
+from monitor.ingest.closing import Closing
 
 _NAME: Final = "judging"
 _LARGE: Final = 16 << 20

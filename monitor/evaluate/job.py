@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from monitor.config.evaluators import Priority
-from monitor.ingest.assembler import Closing
+from monitor.ingest.closing import Closing
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Decision, probability, threshold
 from monitor.sessions.turns import SessionTurn

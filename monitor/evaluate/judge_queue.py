@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from monitor.ingest.assembler import Closing
+from monitor.ingest.closing import Closing
 from scoring.questions.question import NoAnswer
 
 from .backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from integrations.dialects import normalise
 from integrations.otlp.wire.kept import decode_kept
 from monitor.evaluate.references.lookup import References
-from monitor.ingest.assembler import Closing
+from monitor.ingest.closing import Closing
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Decision
 from monitor.route.router import Excluded, NotARun, Router

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .anomaly import Anomaly, AnomalyKind
-from .assembler import Closing
+from .closing import Closing
 from .fragmentation import Fragmentation
 from .sampling_skew import SamplingSkew
 

@@ -27,19 +27,19 @@ from __future__ import annotations
 import heapq
 from collections import OrderedDict
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from integrations.otlp.wire.request import Chunk, ChunkOrigin
-from integrations.otlp.wire.tracestate import hashed_randomness, randomness
-from scoring.trace.record import record
+from integrations.otlp.wire.request import Chunk
 from scoring.trace.span import Completion
 
 from .adaptive_idle import AdaptiveIdle
+from .assembled_trace import AssembledTrace
+from .closing import Closing
 from .expected_roots import ExpectedRoots
 from .load_shedding import LoadShedding
-from .outcomes import Reason
+from .recent_ids import RecentIds
 from .trace_limits import TraceSize
 
 _SECOND: Final = 1_000_000_000
@@ -92,63 +92,6 @@ class AssemblyLimits:
     """How many ids of traces past their late window are remembered at least (at most twice as many)."""
 
 
-@record(frozen=True, slots=True, kw_only=True)
-class Closing:
-    """A trace to be evaluated now. ``revision`` counts its closings from 1; ``origin`` has its lowest threshold.
-
-    ``whole``: a root has come, and every parent that was named. ``session``: it is a conversation
-    (``monitor.sessions.windows``), and ``trace_id`` its key. ``size`` is how many bytes of it are kept, and ``decoded``
-    an upper estimate of the memory they take once decoded, where that is known. ``left_out`` is how many spans of it
-    were not kept because it is too large. ``give_up`` is why it ends unread; None: it is judged. ``thinned``: under
-    load it was drawn at a lower rate than configured, and the threshold of ``origin`` is that. ``closed_ns`` is when it
-    was closed, ns since the epoch.
-    """
-
-    trace_id: bytes
-    completion: Completion
-    revision: int
-    origin: ChunkOrigin
-    whole: bool = True
-    session: bool = False
-    size: int = 0
-    decoded: int = 0
-    left_out: int = 0
-    give_up: Reason | None = None
-    thinned: bool = False
-    closed_ns: int = 0
-
-
-@dataclass(slots=True)
-class _Entry:
-    origin: ChunkOrigin
-    first_ns: int
-    last_ns: int
-    ids: set[bytes] | bytes = field(default_factory=set)  # packed, 8 bytes an id, while the trace is closed
-    missing: set[bytes] = field(default_factory=set)
-    remote: set[bytes] | None = None  # parents that are spans of other processes
-    rooted: bool = False
-    size: int = 0
-    decoded: int = 0
-    left_out: int = 0
-    stated: int | None = None  # randomness that its spans state, the smallest
-    thinned: bool = False  # drawn at a lower rate under load
-    shed: bool = False  # and not drawn
-    cut: bool = False  # it is as large as a trace may be
-    revision: int = 0  # closings so far
-    opened_ns: int = 0  # when its first span came, however often it was opened since
-    root_ns: int | None = None  # when its root came
-    rootless: bool | None = None  # what was learned of it for its service; None: nothing yet
-    closed_ns: int | None = None
-    forget_ns: int = 0
-    awaited: bool = False  # closed, and its root may still come
-    queued_ns: int = 0  # when the heap will look at it next
-    pause_ns: int = 0  # the longest that something missing was waited for
-
-    @property
-    def whole(self) -> bool:
-        return self.rooted and not self.missing
-
-
 class Assembler:
     """Open and lately closed traces. Each opening and reopening is returned by ``due`` exactly once."""
 
@@ -156,12 +99,11 @@ class Assembler:
         """``shedding`` draws traces once more as they close for the first time, under load."""
         self._limits = limits or AssemblyLimits()
         self._shedding = shedding
-        self._open: dict[bytes, _Entry] = {}  # in order of opening: the first is the oldest
-        self._closed: dict[bytes, _Entry] = {}
+        self._open: dict[bytes, AssembledTrace] = {}  # in order of opening: the first is the oldest
+        self._closed: dict[bytes, AssembledTrace] = {}
         self._heap: list[tuple[int, bytes]] = []
         self._forget: list[tuple[int, bytes]] = []
-        self._gone: set[bytes] = set()
-        self._long_gone: set[bytes] = set()
+        self._gone = RecentIds(self._limits.remembered)
         self._bytes = self._spans = self._closed_spans = 0
         self._rootless: OrderedDict[bytes, None] = OrderedDict()  # open ones; of the first nothing came for longest
         self._idle = AdaptiveIdle(self._limits.idle_ns, self._limits.idle_max_ns or 0)
@@ -215,7 +157,7 @@ class Assembler:
     def size(self, trace_id: bytes) -> TraceSize:
         """What is kept of a trace that is open or was closed within the late window; zeros for any other."""
         entry = self._open.get(trace_id) or self._closed.get(trace_id)
-        return TraceSize(_count(entry.ids), entry.decoded) if entry is not None else TraceSize()
+        return TraceSize(entry.spans, entry.decoded) if entry is not None else TraceSize()
 
     def drawn_at(self, trace_id: bytes) -> int:
         """The sampling threshold at which a trace was drawn that is known; 0 for any other."""
@@ -233,10 +175,10 @@ class Assembler:
     def _classify(self, chunk: Chunk) -> Arrival:
         entry = self._open.get(chunk.trace_id) or self._closed.get(chunk.trace_id)
         if entry is None:
-            if chunk.trace_id in self._gone or chunk.trace_id in self._long_gone:
+            if chunk.trace_id in self._gone:
                 return Arrival.TOO_LATE
             return Arrival.OPENS if chunk.headers else Arrival.HELD
-        if chunk.headers and _unpacked(entry.ids).issuperset([header.span_id for header in chunk.headers]):
+        if chunk.headers and entry.unpacked().issuperset([header.span_id for header in chunk.headers]):
             return Arrival.DUPLICATE
         return Arrival.EXTENDS if entry.closed_ns is None else Arrival.REOPENS
 
@@ -255,7 +197,7 @@ class Assembler:
         if arrival in PASSED_OVER or arrival is Arrival.HELD:
             return arrival
         if arrival is Arrival.OPENS:
-            entry = self._open[chunk.trace_id] = _Entry(chunk.origin, now_ns, now_ns, opened_ns=now_ns)
+            entry = self._open[chunk.trace_id] = AssembledTrace(chunk.origin, now_ns, now_ns, opened_ns=now_ns)
         elif arrival is Arrival.REOPENS:
             entry = self._opened_again(chunk.trace_id, now_ns)
         else:
@@ -290,10 +232,10 @@ class Assembler:
         """Whether a trace of this service had a root, of before a restart."""
         self._roots.learn(service, 0 if rooted else None)
 
-    def _opened_again(self, trace_id: bytes, now_ns: int) -> _Entry:
+    def _opened_again(self, trace_id: bytes, now_ns: int) -> AssembledTrace:
         entry = self._open[trace_id] = self._closed.pop(trace_id)
         self._no_longer_closed(entry)
-        entry.ids = _unpacked(entry.ids)
+        entry.ids = entry.unpacked()
         entry.first_ns, entry.closed_ns, entry.queued_ns = now_ns, None, 0
         self._bytes += entry.size
         self._spans += len(entry.ids)
@@ -301,37 +243,16 @@ class Assembler:
             self._rootless[trace_id] = None
         return entry
 
-    def _extend(self, entry: _Entry, chunk: Chunk, now_ns: int) -> None:
-        ids, missing = _unpacked(entry.ids), entry.missing
-        before, rooted = len(ids), entry.rooted
-        if ids and not entry.whole:
-            entry.pause_ns = max(entry.pause_ns, now_ns - entry.last_ns)
-        for header in chunk.headers:
-            span_id, parent_id = header.span_id, header.parent_id
-            if header.trace_state:
-                bits = randomness(chunk.trace_id, header.trace_state)
-                entry.stated = bits if entry.stated is None else min(bits, entry.stated)
-            ids.add(span_id)
-            missing.discard(span_id)
-            if not parent_id or header.root_hint:
-                entry.rooted = True
-            elif parent_id not in ids:
-                missing.add(parent_id)
-                if header.remote_parent:
-                    entry.remote = {parent_id, *(entry.remote or ())}
-        entry.ids = ids
-        self._spans += len(ids) - before
+    def _extend(self, entry: AssembledTrace, chunk: Chunk, now_ns: int) -> None:
+        rooted = entry.rooted
+        self._spans += entry.extend(chunk, now_ns)
+        self._bytes += len(chunk.payload)
         if entry.rooted and not rooted:
             entry.root_ns = now_ns
             if self._waits_for_root(entry):
                 entry.first_ns = now_ns  # it was waited for; what is still missing has as long as in any other trace
-        entry.last_ns = max(entry.last_ns, now_ns)
-        entry.size += len(chunk.payload)
-        self._bytes += len(chunk.payload)
-        if chunk.origin.threshold < entry.origin.threshold:
-            entry.origin = chunk.origin
 
-    def _when(self, entry: _Entry) -> tuple[int, Completion]:
+    def _when(self, entry: AssembledTrace) -> tuple[int, Completion]:
         """When an open trace closes if nothing more comes, and why."""
         quiet: tuple[int, Completion]
         if entry.cut:
@@ -344,19 +265,18 @@ class Assembler:
             quiet = (entry.last_ns + self._limits.grace_ns, "root_ended")
         else:
             # Above a rootless trace stands a caller; in a rooted one, or beside other gaps, spans of it are lost.
-            called = not entry.rooted and bool(entry.missing) and entry.missing <= (entry.remote or set())
             idle_ns = self._idle.idle_ns(entry.origin.service)
-            quiet = (entry.last_ns + idle_ns, "pseudo_root" if called else "idle")
+            quiet = (entry.last_ns + idle_ns, "pseudo_root" if entry.called_by_others else "idle")
         deadline = entry.first_ns + self._limits.deadline_ns
         return quiet if quiet[0] <= deadline else (deadline, "deadline")
 
-    def _waits_for_root(self, entry: _Entry) -> bool:
+    def _waits_for_root(self, entry: AssembledTrace) -> bool:
         return self._limits.root_wait_ns > 0 and self._roots.expected(entry.origin.service)
 
-    def _overdue_ns(self, entry: _Entry) -> int:
+    def _overdue_ns(self, entry: AssembledTrace) -> int:
         return max(self._limits.deadline_ns, self._roots.overdue_ns(entry.origin.service))
 
-    def _learn_root(self, entry: _Entry) -> None:
+    def _learn_root(self, entry: AssembledTrace) -> None:
         """Record what the trace shows of its service, once; a root that comes after all amends it."""
         if entry.rootless is False or (entry.rootless and not entry.rooted):
             return
@@ -369,7 +289,7 @@ class Assembler:
             for trace_id in self._rootless:
                 self._enqueue(trace_id, self._open[trace_id])
 
-    def _enqueue(self, trace_id: bytes, entry: _Entry) -> None:
+    def _enqueue(self, trace_id: bytes, entry: AssembledTrace) -> None:
         # A closing that moved away leaves its place in the heap as it is and is put right when that comes up:
         # so a span costs nothing here unless it brings the closing forward.
         due_ns, _ = self._when(entry)
@@ -396,7 +316,7 @@ class Assembler:
             return completion if due_ns <= now_ns else None
         return None
 
-    def _only_overdue(self, entry: _Entry, due_ns: int) -> bool:
+    def _only_overdue(self, entry: AssembledTrace, due_ns: int) -> bool:
         """Whether what is due is not the closing, but the root: it is not waited for any less."""
         return (
             not entry.rooted
@@ -456,9 +376,9 @@ class Assembler:
         self._rootless.pop(trace_id, None)
         entry.revision += 1
         entry.closed_ns = now_ns
-        entry.ids = b"".join(_unpacked(entry.ids))
+        entry.pack()
         self._bytes -= entry.size
-        self._spans -= _count(entry.ids)
+        self._spans -= entry.spans
         self._idle.learn(entry.origin.service, entry.pause_ns)
         if self._shedding is not None:
             self._shed(trace_id, entry, self._shedding)
@@ -468,38 +388,26 @@ class Assembler:
             entry.awaited = self._roots.remember(entry.origin.service)
         entry.forget_ns = now_ns + (self._limits.root_wait_ns if entry.awaited else self._limits.late_ns)
         heapq.heappush(self._forget, (entry.forget_ns, trace_id))
-        self._closed_spans += _count(entry.ids)
+        self._closed_spans += entry.spans
         while (
             len(self._closed) > LATE_TRACES * self._limits.max_open_traces
             or self._closed_spans > LATE_TRACES * self._limits.max_open_spans
         ) and len(self._closed) > 1:
             self.refuse(next(iter(self._closed)))
-        return Closing(
-            trace_id=trace_id,
-            completion=completion,
-            revision=entry.revision,
-            origin=entry.origin,
-            whole=entry.whole,
-            size=entry.size,
-            decoded=entry.decoded,
-            left_out=entry.left_out,
-            give_up=Reason.SHED if entry.shed else None,
-            thinned=entry.thinned,
-            closed_ns=now_ns,
-        )
+        return entry.closing(trace_id, completion, now_ns)
 
     @staticmethod
-    def _shed(trace_id: bytes, entry: _Entry, shedding: LoadShedding) -> None:
+    def _shed(trace_id: bytes, entry: AssembledTrace, shedding: LoadShedding) -> None:
         """Draw a trace once more, at the rate that judging can keep up with; a revision is drawn no further time."""
         limit, origin = shedding.closing_threshold, entry.origin
         if entry.revision == 1 and limit > origin.threshold:
             entry.origin = replace(origin, threshold=limit)
-            entry.thinned, entry.shed = True, _random_bits(trace_id, origin, entry.stated) < limit
+            entry.thinned, entry.shed = True, entry.randomness(trace_id) < limit
         if not entry.shed:
             shedding.added()
 
-    def _no_longer_closed(self, entry: _Entry) -> None:
-        self._closed_spans -= _count(entry.ids)
+    def _no_longer_closed(self, entry: AssembledTrace) -> None:
+        self._closed_spans -= entry.spans
         if entry.awaited:
             entry.awaited = False
             self._roots.forget(entry.origin.service)
@@ -536,22 +444,4 @@ class Assembler:
         entry = self._closed.pop(trace_id, None)
         if entry is not None:
             self._no_longer_closed(entry)
-        self._gone.add(trace_id)
-        if len(self._gone) >= self._limits.remembered:
-            self._gone, self._long_gone = set(), self._gone
-
-
-def _unpacked(ids: set[bytes] | bytes) -> set[bytes]:
-    if isinstance(ids, set):
-        return ids
-    return {ids[at : at + 8] for at in range(0, len(ids), 8)}
-
-
-def _count(ids: set[bytes] | bytes) -> int:
-    return len(ids) if isinstance(ids, set) else len(ids) // 8
-
-
-def _random_bits(trace_id: bytes, origin: ChunkOrigin, stated: int | None) -> int:
-    if origin.hashed:
-        return int.from_bytes(hashed_randomness(trace_id), "big")
-    return randomness(trace_id) if stated is None else stated
+        self._gone.learn({trace_id})

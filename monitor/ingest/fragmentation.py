@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from .anomaly import Anomaly, AnomalyKind
-from .assembler import Closing
+from .closing import Closing
 
 RAISED: Final = 0.2
 LET_GO: Final = 0.1

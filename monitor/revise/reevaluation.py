@@ -21,7 +21,7 @@ from monitor.evaluate.judge_queue import JudgeQueue
 from monitor.evaluate.pipeline import Pipeline, one_by_one
 from monitor.evaluate.result import TraceResult
 from monitor.evaluate.stages import EvaluationStages
-from monitor.ingest.assembler import Closing
+from monitor.ingest.closing import Closing
 from monitor.ingest.sampler import Decision, Randomness
 from scoring.case.case import Case
 from scoring.trace.instant import written

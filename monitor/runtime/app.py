@@ -52,7 +52,8 @@ from monitor.evaluate.stages import EvaluationStages
 from monitor.feedback.build import LangfuseFeedback
 from monitor.ingest.adaptive_rate import AdaptiveRate
 from monitor.ingest.anomalies import TrafficAnomalies
-from monitor.ingest.assembler import Assembler, Closing
+from monitor.ingest.assembler import Assembler
+from monitor.ingest.closing import Closing
 from monitor.ingest.intake import Intake
 from monitor.ingest.langfuse.source import traces_in
 from monitor.ingest.listeners import Listeners

@@ -22,7 +22,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from integrations.otlp.wire.request import ChunkOrigin
-from monitor.ingest.assembler import Closing
+from monitor.ingest.closing import Closing
 from monitor.ingest.sampler import Decision, probability, threshold
 from scoring.trace.span import Completion
 

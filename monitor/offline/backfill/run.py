@@ -33,7 +33,7 @@ from monitor.evaluate.pipeline import Pipeline, one_by_one
 from monitor.evaluate.references.lookup import References
 from monitor.evaluate.result import TraceResult
 from monitor.evaluate.stages import EvaluationStages
-from monitor.ingest.assembler import Closing
+from monitor.ingest.closing import Closing
 from monitor.ingest.langfuse.listed_trace import ListedTrace
 from monitor.ingest.sampler import Sampler
 from monitor.route.build import router_of

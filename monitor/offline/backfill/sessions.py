@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from integrations.langfuse.observations import Window
 from integrations.store.sqlite import Store
-from monitor.ingest.assembler import Closing
+from monitor.ingest.closing import Closing
 from monitor.sessions.windows import Identity, SessionLimits, SessionWindows, key_of
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from integrations.otlp.wire.request import Chunk, ChunkOrigin
 from monitor.api.report import VerdictQuery
-from monitor.ingest.assembler import Closing
+from monitor.ingest.closing import Closing
 from monitor.runtime.app import Monitor
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from integrations.otlp.wire.request import ChunkOrigin
 from monitor.evaluate.deferred import DeferredTraces
-from monitor.ingest.assembler import Closing
+from monitor.ingest.closing import Closing
 
 ORIGIN = ChunkOrigin("shop", None, 7)
 

@@ -15,7 +15,7 @@ from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.judge_queue import JudgeQueue
 from monitor.evaluate.pipeline import BATCH, BATCH_BYTES, Pipeline, one_by_one
 from monitor.evaluate.stages import EvaluationStages
-from monitor.ingest.assembler import Closing
+from monitor.ingest.closing import Closing
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Sampler
 from monitor.route.router import Router

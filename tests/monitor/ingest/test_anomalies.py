@@ -7,7 +7,7 @@ import random
 
 from integrations.otlp.wire.request import ChunkOrigin
 from monitor.ingest.anomalies import TrafficAnomalies
-from monitor.ingest.assembler import Closing
+from monitor.ingest.closing import Closing
 from monitor.ingest.sampler import threshold
 from monitor.ingest.sampling_skew import SamplingSkew
 from tests.otlp_requests import S, request, span

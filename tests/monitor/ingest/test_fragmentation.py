@@ -7,7 +7,8 @@ import random
 import pytest
 
 from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
-from monitor.ingest.assembler import Assembler, AssemblyLimits, Closing
+from monitor.ingest.assembler import Assembler, AssemblyLimits
+from monitor.ingest.closing import Closing
 from monitor.ingest.fragmentation import Fragmentation
 
 HERE = ChunkOrigin("shop", None, 0)

@@ -6,6 +6,7 @@ import pytest
 
 from integrations.otlp.wire.request import ChunkOrigin, split
 from monitor.ingest.outcomes import Reason
+from monitor.ingest.recent_ids import RecentIds
 from monitor.runtime.app import Monitor
 from tests.otlp_requests import S, request, span, trace
 
@@ -72,7 +73,7 @@ async def test_where_the_memory_of_ids_has_lost_it_the_store_still_knows(bench, 
     if restart:
         bench.monitor.store.close()
         bench.start()
-    bench.monitor.assembler._gone.clear()  # as many other traces would have done
+    bench.monitor.assembler._gone = RecentIds(1)  # as many other traces would have done
     for number in (2, 3):
         await bench.take(bench.late(number))
         await bench.judge()
@@ -87,7 +88,7 @@ async def test_where_the_memory_of_ids_has_lost_it_the_store_still_knows(bench, 
 async def test_a_span_that_comes_while_a_fragment_is_dismissed_revives_nothing(bench):
     await bench.judged_and_let_go()
     before = bench.reported()
-    bench.monitor.assembler._gone.clear()
+    bench.monitor.assembler._gone = RecentIds(1)
     await bench.take(bench.late(2))
     bench.now += MINUTE
     bench.monitor.pipeline.waiting.extend(bench.monitor.assembler.due(bench.now))
@@ -101,7 +102,7 @@ async def test_a_span_that_comes_while_a_fragment_is_dismissed_revives_nothing(b
 async def test_a_log_record_that_is_held_for_it_does_not_make_a_fragment_whole(bench):
     await bench.judged_and_let_go()
     before = bench.reported()
-    bench.monitor.assembler._gone.clear()
+    bench.monitor.assembler._gone = RecentIds(1)
     (chunk,) = split(request([bench.late()]), lambda _: ChunkOrigin("shop", None, 0)).chunks
     await bench.monitor.store.hold([chunk], bench.now)
     await bench.take(bench.late(3))

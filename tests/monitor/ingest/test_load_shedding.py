@@ -8,7 +8,8 @@ from collections import deque
 import pytest
 
 from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
-from monitor.ingest.assembler import Assembler, AssemblyLimits, Closing
+from monitor.ingest.assembler import Assembler, AssemblyLimits
+from monitor.ingest.closing import Closing
 from monitor.ingest.load_shedding import LoadShedding
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import probability, random_bits, threshold

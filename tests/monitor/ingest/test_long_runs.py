@@ -13,7 +13,8 @@ from itertools import pairwise
 import pytest
 
 from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
-from monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits, Closing
+from monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
+from monitor.ingest.closing import Closing
 
 S = 1_000_000_000
 BATCH_S = 5.0

@@ -1,0 +1,106 @@
+"""Assembled trace: which spans of a trace have come, which parents are still missing, and when. No contents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from integrations.otlp.wire.request import Chunk, ChunkOrigin
+from integrations.otlp.wire.tracestate import hashed_randomness, randomness
+from scoring.trace.span import Completion
+
+from .closing import Closing
+from .outcomes import Reason
+
+
+@dataclass(slots=True)
+class AssembledTrace:
+    """What is known of a trace that is open, or was closed within the late window.
+
+    ``ids`` are those of its spans, and ``missing`` those of parents that have not come.
+    """
+
+    origin: ChunkOrigin
+    first_ns: int
+    last_ns: int
+    ids: set[bytes] | bytes = field(default_factory=set)  # packed, 8 bytes an id, while the trace is closed
+    missing: set[bytes] = field(default_factory=set)
+    remote: set[bytes] | None = None  # parents that are spans of other processes
+    rooted: bool = False
+    size: int = 0
+    decoded: int = 0
+    left_out: int = 0
+    stated: int | None = None  # randomness that its spans state, the smallest
+    thinned: bool = False  # drawn at a lower rate under load
+    shed: bool = False  # and not drawn
+    cut: bool = False  # it is as large as a trace may be
+    revision: int = 0  # closings so far
+    opened_ns: int = 0  # when its first span came, however often it was opened since
+    root_ns: int | None = None  # when its root came
+    rootless: bool | None = None  # what was learned of it for its service; None: nothing yet
+    closed_ns: int | None = None
+    forget_ns: int = 0
+    awaited: bool = False  # closed, and its root may still come
+    queued_ns: int = 0  # when the heap will look at it next
+    pause_ns: int = 0  # the longest that something missing was waited for
+
+    @property
+    def whole(self) -> bool:
+        return self.rooted and not self.missing
+
+    @property
+    def spans(self) -> int:
+        """How many of its spans are kept."""
+        return len(self.ids) if isinstance(self.ids, set) else len(self.ids) // 8
+
+    @property
+    def called_by_others(self) -> bool:
+        """Whether it has no root, and all that is missing are callers in other processes."""
+        return not self.rooted and bool(self.missing) and self.missing <= (self.remote or set())
+
+    def unpacked(self) -> set[bytes]:
+        """The ids of its spans as a set; the same one while it is open."""
+        return self.ids if isinstance(self.ids, set) else {self.ids[at : at + 8] for at in range(0, len(self.ids), 8)}
+
+    def pack(self) -> None:
+        """Keep the ids in little room: they are only compared with from now on."""
+        self.ids = b"".join(self.unpacked())
+
+    def extend(self, chunk: Chunk, now_ns: int) -> int:
+        """Take in a chunk, and return how many spans are new."""
+        ids, missing = self.unpacked(), self.missing
+        before = len(ids)
+        if ids and not self.whole:
+            self.pause_ns = max(self.pause_ns, now_ns - self.last_ns)
+        for header in chunk.headers:
+            span_id, parent_id = header.span_id, header.parent_id
+            if header.trace_state:
+                bits = randomness(chunk.trace_id, header.trace_state)
+                self.stated = bits if self.stated is None else min(bits, self.stated)
+            ids.add(span_id)
+            missing.discard(span_id)
+            if not parent_id or header.root_hint:
+                self.rooted = True
+            elif parent_id not in ids:
+                missing.add(parent_id)
+                if header.remote_parent:
+                    self.remote = {parent_id, *(self.remote or ())}
+        self.ids = ids
+        self.last_ns = max(self.last_ns, now_ns)
+        self.size += len(chunk.payload)
+        if chunk.origin.threshold < self.origin.threshold:
+            self.origin = chunk.origin
+        return len(ids) - before
+
+    def randomness(self, trace_id: bytes) -> int:
+        """What decides whether it is drawn at a threshold."""
+        if self.origin.hashed:
+            return int.from_bytes(hashed_randomness(trace_id), "big")
+        return randomness(trace_id) if self.stated is None else self.stated
+
+    def closing(self, trace_id: bytes, completion: Completion, now_ns: int) -> Closing:
+        """It as a trace that is closed now."""
+        return Closing(
+            trace_id=trace_id, completion=completion, revision=self.revision, origin=self.origin, whole=self.whole,
+            size=self.size, decoded=self.decoded, left_out=self.left_out,
+            give_up=Reason.SHED if self.shed else None, thinned=self.thinned, closed_ns=now_ns,
+        )  # fmt: skip
