@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from pydantic import ValidationError
 
@@ -22,8 +21,6 @@ from .rubric_declarations import Declarations, read_declarations
 from .rubric_sources import LangfusePrompts, sources
 from .scenarios import read_scenarios
 from .validation_messages import problem_of, reported_once
-
-Origin = Literal["default", "file", "environment"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

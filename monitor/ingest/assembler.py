@@ -114,11 +114,6 @@ class Assembler:
         return len(self._open)
 
     @property
-    def open_bytes(self) -> int:
-        """Bytes of the payloads of open traces."""
-        return self._bytes
-
-    @property
     def remembered(self) -> int:
         """How many traces past their late window are remembered."""
         return self._limits.remembered

@@ -144,11 +144,6 @@ class Intake:
         self._left_out: dict[bytes, int] = {}  # of traces whose first spans are still on their way to a commit
         self.counts = IntakeCounts()
 
-    @property
-    def waiting_bytes(self) -> int:
-        """Bytes of chunks that are on their way to a commit."""
-        return self._waiting
-
     async def consume(self, body: bytes, encoding: Encoding = "protobuf") -> Receipt:
         """Take a decompressed request for spans; what is kept of it is committed when this returns.
 

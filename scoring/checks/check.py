@@ -19,7 +19,6 @@ Finding: TypeAlias = "bool | float | Result"
 TextTest: TypeAlias = Callable[[str], Finding]
 ValueTest: TypeAlias = Callable[[Json], Finding]
 CaseTest: TypeAlias = Callable[[Case], Begun]
-PairTest: TypeAlias = Callable[[str, str], Finding]
 
 
 class Subject(StrEnum):

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, cast
 
 from scoring.trace.span import Json, SpanKind
 from scoring.verdict.rubric import Criterion, Rubric
@@ -17,19 +17,12 @@ from .metric import KINDS, Sources, changed, read_metric
 from .reading import Reading, listed
 from .spans import SpanMatch
 
-Judges: TypeAlias = Literal["traces", "sessions", "spans"]
-
 KEYS: Final = ("title", "metrics", "extends", "judges", "spans", "pass_mark", "min_coverage")
 """The keys of a declared rubric."""
 JUDGES: Final = ("traces", "sessions", "spans")
 MAX_METRICS: Final = 2000
 _MAX_NAME: Final = MAX_SCORE_NAME - len("_score")
 _SPAN_KINDS: Final = frozenset({SpanKind.LLM, SpanKind.TOOL})
-
-
-def is_declaration(given: Mapping[str, Json]) -> bool:
-    """Whether a section declares a rubric, rather than changing one that ships."""
-    return any(key in given for key in ("metrics", "extends"))
 
 
 def declared_rubric(name: str, given: Mapping[str, Json], sources: Sources) -> Rubric:

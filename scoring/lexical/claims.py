@@ -82,11 +82,6 @@ class Claim:
         return bool(self.quotes or self.stamps)
 
     @property
-    def checkable(self) -> bool:
-        """Whether it states anything besides a time that can be true or false of the transcript."""
-        return bool(self.quotes or self.content or self.acts or self.numbers or self.dates or self.names)
-
-    @property
     def states_something(self) -> bool:
         return self.anchored or bool(self.content or self.acts or self.numbers or self.dates)
 

@@ -211,42 +211,6 @@ class TranscriptIndex:
         known = [unit for unit in units if unit.startswith(_ACT) or self._places_of(unit, claim)]
         return bool(known or (claim.acts and not units)) and len(known) >= _TALKED_OF * len(units)
 
-    def fault_of_denial(self, claim: Claim) -> str | None:
-        """Why a claim that something was not done is wrong: because it stands in the transcript."""
-        for at in claim.stamps:
-            if at not in self._times:
-                return f"the time {at // 60:02}:{at % 60:02} does not stand in the transcript"
-        for quote in claim.quotes:
-            if self.stands(quote):
-                return f"{quote[:60]!r} does stand in the transcript"
-        if claim.quotes:
-            return None
-        if any(_is_specific(number) and not self._has_number(number) for number in claim.numbers):
-            return None
-        if self._lacks_day(claim):
-            return None
-        places, matched = self._best(claim, only_by=claim.role)
-        if self._was_done(claim, matched) and not self._denied(
-            self._by(claim.role, places), _spelt_out(matched, claim)
-        ):
-            return "what it says was not done stands in the transcript"
-        return None
-
-    def _was_done(self, claim: Claim, matched: frozenset[str]) -> bool:
-        """Whether what stands in one place is what a denial denies: most of it, or half of what it names besides acts.
-
-        The act alone is not enough: an agent who verified something need not have verified this. Small numbers are
-        manner, not matter (*within 10 seconds*).
-        """
-        small = {f"#{number.text}" for number in claim.numbers if not _is_specific(number)}
-        wanted = self._units(claim) - small
-        if not wanted:
-            return bool(self._performed(claim))
-        found = wanted & matched
-        matter = frozenset(unit for unit in wanted if not unit.startswith(_ACT))
-        half = bool(matter) and len(matter & found) >= _CITES * len(matter) and len(found) >= _CITES * len(wanted)
-        return half or len(found) >= _BORNE_OUT * len(wanted)
-
     def match(self, claim: Claim) -> TranscriptMatch:
         """The best place for a claim's description, and whether it is enough to cite it and to bear it out."""
         found = self._matches.get(claim)
@@ -408,11 +372,6 @@ _ACT_STEMS = tuple(frozenset(stems(list(cues))) for cues, _ in ACTS)
 
 _ACT = "@"
 """What the mark of an act of speech among units begins with."""
-
-
-def _is_specific(number: NumberInText) -> bool:
-    """An amount, or a number of four digits or more: a denial of it is about this number and no other."""
-    return number.currency is not None or len(number.text) >= 4
 
 
 def _spelt_out(units: frozenset[str], claim: Claim) -> frozenset[str]:

@@ -159,7 +159,7 @@ async def test_what_waits_for_its_commit_is_bounded(monitor):
     taken = sum(not isinstance(r, Exception) for r in results)
     assert 1 <= taken <= 3
     assert m.outcomes.balance().seen == m.outcomes.open == taken
-    assert m.intake.waiting_bytes == 0
+    assert m.intake._waiting == 0
     assert (await m.intake.consume(MIXED)).rejected == 1
 
 
@@ -169,7 +169,7 @@ async def test_a_store_that_cannot_write_is_overload_and_leaves_no_trace(monitor
     m.store.go.set()
     with pytest.raises(Overloaded, match="the disk is full"):
         await m.intake.consume(MIXED)
-    assert (m.outcomes.balance().seen, m.assembler.open_traces, m.intake.waiting_bytes) == (0, 0, 0)
+    assert (m.outcomes.balance().seen, m.assembler.open_traces, m.intake._waiting) == (0, 0, 0)
 
 
 async def test_a_rule_for_one_service_draws_all_spans_of_a_trace_that_runs_through_several(monitor):

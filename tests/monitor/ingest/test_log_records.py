@@ -147,4 +147,4 @@ async def test_a_store_that_cannot_write_is_overload(monitor):
     m.store.hold = full
     with pytest.raises(Overloaded, match="the disk is full"):
         await m.intake.consume_logs(logs(event()))
-    assert m.intake.waiting_bytes == 0
+    assert m.intake._waiting == 0
