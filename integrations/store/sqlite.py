@@ -232,10 +232,9 @@ class Store:
             return
         if not self._capacity.takes_spans:
             raise StoreUnavailable(self._full)
-        rows = _rows(chunks, received_ns, held=False)
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(self._sql["append"], rows)
+            connection.executemany(self._sql["append"], _rows(chunks, received_ns, held=False))
             self._capacity.measure(connection)
 
         await self._writer.do(work)

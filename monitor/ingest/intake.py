@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -47,6 +48,10 @@ _INLINE_BYTES: Final[dict[Encoding, int]] = {"protobuf": 1 << 20, "json": 1 << 1
 """A body up to this size is split on the event loop, a larger one in a thread."""
 _INLINE_STEPS: Final = 4_000
 """Work that may be done on the event loop for one request, about 15 ms; what takes more begins again in a thread."""
+_TURN_STEPS: Final = 2_000
+"""Work on chunks between two turns of the event loop, about 4 ms: as much as so many spans of one trace."""
+_CHUNK_STEPS: Final = 20
+"""Work of a chunk beside its spans."""
 _RESOURCE_BYTES: Final = 4 << 20
 """Bytes of the distinct resources whose origin is remembered: thousands of them. Beyond it the memory starts anew."""
 _ENTRY_BYTES: Final = 200
@@ -217,29 +222,53 @@ class Intake:
     async def _keep(self, chunks: list[Chunk], *, explicit: bool = False) -> None:
         fresh: list[tuple[Chunk, Fitted]] = []
         held: list[Fitted] = []
-        for chunk in chunks:
-            arrival = self._assembler.classify(chunk)
-            if arrival in PASSED_OVER:
-                self._pass_over(chunk, arrival)
-                continue
-            drawn = self._drawn(chunk, arrival)
-            if drawn is None:
-                continue
-            fitted = self._limits.fit(drawn, self._assembler.size(chunk.trace_id))
-            if arrival is Arrival.HELD:
-                held.append(fitted)
-            else:
-                fresh.append((chunk, fitted))
+        turns = _Turns()
+        try:
+            for chunk in chunks:
+                if turns.over(chunk):
+                    await asyncio.sleep(0)
+                self._fit(chunk, fresh, held)
+        except BaseException:
+            for fitted in (*held, *(fitted for _, fitted in fresh)):
+                self._limits.release(fitted)
+            raise
         if not fresh and not held:
             return
         now_ns = await self._commit([fitted for _, fitted in fresh], held)
-        for chunk, fitted in fresh:
-            if fitted.chunk is not None:
-                self._assemble(fitted.chunk, fitted.size.decoded, now_ns, explicit=explicit)
-            if fitted.cut:
-                self._leave_out(chunk, fitted.left_out)
+        left = deque(fresh)
+        try:
+            while left:
+                if turns.over(left[0][0]):
+                    await asyncio.sleep(0)
+                self._take_in(*left.popleft(), now_ns, explicit=explicit)
+        finally:  # what is committed is taken in, even if the client has gone
+            while left:
+                self._take_in(*left.popleft(), now_ns, explicit=explicit)
         if fresh and self._wake is not None:
             self._wake()
+
+    def _fit(self, chunk: Chunk, fresh: list[tuple[Chunk, Fitted]], held: list[Fitted]) -> None:
+        """Decide what is kept of a chunk: as much as fits of what is drawn, into one of the lists."""
+        arrival = self._assembler.classify(chunk)
+        if arrival in PASSED_OVER:
+            self._pass_over(chunk, arrival)
+            return
+        drawn = self._drawn(chunk, arrival)
+        if drawn is None:
+            return
+        fitted = self._limits.fit(drawn, self._assembler.size(chunk.trace_id))
+        if arrival is Arrival.HELD:
+            held.append(fitted)
+        else:
+            fresh.append((chunk, fitted))
+
+    def _take_in(self, chunk: Chunk, fitted: Fitted, now_ns: int, *, explicit: bool) -> None:
+        """Pass on what is committed; from now on the assembler knows how large its trace is."""
+        self._limits.release(fitted)
+        if fitted.chunk is not None:
+            self._assemble(fitted.chunk, fitted.size.decoded, now_ns, explicit=explicit)
+        if fitted.cut:
+            self._leave_out(chunk, fitted.left_out)
 
     def _drawn(self, chunk: Chunk, arrival: Arrival) -> Chunk | None:
         """The chunk with the threshold that its trace is drawn at; None when it is not drawn or shed."""
@@ -307,7 +336,7 @@ class Intake:
             raise Overloaded(5.0, str(error)) from error
         finally:
             self._waiting -= size
-            for fitted in fresh:
+            for fitted in () if committed else fresh:
                 self._limits.release(fitted)
             for fitted in held:
                 self._limits.release(fitted, held=committed)
@@ -381,6 +410,21 @@ class Intake:
         for trace_id in reversed(self._store.ended_and_purged(self._assembler.remembered)):
             self._assembler.refuse(trace_id)
         return self._outcomes.open - before
+
+
+class _Turns:
+    """Counts work on the event loop, so that others have their turn after a while."""
+
+    def __init__(self) -> None:
+        self._done = 0
+
+    def over(self, chunk: Chunk) -> bool:
+        """Whether somebody else is to have a turn before this chunk."""
+        self._done += _CHUNK_STEPS + len(chunk.headers)
+        if self._done < _TURN_STEPS:
+            return False
+        self._done = 0
+        return True
 
 
 def _restored(stored: StoredChunk) -> Chunk:

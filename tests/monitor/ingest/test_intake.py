@@ -361,3 +361,40 @@ async def test_beyond_the_traces_an_hour_a_share_is_opened_and_the_rest_is_sampl
     again.now = m.now + 40
     drawn = {closing.trace_id: closing.origin.threshold for closing in again.assembler.due(again.now)}
     assert drawn == {first: 0, kept: threshold(0.5)}, "its probability is known after a restart too"
+
+
+def many_traces(count: int) -> bytes:
+    return request([S(trace_id=trace(n, HIGH), span_id=span(n)) for n in range(1, count + 1)])
+
+
+async def test_others_have_their_turn_while_the_traces_of_a_large_request_are_taken_in(monitor):
+    m, known = monitor(), []
+
+    async def look():
+        while True:
+            known.append(m.assembler.open_traces)
+            await asyncio.sleep(0)
+
+    looking = asyncio.create_task(look())
+    await m.intake.consume(many_traces(3_000))
+    looking.cancel()
+    between = sorted({count for count in known if 0 < count < 3_000})
+    assert len(between) >= 10
+    assert max(b - a for a, b in zip([0, *between], [*between, 3_000], strict=True)) <= 200
+
+
+@pytest.mark.parametrize("committed", [False, True])
+async def test_a_client_that_goes_away_in_between_leaves_nothing_half_taken(monitor, committed):
+    limits = TraceLimits(10_000, 64 << 20)
+    m = monitor(limits=limits)
+    taking = asyncio.create_task(m.intake.consume(many_traces(3_000)))
+    for _ in range(100_000):
+        if m.assembler.open_traces if committed else limits.under_way(trace(1, HIGH)):
+            break
+        await asyncio.sleep(0)
+    taking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    await asyncio.sleep(0.2)
+    assert m.assembler.open_traces == len(m.store.open_traces()) == (3_000 if committed else 0)
+    assert not any(limits.under_way(trace(n, HIGH)) for n in range(1, 3_001))
