@@ -83,7 +83,7 @@ class Bench:
                 reason="scored",
                 completion="idle",
                 revision=revision,
-                story={},
+                details={},
                 closed_ns=self.now_ns,
                 scores=[ScoreRow(id=s["id"], at_ns=START_NS + number, body=json.dumps(s)) for s in scores],
             )

@@ -7,7 +7,7 @@ from .collect import MetricValues
 
 
 class EmbeddingMetrics:
-    """Hears of every look into the cache and every call of the model. Lives on the event loop."""
+    """Counts every look into the cache and every call of the model. Lives on the event loop."""
 
     def __init__(self, counted: MetricValues) -> None:
         self._counted = counted

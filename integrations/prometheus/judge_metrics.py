@@ -28,7 +28,7 @@ class KnownJudge:
 
 
 class JudgeMetrics:
-    """Hears of everything that judging does. Lives on the event loop."""
+    """Counts everything that judging does. Lives on the event loop."""
 
     def __init__(self, counted: MetricValues, known: KnownJudge, *, label_cap: int) -> None:
         self._counted = counted

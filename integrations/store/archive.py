@@ -17,8 +17,8 @@ from .outbox import Dead, dead_rows, replay
 from .statements import queries
 
 
-def read_story(path: Path, trace_id: str) -> dict[str, Any] | None:
-    """What the store at ``path`` knows of a trace (32 hex digits): its story and its verdicts, or that it is open.
+def read_details(path: Path, trace_id: str) -> dict[str, Any] | None:
+    """What the store at ``path`` knows of a trace (32 hex digits): its details and its verdicts, or that it is open.
 
     ``None`` when it does not know the trace. Raises ``StoreUnavailable`` when there is no readable store.
     """
@@ -38,18 +38,18 @@ def read_story(path: Path, trace_id: str) -> dict[str, Any] | None:
     if row is None:
         return {"trace_id": trace_id, "reason": None, "waiting_chunks": waiting, "verdicts": []} if waiting else None
     linked = {"trace_url": json.loads(link[0])["prefix"] + trace_id} if link else {}
-    story, reason, completion, revision, service, closed_ns = row
+    details, reason, completion, revision, service, closed_ns = row
     return {
-        **json.loads(story), "trace_id": trace_id, "service": service, "reason": reason,
+        **json.loads(details), "trace_id": trace_id, "service": service, "reason": reason,
         "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": verdicts, **linked,
     }  # fmt: skip
 
 
 def finished(row: Sequence[Any]) -> dict[str, Any]:
     """A row of ``recent_traces`` as one object."""
-    trace_id, closed_ns, revision, service, reason, completion, story, verdicts = row
+    trace_id, closed_ns, revision, service, reason, completion, details, verdicts = row
     return {
-        **json.loads(story), "trace_id": trace_id.hex(), "service": service, "reason": reason,
+        **json.loads(details), "trace_id": trace_id.hex(), "service": service, "reason": reason,
         "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": json.loads(verdicts),
     }  # fmt: skip
 

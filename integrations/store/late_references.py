@@ -1,4 +1,4 @@
-"""Belated traces: those that are to be read and judged once more, for a reference came when their spans were gone."""
+"""Late references: traces to be read and judged once more, for a reference came when their spans were gone."""
 
 from __future__ import annotations
 

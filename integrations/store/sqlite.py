@@ -1,7 +1,7 @@
 """Store: the working state of one monitor in one SQLite file.
 
 What is sampled is committed before its request is answered (WAL, ``synchronous=NORMAL``: it survives the process being
-killed at any point; a power cut may take the last moments). Finishing a trace is one transaction: its story, its
+killed at any point; a power cut may take the last moments). Finishing a trace is one transaction: its details, its
 verdicts, and up to which of its chunks it was evaluated. Chunks stay, as they were written, until late spans can no
 longer come.
 """
@@ -100,7 +100,7 @@ class FinishedTrace:
     reason: str
     completion: str
     revision: int
-    story: Mapping[str, object]
+    details: Mapping[str, object]
     verdicts: Sequence[Mapping[str, object]] = field(default_factory=tuple)
     closed_ns: int
     chunks: int | None = None
@@ -266,7 +266,7 @@ class Store:
             connection.execute(self._sql["mark_done"], {"trace_id": trace_id, "last_chunk": last_chunk})
             return
         row = (trace_id, finished.closed_ns, finished.revision, finished.service, str(finished.reason),
-               finished.completion, _json(finished.story), last_chunk)  # fmt: skip
+               finished.completion, _json(finished.details), last_chunk)  # fmt: skip
         connection.execute(self._sql["finish_trace"], row)
         if held is not None:
             connection.execute(self._sql["forget_verdicts"], (trace_id,))
@@ -345,7 +345,7 @@ class Store:
         return [payload for (payload,) in self._read("chunks", (_id(trace_id),))]
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
-        """Return ``chunks`` and ``story`` of each of these traces, read in one transaction, in half the time."""
+        """Return ``chunks`` and ``details`` of each of these traces, read in one transaction, in half the time."""
         with self._lock:
             self._read("begin", ())
             try:
@@ -357,7 +357,7 @@ class Store:
     def _chunks_and_story(self, trace_id: bytes) -> tuple[list[bytes], dict[str, Any] | None]:
         rows = self._read("chunks_and_whether_ended", {"trace_id": trace_id})
         ended = not rows or rows[0][1]  # where no chunk is held there is no row
-        return [payload for payload, _ in rows], self.story(trace_id) if ended else None
+        return [payload for payload, _ in rows], self.details(trace_id) if ended else None
 
     def referred(self, since_ns: int) -> Iterator[tuple[int, bytes, bytes, bytes | None]]:
         """When closed, key, trace and what was found there, of every trace closed since then, the oldest first."""
@@ -421,15 +421,15 @@ class Store:
         """Ids of the traces of which something waits to be evaluated."""
         return {chunk.trace_id for chunk in self.recover() if not chunk.done}
 
-    def story(self, trace_id: bytes | str) -> dict[str, Any] | None:
+    def details(self, trace_id: bytes | str) -> dict[str, Any] | None:
         """What happened to a finished trace, with its verdicts; ``None`` for one that is unknown here."""
         rows = self._read("story", (_id(trace_id),))
         if not rows:
             return None
-        story, reason, completion, revision, service, closed_ns = rows[0]
+        details, reason, completion, revision, service, closed_ns = rows[0]
         verdicts = [json.loads(text) for (text,) in self._read("verdicts_of_trace", (_id(trace_id),))]
         return {
-            **json.loads(story), "trace_id": _id(trace_id).hex(), "service": service, "reason": reason,
+            **json.loads(details), "trace_id": _id(trace_id).hex(), "service": service, "reason": reason,
             "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": verdicts,
         }  # fmt: skip
 

@@ -46,9 +46,9 @@ class AccessRules:
 def is_same_machine(request: Request) -> bool:
     """Whether a request comes from a person or a program on this machine.
 
-    The connection must come from 127.0.0.1 or ::1 (a service mesh delivers other people's requests from 127.0.0.6), for
-    a loopback name (a page of another site that has had its name point here names itself), without a header that a
-    proxy adds, and not on behalf of a page from elsewhere.
+    The connection must come from 127.0.0.1 or ::1 (a service mesh delivers other people's requests from 127.0.0.6).
+    It must ask for a loopback name: a page of another site that lets its name point here sends its own name. It must
+    have no header that a proxy adds, and must not be sent on behalf of a page from elsewhere.
     """
     headers = request.headers
     if not _is_loopback(request.client.host if request.client else ""):

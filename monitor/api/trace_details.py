@@ -32,7 +32,7 @@ class TraceDetail(Protocol):
     """What is read of the store."""
 
     def chunks(self, trace_id: bytes, /) -> list[bytes]: ...
-    def story(self, trace_id: bytes, /) -> dict[str, Any] | None: ...
+    def details(self, trace_id: bytes, /) -> dict[str, Any] | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class TraceDetails:
     async def _kept(self, trace_id: str, *, contents: bool) -> dict[str, Any] | None:
         """What is known of a trace that was drawn, open or ended."""
         wanted = bytes.fromhex(trace_id)
-        details = await asyncio.to_thread(self.store.story, wanted)
+        details = await asyncio.to_thread(self.store.details, wanted)
         if details is None and self.pipeline.judge_queue.knows(wanted):
             details = {"trace_id": trace_id, "reason": None, "verdicts": [], "waits_for": "judge"}
         elif details is None and self.assembler.knows(wanted):

@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "calibrate": ("monitor.cli.calibrate:calibrate", "Compare verdicts with the labels that people gave."),
     "learn": ("monitor.cli.learn:learn", "Learn scenarios from good runs."),
     "backfill": ("monitor.cli.backfill:backfill", "Judge traces that are in Langfuse already."),
-    "simulate": ("monitor.cli.simulate:simulate", "Tell which alerts the past would have raised."),
+    "simulate": ("monitor.cli.simulate:simulate", "Show which alerts the past would have raised."),
     "explain": ("monitor.cli.explain:explain", "Explain a trace, a metric or a rubric; list the last traces."),
     "tail": ("monitor.cli.tail:tail", "Follow the traces of a running monitor as they end."),
     "forget": ("monitor.cli.forget:forget", "Erase what is held of traces, a user or a session."),

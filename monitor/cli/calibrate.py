@@ -27,7 +27,7 @@ def calibrate(labels: Path, verdicts: Path | None, form: str) -> int:
 
     A label: {"case_id": "c1", "rubric": "qa", "label": true, "by": "ann"}. It may name a trace_id instead, and a
     metric, whose label is true or false, a number, or one of its ratings. Without --verdicts each line states our
-    verdict too, as "verdict". Told are raw agreement, Cohen's kappa, weighted kappa, AC1, true-positive and
+    verdict too, as "verdict". Shown are raw agreement, Cohen's kappa, weighted kappa, AC1, true-positive and
     true-negative rate with 95 % intervals, the confusion table, and the pass rate, raw and corrected for the judge's
     errors. What is unknown is a dash with its reason. Bad lines are reported, and the exit code is 1.
     """

@@ -1,4 +1,4 @@
-"""``sidejudge explain``: a trace's story, or a metric's card."""
+"""``sidejudge explain``: why a trace has its verdicts, or a metric's card."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def _trace(trace_id: str, store: Path | None, url: str, config: Path | None) -> 
 
     from .table import visible
 
-    story = _from_store(store, trace_id) if store is not None else ask(url, f"/v1/traces/{trace_id}")
-    if story is not None:
-        for line in explanation(story):
+    details = _from_store(store, trace_id) if store is not None else ask(url, f"/v1/traces/{trace_id}")
+    if details is not None:
+        for line in explanation(details):
             click.echo(visible(line))
         return 0
     click.echo(f"trace {trace_id} is unknown: it was not drawn, never came, or is past its retention")
@@ -105,11 +105,11 @@ def _trace(trace_id: str, store: Path | None, url: str, config: Path | None) -> 
 
 
 def _from_store(store: Path, trace_id: str) -> dict[str, Any] | None:
-    from integrations.store.archive import read_story
+    from integrations.store.archive import read_details
     from integrations.store.errors import StoreError
 
     try:
-        return read_story(store, trace_id)
+        return read_details(store, trace_id)
     except StoreError as error:
         raise CommandError(f"--store: {error}", "name the file that store.path of the monitor names") from None
 

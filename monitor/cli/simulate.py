@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--verdicts", type=click.Path(path_type=Path), help="A file of verdicts (JSON Lines) instead of a store.")
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON, times in ns since the epoch.")
 def simulate(*, config: Path | None, since: str, store: Path | None, verdicts: Path | None, as_json: bool) -> int:
-    """Tell which alerts the past would have raised under CONFIG, and what the judge cost.
+    """Show which alerts the past would have raised under CONFIG, and what the judge cost.
 
     Verdicts that were reached are looked at again, as often and by the same rules as a monitor under CONFIG would: its
     thresholds, windows, guards, hysteresis and budgets. They are not judged again, and not drawn again: what CONFIG

@@ -93,7 +93,7 @@ class StoreSection(Section):
     )
     retention: PositiveDuration = Field(
         default=parse_duration("24h"),
-        description="how long verdicts and stories of traces are kept (as long as `references` may revise them, if "
+        description="how long verdicts and details of traces are kept (as long as `references` may revise them, if "
         "that is longer)",
     )
     max_bytes: SizeField | None = Field(
@@ -210,7 +210,7 @@ class SamplingSection(Section):
         names = [rule.name for rule in rules]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"two rules are named {twice!r}; a trace's story needs one name for each")
+            raise ValueError(f"two rules are named {twice!r}; a trace's explanation needs one name for each")
         return rules
 
 
@@ -430,7 +430,7 @@ class Config(Section):
 
     @property
     def kept_for(self) -> Duration:
-        """How long verdicts and stories are kept: as configured, and as long as they may be revised."""
+        """How long verdicts and details are kept: as configured, and as long as they may be revised."""
         longest = self.revised_within if self.langfuse is not None else None
         return max(self.store.retention, longest) if longest is not None else self.store.retention
 

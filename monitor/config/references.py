@@ -56,7 +56,7 @@ class ReferenceSection(Section):
     reevaluate_within: PositiveDuration | None = Field(
         default=None,
         description="how long after a verdict a reference that comes, changes or goes still makes a revision (default: "
-        "7d). Where Langfuse is configured verdicts and stories are kept for as long, if that is longer than "
+        "7d). Where Langfuse is configured verdicts and details are kept for as long, if that is longer than "
         "`store.retention`",
     )
 

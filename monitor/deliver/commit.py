@@ -71,7 +71,7 @@ class Commit:
             reason=result.reason.value,
             completion=result.completion,
             revision=result.revision,
-            story=result.details if session is None else {**result.details, "session": session.hex()},
+            details=result.details if session is None else {**result.details, "session": session.hex()},
             verdicts=result.verdicts_json,
             closed_ns=result.ended_ns if result.place_ns is None else result.place_ns,
             written_ns=result.ended_ns,

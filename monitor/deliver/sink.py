@@ -42,7 +42,7 @@ class Sink(ABC):
         return ()
 
     def committed(self, result: TraceResult) -> None:  # noqa: B027  # a sink may have nothing to do then
-        """Hear of a result that is on disk, in the event loop."""
+        """Receive a result that is on disk, in the event loop."""
 
     @property
     @abstractmethod

@@ -34,10 +34,10 @@ class Sent:
 
 
 class SampleTraffic:
-    """Endless sample traffic. The same seed gives the same stories; ids are fresh in every run."""
+    """Endless sample traffic. The same seed gives the same traces; ids are fresh in every run."""
 
     def __init__(self, seed: int = 7) -> None:
-        self._draw = random.Random(seed)  # noqa: S311 - which story comes next is no secret
+        self._draw = random.Random(seed)  # noqa: S311 - which trace comes next is no secret
         self._fresh = random.SystemRandom()
         here = files(__package__)
         self._calls: list[dict[str, Any]] = json.loads((here / "calls.json").read_text(encoding="utf-8"))

@@ -43,11 +43,11 @@ def revision_schedule(
 
     return RevisionSchedule(
         owed=store.late_references,
-        story=store.story,
+        details=store.details,
         still_owed=still_owed,
         langfuse=connections.to(project.access) if project is not None else None,
         rejudging=Reevaluation(
-            pipeline.stages, commit=commit, listeners=pipeline.listeners, story=store.story, still_owed=still_owed,
+            pipeline.stages, commit=commit, listeners=pipeline.listeners, details=store.details, still_owed=still_owed,
             randomness=config.sampling.randomness, clock_ns=clock_ns,
             max_wait_ns=judge.max_wait.ns if judge else _WAITS_NS,
         ),

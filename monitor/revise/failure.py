@@ -46,12 +46,12 @@ _AT_LEAST: Final = ("spans", "complete", "content_captured", "answered", "agents
 
 def worse(before: Mapping[str, Any], result: TraceResult) -> RevisionFailure | None:
     """Why a result must not replace the verdicts before it; None when it may."""
-    story = result.details
+    details = result.details
     if result.reason in (Reason.ERROR, Reason.UNDECODABLE):
         return RevisionFailure.ERROR
-    if any(_number(before.get(key)) > _number(story.get(key)) for key in _AT_LEAST):
+    if any(_number(before.get(key)) > _number(details.get(key)) for key in _AT_LEAST):
         return RevisionFailure.INCOMPLETE
-    if result.reason is Reason.OVER_BUDGET or _over_budget(story) - _over_budget(before):
+    if result.reason is Reason.OVER_BUDGET or _over_budget(details) - _over_budget(before):
         return RevisionFailure.JUDGE_FAILED
     if result.withdrawn:
         return RevisionFailure.OTHER_RUBRICS
@@ -66,7 +66,7 @@ def _number(reported: object) -> int:
     return reported if isinstance(reported, int) else 0
 
 
-def _over_budget(story: Mapping[str, Any]) -> set[str]:
-    sampling = story.get("sampling")
+def _over_budget(details: Mapping[str, Any]) -> set[str]:
+    sampling = details.get("sampling")
     dropped: Iterable[str] = sampling.get("over_budget", ()) if isinstance(sampling, Mapping) else ()
     return set(dropped)

@@ -71,7 +71,7 @@ class Reevaluation:
         *,
         commit: ReevaluationReporter,
         listeners: Sequence[Callable[[TraceResult], None]],
-        story: Callable[[bytes], dict[str, Any] | None],
+        details: Callable[[bytes], dict[str, Any] | None],
         still_owed: Callable[[bytes], bool],
         randomness: Randomness,
         clock_ns: Callable[[], int],
@@ -84,7 +84,7 @@ class Reevaluation:
             commit=one_by_one(self._commit),
             clock_ns=clock_ns,
         )  # fmt: skip
-        self._commit_results, self._listeners, self._story, self._still_owed = commit, listeners, story, still_owed
+        self._commit_results, self._listeners, self._details, self._still_owed = commit, listeners, details, still_owed
         self._randomness = randomness
         self._held: dict[bytes, _Held] = {}
         self._through: list[ReevaluationOutcome] = []
@@ -138,7 +138,7 @@ class Reevaluation:
 
     def _as_expected(self, held: _Held) -> bool:
         """Whether nothing happened meanwhile that makes this revision one too many."""
-        now = self._story(held.due.trace_id)
+        now = self._details(held.due.trace_id)
         same = now is not None and now["revision"] == held.before["revision"]
         return same and self._still_owed(held.due.trace_id)
 

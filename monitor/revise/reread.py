@@ -1,4 +1,4 @@
-"""Reading a belated trace: its spans as Langfuse has them, or why they are not enough."""
+"""Reading a trace again: its spans as Langfuse has them, or why they are not enough."""
 
 from __future__ import annotations
 

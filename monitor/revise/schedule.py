@@ -1,4 +1,4 @@
-"""Rounds: what is owed to belated traces is in the store; round by round a few of them are read and judged again.
+"""Schedule: the store holds the traces with late references; in each round a few of them are read and judged again.
 
 They come after everything else: they take at most a fifth of the requests that Langfuse may be sent, and rest while
 much waits for judging. A trace that cannot be read or judged is tried again later and later, and given up in the
@@ -42,7 +42,7 @@ _REMEDY: Final = "configure sources.langfuse or sinks.langfuse where the traces 
 class RevisionSchedule:
     """What is owed, and paying it. ``langfuse`` None: there is none to read from.
 
-    ``story`` returns the details of a trace, ``still_owed`` whether its references are others than those of its verdict
+    ``details`` returns those of a trace, ``still_owed`` whether its references are others than those of its verdict
     and nobody else is judging it; both are called in worker threads.
     """
 
@@ -50,7 +50,7 @@ class RevisionSchedule:
         self,
         *,
         owed: LateReferenceTable,
-        story: Callable[[bytes], dict[str, Any] | None],
+        details: Callable[[bytes], dict[str, Any] | None],
         still_owed: Callable[[bytes], bool],
         langfuse: Langfuse | None,
         rejudging: Reevaluation,
@@ -58,7 +58,7 @@ class RevisionSchedule:
         clock_ns: Callable[[], int],
         backoff: Backoff,
     ) -> None:
-        self._owed, self._story, self._still_owed = owed, story, still_owed
+        self._owed, self._details, self._still_owed = owed, details, still_owed
         self._langfuse, self._rejudging = langfuse, rejudging
         self._busy, self._clock_ns, self._backoff = busy, clock_ns, backoff
         self._server: LangfuseServer | None = None
@@ -90,7 +90,7 @@ class RevisionSchedule:
         except StoreError as error:
             self._report("retrying", str(error))
         except Exception:
-            log.exception("revising belated traces failed for a reason of our own; it is tried again")
+            log.exception("re-evaluating traces failed for a reason of our own; it is tried again")
             self._report("retrying", "an error of our own; the log has it")
 
     async def close(self) -> None:
@@ -155,7 +155,7 @@ class RevisionSchedule:
 
     async def _read(self, langfuse: Langfuse, server: LangfuseServer, due: DueRevision) -> None:
         """Read one trace and have it judged, if it is as whole as it was."""
-        before = await asyncio.to_thread(self._story, due.trace_id)
+        before = await asyncio.to_thread(self._details, due.trace_id)
         if not await asyncio.to_thread(self._still_owed, due.trace_id) or (before and not before["verdicts"]):
             await self._owed.done(due)
             return
@@ -197,5 +197,5 @@ class RevisionSchedule:
 
     def _report(self, state: BelatedState, reason: str) -> None:
         if self._state != state and state in ("retrying", "stopped"):
-            log.warning("belated traces cannot be read: %s", state, extra={"cause": reason})
+            log.warning("traces with late references cannot be read: %s", state, extra={"cause": reason})
         self._state, self._reason = state, reason

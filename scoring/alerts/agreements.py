@@ -27,7 +27,7 @@ class _Known:
 class Agreements:
     """Pairs of a person's label and our value, by rubric and metric (``pass``: the verdict itself).
 
-    A pair is known by its subject (a trace or a case) and who labelled it: hearing it again, with another label or a
+    A pair is known by its subject (a trace or a case) and who labelled it: recording it again, with another label or a
     revised verdict, replaces it. Another version of a rubric begins anew, for it is another judge. No clock.
     """
 

@@ -48,7 +48,7 @@ class Incident:
 
 @dataclass(slots=True)
 class Incidents:
-    """Hears events in order, and describes the incidents that they make up."""
+    """Takes events in order, and describes their incidents."""
 
     _over: list[Incident] = field(default_factory=list)
     _open: dict[str, Incident] = field(default_factory=dict)

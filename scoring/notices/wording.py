@@ -74,9 +74,7 @@ def _facts(event: AlertEvent) -> Iterator[TextLine]:
     if event.transition is AlertTransition.UNKNOWN:
         yield TextLine(text="It fired. Now there is too little data to decide whether it still holds.")
     elif event.transition is AlertTransition.EXPIRED:
-        yield TextLine(
-            text="It fired, and nothing was heard of it for so long that it is let go. It was not seen to end."
-        )
+        yield TextLine(text="It fired, and was not measured for so long that it is given up. It was not seen to end.")
     if (how_bad := measured(event)) is not None:
         yield TextLine(text=how_bad)
     if event.stated:

@@ -141,7 +141,7 @@ class PendingMetrics(Generic[K]):
 
 
 def run(started: Mapping[K, Begun], answer: Callable[[Question], Reply]) -> PendingMetrics[K]:
-    """Metrics driven to their end with a plain function as the only answerer (tests, offline use)."""
+    """Metrics driven to their end with a plain function as the only evaluator (tests, offline use)."""
     evaluation = PendingMetrics(started)
     while questions := evaluation.questions:
         evaluation.give({question: answer(question) for question in questions})

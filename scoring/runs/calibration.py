@@ -53,7 +53,7 @@ class Calibration:
         of_subject[given.metric, given.by] = given
 
     def add(self, line: VerdictLine, /) -> None:
-        """Hear a verdict: count it, and compare it with the labels of its trace and of its case."""
+        """Take a verdict: count it, and compare it with the labels of its trace and of its case."""
         if line.passed is not None:
             self._passes.setdefault(line.rubric, PassSums()).add(passed=line.passed, weight=line.weight)
         met: dict[tuple[str, str], LabelLine] = {}

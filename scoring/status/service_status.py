@@ -1,4 +1,4 @@
-"""Standing: where one service stands under one rubric at one moment. Metrics, API and status page show the same."""
+"""Service status: one service under one rubric at one moment. Metrics, API and status page show the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instant: a moment as verdicts and stories write it."""
+"""Instant: a moment as verdicts and details write it."""
 
 from __future__ import annotations
 

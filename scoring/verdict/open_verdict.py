@@ -1,9 +1,9 @@
 """Open verdict: a verdict without anything that people or models wrote, for those who may not see contents.
 
-Reasons quote: an answer, a claim, a name that a model made up. What quotes and what counts stands in one sentence, so
-a reason is taken apart at its stops, and of the parts only those are kept that belong to a closed set of sentences
-(``open_sentences.txt``, in which ``#`` is a number and ``@`` a metric of the verdict). Whatever is not known to be ours
-is left out: a new sentence is withheld until it is listed. Of details, numbers are kept.
+Reasons quote: an answer, a claim, a name that a model made up. One sentence may hold a
+quotation and a count, so a reason is split at its stops. Only parts of a closed set of sentences are kept
+(``open_sentences.txt``, in which ``#`` is a number and ``@`` a metric of the verdict). Any other part is left out: a
+new sentence is withheld until it is listed. Of details, numbers are kept.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ async def fill(path: Path, now_ns: int) -> None:
         )  # fmt: skip
         endings.append(FinishedTrace(
             trace_id=bytes.fromhex(case), service=verdict.service, reason="scored", completion="root_ended", revision=1,
-            story={"spans": 1}, verdicts=[verdict.to_json()], closed_ns=at_ns,
+            details={"spans": 1}, verdicts=[verdict.to_json()], closed_ns=at_ns,
         ))  # fmt: skip
     for begin in range(0, len(endings), 500):
         await asyncio.gather(*(store.finish(each) for each in endings[begin : begin + 500]))

@@ -38,7 +38,7 @@ async def one(store, number, every):
         if n % 3 == 0:
             verdicts = [{"rubric": rubric, "n": n} for rubric in ("qa", "entity")]
             await store.finish(FinishedTrace(trace_id=trace_id, service="s", reason="scored", completion="idle",
-                                        revision=1, story={"n": n}, verdicts=verdicts, closed_ns=n))
+                                        revision=1, details={"n": n}, verdicts=verdicts, closed_ns=n))
             print("finished", n, flush=True)
         n += every
 
@@ -82,7 +82,7 @@ def test_everything_acknowledged_survives_a_kill_and_nothing_is_half_there(tmp_p
             if what == "finished":
                 assert sorted(verdicts[n]) == ["entity", "qa"]
         for n, chunk in held.items():
-            assert chunk.done == (n in verdicts) == (store.story(n.to_bytes(16, "big")) is not None)
+            assert chunk.done == (n in verdicts) == (store.details(n.to_bytes(16, "big")) is not None)
         assert all(len(rubrics) == 2 for rubrics in verdicts.values())
     finally:
         store.close()

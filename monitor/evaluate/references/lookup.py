@@ -2,7 +2,7 @@
 
 What was looked for, and whether it was there, is committed with the verdict. So a reference that comes, changes or goes
 later is noticed, after a restart too, and its trace is judged again: a revision under the same ids. While its spans are
-held the assembler closes it once more; after that it is belated (``monitor/belated``).
+held the assembler closes it once more; after that it is re-evaluated (``monitor/revise``).
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class Backfill:
             self._skip(OTHER)
             return
         trace_id = bytes.fromhex(sighting.trace_id)
-        before = self._store.story(trace_id)
+        before = self._store.details(trace_id)
         self._held[trace_id] = await asyncio.to_thread(encode_spans, spans)
         revision = int(before["revision"]) + 1 if before is not None else 1
         self._pipeline.waiting.append(
@@ -214,7 +214,7 @@ class Backfill:
 
     async def _take_session(self, past: PastSession) -> None:
         key = past.closing.trace_id
-        before = await asyncio.to_thread(self._store.story, key)
+        before = await asyncio.to_thread(self._store.details, key)
         if before is not None and _same(before, past, self._job):
             return
         revision = int(before["revision"]) + 1 if before is not None else 1
@@ -243,7 +243,8 @@ class Backfill:
         await self._store.finish(
             FinishedTrace(
                 trace_id=result.trace_id, service=result.service, reason=result.reason.value,
-                completion=result.completion, revision=result.revision, story={**result.details, "backfill": self._job},
+                completion=result.completion, revision=result.revision,
+                details={**result.details, "backfill": self._job},
                 verdicts=[verdict.to_json() for verdict in verdicts], closed_ns=result.ended_ns,
                 scores=[score for each in numbered for score in each.scores], turn=_turn(result.turn),
             )
@@ -279,13 +280,13 @@ class Backfill:
         self._on_result(self.progress)
 
     def _is_through(self, trace_id: str) -> bool:
-        reported = self._store.story(trace_id)
+        reported = self._store.details(trace_id)
         return reported is not None and reported.get("backfill") == self._job
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
         """The chunks of traces, for their stages, and the results of an earlier job."""
         held = ((trace_id, self._held.get(trace_id)) for trace_id in trace_ids)
-        return [([] if payload is None else [payload], self._store.story(trace_id)) for trace_id, payload in held]
+        return [([] if payload is None else [payload], self._store.details(trace_id)) for trace_id, payload in held]
 
     def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
         """The turns of a session that is being judged."""

@@ -7,7 +7,7 @@ MAX_KNOWN = 100_000
 
 
 class Duplicates:
-    """Hears the ids of cases with their lines. ``count`` is how many lines repeat an id."""
+    """Records the ids of cases with their lines. ``count`` is how many lines repeat an id."""
 
     def __init__(self) -> None:
         self._lines: dict[str, int] = {}

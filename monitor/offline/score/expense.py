@@ -10,7 +10,7 @@ from monitor.evaluate.judge.observer import SilentJudgeObserver
 
 @dataclass(slots=True)
 class Expense(SilentJudgeObserver):
-    """Hears of every request, of those that failed too. ``unpriced`` counts those of which no price is known."""
+    """Counts every request, those that failed too. ``unpriced`` counts those of which no price is known."""
 
     requests: int = 0
     failed: int = 0

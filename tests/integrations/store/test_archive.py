@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store.archive import read_story
+from integrations.store.archive import read_details
 from integrations.store.errors import StoreUnavailable
 from integrations.store.sqlite import FinishedTrace, Store
 
@@ -20,23 +20,23 @@ async def test_a_story_is_read_while_the_monitor_runs_and_nothing_is_written(tmp
         await store.finish(
             FinishedTrace(
                 trace_id=bytes.fromhex(TRACE), service="calls", reason="scored", completion="root_ended", revision=1,
-                story={"spans": 3}, verdicts=[{"rubric": "qa", "passed": True}], closed_ns=5, chunks=0,
+                details={"spans": 3}, verdicts=[{"rubric": "qa", "passed": True}], closed_ns=5, chunks=0,
             )
         )  # fmt: skip
-        assert read_story(path, TRACE) == store.story(TRACE)
-        assert read_story(path, "f" * 32) is None
+        assert read_details(path, TRACE) == store.details(TRACE)
+        assert read_details(path, "f" * 32) is None
     finally:
         store.close()
     before = path.read_bytes()
-    assert read_story(path, TRACE)["reason"] == "scored"
+    assert read_details(path, TRACE)["reason"] == "scored"
     assert path.read_bytes() == before
 
 
 def test_what_is_no_store_is_said_to_be_none(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="there is no such file"):
-        read_story(tmp_path / "nowhere.sqlite", TRACE)
+        read_details(tmp_path / "nowhere.sqlite", TRACE)
     other = tmp_path / "text"
     other.write_text("not a database, only text that is long enough to be looked at" * 100)
     with pytest.raises(StoreUnavailable, match="cannot be read as a store"):
-        read_story(other, TRACE)
+        read_details(other, TRACE)
     assert not (tmp_path / "nowhere.sqlite").exists()

@@ -33,7 +33,7 @@ def trace(number: int) -> bytes:
 def ending(number: int, at: int) -> FinishedTrace:
     return FinishedTrace(
         trace_id=trace(number), service="shop", reason="scored", completion="root_ended", revision=1,
-        story={"n": number},
+        details={"n": number},
         verdicts=[{"rubric": "qa", "service": "shop", "environment": None, "passed": True}], closed_ns=at,
     )  # fmt: skip
 

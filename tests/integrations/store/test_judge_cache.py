@@ -65,7 +65,7 @@ async def test_a_store_of_the_version_before_is_brought_up_to_date_and_keeps_wha
     other.commit()
     other.close()
     store = Store(path)
-    assert store.story(b"a" * 16)["service"] == "shop"
+    assert store.details(b"a" * 16)["service"] == "shop"
     await store.judged.put({"a": "1"}, now_ns=1, most=10)
     store.close()
     with sqlite3.connect(path) as other:

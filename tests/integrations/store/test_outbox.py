@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from integrations.store.archive import read_dead, read_story, replay_dead
+from integrations.store.archive import read_dead, read_details, replay_dead
 from integrations.store.errors import StoreError, StoreUnavailable
 from integrations.store.outbox import SETTLES_NS, ScoreRow
 from integrations.store.sqlite import FinishedTrace, Store
@@ -23,7 +23,8 @@ def store(tmp_path):
 
 def ended(*scores, revision=1, now_ns=100):
     return FinishedTrace(
-        trace_id=TRACE, service="s", reason="scored", completion="idle", revision=revision, story={}, closed_ns=now_ns,
+        trace_id=TRACE, service="s", reason="scored", completion="idle", revision=revision, details={},
+        closed_ns=now_ns,
         scores=[ScoreRow(id=name, at_ns=7 * revision, body=body) for name, body in scores],
     )  # fmt: skip
 
@@ -32,7 +33,7 @@ async def test_scores_wait_with_the_ending_or_not_at_all(store):
     await store.finish(ended(("a", '"1"')))
     with pytest.raises(StoreError):
         await store.finish(ended(("b", object()), revision=2))
-    assert store.story(TRACE)["revision"] == 1
+    assert store.details(TRACE)["revision"] == 1
     assert [row.id for row in store.outbox.due(100, 10)] == ["a"]
 
 
@@ -103,9 +104,9 @@ def test_a_store_that_is_none_says_so(tmp_path):
 
 async def test_the_address_of_a_trace_s_page_is_known_to_who_reads_the_store(store):
     await store.finish(ended())
-    assert "trace_url" not in read_story(store.path, TRACE)
+    assert "trace_url" not in read_details(store.path, TRACE)
     await store.keep_fact("trace_link", {"base_url": "b", "prefix": "https://lf.example/project/p/traces/"})
-    assert read_story(store.path, TRACE)["trace_url"] == f"https://lf.example/project/p/traces/{TRACE}"
+    assert read_details(store.path, TRACE)["trace_url"] == f"https://lf.example/project/p/traces/{TRACE}"
 
 
 def test_a_store_of_the_version_before_gets_an_outbox(tmp_path, left_by):

@@ -43,8 +43,8 @@ async def test_what_was_taken_is_known_with_its_rows_and_what_was_not_with_the_r
 
 
 def end(**more: object) -> FinishedTrace:
-    stated = {"trace_id": TRACE, "service": None, "reason": "scored", "completion": "idle", "revision": 1, "story": {}}
-    return FinishedTrace(**{**stated, "closed_ns": 100, **more})
+    stated = {"trace_id": TRACE, "service": None, "reason": "scored", "completion": "idle", "revision": 1}
+    return FinishedTrace(**{**stated, "details": {}, "closed_ns": 100, **more})
 
 
 async def test_what_a_verdict_was_held_against_is_written_with_it_and_replaced_by_the_next(store):

@@ -36,7 +36,7 @@ def finished(**more):
     return FinishedTrace(
         **{
             "trace_id": A, "service": "shop", "reason": "scored", "completion": "root_ended", "revision": 1,
-            "story": {"spans": 3}, "verdicts": [verdict()], "closed_ns": 100, **more,
+            "details": {"spans": 3}, "verdicts": [verdict()], "closed_ns": 100, **more,
         }
     )  # fmt: skip
 
@@ -70,13 +70,13 @@ async def test_finishing_is_one_story_and_its_verdicts_and_doing_it_again_change
         await store.finish(finished())
         assert store.open_traces() == set()
         assert [v["rubric"] for v in store.verdicts()] == ["qa"]
-        story = store.story(A.hex())
+        story = store.details(A.hex())
         assert {k: story[k] for k in ("trace_id", "reason", "completion", "revision", "spans", "closed_ns")} == {
             "trace_id": A.hex(), "reason": "scored", "completion": "root_ended",
             "revision": 1, "spans": 3, "closed_ns": 100,
         }  # fmt: skip
         assert [v["rubric"] for v in story["verdicts"]] == ["qa"]
-    assert store.story(B) is None
+    assert store.details(B) is None
     assert store.chunks(A) == [b"1"]
 
 
@@ -85,7 +85,7 @@ async def test_a_revision_replaces_and_an_older_one_that_comes_late_does_not(sto
     await store.finish(finished(revision=2, closed_ns=200, verdicts=[verdict(passed=False)]))
     await store.finish(finished())
     assert [(v["rubric"], v["passed"]) for v in store.verdicts()] == [("qa", False)]
-    assert store.story(A)["revision"] == 2
+    assert store.details(A)["revision"] == 2
 
 
 async def test_a_chunk_that_came_while_its_trace_was_judged_stays_open(store):
@@ -132,10 +132,10 @@ async def test_purging_takes_what_is_old_and_never_what_waits(store):
     await store.purge(0, chunks_before_ns=200)
     assert store.chunks(A) == []
     assert store.chunks(B) == [b"1", b"late"]
-    assert store.story(A) is not None
+    assert store.details(A) is not None
     await store.purge(200)
-    assert store.story(A) is None
-    assert store.story(B) is not None, "a trace that waits for its next revision keeps its number"
+    assert store.details(A) is None
+    assert store.details(B) is not None, "a trace that waits for its next revision keeps its number"
     assert store.verdicts() == []
 
 
@@ -163,13 +163,13 @@ async def test_purging_many_rows_goes_in_slices(store):
     await store.append([Chunk(A, b"x")] * 2_500 + [Chunk(B, b"x")] * 2_500, 1)
     await store.finish(finished(verdicts=[verdict(f"r{n}") for n in range(1_500)]))
     await store.purge(101)
-    assert (store.chunks(A), len(store.chunks(B)), store.verdicts(), store.story(A)) == ([], 2_500, [], None)
+    assert (store.chunks(A), len(store.chunks(B)), store.verdicts(), store.details(A)) == ([], 2_500, [], None)
 
 
 async def test_untrusted_text_is_kept_as_it_is(store):
     odd = {"text": "\ud800 \x00 ' \" 🎧", "big": 2**80}
-    await store.finish(finished(story=odd, service="\u2028", verdicts=[verdict(reason="\udfff")]))
-    story = store.story(A)
+    await store.finish(finished(details=odd, service="\u2028", verdicts=[verdict(reason="\udfff")]))
+    story = store.details(A)
     assert {k: story[k] for k in odd} == odd
     assert story["verdicts"][0]["reason"] == "\udfff"
 
@@ -180,7 +180,7 @@ async def test_one_jobs_bad_data_does_not_harm_the_others(store):
         store.append([Chunk(A, b"1")], 1), store.finish(bad), store.append([Chunk(B, b"2")], 2), return_exceptions=True
     )
     assert [type(r) for r in results] == [type(None), StoreError, type(None)]
-    assert (store.chunks(A), store.chunks(B), store.story(A)) == ([b"1"], [b"2"], None)
+    assert (store.chunks(A), store.chunks(B), store.details(A)) == ([b"1"], [b"2"], None)
 
 
 async def test_of_several_ends_each_is_written_or_refused_on_its_own(store):
@@ -188,7 +188,7 @@ async def test_of_several_ends_each_is_written_or_refused_on_its_own(store):
     bad = finished(trace_id=B, verdicts=[verdict(), verdict("entity", passed=2**70)])
     refusals = await store.finish_each([finished(), bad, finished(trace_id=b"c" * 16)])
     assert [type(each) for each in refusals] == [type(None), StoreError, type(None)]
-    assert (store.story(A)["revision"], store.story(B), store.story(b"c" * 16)["revision"]) == (1, None, 1)
+    assert (store.details(A)["revision"], store.details(B), store.details(b"c" * 16)["revision"]) == (1, None, 1)
     assert (len(store.verdicts()), store.open_traces()) == (2, {B})
     assert await store.finish_each([]) == []
 
@@ -202,7 +202,7 @@ async def test_an_older_end_that_comes_late_opens_nothing_again(store):
     await store.append([Chunk(B, b"1")], 3)
     await store.finish(finished(trace_id=B, revision=2, chunks=0))
     await store.finish(finished(trace_id=B, chunks=1))
-    assert (store.open_traces(), store.story(B)["revision"]) == (set(), 2), "nor is what it was reached with unread"
+    assert (store.open_traces(), store.details(B)["revision"]) == (set(), 2), "nor is what it was reached with unread"
 
 
 async def test_what_came_after_everything_before_was_purged_is_not_taken_for_what_was_judged(store):
@@ -224,7 +224,7 @@ async def test_several_traces_are_read_at_once_as_each_by_itself(store):
     await store.append([Chunk(A, b"late")], 301)
     wanted = [A, unknown, B, purged, c]
     read = store.chunks_and_stories(wanted)
-    assert read == [(store.chunks(each), store.story(each)) for each in wanted]
+    assert read == [(store.chunks(each), store.details(each)) for each in wanted]
     assert [len(chunks) for chunks, _ in read] == [3, 0, 1, 0, 1]
     assert [story is not None for _, story in read] == [True, False, False, True, False]
     assert store.chunks_and_stories([]) == []

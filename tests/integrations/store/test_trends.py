@@ -21,7 +21,7 @@ def stated(number: int, **more) -> FinishedTrace:
     at_ns = more.pop("at_ns")
     return FinishedTrace(
         trace_id=number.to_bytes(16, "big"), service="shop", reason="scored", completion="root_ended", revision=1,
-        story={}, verdicts=[{**verdict, **more}], closed_ns=at_ns,
+        details={}, verdicts=[{**verdict, **more}], closed_ns=at_ns,
     )  # fmt: skip
 
 

@@ -74,7 +74,7 @@ async def finish(store, stated, closed_ns):
     await store.finish(
         FinishedTrace(
             trace_id=stated["trace_id"], service=stated["service"], reason="scored", completion="root_ended",
-            revision=1, story={}, verdicts=[stated], closed_ns=closed_ns, chunks=0,
+            revision=1, details={}, verdicts=[stated], closed_ns=closed_ns, chunks=0,
         )
     )  # fmt: skip
 

@@ -25,7 +25,7 @@ async def put(store: Store, number: int, at_ns: int, stated: dict) -> None:
     trace_id = number.to_bytes(16, "big")
     await store.finish(
         FinishedTrace(
-            trace_id=trace_id, service="shop", reason="scored", completion="root_ended", revision=1, story={},
+            trace_id=trace_id, service="shop", reason="scored", completion="root_ended", revision=1, details={},
             verdicts=[{**stated, "case_id": trace_id.hex()}], closed_ns=at_ns,
         )
     )  # fmt: skip

@@ -110,7 +110,7 @@ class Bench:
     async def commit(self, ending):
         await self.store.finish(FinishedTrace(
             trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value, closed_ns=ending.ended_ns,
-            completion=ending.completion, revision=ending.revision, story=ending.details, chunks=ending.chunks,
+            completion=ending.completion, revision=ending.revision, details=ending.details, chunks=ending.chunks,
             verdicts=[verdict.to_json() for verdict in ending.verdicts],
         ))  # fmt: skip
 
@@ -162,7 +162,7 @@ async def test_what_needs_the_judge_is_judged_and_told_like_all_else(bench):
     assert (ending.reason, ending.verdicts[0].passed, ending.verdicts[0].scores[0].result.method) == (
         Reason.SCORED, True, Method.JUDGE,
     )  # fmt: skip
-    details = b.store.story(trace(1))
+    details = b.store.details(trace(1))
     assert (details["reason"], details["sampling"]["judged_share"], b.store.open_traces()) == ("scored", 1.0, set())
 
 
@@ -247,7 +247,7 @@ async def test_a_failure_of_one_case_is_its_own_and_ends_it(bench):
     await b.ended(3)
     reasons = {ending.trace_id: ending.reason for ending in b.reported}
     assert reasons == {trace(0): Reason.SCORED, trace(1): Reason.JUDGE_FAILED, trace(2): Reason.SCORED}
-    assert b.store.story(trace(1))["verdicts"][0]["passed"] is None
+    assert b.store.details(trace(1))["verdicts"][0]["passed"] is None
 
 
 async def test_what_waited_too_long_is_judged_without_the_judge(bench):
@@ -351,7 +351,7 @@ async def test_a_bug_in_a_judged_metric_costs_one_trace_its_verdict(bench, caplo
         await b.close(number)
     await b.ended(2)
     assert Counter(ending.reason for ending in b.reported) == {Reason.ERROR: 1, Reason.SCORED: 1}
-    assert b.store.story(trace(1))["error"] == "RuntimeError: a bug of ours"
+    assert b.store.details(trace(1))["error"] == "RuntimeError: a bug of ours"
 
 
 async def test_the_budget_thins_what_needs_the_judge_consistently_and_says_how_likely_it_was(bench):

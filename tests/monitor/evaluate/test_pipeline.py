@@ -77,7 +77,7 @@ class Bench:
     async def commit(self, ending):
         await self.store.finish(FinishedTrace(
             trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value, closed_ns=ending.ended_ns,
-            completion=ending.completion, revision=ending.revision, story=ending.details, chunks=ending.chunks,
+            completion=ending.completion, revision=ending.revision, details=ending.details, chunks=ending.chunks,
             verdicts=[verdict.to_json() for verdict in ending.verdicts],
         ))  # fmt: skip
 
@@ -111,7 +111,7 @@ def bench(tmp_path):
 
 async def test_a_closed_trace_is_judged_committed_and_then_told(bench):
     b = bench()
-    b.pipeline.listeners.insert(0, lambda ending: on_disk.append(b.store.story(ending.trace_id)))
+    b.pipeline.listeners.insert(0, lambda ending: on_disk.append(b.store.details(ending.trace_id)))
     on_disk = []
     await b.close(1)
     await b.pipeline.drain()
@@ -226,7 +226,7 @@ async def test_two_closings_of_one_trace_that_waited_together_are_one_verdict_an
         (1, 1, 1),
         (2, 1, 0),
     ]
-    assert b.store.story(trace(1))["revision"] == 2
+    assert b.store.details(trace(1))["revision"] == 2
 
 
 async def test_more_than_a_batch_is_judged_in_order(bench):
@@ -263,7 +263,7 @@ async def test_a_bug_costs_one_trace_its_verdict_and_no_other(bench, caplog):
     assert [ending.reason for ending in b.reported] == [Reason.SCORED, Reason.ERROR, Reason.SCORED]
     failed = b.reported[1]
     assert (failed.verdicts, failed.service) == ((), "shop")
-    assert b.store.story(trace(2))["error"] == "RuntimeError: a bug of ours"
+    assert b.store.details(trace(2))["error"] == "RuntimeError: a bug of ours"
     assert trace(2).hex() in [getattr(record, "trace_id", None) for record in caplog.records]
     assert b.store.open_traces() == set()
 
@@ -277,7 +277,7 @@ async def test_a_chunk_that_cannot_be_read_is_told_and_the_others_are_judged(ben
     b.wait(3)
     await b.pipeline.drain()
     assert [ending.reason for ending in b.reported] == [Reason.SCORED, Reason.UNDECODABLE, Reason.UNDECODABLE]
-    stories = [b.store.story(trace(n)) for n in (1, 2, 3)]
+    stories = [b.store.details(trace(n)) for n in (1, 2, 3)]
     assert [(details["spans"], details["damaged_chunks"]) for details in stories] == [(1, 1), (0, 1), (0, 0)]
     assert b.reported[1].service == "shop", "its resource was read before"
 
@@ -288,8 +288,8 @@ async def test_traffic_of_evaluators_and_what_a_route_excludes_is_not_judged(ben
     await b.close(2, S(trace_id=trace(2), span_id=span(1), name="healthcheck"))
     await b.pipeline.drain()
     assert [(ending.reason, ending.verdicts) for ending in b.reported] == [(Reason.EXCLUDED, ())] * 2
-    assert "this monitor" in b.store.story(trace(1))["excluded"]
-    assert b.store.story(trace(2))["excluded"] == "probes excludes it"
+    assert "this monitor" in b.store.details(trace(1))["excluded"]
+    assert b.store.details(trace(2))["excluded"] == "probes excludes it"
 
 
 async def test_a_trace_that_no_route_is_for_has_no_rubric(bench):
@@ -309,7 +309,7 @@ async def test_what_a_rule_on_content_might_have_drawn_and_did_not_is_sampled_ou
         Reason.SCORED, "forced", 1.0,
     )  # fmt: skip
     assert (out.reason, out.verdicts) == (Reason.SAMPLED_OUT, ())
-    details = b.store.story(trace(2, LOW))
+    details = b.store.details(trace(2, LOW))
     assert (details["sampling"]["probability"], details["name"]) == (None, "browse")
 
 
@@ -325,7 +325,7 @@ async def test_late_spans_that_change_the_route_withdraw_what_no_longer_judges(b
     assert ([v.rubric for v in second.verdicts], set(second.withdrawn)) == (["qa"], {"answer", "entity"})
     assert second.changed == (), "what qa says is the same as before"
     assert second.verdicts[0].created_at == first.verdicts[1].created_at
-    assert [verdict["rubric"] for verdict in b.store.story(trace(1))["verdicts"]] == ["qa"]
+    assert [verdict["rubric"] for verdict in b.store.details(trace(1))["verdicts"]] == ["qa"]
 
 
 async def test_late_spans_that_change_a_verdict_make_its_next_revision(bench):

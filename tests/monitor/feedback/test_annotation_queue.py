@@ -47,7 +47,7 @@ class Scene:
         }  # fmt: skip
         await self.bench.store.finish(
             FinishedTrace(
-                trace_id=trace(number), service="svc", reason="scored", completion="rooted", revision=1, story={},
+                trace_id=trace(number), service="svc", reason="scored", completion="rooted", revision=1, details={},
                 closed_ns=self.bench.now_ns, verdicts=[verdict],
             )
         )  # fmt: skip

@@ -43,7 +43,7 @@ class Monitor:
     async def finish(self, closing):
         await self.store.finish(FinishedTrace(
             trace_id=closing.trace_id, service="shop", reason="scored", completion=closing.completion,
-            revision=closing.revision, story={}, closed_ns=self.now,
+            revision=closing.revision, details={}, closed_ns=self.now,
         ))  # fmt: skip
         self.outcomes.ended("shop", Reason.SCORED, revision=closing.revision)
 

@@ -42,7 +42,7 @@ class Bench:
         assert self.monitor.store.chunks(trace(1)) == []
 
     def reported(self):
-        return self.monitor.store.story(trace(1))
+        return self.monitor.store.details(trace(1))
 
     def late(self, number=2):
         return S(trace_id=trace(1), span_id=span(number), parent_id=span(1), attributes=SAID)

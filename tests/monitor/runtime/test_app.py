@@ -272,7 +272,7 @@ async def test_chunks_go_after_the_late_window_and_verdicts_after_retention(star
     store, minute = app.monitor.store, 60 * 10**9
 
     def held():
-        return len(store.chunks(trace(1, LOW))), len(store.verdicts()), store.story(trace(1, LOW)) is not None
+        return len(store.chunks(trace(1, LOW))), len(store.verdicts()), store.details(trace(1, LOW)) is not None
 
     for later, expected in (
         (0, (1, 1, True)),

@@ -30,7 +30,7 @@ def chunk(number: int, span: int = 1) -> Chunk:
 
 def ended(trace_id: bytes, now_ns: int, **more) -> FinishedTrace:
     return FinishedTrace(
-        trace_id=trace_id, service="shop", reason="scored", completion="root", revision=1, story={}, closed_ns=now_ns,
+        trace_id=trace_id, service="shop", reason="scored", completion="root", revision=1, details={}, closed_ns=now_ns,
         **more,
     )  # fmt: skip
 
@@ -57,7 +57,7 @@ class Kept:
                 await self.store.finish(
                     FinishedTrace(
                         trace_id=closing.trace_id, service="shop", reason="scored", completion=closing.completion,
-                        revision=closing.revision, story={}, verdicts=[], closed_ns=now_ns,
+                        revision=closing.revision, details={}, verdicts=[], closed_ns=now_ns,
                     )
                 )  # fmt: skip
 

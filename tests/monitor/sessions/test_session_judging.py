@@ -61,7 +61,7 @@ class Bench:
         return [v for v in self.monitor.store.verdicts_since(0) if v["trace_id"] is None]
 
     def story(self, verdict):
-        return self.monitor.store.story(verdict["case_id"])
+        return self.monitor.store.details(verdict["case_id"])
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ async def test_its_verdict_has_an_id_of_its_own_and_stands_beside_those_of_its_t
     page = await b.monitor.view.verdicts(VerdictQuery(limit=1))
     rest = await b.monitor.view.verdicts(VerdictQuery(limit=5, after=page.next))
     assert len(page.verdicts) + len(rest.verdicts) == 3
-    assert b.monitor.store.story(trace(1))["session"] == of_session["case_id"]
+    assert b.monitor.store.details(trace(1))["session"] == of_session["case_id"]
     balance = b.monitor.outcomes.balance()
     assert (balance.seen, dict(balance.ended)) == (2, {Reason.UNAVAILABLE: 2}), "the books are of traces"
 

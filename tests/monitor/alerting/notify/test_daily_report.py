@@ -41,7 +41,7 @@ async def judged(store, number, passed, *, probability=1.0, hours_ago=1.0, servi
     await store.finish(
         FinishedTrace(
             trace_id=number.to_bytes(16, "big"), service=service, reason="scored", completion="root", revision=1,
-            story={}, verdicts=[verdict], closed_ns=EIGHT_NS - int(hours_ago * HOUR_NS),
+            details={}, verdicts=[verdict], closed_ns=EIGHT_NS - int(hours_ago * HOUR_NS),
         )
     )  # fmt: skip
 

@@ -121,7 +121,7 @@ async def test_references_are_looked_up_as_a_live_monitor_looks_them_up(scene, t
     await scene.run(places=[InFile(file, "trace_id")])
     store = Store(scene.folder / "backfill.sqlite")
     try:
-        assert "golden.jsonl" in store.story(known)["reference"]
-        assert store.story(other)["reference"] is None
+        assert "golden.jsonl" in store.details(known)["reference"]
+        assert store.details(other)["reference"] is None
     finally:
         store.close()

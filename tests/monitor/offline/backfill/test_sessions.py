@@ -60,7 +60,7 @@ def sessions(scene) -> list[dict]:
     store = Store(scene.folder / "backfill.sqlite")
     try:
         verdicts = [verdict for verdict in store.verdicts_since(0) if verdict["trace_id"] is None]
-        return [store.story(verdict["case_id"]) for verdict in verdicts]
+        return [store.details(verdict["case_id"]) for verdict in verdicts]
     finally:
         store.close()
 

@@ -169,7 +169,7 @@ async def test_a_store_tells_the_same_as_a_file(tmp_path: Path):
         await store.finish(
             FinishedTrace(
                 trace_id=bytes.fromhex(line["trace_id"]), service="calls", reason="scored", completion="root_ended",
-                revision=1, story={}, verdicts=[line], closed_ns=seen.at_ns, chunks=0,
+                revision=1, details={}, verdicts=[line], closed_ns=seen.at_ns, chunks=0,
             )
         )  # fmt: skip
     past = StoredPast(tmp_path / "s.sqlite")
