@@ -5,10 +5,13 @@ A reason to skip is ``what is missing; how to have it``: the table at the end of
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +57,11 @@ CHROMIUM = _program("chromium", "chromium-browser", "google-chrome", package="ch
 DOCKER_REGISTRY = _program("docker-registry", package="docker-registry")
 OPENSSL = _program("openssl", package="openssl")
 KUBECTL = _program("kubectl", package="kubernetes-client")
+UV = Need(
+    "uv",
+    "pip install uv",
+    shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"),
+)
 LITELLM = _package("litellm", "pip install 'sidejudge[judge]'")
 SENTENCE_TRANSFORMERS = _package("sentence_transformers", "pip install 'sidejudge[embeddings]'")
 HELM_ENGINE = _package(
