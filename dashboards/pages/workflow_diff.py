@@ -43,10 +43,8 @@ def workflow_diff(rubric: object, scores: Iterable[Mapping[str, object]]) -> Wor
             ]
             sides += [(str(score["metric"]), calls)] if calls else []
         elif score.get("metric") == "order" and score.get("value") == 0:
-            orders += [
-                ("expected order", _names(details.get("expected"))),
-                ("called in", _names(details.get("called"))),
-            ]
+            shown = (("expected order", _names(details.get("expected"))), ("called in", _names(details.get("called"))))
+            orders += [(title, names) for title, names in shown if names]  # relations alone expect no whole order
     return WorkflowDiff(sides=sides, orders=orders)
 
 

@@ -164,6 +164,8 @@ def _verdict(verdict: Mapping[str, Any]) -> Iterator[str]:
         rating = f" {score['rating']}" if score.get("rating") else ""
         reason = f": {score['reason']}" if score.get("reason") else ""
         yield f"    {score['metric']} {shown}{rating}, weight {score.get('weight', 0):g}{reason}"
+        if verdict["rubric"] == "workflow" and "unexpected: " in reason:
+            yield "      what should be called closes what may be called; 'closed: false' in the scenario allows others"
 
 
 def sampling_forecast(trace_id: str, config: Config) -> Iterator[str]:

@@ -92,7 +92,7 @@ def learn(  # noqa: PLR0917  # click passes options by name
         raise CommandError("no group has enough good runs", "give more files, or group otherwise with --group-by")
     if against is not None:
         return _compare(against, scenarios)
-    _write(scenarios, out)
+    _write(scenarios, out, group_by)
     return 0
 
 
@@ -218,7 +218,19 @@ def _reviewed(contract: Contract) -> Contract:
     return replace(contract, lines=tuple(kept))
 
 
-def _write(scenarios: Mapping[str, object], out: Path | None) -> None:
+def _watching(scenarios: Mapping[str, object], file: str, group_by: str) -> str:
+    """The routes that compare each run with the scenario of its group, besides judging it by run_health."""
+    import yaml
+
+    rubrics = ["run_health", "workflow"]
+    routes = [
+        {**({"match": {group_by: group}} if group != "all" else {}), "rubrics": rubrics, "scenario": group}
+        for group in scenarios
+    ]
+    return yaml.safe_dump({"scenarios": file, "routes": routes}, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _write(scenarios: Mapping[str, object], out: Path | None, group_by: str) -> None:
     import yaml
 
     text = yaml.safe_dump(dict(scenarios), sort_keys=False, allow_unicode=True, width=120)
@@ -226,7 +238,8 @@ def _write(scenarios: Mapping[str, object], out: Path | None) -> None:
         click.echo(text, nl=False)
     else:
         out.write_text(text, encoding="utf-8")
-        click.echo(f"written to {out}; name it in the configuration: scenarios: {out.name}", err=True)
+        click.echo(f"written to {out}; to watch live what departs from it, add to the configuration:", err=True)
+        click.echo(_watching(scenarios, out.name, group_by), err=True, nl=False)
 
 
 def _compare(against: Path, scenarios: Mapping[str, Mapping[str, Json]]) -> int:

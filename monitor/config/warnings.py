@@ -30,6 +30,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
     yield from _unheard(config)
     yield from _unread(config)
     yield from _own_telemetry(config)
+    yield from _closed_lists(config)
     judge = config.evaluators.judge
     if judge is None:
         return
@@ -44,6 +45,19 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
             "evaluators.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
             "set budget_usd_per_hour or budget_usd_per_day",
         )
+
+
+def _closed_lists(config: Config) -> Iterator[tuple[str, str]]:
+    """Scenarios whose list of what should be called closes, as the name does not say, what may be called."""
+    for name, scenario in config.scenarios.items():
+        if "closed" in scenario:
+            continue
+        for side in ("tools", "agents"):
+            if scenario.get(f"{side}_should_include") and not scenario.get(f"{side}_may_include"):
+                yield (
+                    f"scenarios.{name}.{side}_should_include closes the list: any other of the {side} fails a run",
+                    f"write closed: {{{side}: false}} to allow others, or closed: {{{side}: true}} where that is meant",
+                )
 
 
 def _unread(config: Config) -> Iterator[tuple[str, str]]:

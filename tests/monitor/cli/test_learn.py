@@ -36,6 +36,10 @@ def test_what_is_learned_is_written_and_taken_by_score(call, shop, tmp_path):
     assert done.exit_code == 0, done.output
     learned = yaml.safe_load(out.read_text())["shop"]
     assert learned["tools_should_include"] == ["find_user", "get_order"]
+    stated = yaml.safe_load(done.stderr.partition("add to the configuration:")[2])
+    (tmp_path / "live.yaml").write_text(yaml.safe_dump(stated))
+    assert call("check", "--config", str(tmp_path / "live.yaml")).exit_code == 0, "what learn says to add is valid"
+    assert stated["routes"] == [{"match": {"name": "shop"}, "rubrics": ["run_health", "workflow"], "scenario": "shop"}]
     config = tmp_path / "sidejudge.yaml"
     config.write_text(yaml.safe_dump({"scenarios": "scenarios.yaml"}))
     verdicts = tmp_path / "verdicts.jsonl"

@@ -1,0 +1,24 @@
+"""Warnings about what a valid configuration asks for, unseen."""
+
+from __future__ import annotations
+
+import pytest
+
+from monitor.config import Config
+from monitor.config.warnings import cautions
+
+
+def causes(scenario):
+    config = Config.model_validate({"scenarios": {"shop": scenario}})
+    return [cause for cause, _ in cautions(config) if cause.startswith("scenarios.")]
+
+
+@pytest.mark.parametrize("side", ["tools", "agents"])
+def test_a_list_that_closes_though_its_name_does_not_say_so_is_pointed_out(side):
+    (cause,) = causes({f"{side}_should_include": ["a"]})
+    assert f"shop.{side}_should_include closes the list" in cause
+
+
+@pytest.mark.parametrize("more", [{"closed": False}, {"closed": {"tools": True}}, {"tools_may_include": ["b"]}])
+def test_who_says_whether_it_closes_is_told_nothing(more):
+    assert causes({"tools_should_include": ["a"], **more}) == []
