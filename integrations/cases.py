@@ -339,3 +339,58 @@ _READERS: dict[str, _Read] = {
 }
 _NULL_IS_A_VALUE = frozenset(("case_id", "model_output"))
 """Elsewhere null means absent."""
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_NAME = {"type": "string", "pattern": r"\S"}
+_TOOL = {
+    "anyOf": [
+        _NAME,
+        {
+            "type": "object", "required": ["name"],
+            "properties": {
+                "name": _NAME, "error": {"type": ["string", "null"]}, "call_id": {"type": ["string", "null"]},
+                "handoff": {"type": ["boolean", "null"]},
+            },
+        },
+    ]
+}  # fmt: skip
+_TURN = {
+    "type": "object", "required": ["text"],
+    "properties": {
+        "text": {"type": "string"}, "speaker": {"type": ["string", "null"]}, "at": {"type": ["string", "null"]},
+    },
+}  # fmt: skip
+_SCHEMAS: Mapping[_Read, dict[str, object]] = {
+    _identifier: _NAME,
+    _any: {},
+    _outputs: {"type": "array"},
+    _text: {"type": "string"},
+    _transcript: {"anyOf": [{"type": "string"}, {"type": "array", "items": _TURN}]},
+    _object: {"type": "object"},
+    _scenario: {"type": ["string", "object"]},
+    _texts: _TEXTS,
+    _tools: {"type": "array", "items": _TOOL},
+    _handoffs: {"type": "array", "items": {"type": "object"}},
+    _number: {"type": "number", "minimum": 0},
+    _whole: {"type": "integer", "minimum": 0},
+    _boolean: {"type": "boolean"},
+    _probability: {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    _completion: {"type": "string"},
+}
+
+
+def case_schema() -> dict[str, object]:
+    """JSON Schema (draft 2020-12) of one line of a file of cases, under our names and those of other tools."""
+    properties: dict[str, object] = {}
+    for name, read in _READERS.items():
+        schema = _SCHEMAS[read]
+        nullable = schema if name in _NULL_IS_A_VALUE or not schema else {"anyOf": [schema, {"type": "null"}]}
+        properties[name] = nullable
+        for other in OTHER_NAMES.get(name, ()):
+            properties[other] = {"description": f"read as {name}, where that is missing"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "sidejudge case",
+        "type": "object",
+        "properties": properties,
+        "anyOf": [{"required": [name]} for name in ("model_output", *OTHER_NAMES["model_output"])],
+    }

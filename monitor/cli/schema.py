@@ -1,15 +1,17 @@
-"""``sidejudge schema``: the JSON Schema of the configuration."""
+"""``sidejudge schema``: the JSON Schema of the configuration, a case, a scenario or a verdict."""
 
 from __future__ import annotations
-
-import json
 
 import click
 
 
 @click.command()
-def schema() -> None:
-    """Print the JSON Schema of the configuration, for editors and charts."""
-    from monitor.config.summary import json_schema
+@click.option("--configuration", "what", flag_value="configuration", default=True, help="Of the configuration file.")
+@click.option("--case", "what", flag_value="case", help="Of a line of cases, as 'score' reads them.")
+@click.option("--scenario", "what", flag_value="scenario", help="Of one scenario.")
+@click.option("--verdict", "what", flag_value="verdict", help="Of a line of verdicts, as 'score' writes them.")
+def schema(what: str) -> None:
+    """Print a JSON Schema, for editors, charts and other programs: of the configuration unless an option says else."""
+    from monitor.reference.schemas import schema_text
 
-    click.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    click.echo(schema_text(what), nl=False)

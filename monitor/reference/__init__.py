@@ -16,6 +16,7 @@ from .cli_page import cli_page
 from .config_page import config_page
 from .metrics_page import metrics_page
 from .rubrics_page import rubrics_page
+from .schemas import SCHEMAS, schema_text
 from .which_rubric_page import which_rubric_page
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +31,11 @@ def pages() -> Mapping[Path, str]:
         _ROOT / "docs" / "reference" / "cli.md": cli_page(),
         _ROOT / "docs" / "reference" / "api.md": api_page(),
         _ROOT / "docs" / "reference" / "which-rubric.md": which_rubric_page(),
+        **{
+            _ROOT / "docs" / "reference" / "schemas" / f"{name}.schema.json": schema_text(name)
+            for name in SCHEMAS
+            if name != "configuration"
+        },
         families.PAGE: families.page(),
         dialects.PAGE: dialects.page(),
     }
