@@ -339,8 +339,8 @@ _READERS: dict[str, _Read] = {
 }
 _NULL_IS_A_VALUE = frozenset(("case_id", "model_output"))
 """Elsewhere null means absent."""
-_TEXTS = {"type": "array", "items": {"type": "string"}}
-_NAME = {"type": "string", "pattern": r"\S"}
+_TEXTS: dict[str, object] = {"type": "array", "items": {"type": "string"}}
+_NAME: dict[str, object] = {"type": "string", "pattern": r"\S"}
 _TOOL = {
     "anyOf": [
         _NAME,

@@ -69,6 +69,8 @@ HELM_ENGINE = _package(
 )
 KUBERNETES_VALIDATE = _package("kubernetes_validate", "make .venv/.dev")
 OTLP_EXPORTER = _package("opentelemetry.exporter", "make .venv/.dev")
+HATCHLING = _package("hatchling", "make .venv/.dev")
+PYARROW = _package("pyarrow", "pip install 'sidejudge[parquet]'")
 LANGFUSE_SDK = _package("langfuse", "make .venv/.dev")
 
 

@@ -12,7 +12,7 @@ from scoring.status.export_snapshot import ExportSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
-from scoring.status.service_status import ServiceStatus
+from scoring.status.service_status import UNKNOWN_SERVICE, ServiceStatus
 from scoring.status.status import WORST_FIRST, Policy, Status
 from scoring.status.trend import Trend
 
@@ -87,6 +87,7 @@ def status_page(page: StatusPage) -> str:
         **{
             **values, "services": services,
             "next_step": next_step(page.seen, page.open, page.ended, page.receiving, page.otlp_port),
+            "unnamed": any(each.service.startswith(UNKNOWN_SERVICE) for each in ordered),
             "more_services": max(0, len(ordered) - MOST),
             "own_thresholds": any(each.thresholds != page.policy.thresholds for each in ordered),
             "title": f"{page.overall.value.replace('_', ' ')} · sidejudge", "here": "/", "refresh_s": REFRESH_S,

@@ -69,7 +69,8 @@ SELECT story, reason, completion, revision, service, closed_ns FROM traces WHERE
 -- What names no service is found under the name that windows and metrics give it.
 SELECT t.trace_id, t.closed_ns, t.revision, t.service, t.reason, t.completion, t.story,
        (SELECT json_group_array(json_object('rubric', v.rubric, 'passed', json(CASE v.passed WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
-                                            'state', json_extract(v.verdict, '$.state'), 'composite', json_extract(v.verdict, '$.composite')))
+                                            'state', json_extract(v.verdict, '$.state'), 'composite', json_extract(v.verdict, '$.composite'),
+                                            'reason', substr(json_extract(v.verdict, '$.reason'), 1, 500)))
         FROM verdicts AS v WHERE v.trace_id = t.trace_id)
 FROM traces AS t
 WHERE (:reason IS NULL OR t.reason = :reason)

@@ -139,9 +139,11 @@ def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def why(trace: Mapping[str, Any]) -> str:
-    """Why a trace ended as it did, in one line: the cause of this trace, else what its reason means."""
+    """Why a trace ended as it did, in one line: its own cause or what its verdicts say, else what the reason means."""
     unmet = "; ".join(f"{route['route']}: {route['unmet']} does not hold" for route in trace.get("routes") or ())
-    own = trace.get("excluded") or trace.get("error") or unmet
+    failing = [each for each in trace.get("verdicts") or () if each.get("passed") is not True and each.get("reason")]
+    judged = "; ".join(f"{each['rubric']}: {each['reason']}" for each in failing)
+    own = trace.get("excluded") or trace.get("error") or unmet or judged
     return str(own) if own else _REASONS.get(str(trace.get("reason")), "")
 
 

@@ -458,6 +458,9 @@ class VerdictSummaryBody(BaseModel):
     passed: bool | None = Field(description="null: neither passed nor failed")
     state: State
     composite: float | None
+    reason: str | None = Field(
+        default=None, description="its beginning, without quotations where contents are not shown"
+    )
 
 
 class TraceSummaryBody(BaseModel):

@@ -15,8 +15,9 @@ from monitor.evaluate.pipeline import Pipeline
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.outcomes import Reason, TraceOutcomes
 from monitor.ingest.sampler import probability, random_bits, threshold
+from scoring.rubrics import RUBRICS
 from scoring.trace.instant import written
-from scoring.verdict.open_verdict import GAP, open_verdict
+from scoring.verdict.open_verdict import GAP, open_reason, open_verdict
 
 from .explain import happened, why
 from .inspect import Inspected, inspect_spans
@@ -108,6 +109,11 @@ class TraceDetails:
         found = {key: trace[key] for key in _LISTED if key in trace}
         if error := trace.get("error"):
             found["error"] = error if contents else f"{str(error).partition(':')[0]}: {GAP}"
+        if not contents:
+            found["verdicts"] = [
+                {**each, "reason": open_reason(each["reason"] or "", _metrics(each["rubric"]))}
+                for each in found["verdicts"]
+            ]
         url = self.trace_url(trace["trace_id"])
         return {**found, "why": why(found), **({} if url is None else {"trace_url": url})}
 
@@ -137,6 +143,10 @@ class TraceDetails:
         chunks = self.store.chunks(trace_id)
         spans = decode_kept(chunks).spans  # the details count what is damaged
         return next(iter(inspect_spans(spans)), None), bool(chunks)
+
+
+def _metrics(rubric: str) -> list[str]:
+    return [criterion.metric.id for criterion in RUBRICS[rubric].criteria] if rubric in RUBRICS else []
 
 
 def _pending(owed: PendingRevisions) -> dict[str, object]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import click
 
@@ -45,7 +43,7 @@ def score(
     keep_outputs: bool,
     config: Path | None,
 ) -> int:
-    """Score CASES (JSON Lines, '-' for standard input) and write one verdict a case and rubric.
+    """Score CASES (JSON Lines, CSV or Parquet; '-' for standard input) and write one verdict a case and rubric.
 
     Rubrics are those of --rubric, else of the configured routes, else of the case's task, else default_rubrics. Memory
     stays constant. A run that was cut off goes on where it ended when it is called again in the same way; verdicts that
@@ -63,9 +61,9 @@ def score(
     from monitor.config.rubrics import configured
     from monitor.evaluate.build import build_backends
     from monitor.offline.score.append_file import AnotherRunError
+    from monitor.offline.score.case_lines import TableError, case_lines
     from monitor.offline.score.expense import Expense
     from monitor.offline.score.in_flight import JudgeOutError
-    from monitor.offline.score.lines import lines
     from monitor.offline.score.run import Batch
     from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf
     from monitor.offline.score.verdict_file import VerdictFile, VerdictStream
@@ -86,7 +84,7 @@ def score(
     size = cases.stat().st_size if cases.is_file() else None
     verdicts = VerdictStream(sys.stdout.buffer) if str(out) == "-" else VerdictFile(out)
     try:
-        with _opened(cases) as source, verdicts, progress(size, "bytes") as shown:
+        with case_lines(cases) as source, verdicts, progress(size, "bytes") as shown:
             batch = Batch(
                 rubrics=rubrics,
                 backends=build_backends(
@@ -108,12 +106,14 @@ def score(
                 repeat=repeat,
                 keep_outputs=keep_outputs,
             )
-            tally = batch.run(lines(source), verdicts, lambda read: shown.step(read, lambda: batch.tally.counts))
+            tally = batch.run(source, verdicts, lambda read: shown.step(read, lambda: batch.tally.counts))
     except JudgeOutError as error:
         again = "mend it and call again: what was judged stands, and the run goes on from there"
         raise CommandError(f"evaluators.judge: {error}", again, DATA) from None
     except EmbeddingError as error:
         raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy) from None
+    except TableError as error:
+        raise CommandError(error.cause, error.remedy) from None
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
     _report(tally, verdicts.resumed)
@@ -144,15 +144,6 @@ def _refuse_nothing(tally: ScoreTally, cases: str, *, reported: bool) -> None:
             DATA,
         )
     raise CommandError(f"{cases}: holds no case", "write one JSON object a line, or look at what wrote the file", DATA)
-
-
-@contextlib.contextmanager
-def _opened(cases: Path) -> Iterator[BinaryIO]:
-    if str(cases) == "-":
-        yield sys.stdin.buffer
-    else:
-        with cases.open("rb", buffering=1 << 20) as file:
-            yield file
 
 
 def _report(tally: ScoreTally, resumed: int) -> None:

@@ -80,6 +80,8 @@ def _show(answer: Mapping[str, Any]) -> None:
         if each["status"] in ("warning", "critical"):  # the table is enough for the others
             where = f"{each['service']}, {each['environment']}, {each['rubric']}"
             click.echo(visible(f"  {where}: {each['reason']}"))
+    if any(str(each["service"]).startswith("unknown_service") for each in answer["standings"]):
+        click.echo("hint: some traces name no service; set OTEL_SERVICE_NAME=its-name in the application")
     for each in answer.get("anomalies", ()):
         click.echo(visible(f"suspicious: {each['cause']}"))
         click.echo(visible(f"remedy: {each['remedy']}"))

@@ -25,7 +25,8 @@ def trace_line(trace: Mapping[str, Any]) -> str:
 def _cells(trace: Mapping[str, Any], clip: int) -> tuple[str, ...]:
     verdicts = ", ".join(f"{each['rubric']} {_outcome(each)}" for each in trace.get("verdicts") or ())
     reason = str(trace["reason"])
-    why = "" if reason == "scored" else str(trace.get("why") or "")
+    passed = reason == "scored" and all(each.get("passed") for each in trace.get("verdicts") or ())
+    why = "" if passed else str(trace.get("why") or "")
     at = datetime.fromtimestamp(trace["closed_ns"] / 1e9, UTC).strftime("%H:%M:%S")
     texts = (at, trace["trace_id"], trace.get("service") or "unknown_service", trace.get("name") or "-")
     return (*map(str, texts), verdicts or reason, why if len(why) <= clip else why[:clip] + "…")

@@ -49,6 +49,14 @@ COLOURS = {
 }
 
 
+NEXT = (
+    ("sidejudge serve", "a monitor: send OTLP to http://127.0.0.1:4318, see http://127.0.0.1:8790/"),
+    ("sidejudge init --from-traces http://127.0.0.1:8790", "a configuration from what it has seen"),
+    ("sidejudge tail", "each trace as it ends, and why"),
+)
+"""What to try after the demo."""
+
+
 class Scene:
     """Plays sample traffic against a monitor for ``seconds`` (None: until it is ended)."""
 
@@ -76,6 +84,9 @@ class Scene:
             sending.cancel()
             showing.cancel()
             self._report(monitor.view.status())
+            self._print("\n[bold]next[/bold], with your own application:")
+            for command, what in NEXT:
+                self._print(f"  {escape(command)}  [dim]# {what}[/dim]")
 
     def _print(self, what: str | Table) -> None:
         self._console.print(what, soft_wrap=True)

@@ -42,8 +42,8 @@ class TraceLog:
                     "revision": result.revision, "spans": result.details.get("spans"), "passed": outcome,
                 },
             )  # fmt: skip
+        unnamed = _UNNAMED if service.startswith(UNKNOWN_SERVICE) else ""
         if result.reason is Reason.NO_RUBRIC and self._due(service, result):
-            unnamed = _UNNAMED if result.service is None else ""
             remedy = f"add a route for this service; 'sidejudge explain {trace['trace_id']}' shows why none matched"
             log.warning("no route selects traces of this service", extra={**trace, "remedy": remedy + unnamed})
         elif (cause := _judge_failure(result)) and self._due(service, result):

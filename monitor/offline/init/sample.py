@@ -21,7 +21,7 @@ from monitor.config.model import SamplingSection
 from monitor.ingest.sampler import Sampler
 from monitor.offline.backfill.listing import list_traces
 from monitor.offline.backfill.reading import Reader, UnreadError
-from monitor.offline.score.lines import lines
+from monitor.offline.score.case_lines import case_lines
 from scoring.case.case import Case
 from scoring.case.extract import extract
 from scoring.trace.trace import Trace
@@ -43,8 +43,8 @@ def from_files(files: Sequence[Path], complain: Callable[[str], None]) -> Iterat
     for file in files:
         if file in recorded:
             continue
-        with file.open("rb") as opened:
-            for line in lines(opened):
+        with case_lines(file) as found:
+            for line in found:
                 try:
                     yield read_case(line.text or b"", line.number)
                 except CaseError as error:

@@ -11,7 +11,7 @@ from integrations.cases import CaseError, read_case
 from integrations.otlp.wire.recording import read_files
 from monitor.api.inspect import inspect_spans
 from monitor.config.match import MatchSection
-from monitor.offline.score.lines import lines
+from monitor.offline.score.case_lines import case_lines
 from scoring.case.case import Case
 from scoring.learning.observed_run import ObservedRun, observe_run
 from scoring.trace.span import Json
@@ -101,8 +101,8 @@ def _rewarded(mark: Json) -> bool | None:
 
 
 def _cases(file: Path, complain: Callable[[str], None]) -> Iterator[Case]:
-    with file.open("rb", buffering=1 << 20) as opened:
-        for line in lines(opened):
+    with case_lines(file) as found:
+        for line in found:
             if line.text is None:
                 complain(f"{file}: line {line.number} is too long")
                 continue

@@ -52,6 +52,25 @@ async def test_a_scored_trace_has_its_verdicts_in_short(still):
     assert verdict["passed"] in (True, False)
 
 
+async def test_a_trace_that_failed_says_why_and_quotes_only_where_contents_are_shown(still):
+    spans = [S(trace_id=trace(20), span_id=span(1), name="order-9", attributes=LLM)]
+    spans += [
+        S(trace_id=trace(20), span_id=span(2), parent_id=span(1), name="find",
+          attributes={"langfuse.observation.type": "tool", "langfuse.observation.level": "ERROR",
+                      "langfuse.observation.status_message": "secret 42"})
+    ]  # fmt: skip
+    await still.monitor.intake.consume(request(spans))
+    await still.judge()
+    mine, theirs = [
+        next(each for each in (await listed(still, caller=caller))["traces"] if each["trace_id"] == trace(20).hex())
+        for caller in ("127.0.0.1", "10.0.0.1")
+    ]
+    assert mine["verdicts"][0]["passed"] is False
+    assert mine["why"].startswith("run_health: ")
+    assert "secret" not in theirs["why"]
+    assert theirs["why"].startswith("run_health: ")
+
+
 async def test_pages_follow_each_other_without_a_gap_and_end(still):
     seen, cursor = [], ""
     while True:

@@ -93,6 +93,13 @@ def test_status_says_what_references_that_came_late_left_undone(call, monitor_at
     assert stated + ", gone 5" in shown
 
 
+def test_status_hints_at_the_name_of_a_service_that_has_none(call, monitor_at) -> None:
+    body = status_body()
+    assert "OTEL_SERVICE_NAME" not in call("status", "--url", monitor_at({"/v1/status": body})).stdout
+    body["standings"][0]["service"] = "unknown_service:python"
+    assert "OTEL_SERVICE_NAME" in call("status", "--url", monitor_at({"/v1/status": body})).stdout
+
+
 def test_status_as_json_is_what_the_monitor_said(call, monitor_at) -> None:
     shown = call("status", "--format", "json", "--url", monitor_at({"/v1/status": status_body()}))
     assert json.loads(shown.stdout) == status_body()
@@ -218,7 +225,7 @@ def test_what_a_running_monitor_suspects_of_its_traffic_is_told_by_status_and_do
         "cause": "90 of 100 traces\x1b[31m lack",
         "remedy": "route by id",
     }
-    url = monitor_at({"/livez": "ok", "/v1/status": {**status_body(), "suspicions": [suspicion]}})
+    url = monitor_at({"/livez": "ok", "/v1/status": {**status_body(), "anomalies": [suspicion]}})
     shown = call("status", "--url", url)
     assert "suspicious: 90 of 100 traces" in shown.stdout
     assert "remedy: route by id" in shown.stdout

@@ -1,0 +1,114 @@
+"""Case lines: cases of a file as lines of JSON, whether it is JSON Lines, CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+import orjson
+
+from scoring.trace.span import Json
+
+from .lines import MAX_LINE, NumberedLine, lines
+
+TABLES: Final = (".csv", ".tsv", ".parquet")
+"""Endings of files whose rows are cases."""
+_ROWS: Final = 256
+"""Rows of Parquet in memory at a time."""
+_NUMBERS: Final = frozenset({
+    "latency_e2e_ms", "latency_model_ms", "input_tokens", "output_tokens", "cost_usd", "token_cost",
+    "sampling_probability",
+})  # fmt: skip
+_TRUTHS: Final = frozenset({"timed_out", "complete", "content_captured"})
+_LISTS: Final = frozenset({"context", "contexts", "retrieval_context", "retrieved_contexts", "tags", "agents_called"})
+"""Fields whose cell holds one text where it holds no JSON list."""
+_TRUE: Final[Mapping[str, bool]] = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
+
+
+class TableError(Exception):
+    """A table that cannot be read as cases: the cause and the remedy."""
+
+    def __init__(self, cause: str, remedy: str) -> None:
+        super().__init__(cause)
+        self.cause, self.remedy = cause, remedy
+
+
+@contextmanager
+def case_lines(path: Path) -> Iterator[Iterator[NumberedLine]]:
+    """The lines of a file of cases, by its ending; '-' is standard input (JSON Lines).
+
+    Raises:
+        TableError: The file is a table that cannot be read.
+    """
+    if str(path) == "-":
+        yield lines(sys.stdin.buffer)
+    elif path.suffix.lower() == ".parquet":
+        yield _parquet(path)
+    elif path.suffix.lower() in TABLES:
+        yield _csv(path, "\t" if path.suffix.lower() == ".tsv" else ",")
+    else:
+        with path.open("rb", buffering=1 << 20) as file:
+            yield lines(file)
+
+
+def _csv(path: Path, delimiter: str) -> Iterator[NumberedLine]:
+    """A line for each row; the number is the row's last line in the file. An empty cell is a field that is missing."""
+    csv.field_size_limit(MAX_LINE)
+    number = 0
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as text:
+            rows = csv.reader(text, delimiter=delimiter)
+            head = next(rows, [])
+            if len(set(head)) != len(head):
+                raise TableError(f"{path}: two columns have one name", "name each column once")
+            for row in rows:
+                number = rows.line_num
+                if any(row):
+                    fields = {name: _cell(name, cell) for name, cell in zip(head, row, strict=False) if cell}
+                    yield NumberedLine(number, orjson.dumps(fields), cast("BinaryIO", text.buffer).tell())
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TableError(f"{path}: after line {number}: {error}", "write it as UTF-8 CSV with a row of names") from None
+
+
+def _cell(name: str, cell: str) -> Json:
+    """A cell as its field has it: texts as they are, what is no text read as JSON, a number or a truth value."""
+    text = cell.strip()
+    if text[:1] in {"[", "{"} and name not in {"model_output", "actual_output", "response", "answer", "transcript"}:
+        try:
+            found: Json = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            pass
+        else:
+            return found
+    if name in _NUMBERS:
+        try:
+            return int(text) if text.isdecimal() else float(text)
+        except ValueError:
+            return cell
+    if name in _TRUTHS:
+        return _TRUE.get(text.lower(), cell)
+    return [cell] if name in _LISTS else cell
+
+
+def _parquet(path: Path) -> Iterator[NumberedLine]:
+    """A line for each row, numbered from 1. Null is a field that is missing."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415  # an extra, needed by this alone
+        from pyarrow import parquet  # noqa: PLC0415  # as above
+    except ImportError:
+        raise TableError(f"{path}: Parquet is not read here", "pip install 'sidejudge[parquet]'") from None
+    try:
+        with parquet.ParquetFile(path) as file:
+            size, total, number = path.stat().st_size, max(1, file.metadata.num_rows), 0
+            for batch in file.iter_batches(batch_size=_ROWS):
+                for row in batch.to_pylist():
+                    number += 1
+                    fields = {name: value for name, value in row.items() if value is not None}
+                    yield NumberedLine(number, json.dumps(fields, default=str).encode(), size * number // total)
+    except (pa.ArrowException, OSError) as error:
+        raise TableError(f"{path}: {error}", "give a Parquet file with a column for each field") from None
