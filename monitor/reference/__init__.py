@@ -10,13 +10,13 @@ from pathlib import Path
 
 import integrations.dialects.reference as dialects
 import integrations.prometheus.reference as families
+from monitor.api.json_schemas import SCHEMAS, schema_text
 
 from .api_page import api_page
 from .cli_page import cli_page
 from .config_page import config_page
 from .metrics_page import metrics_page
 from .rubrics_page import rubrics_page
-from .schemas import SCHEMAS, schema_text
 from .which_rubric_page import which_rubric_page
 
 _ROOT = Path(__file__).resolve().parents[2]

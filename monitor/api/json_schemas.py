@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from integrations.cases import case_schema
-from monitor.api.schemas import VerdictBody
 from monitor.config.summary import json_schema
 from scoring.scenario.scenario_schema import scenario_schema
+
+from .schemas import VerdictBody
 
 
 def verdict_schema() -> dict[str, Any]:

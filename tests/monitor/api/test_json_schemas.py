@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from integrations.cases import CaseError, read_case
+from monitor.api.json_schemas import SCHEMAS
 from monitor.cli import main
-from monitor.reference.schemas import SCHEMAS
 from scoring.evaluators.score import score
 from scoring.rubrics import RUBRICS
 from scoring.scenario.scenario import FIELDS, ScenarioError, parse_scenario
