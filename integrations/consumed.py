@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Consumed(Protocol):
-    """What a request consumed; ``cost_usd`` None where no price is known."""
+    """Tokens and cost of a request; ``cost_usd`` None where no price is known."""
 
     @property
     def input_tokens(self) -> int: ...

@@ -61,7 +61,7 @@ class JsonLines:
 
 
 def _missing(file: IO[bytes], lines: Sequence[bytes]) -> Sequence[bytes]:
-    """What is to be appended so that the file ends with these lines, of which it may hold the first ones already."""
+    """The bytes to append so that the file ends with these lines; it may hold the first ones already."""
     whole = b"".join(lines)
     end = file.seek(0, os.SEEK_END)
     tail_at = file.seek(max(0, end - len(whole) - 1))

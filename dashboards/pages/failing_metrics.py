@@ -35,7 +35,7 @@ def value_of(score: Mapping[str, object]) -> str:
 
 
 def failing_metrics(verdict: Mapping[str, object]) -> FailingMetrics:
-    """What a row of verdicts shows of one in its JSON form."""
+    """One verdict in its JSON form as a table row."""
     scores = scores_of(verdict)
     failing = [score for score in scores if _fails(score)]
     differences = workflow_diff(verdict.get("rubric"), scores)

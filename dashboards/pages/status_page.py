@@ -43,7 +43,7 @@ class ShownAnomaly:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusPage:
-    """What the page shows. ``failures`` are verdicts in their JSON form; times are ns since the epoch.
+    """The contents of the page. ``failures`` are verdicts in their JSON form; times are ns since the epoch.
 
     ``trends`` are by service, environment and rubric.
     """

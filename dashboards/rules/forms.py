@@ -36,7 +36,7 @@ def prometheus_rule(declared: Declaration, runbooks: str | None = None) -> str:
 
 
 def inhibit_rules(declared: Declaration) -> str:
-    """What to put under ``inhibit_rules`` of Alertmanager: what the process mutes, it mutes."""
+    """The ``inhibit_rules`` of Alertmanager, which mute the same alerts as the process does."""
     by_id = {condition.id: condition for condition in conditions(declared)}
     site = ["cluster", "namespace", "job"]
     return written(

@@ -11,7 +11,7 @@ from scoring.alerts.declaration import Declaration
 
 FOLDER = Path(__file__).parent
 SECTIONS = ("Meaning", "Impact", "Diagnosis", "Mitigation")
-"""What every runbook has, in this order."""
+"""The headings of every runbook, in this order."""
 _END = "<!-- end of what is generated -->"
 
 

@@ -46,7 +46,7 @@ class PythonAgent:
         return
 
     async def ask(self, request: Request) -> AgentReply:
-        """What the callable returns; ``AgentError`` when it raises."""
+        """The callable's result; ``AgentError`` when it raises."""
         if self._abandoned >= MAX_ABANDONED:
             raise AgentError(f"not called: {MAX_ABANDONED} earlier calls have not returned")
         started = time.perf_counter()

@@ -37,7 +37,7 @@ class AgentError(Exception):
 
 
 class NoSuchAgentError(Exception):
-    """What was named cannot be an agent: one line of cause and one of remedy."""
+    """The named object cannot be an agent: one line of cause and one of remedy."""
 
     def __init__(self, cause: str, remedy: str) -> None:
         super().__init__(cause)

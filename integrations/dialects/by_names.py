@@ -20,7 +20,7 @@ def by_names(answer: Callable[[tuple[str, ...]], Answer]) -> Callable[[tuple[str
 
 
 class Remembered(dict[tuple[str, ...], Answer]):
-    """What was answered; with too much in mind it starts anew."""
+    """The remembered answers; when there are too many it starts anew."""
 
     def __init__(self, answer: Callable[[tuple[str, ...]], Answer]) -> None:
         super().__init__()

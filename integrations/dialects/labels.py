@@ -53,7 +53,7 @@ def read(raw: RawSpan, names: tuple[str, ...], provenance: dict[str, str]) -> di
 
 
 def _of_process(own: LabelKeys, raw: RawSpan, found: dict[str, Any], provenance: dict[str, str]) -> None:
-    """What the resource holds, but for what the span itself does."""
+    """The labels of the resource that the span itself lacks."""
     process = _resources.process(raw.resource)
     if not own.of_process:
         found |= process.fields
@@ -69,7 +69,7 @@ def _of_process(own: LabelKeys, raw: RawSpan, found: dict[str, Any], provenance:
 
 @dataclass(frozen=True, slots=True)
 class _Process:
-    """What a resource holds about the process that its spans come from, and where each of it stands."""
+    """The labels of a resource, and the attribute that each was read from."""
 
     fields: dict[str, str]
     provenance: dict[str, str]

@@ -51,7 +51,7 @@ def _provider(keys: tuple[str, ...]) -> str:
 
 
 def _given_to_proxy(metadata: dict[str, Json]) -> dict[str, Json]:
-    """What stands there is LiteLLM's own bookkeeping, but for what the caller of its proxy gave."""
+    """Metadata without LiteLLM's own bookkeeping: only the values from the caller of its proxy."""
     given = unwrap.decoded(metadata.get("requester_metadata"))
     return given if isinstance(given, dict) else {}
 

@@ -58,7 +58,7 @@ def normalise(raw: RawSpan) -> Span:
 
 
 def _task(given: Json) -> Json:
-    """What goes into a function is its arguments by name: the text, where it is the only one."""
+    """The input of a function is its arguments by name: the text, where it is the only one."""
     if isinstance(given, dict) and len(given) == 1 and isinstance(text := next(iter(given.values())), str):
         return text
     return unwrap.task(given)

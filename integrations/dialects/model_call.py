@@ -1,4 +1,4 @@
-"""What a model call reports in any dialect: why the model stopped, which tools it was offered, when it began to answer.
+"""Fields of a model call in any dialect: why the model stopped, which tools it was offered, when it began to answer.
 
 The instrumentations use many keys for the same facts, and none contradicts another, so all spans are read alike.
 """

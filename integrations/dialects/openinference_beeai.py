@@ -74,7 +74,7 @@ def _call(reading: SpanReading, fields: dict[str, Any]) -> None:
 
 
 def _stated(message: Message) -> Message:
-    """What the pseudo-tool receives is the answer; arguments that run into another call's stand on the tool's span."""
+    """The input of the pseudo-tool is the answer; arguments that run into another call's stand on the tool's span."""
     calls = tuple(
         replace(call, arguments=None) if isinstance(call.arguments, str) else call
         for call in message.tool_calls if call.name != _FINAL_ANSWER
@@ -90,7 +90,7 @@ def _stated(message: Message) -> Message:
 
 
 def _cause(reading: SpanReading) -> str | None:
-    """What a run failed of in the end: the last exception of those that its output prints."""
+    """The error of a failed run: the last exception that its output prints."""
     printed = reading.attributes.get("output.value")
     if not isinstance(printed, str) or failure(reading.raw) is None or not (found := list(_CAUSE.finditer(printed))):
         return None

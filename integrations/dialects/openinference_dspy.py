@@ -13,7 +13,7 @@ from .reading import SpanReading, as_text
 
 _OWN_FIELDS = frozenset({"trajectory", "reasoning"})
 _FINISH = "finish"
-"""What an agent calls when it has finished; no tool of it."""
+"""The pseudo-tool that an agent calls when it has finished."""
 
 
 def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:

@@ -68,7 +68,7 @@ def _answering(reading: SpanReading, fields: dict[str, Any]) -> None:
 
 
 def _final(printed: str) -> Json:
-    """What was printed as the answer, itself a repr."""
+    """The answer as printed, itself a repr."""
     try:
         read = pyrepr.read(f"[{printed}]")
     except (pyrepr.UnreadableError, RecursionError):
@@ -77,7 +77,7 @@ def _final(printed: str) -> Json:
 
 
 def _without_final_answer(message: Message) -> Message:
-    """What the pseudo-tool receives is the answer."""
+    """The input of the pseudo-tool is the answer."""
     calls = tuple(call for call in message.tool_calls if call.name != _FINAL_ANSWER)
     if len(calls) == len(message.tool_calls):
         return message

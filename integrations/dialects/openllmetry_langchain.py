@@ -81,7 +81,7 @@ def _tool(
 
 
 def _labels(reading: SpanReading, given: dict[str, Json], fields: dict[str, Any]) -> None:
-    """What the application gave to the run; LangGraph's own tags and metadata stand among it."""
+    """The application's metadata of the run; LangGraph's own tags and metadata are among it."""
     metadata = given.get("metadata")
     fields["tags"] = labels.tags_of(given.get("tags")) or None
     if fields["tags"]:

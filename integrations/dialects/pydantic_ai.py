@@ -59,7 +59,7 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
 
 
 def _without_results(reading: SpanReading, stated: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What a pseudo-tool for results receives is the answer; the request shows which tools are such."""
+    """The input of a pseudo-tool for results is the answer; the request shows which tools are such."""
     if not any(message.tool_calls for message in stated):
         return stated
     request = unwrap.decoded(reading.attributes.get(_REQUEST))

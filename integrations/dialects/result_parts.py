@@ -1,4 +1,4 @@
-"""What a tool's result is wrapped in: parts of a message, or a whole message as it is printed."""
+"""Wrappers of a tool's result: parts of a message, or a whole message as it is printed."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ REDACTED = ("__REDACTED__", "[Scrubbed due to ", "<elided>")
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
 _ANSWER_KEYS = frozenset({"raw", "output", "result", "response", "content", "text", "return_value"})
 _NONE = ("None", "null", "")
-"""What is written where a tool takes no arguments."""
+"""The text that stands for *no arguments*."""
 _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
 
 
@@ -107,7 +107,7 @@ def task(value: Content) -> Json:
 
 
 def answer(value: Content) -> Json:
-    """What was answered: the text in a one-key wrapper, else the value as it came (JSON text stays text)."""
+    """The answer: the text in a one-key wrapper, else the value as it came (JSON text stays text)."""
     return _peel(value, _ANSWER_KEYS)
 
 

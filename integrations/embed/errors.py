@@ -1,4 +1,4 @@
-"""What can go wrong with a model of embeddings in this process, in words for an operator."""
+"""Errors of an embedding model in this process, in words for an operator."""
 
 from __future__ import annotations
 

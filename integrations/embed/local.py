@@ -33,7 +33,7 @@ _ENVIRONMENT: Final = {
     "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
 }
 _SIGNS: Final = ("modules.json", "config.json")
-"""What the library looks for in a folder."""
+"""The files that the library looks for in a folder."""
 _ANOTHER_FOLDER: Final = "set evaluators.embedding.model to a folder that holds a sentence-transformers model"
 _NO_HUB: Final = (
     "copy the model into a folder and set evaluators.embedding.model to it, or let this machine reach the hub"

@@ -69,7 +69,7 @@ class JudgeModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a model returned; the text is empty where it returned none, which is no fault of the provider.
+    """A model's response; the text is empty where it returned none, which is no fault of the provider.
 
     ``model`` is the provider's name for it; ``cut_off``: it ran into ``max_tokens``. ``finish_reason`` and
     ``response_id`` are the provider's, None where it gives none.
@@ -129,7 +129,7 @@ class JudgeClient:
         return most if isinstance(most, int) and most > 0 else _UNKNOWN_CONTEXT
 
     async def price(self, model: JudgeModel) -> TokenPrice | None:
-        """What the model costs: as configured, else as litellm knows it; None where neither knows."""
+        """The model's price: as configured, else as litellm has it; None where neither has."""
         if model.price is not None:
             return model.price
         known = await self._known(model)

@@ -1,4 +1,4 @@
-"""What can go wrong with Langfuse, by what helps against it: waiting, another request, or a person.
+"""Errors of Langfuse, by their remedy: waiting, another request, or a person.
 
 Every status and body that is read here stands in a recording of a real server (tests/fakes/langfuse is held to them).
 """

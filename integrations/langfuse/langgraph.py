@@ -21,7 +21,7 @@ from integrations.raw import AttributeValue, RawSpan
 _METADATA: Final = "langfuse.observation.metadata."
 _AGENT, _NAMESPACE = f"{_METADATA}lc_agent_name", f"{_METADATA}langgraph_checkpoint_ns"
 _UNNAMED: Final = "LangGraph"
-"""What a graph is called that was given no name."""
+"""The default name of a graph."""
 _HIGHEST: Final = 50
 """Levels from a step up to its graph that are looked at; between the two lie a few wrappers."""
 
@@ -46,7 +46,7 @@ def with_agents(spans: Sequence[RawSpan]) -> list[RawSpan]:
 
 
 def _above(span: RawSpan, by_id: Mapping[str, RawSpan]) -> Iterator[RawSpan]:
-    """What stands above a span; a circle ends where it began to repeat itself."""
+    """The ancestors of a span; a circle ends where it begins to repeat."""
     seen = {span.span_id}
     while (parent := by_id.get(span.parent_id or "")) is not None and parent.span_id not in seen:
         span = parent

@@ -103,7 +103,7 @@ def span_id(observation_id: str) -> str:
 
 
 def _attributes(row: Row) -> dict[str, AttributeValue]:
-    """What the SDK writes, of what the row has; "" is as good as null there."""
+    """The SDK's attributes for the columns of the row; "" counts as null."""
     found: dict[str, AttributeValue] = {f"{_OBSERVATION}type": str(row.get("type") or "SPAN").lower()}
     found |= _columns(row, _AS_THEY_ARE)
     for column, key in _AS_JSON:
@@ -161,7 +161,7 @@ def _sorted(
 
 
 def _as_sent(value: Any) -> AttributeValue:
-    """What is JSON on a span comes read: objects were texts, and lists too, unless of texts and numbers alone."""
+    """Restore JSON texts: objects were texts, and lists too, unless of texts and numbers alone."""
     nests = isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(v, dict | list) for v in value))
     return text(value) if nests else value
 

@@ -24,7 +24,7 @@ _SDK: Final = "langfuse-sdk"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOrigin:
-    """What a span had besides the attributes that Langfuse kept. ``name`` is its own one, None for the row's."""
+    """The rest of a span besides the attributes that Langfuse kept. ``name`` is its own one, None for the row's."""
 
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     events: tuple[RawEvent, ...] = ()

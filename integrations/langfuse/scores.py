@@ -28,7 +28,7 @@ _YES_OR_NO: Final = "pass or fail"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """What is known of a score by its name alone: its type, its range or its categories, and what it means."""
+    """The definition of a score by its name: its type, its range or its categories, and what it means."""
 
     name: str
     data_type: DataType

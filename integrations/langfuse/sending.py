@@ -25,7 +25,7 @@ EVENTS: Final = 40
 _MOST_BYTES: Final = 900_000
 """Of a body; Langfuse takes 1 MiB."""
 _EVENT_BYTES: Final = 200
-"""What an event adds to its score at most."""
+"""The most bytes that an event adds to its score."""
 
 
 def traces_per_minute(requests_per_minute: float, scores_per_trace: int, *, scores_per_request: int) -> float:

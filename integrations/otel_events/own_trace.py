@@ -38,7 +38,7 @@ _PROVIDERS: Final[Mapping[str, str]] = {
 
 
 class Said(Protocol):
-    """What a model answered, without the answer: what the provider calls the model, why it ended, and its id of it."""
+    """A model's response without its text: the provider's name of the model, the finish reason, the response id."""
 
     @property
     def model(self) -> str: ...

@@ -26,7 +26,7 @@ def alert_gauges(conditions: Iterable[Condition], posted: Iterable[Posted]) -> I
 
 
 def watch_gauges(who: tuple[str, str, str], service: ServiceStatus) -> Iterator[Series]:
-    """What the watch knows of one window."""
+    """The watch's state of one window."""
     if service.missing is not None:
         yield f.PASS_WORST_RATIO, who, service.missing.worst
         yield f.PASS_BEST_RATIO, who, service.missing.best

@@ -79,7 +79,7 @@ class Families(Collector):
         return self.of(self._gather())
 
     def at_once(self) -> CollectorRegistry:
-        """What a scrape at this moment shows, as a registry that any thread may write out."""
+        """A registry with the values of this moment, which any thread may write out."""
         made, registry = self._gather(), CollectorRegistry()
         registry.register(_Moment(lambda: self.of(made)))
         return registry

@@ -82,7 +82,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownLabels:
-    """What the configuration lets one know before anything has happened.
+    """Label values that the configuration defines before any event.
 
     ``rubrics`` are those that a route can reach, ``rubrics_of`` names those that can judge a service (None: all);
     ``ended_reasons`` why traces end, ``rejected_reasons`` why spans are refused; ``destinations`` why each may refuse.
@@ -341,7 +341,7 @@ class Exporter:
                 self._histogram(f.METRIC_SCORE, service, rubric, score.metric).observe(round(share, 9))
 
     def _zeros(self) -> None:
-        """What is known before anything happened."""
+        """Series that exist before any event."""
         for rubric in self._rubrics.values():
             for criterion in rubric.criteria:
                 if criterion.blocker or criterion.prerequisite:

@@ -20,7 +20,7 @@ Series: TypeAlias = tuple[f.Family, tuple[str, ...], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownJudge:
-    """What is known before anything happens: the models, why requests to them may fail, how answers may be flagged."""
+    """Label values known before any event: the models, why requests to them may fail, how answers may be flagged."""
 
     models: Iterable[str]
     failures: Iterable[str]

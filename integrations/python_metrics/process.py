@@ -71,7 +71,7 @@ class FunctionProcess:
     def call(
         self, name: str, arguments: Mapping[str, Json], case: Case, *, timeout_s: float, passes: Sequence[str] = ()
     ) -> Begun:  # fmt: skip
-        """What a function makes of a case: its result, or the steps to it where it asks questions."""
+        """A function's result on a case, or the steps to it where it asks questions."""
         now = time.monotonic()
         if self._resting.get(name, 0.0) > now:
             return Failed(f"{name} rests for a minute, after {_IN_A_ROW} calls in a row that took too long")
@@ -180,7 +180,7 @@ def _ended(connection: Connection, process: subprocess.Popen[bytes]) -> None:
 
 
 def result_of(value: object, passes: Sequence[str] = ()) -> Result:
-    """What a function returned, as a result: a truth value, a number, a category (by ``passes``), or a result."""
+    """A function's return value as a result: a truth value, a number, a category (by ``passes``), or a result."""
     if isinstance(value, _RESULTS):
         return value
     if isinstance(value, bool):

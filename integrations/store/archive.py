@@ -18,7 +18,7 @@ from .statements import queries
 
 
 def read_details(path: Path, trace_id: str) -> dict[str, Any] | None:
-    """What the store at ``path`` knows of a trace (32 hex digits): its details and its verdicts, or that it is open.
+    """A trace (32 hex digits) in the store at ``path``: its details and its verdicts, or that it is open.
 
     ``None`` when it does not know the trace. Raises ``StoreUnavailable`` when there is no readable store.
     """

@@ -22,7 +22,7 @@ from .lock import Lock
 _PATIENCE_S: Final = 30.0
 """How long a running monitor's own write is waited for."""
 _TABLES: Final = ("chunks", "verdicts", "traces", "turns", "referred", "belated")
-"""What is kept by trace. Which traces were read out of Langfuse stays known, else they would be read again."""
+"""Tables keyed by trace. Which traces were read out of Langfuse stays known, else they would be read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class HeldTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """What was removed, in rows. ``rewritten``: whether the file was made anew, which needs that no monitor uses it."""
+    """Removed rows. ``rewritten``: whether the file was made anew, which needs that no monitor uses it."""
 
     traces: int
     rows: dict[str, int]

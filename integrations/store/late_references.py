@@ -45,7 +45,7 @@ class LateReferenceTable(Part):
     """Methods that write are async and return once committed. Raises ``StoreError``."""
 
     def due(self, now_ns: int, limit: int) -> list[DueRevision]:
-        """What may be read now, what has waited longest first."""
+        """Traces that are due, the longest waiting first."""
         rows = self._read("belated_due", {"now": now_ns, "limit": limit})
         return [DueRevision(trace_id=t, wanted=wanted, since_ns=since, attempts=n) for t, wanted, since, n in rows]
 
@@ -85,7 +85,7 @@ class LateReferenceTable(Part):
         await self._write(lambda connection: connection.execute(self._sql["belated_postpone"], parameters) and None)
 
     async def revive(self, reason: str, now_ns: int) -> None:
-        """What was given up for this reason is due once more: it holds no longer."""
+        """Traces given up for this reason are due once more: it holds no longer."""
         parameters = {"reason": reason, "now": now_ns}
         await self._write(lambda connection: connection.execute(self._sql["belated_revive"], parameters) and None)
 

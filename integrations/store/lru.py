@@ -29,7 +29,7 @@ class Lru(Part, Generic[V]):
         self._put_since_count: int | None = None
 
     def get(self, keys: Sequence[str], now_ns: int) -> dict[str, V]:
-        """What is known of these, as it was put in; each counts as used now."""
+        """The stored values of these keys; each counts as used now."""
         found = dict(self._read(self._name, (json.dumps(list(keys)),)))
         self._used.update(dict.fromkeys(found, now_ns))
         return found

@@ -1,4 +1,4 @@
-"""What somebody wants to remember across restarts: texts by name, changed together or not at all."""
+"""Notes that outlive a restart: texts by name, changed together or not at all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class KeyValueTable(Part):
         return KeyValueRoom(self, name + _END_OF_ROOM)
 
     def under(self, prefix: str) -> dict[str, str]:
-        """What is kept under names that begin so, by the rest of the name."""
+        """The notes with this prefix, by the rest of the name."""
         return {name.removeprefix(prefix): text for name, text in self._read("kept", ()) if name.startswith(prefix)}
 
     async def change(self, values: Mapping[str, str | None]) -> None:

@@ -106,7 +106,7 @@ class Outbox(Part):
         return self._rows("outbox_due", now_ns, limit)
 
     def unseen(self, now_ns: int, limit: int) -> list[PendingScore]:
-        """What was taken, and should be there by now."""
+        """Scores that Langfuse accepted and that should be readable by now."""
         return self._rows("outbox_unseen", now_ns, limit)
 
     def counts(self) -> OutboxCounts:

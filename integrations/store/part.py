@@ -15,7 +15,7 @@ Read: TypeAlias = Callable[[str, Sequence[object] | Mapping[str, object]], list[
 
 
 class Part:
-    """What the store hands to each of its parts. Both raise ``StoreError``."""
+    """The store's access for each of its parts. Both raise ``StoreError``."""
 
     def __init__(self, *, write: Write, read: Read) -> None:
         self._write = write

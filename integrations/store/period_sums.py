@@ -43,7 +43,7 @@ _MEANS = [field.name for field in fields(MetricMean)]
 
 
 def read_courses(path: Path, since_ns: int, until_ns: int) -> tuple[list[Sums], list[MetricMean]]:
-    """What the verdicts closed in [since, until) add up to. Takes about a second for 30,000; raises ``StoreError``."""
+    """Sums over the verdicts closed in [since, until). Takes about a second for 30,000; raises ``StoreError``."""
     sql, wanted = queries(), {"since": since_ns, "until": until_ns}
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:

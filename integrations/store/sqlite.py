@@ -167,9 +167,9 @@ class Store:
         self.vectors: Final = Lru[bytes]("vectors", write=self._writer.do, read=self._read)
         """Vectors of texts: float32, little-endian."""
         self.kept: Final = KeyValueTable(write=self._writer.do, read=self._read)
-        """What the watch over statuses and alerts remembers."""
+        """The state of the watch over statuses and alerts."""
         self.notifications: Final = NotificationOutbox(write=self._writer.do, read=self._read)
-        """What is to be delivered to others."""
+        """Entries to be delivered to others."""
         self.pulled: Final = Pulled(write=self._writer.do, read=self._read)
         """Traces that were read out of Langfuse."""
         self.late_references: Final = LateReferenceTable(write=self._writer.do, read=self._read)
@@ -484,7 +484,7 @@ class Store:
         return [{**json.loads(text), "closed_ns": at} for text, at in self._read("verdicts_since", (since_ns,))]
 
     def fact(self, name: str) -> Any:
-        """What was found out under this name, as JSON; None for nothing yet."""
+        """The stored finding of this name, as JSON; None for none yet."""
         rows = self._read("fact", (name,))
         return json.loads(rows[0][0]) if rows else None
 

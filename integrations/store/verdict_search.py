@@ -23,7 +23,7 @@ _INSTRUCTIONS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictFilter:
-    """What is wanted; ``None`` does not restrict.
+    """A search; ``None`` does not restrict.
 
     ``metric`` failed or blocks. ``below`` is the composite in [0, 1]. ``text`` stands in the trace's name, and with
     ``in_reasons`` in the reasons of the verdict and its scores, whatever the case of its letters.

@@ -9,7 +9,7 @@ from scoring.status.status import Policy, Thresholds
 
 
 def declaration(config: Config) -> Declaration:
-    """What is watched under this configuration, and when it changes status."""
+    """The conditions of this configuration, and when a status changes."""
     alerts = config.alerts
     common = alerts.thresholds
     return Declaration(

@@ -1,4 +1,4 @@
-"""What a window's verdicts show beside the pass ratio, computed once a look, from a copy, off the event loop."""
+"""Figures of a window's verdicts beside the pass ratio, computed once a look, from a copy, off the event loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORKFLOW = frozenset((*SIDES, *CHECKS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedWindow:
-    """What of a rubric is watched: the metrics that can block, and the acceptable bound of each metric with bands.
+    """The watched parts of a rubric: the metrics that can block, and the acceptable bound of each metric with bands.
 
     ``on_average`` are those bounds that a mean can keep to: where only the best value there is will do, one failure in
     a thousand is below it; the pass ratio limits how many may fail.
@@ -31,7 +31,7 @@ class WatchedWindow:
 
     @classmethod
     def of(cls, rubric: Rubric) -> WatchedWindow:
-        """What is watched of this rubric."""
+        """The watched parts of this rubric."""
         metrics = [(criterion.metric, criterion) for criterion in rubric.criteria]
         acceptable = {
             metric.id: (metric.bands.acceptable, metric.bands.higher_is_better)

@@ -19,7 +19,7 @@ _REASON = 300
 
 
 class Failures(Protocol):
-    """What is read of the store."""
+    """The part of the store that is read."""
 
     @property
     def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...

@@ -17,7 +17,7 @@ _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 class Key(NamedTuple):
-    """What a window is of."""
+    """The key of a window."""
 
     service: str
     environment: str

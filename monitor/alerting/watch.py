@@ -32,7 +32,7 @@ _STATE, _ALERT = "state/", "alert/"
 
 
 class _Tracked:
-    """What is remembered of one key from verdict to verdict and from look to look."""
+    """The state of one key from verdict to verdict and from look to look."""
 
     __slots__ = ("cusum", "held", "sequence")
 
@@ -130,7 +130,7 @@ class Watch:
             yield Posted(condition=self._by_id[alert.condition], alert=alert, muted=self.is_muted(alert))
 
     def to_memory(self) -> dict[str, str]:
-        """What a restart needs, as JSON by name."""
+        """The state that a restart needs, as JSON by name."""
         kept = {_STATE + json.dumps(key): json.dumps(tracked.to_json()) for key, tracked in self._tracked.items()}
         for (condition, labels), alert in self.alerts.items():
             stated = {**alert.to_json(), "unheard": (condition, labels) in self._unheard}

@@ -240,7 +240,7 @@ class Windows:
         return window.n if window is not None else 0
 
     def members(self, key: Key, now_ns: int) -> list[WindowContents]:
-        """What the key's window holds at ``now_ns``, as it is kept; the list is the caller's."""
+        """The observations in the key's window at ``now_ns``; the list is the caller's."""
         window = self._at(key, now_ns)
         return [] if window is None else list(window.members.values())
 

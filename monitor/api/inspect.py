@@ -1,4 +1,4 @@
-"""What the monitor makes of a recorded delivery: one case a trace, and where each part of it was read."""
+"""A recorded delivery as the monitor reads it: one case a trace, and where each part of it was read."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Inspected:
 
 
 def _provenance(span: Span) -> dict[str, object]:
-    """What a span was taken for, and field by field which attribute it was read from."""
+    """A span's kind, and the attribute that each field was read from."""
     return {
         "span_id": span.span_id, "span": span.name, "kind": span.kind.value, "dialect": span.dialect,
         "read": dict(span.provenance),

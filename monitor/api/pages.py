@@ -72,7 +72,7 @@ class PagesView(Protocol):
         """
 
     async def trace_page(self, trace_id: str, *, contents: bool) -> TracePage | None:
-        """What the page of a trace shows, with its contents or without; None when nothing is known of the trace."""
+        """The data of a trace's page, with its contents or without; None for an unknown trace."""
 
     async def trends(self) -> Mapping[Key, Trend]:
         """Where each service came from."""

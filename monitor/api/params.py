@@ -31,7 +31,7 @@ def trace_id_of(text: str) -> str:
 
 
 def unknown_trace(known: str) -> ProblemError:
-    """What is answered of a trace that nothing is known of."""
+    """The response for an unknown trace."""
     return ProblemError(
         HTTPStatus.NOT_FOUND,
         f"nothing is known of trace {known}",

@@ -56,7 +56,7 @@ REJECTED = "invalid"
 
 
 class VerdictRecords(TraceDetail, Protocol):
-    """What the view reads of the store."""
+    """The part of the store that the view reads."""
 
     @property
     def path(self) -> Path: ...
@@ -69,7 +69,7 @@ class VerdictRecords(TraceDetail, Protocol):
 
 
 class Counting(Protocol):
-    """What the view reads of the front: what has come in, and what has gone on."""
+    """The counters of the listeners: received and forwarded requests."""
 
     def receiving(self, counts: IntakeCounts, /) -> Receiving: ...
     def forwarding(self) -> Forwarding | None: ...

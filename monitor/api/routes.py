@@ -60,7 +60,7 @@ class MonitorView(PagesView, Protocol):
         """Whether its start is over."""
 
     async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
-        """What is known of a trace (32 lower-case hex digits), None when nothing is; ``contents`` if they are shown."""
+        """The details of a trace (32 lower-case hex digits), None when unknown; ``contents`` if they are shown."""
 
     async def metrics(self, accept: str) -> tuple[bytes, str]:
         """The metrics and their content type, as the ``Accept`` header wants them."""

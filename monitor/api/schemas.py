@@ -215,7 +215,7 @@ class AnomalyBody(_Body):
 
 
 class ReceivingBody(_Body):
-    """What has come in since start."""
+    """Requests received since start."""
 
     protocols: list[str] = Field(description="protocols that are listened for: `http`, `grpc`")
     encrypted: bool
@@ -236,7 +236,7 @@ class ReceivingBody(_Body):
 
 
 class ForwardingBody(_Body):
-    """What has gone on upstream since start."""
+    """Requests forwarded upstream since start."""
 
     upstream: str
     requests: dict[str, int] = Field(description="requests by signal; `other`: paths that are passed through")
@@ -485,7 +485,7 @@ class TracesBody(_Body):
 
 
 class ProblemBody(_Body):
-    """What is wrong with a request, and what to do about it."""
+    """The fault of a request, and its remedy."""
 
     error: str
     remedy: str

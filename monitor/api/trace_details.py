@@ -26,11 +26,11 @@ _LISTED = (
     "trace_id", "closed_ns", "reason", "service", "environment", "name", "session_id", "kind", "completion", "revision",
     "route", "routes", "excluded", "verdicts",
 )  # fmt: skip
-"""What a list shows of a trace."""
+"""The fields of a trace in a list."""
 
 
 class TraceDetail(Protocol):
-    """What is read of the store."""
+    """The part of the store that is read."""
 
     def chunks(self, trace_id: bytes, /) -> list[bytes]: ...
     def details(self, trace_id: bytes, /) -> dict[str, Any] | None: ...
@@ -60,7 +60,7 @@ class TraceDetails:
         return {**kept, "case": read.to_json() if read is not None else None}
 
     async def page(self, trace_id: str, *, contents: bool) -> TracePage | None:
-        """What the page of the trace shows."""
+        """The data of the trace's page."""
         kept = await self._kept(trace_id, contents=contents)
         details = kept or self._not_kept(trace_id)
         if details is None:
@@ -87,7 +87,7 @@ class TraceDetails:
         return found if url is None else {**found, "trace_url": url}
 
     async def _kept(self, trace_id: str, *, contents: bool) -> dict[str, Any] | None:
-        """What is known of a trace that was drawn, open or ended."""
+        """The details of a drawn trace, open or ended."""
         wanted = bytes.fromhex(trace_id)
         details = await asyncio.to_thread(self.store.details, wanted)
         if details is None and self.pipeline.judge_queue.knows(wanted):
@@ -118,7 +118,7 @@ class TraceDetails:
         return {**found, "why": why(found), **({} if url is None else {"trace_url": url})}
 
     def _not_kept(self, trace_id: str) -> dict[str, Any] | None:
-        """What is remembered of a trace that ended before anything of it was kept."""
+        """The details of a trace that ended before anything of it was kept."""
         wanted = bytes.fromhex(trace_id)
         if self.outcomes.has_excluded(wanted):
             why = "it is a trace of a monitor itself"
@@ -139,7 +139,7 @@ class TraceDetails:
         }
 
     def _read(self, trace_id: bytes) -> tuple[Inspected | None, bool]:
-        """What was read of a trace, None once its spans are let go; and whether anything of it is held."""
+        """The case of a trace, None once its spans are let go; and whether anything of it is held."""
         chunks = self.store.chunks(trace_id)
         spans = decode_kept(chunks).spans  # the details count what is damaged
         return next(iter(inspect_spans(spans)), None), bool(chunks)

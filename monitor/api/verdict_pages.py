@@ -52,7 +52,7 @@ class VerdictsView(Protocol):
 
 
 class VerdictChoice(BaseModel):
-    """What somebody chose, as it stands in the address; empty for anything."""
+    """The chosen filters, as in the address; empty for any."""
 
     service: str = Field(default="", max_length=2000)
     environment: str = Field(default="", max_length=2000)

@@ -202,7 +202,7 @@ def _answers(config: Config) -> bool:
 
 
 def _asked(config: Config, path: str) -> Any:
-    """What the monitor on this machine answers. Whose certificate it shows does not matter here."""
+    """The response of the monitor on this machine. Whose certificate it shows does not matter here."""
     address, tls = config.api.listen, config.api.tls
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -214,7 +214,7 @@ def _asked(config: Config, path: str) -> Any:
 
 
 def _traffic(config: Config) -> Iterator[CheckResult]:
-    """What the monitor that runs there suspects of its traffic."""
+    """The anomalies of traffic that the running monitor reports."""
     try:
         with _asked(config, "/v1/status") as body:
             anomalies = json.load(body).get("anomalies", [])

@@ -115,7 +115,7 @@ def _from_store(store: Path, trace_id: str) -> dict[str, Any] | None:
 
 
 def _rubric(rubric: Rubric) -> Iterator[str]:
-    """What a rubric is, when a case passes, and its metrics."""
+    """A rubric's description, its pass rule, and its metrics."""
     from monitor.config.rubrics import cards
     from monitor.config.which_rubric import choice, citation
 

@@ -38,7 +38,7 @@ _SERVICE_LINK = re.compile(
 
 @dataclass(slots=True)
 class Overrides:
-    """What the environment sets: values by path, the variable of each, and what is wrong."""
+    """Values of the environment: values by path, the variable of each, and what is wrong."""
 
     values: dict[tuple[str, ...], Json] = field(default_factory=dict)
     names: dict[tuple[str, ...], str] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def _value(text: str, target: object, environ: Mapping[str, str], name: str) -> 
 
 
 def _target(name: str, path: tuple[str, ...]) -> object:
-    """What stands at a path (its annotation), or the problem that nothing does."""
+    """The annotation at a path, or the problem that there is none."""
     current: object = Config
     for depth, part in enumerate(path):
         if isinstance(current, type) and issubclass(current, BaseModel):

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: all of it at once, each with its place and the way out."""
+"""The errors of a configuration: all of them at once, each with its place and the way out."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class EmbeddingSection(Section):
 
 
 class PriceSection(Section):
-    """What the judge costs, where the provider's list price is not what is paid, or not known."""
+    """The judge's price, where the provider's list price is not what is paid, or not known."""
 
     input_usd_per_million: Dollars = Field(description="US dollars for a million tokens of prompts")
     output_usd_per_million: Dollars = Field(description="US dollars for a million tokens of answers")

@@ -26,7 +26,7 @@ Environment: TypeAlias = Annotated[str, AfterValidator(_is_environment)]
 
 
 class OtelEventsSink(Section):
-    """What the judge does, as OpenTelemetry spans, and each score as a `gen_ai.evaluation.result` event (extra `otel`).
+    """The judge's calls as OpenTelemetry spans, and each score as a `gen_ai.evaluation.result` event (extra `otel`).
 
     Over OTLP/HTTP, marked so that no monitor judges it. Neither prompts nor answers are sent; an explanation may quote
     a trace.

@@ -32,7 +32,7 @@ class Card:
 
     @property
     def score_name(self) -> str:
-        """What its score is called where verdicts are written back."""
+        """The name of its score where verdicts are written back."""
         return score_name(self.rubric.id, self.criterion.metric)
 
     @property

@@ -27,7 +27,7 @@ def bare(annotation: object) -> object:
 
 
 def item_of(annotation: object) -> object | None:
-    """What a list (or the values of a map) consists of; ``None`` when the annotation is neither."""
+    """The type of the items of a list (or of the values of a map); ``None`` when the annotation is neither."""
     annotation = bare(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is tuple:

@@ -1,4 +1,4 @@
-"""What a sink is to the commit and to the process, and what it is made of."""
+"""Sink: its interface to the commit and to the process, and its parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .task import DeliveryCounters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkParts:
-    """What every sink may use."""
+    """The services that every sink may use."""
 
     config: Config
     store: Store
@@ -38,7 +38,7 @@ class Sink(ABC):
         return None
 
     def entries(self, _result: TraceResult) -> Sequence[Entry]:
-        """What is to be delivered of the result besides."""
+        """The entries of the result to be delivered."""
         return ()
 
     def committed(self, result: TraceResult) -> None:  # noqa: B027  # a sink may have nothing to do then

@@ -74,7 +74,7 @@ class Sinks:
         return [row for rows in kept for row in rows] if kept else None
 
     def entries(self, result: TraceResult) -> list[Entry]:
-        """What is to be delivered of the result besides."""
+        """The entries of the result to be delivered."""
         return [entry for sink in self._sinks for entry in sink.entries(result)]
 
     def committed(self, result: TraceResult) -> None:

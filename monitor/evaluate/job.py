@@ -23,7 +23,7 @@ _ALL: Final = 1 << 62
 
 @dataclass(slots=True, kw_only=True)
 class EvaluationJob:
-    """What is known of one trace so far. ``reason`` is why it ends unjudged; ``before`` is its stored earlier result.
+    """The work on one trace. ``reason`` is why it ends unjudged; ``before`` is its stored earlier result.
 
     ``chunks`` counts the stored chunks that were read; of a session it is the number of the last turn. ``turn`` is the
     turn that the trace adds to its session.

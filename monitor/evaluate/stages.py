@@ -287,7 +287,7 @@ def user_digest(user_id: str) -> str:
 
 
 def _identity(case: Case) -> dict[str, object]:
-    """What a reader needs to recognise the trace, and none of its contents."""
+    """The fields by which a reader recognises the trace, without contents."""
     return {
         "name": case.name,
         "environment": case.environment,

@@ -36,7 +36,7 @@ MOST_KNOWN: Final = 5_000
 
 
 class QueueRecords(Protocol):
-    """What is read of the store."""
+    """The part of the store that is read."""
 
     def verdicts_since(self, since_ns: int, /) -> list[dict[str, Any]]: ...
 
@@ -115,7 +115,7 @@ class AnnotationQueueFeeder:
         await self._remember()
 
     def _doubtful(self, verdicts: Sequence[Mapping[str, Any]]) -> list[_Doubtful]:
-        """What is in doubt, the gravest first, in order of time."""
+        """Verdicts in doubt, the gravest first, in order of time."""
         found = []
         for verdict in verdicts:
             rubric = self._rubrics.get(str(verdict.get("rubric")))

@@ -34,7 +34,7 @@ _HOUR_NS: Final = 3600 * 10**9
 FIRST_NS: Final = 30 * 24 * _HOUR_NS
 """How far back labels are read the first time."""
 AGAIN_NS: Final = 24 * _HOUR_NS
-"""What is read again each time."""
+"""The period that is read again each time."""
 AT_ONCE: Final = 25
 """Labels that are compared together."""
 UNSIGNED: Final = "unsigned"
@@ -95,7 +95,7 @@ class HumanLabels:
         self._failing = [failing(rubric) for rubric in rubrics if rubric.id in self._corrections_fail]
 
     def take_rubrics(self, changed: Mapping[str, Rubric]) -> None:
-        """Compare with these rubrics from now on. What people said of verdicts by a version before them is let go."""
+        """Compare with these rubrics from now on. Labels on verdicts by an earlier version are let go."""
         self._rubrics |= changed
         for name in changed:
             self._agreements.forget(name)

@@ -14,7 +14,7 @@ from scoring.verdict.score_name import pass_name, score_name, state_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledScore:
-    """What a score of this name is about: a metric of a rubric, or its pass. ``ours`` is the name of our own score."""
+    """The subject of a score of this name: a metric of a rubric, or its pass. ``ours`` is the name of our own score."""
 
     rubric: str
     metric: str
@@ -23,7 +23,7 @@ class LabelledScore:
     pass_at: float | None = None
 
     def read(self, value: Said) -> Said | None:
-        """What a person's value means: for a pass 1 or 0, None for neither; for a metric the value itself."""
+        """The meaning of a person's value: for a pass 1 or 0, None for neither; for a metric the value itself."""
         if self.metric != PASS:
             return value
         if isinstance(value, str):
@@ -61,7 +61,7 @@ def requested(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mappi
 
 
 def failing(rubric: Rubric) -> LabelledScore:
-    """What a correction is about: whether the answer passes, which it did not."""
+    """The subject of a correction: the pass of the answer, which is false."""
     return LabelledScore(rubric=rubric.id, metric=PASS, ours=pass_name(rubric.id))
 
 

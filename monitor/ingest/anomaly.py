@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class AnomalyKind(StrEnum):
-    """What is wrong with the traffic."""
+    """The kinds of anomalies of the traffic."""
 
     SKEWED_SAMPLING = "skewed_sampling"
     """The randomness of trace ids is not uniform: the sample is not the share that it is taken for."""

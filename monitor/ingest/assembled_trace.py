@@ -14,7 +14,7 @@ from .outcomes import Reason
 
 @dataclass(slots=True)
 class AssembledTrace:
-    """What is known of a trace that is open, or was closed within the late window.
+    """A trace that is open, or was closed within the late window.
 
     ``ids`` are those of its spans, and ``missing`` those of parents that have not come.
     """

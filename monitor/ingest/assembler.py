@@ -48,7 +48,7 @@ LATE_TRACES: Final = 4
 
 
 class Arrival(StrEnum):
-    """What a chunk is to the trace it belongs to."""
+    """The relation of a chunk to its trace."""
 
     OPENS = "opens"
     """The first of its trace."""
@@ -150,7 +150,7 @@ class Assembler:
         return {trace_id for trace_id in trace_ids if not self.knows(trace_id)}
 
     def size(self, trace_id: bytes) -> TraceSize:
-        """What is kept of a trace that is open or was closed within the late window; zeros for any other."""
+        """The size of a trace that is open or was closed within the late window; zeros for any other."""
         entry = self._open.get(trace_id) or self._closed.get(trace_id)
         return TraceSize(entry.spans, entry.decoded) if entry is not None else TraceSize()
 
@@ -160,7 +160,7 @@ class Assembler:
         return entry.origin.threshold if entry is not None else 0
 
     def classify(self, chunk: Chunk) -> Arrival:
-        """What a chunk is to its trace; changes nothing. What is to be passed over need not be stored."""
+        """The relation of a chunk to its trace; changes nothing. An ignored chunk need not be stored."""
         arrival = self._classify(chunk)
         if arrival is Arrival.EXTENDS or arrival is Arrival.REOPENS:
             entry = self._open.get(chunk.trace_id) or self._closed[chunk.trace_id]

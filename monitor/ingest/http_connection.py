@@ -139,7 +139,7 @@ class HttpConnection(HttpToolsProtocol):
 
     @property
     def awaits(self) -> Literal["idle", "body", "response"]:
-        """What the connection waits for: a request, the rest of a body, or a response of the application."""
+        """The connection's state: it waits for a request, the rest of a body, or a response of the application."""
         if self._body_since_s is not None:
             return "body"
         return "idle" if self._answered else "response"

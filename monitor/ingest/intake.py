@@ -59,7 +59,7 @@ _ENTRY_BYTES: Final = 200
 
 
 class ChunkStore(Protocol):
-    """What the intake asks of a store."""
+    """The part of a store that the intake uses."""
 
     async def append(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
     async def hold(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...

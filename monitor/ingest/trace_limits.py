@@ -20,7 +20,7 @@ _HELD: Final = 50_000
 
 
 class TraceSize(NamedTuple):
-    """What is kept of a trace: its spans, and an upper estimate of their memory once decoded, in bytes."""
+    """The size of a held trace: its spans, and an upper estimate of their memory once decoded, in bytes."""
 
     spans: int = 0
     decoded: int = 0

@@ -31,7 +31,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
-    """What a judge wrote, and why it could not be used (None: it was)."""
+    """A judge's text, and why it could not be used (None: it was)."""
 
     model: str
     text: str

@@ -37,7 +37,7 @@ class RevisionFailure(StrEnum):
 FINAL: Final = frozenset(
     {RevisionFailure.TOO_LARGE, RevisionFailure.OTHER_RUBRICS, RevisionFailure.FORGOTTEN, RevisionFailure.NO_LANGFUSE}
 )
-"""What no further attempt would change."""
+"""Failures that no further attempt would change."""
 
 
 _AT_LEAST: Final = ("spans", "complete", "content_captured", "answered", "agents", "tools")

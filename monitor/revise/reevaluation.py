@@ -143,7 +143,7 @@ class Reevaluation:
         return same and self._still_owed(held.due.trace_id)
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
-        """What was read of traces, for the stages, and their details so far."""
+        """The spans of traces, for the stages, and their details so far."""
         held = map(self._held.__getitem__, trace_ids)
         return [([each.payload], dict(each.before)) for each in held]
 

@@ -40,7 +40,7 @@ _REMEDY: Final = "configure sources.langfuse or sinks.langfuse where the traces 
 
 
 class RevisionSchedule:
-    """What is owed, and paying it. ``langfuse`` None: there is none to read from.
+    """Re-evaluates traces with late references. ``langfuse`` None: there is none to read from.
 
     ``details`` returns those of a trace, ``still_owed`` whether its references are others than those of its verdict
     and nobody else is judging it; both are called in worker threads.

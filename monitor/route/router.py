@@ -35,7 +35,7 @@ __all__ = ["Excluded", "NotARun", "Route", "Router"]
 
 @record(frozen=True, slots=True, kw_only=True)
 class Route:
-    """What a case is judged by. ``scenario`` is the scenario itself, ``None`` when the case names none that is known.
+    """The rubrics and the scenario of a case. ``scenario`` is ``None`` when the case names none that is known.
 
     It is read already where the configuration has it, and JSON where the case brings its own.
     ``name`` is the route's, as a trace's details show it; ``scenario_name`` None when the case brings its own inline.

@@ -356,7 +356,7 @@ class Monitor:
         return addresses
 
     def _repeat_all(self) -> None:
-        """What is looked for elsewhere, again and again."""
+        """Periodic reading from other systems."""
         if self.references is not None:
             self._repeat(self.references.refresh, REFRESH_S)
         if self.pull is not None:

@@ -22,7 +22,7 @@ _STEPS: Final = 12
 
 
 class FillingStore(Protocol):
-    """What is needed of the store."""
+    """The part of the store that is used."""
 
     @property
     def fullness(self) -> float: ...
@@ -33,7 +33,7 @@ class FillingStore(Protocol):
 
 
 class VerdictMemory(Protocol):
-    """What is needed of the assembler, and of the sessions."""
+    """The parts of the assembler and of the sessions that are used."""
 
     def forget(self, closed_before_ns: int) -> None: ...
 

@@ -45,7 +45,7 @@ class ReloadResult:
 
 
 class Reloadable(Protocol):
-    """What a running monitor puts into force."""
+    """The parts of a running monitor that a reload changes."""
 
     @property
     def config(self) -> Config: ...

@@ -43,7 +43,7 @@ class SessionTurns:
     def turn(
         self, case: Case, *, started_ns: int, ended_ns: int, thinned: bool, before: Mapping[str, Any] | None
     ) -> SessionTurn | None:
-        """What is kept of a trace; None when it belongs to no session that is judged. Never raises."""
+        """The turn of a trace; None when it belongs to no session that is judged. Never raises."""
         own = evaluator_traffic(case.service, case.environment, tags=case.tags) is not None
         if case.session_id is None or len(case.session_id) > MAX_ID or own:
             return None

@@ -103,7 +103,7 @@ class Agreements:
         return list(self._rubrics)
 
     def to_json(self, rubric: str) -> dict[str, Any]:
-        """What is kept of a rubric, to be remembered."""
+        """The stored pairs of a rubric, as JSON."""
         known = self._rubrics[rubric]
         return {
             "version": known.version,

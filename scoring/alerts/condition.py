@@ -31,7 +31,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """What is watched, and what is done about it.
+    """A condition that is watched, and its alert.
 
     ``when`` describes in words when it is breached, with the limits in force; ``meaning`` what that means to people;
     ``runbook`` is the slug of the runbook page. It fires once it was breached for ``for_ns`` and resolves

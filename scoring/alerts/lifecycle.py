@@ -54,7 +54,7 @@ class Alert:
     reported: int = 0
 
     def to_json(self) -> dict[str, object]:
-        """What a restart needs."""
+        """The state that a restart needs."""
         found = self.finding
         return {
             "condition": self.condition, "labels": [list(each) for each in self.labels], "stage": self.stage.value,

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 _FENCE = re.compile("`{3,}|~{3,}")
 _INFO = re.compile(r"[^\S\n]*[\w./+;=:-]*[^\S\n]*")
-"""What may follow the opening fence on its line: a language or a media type."""
+"""The info string of an opening fence: a language or a media type."""
 _BYTE_ORDER_MARK = "\ufeff"
 _NOT_YET = object()
 
@@ -216,7 +216,7 @@ class Case:
 
 
 _DERIVED = tuple(name for name, value in vars(Case).items() if isinstance(value, cached_property))
-"""What a case has found out of its fields so far."""
+"""Values computed of the fields of a case so far."""
 
 
 def _texts_in(value: Json) -> Iterator[str]:

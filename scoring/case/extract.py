@@ -94,7 +94,7 @@ def _requested(trace: Trace, reported: TraceIndex, root: Span | None, runs: Sequ
 
 
 def _answered(trace: Trace, reported: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
-    """What was answered: by the trace, else by its root, the topmost agent, the last model call, the topmost step."""
+    """The answer: of the trace, else by its root, the topmost agent, the last model call, the topmost step."""
     yield from reversed(reported.outputs)
     if root is not None:
         yield root.output

@@ -13,7 +13,7 @@ from .decode import Decoded, UndecodableError
 from .json_values import attributes, enum, identifier, integer, mapping, objects, scrub, text
 
 UNREADABLE: Final = (ValueError, TypeError, OverflowError, RecursionError)
-"""What a value raises that cannot be read: a truth value as a time, base64 that is not ASCII, a text nested too far."""
+"""Errors of a value that cannot be read: a truth value as a time, base64 that is not ASCII, a text nested too far."""
 _LENIENT: Final = 4 << 20
 """Bytes up to which a text that is not quite JSON is read leniently: that takes twelve times its size."""
 _DIGITS: Final = 1000
@@ -102,7 +102,7 @@ def _span(span: dict[str, Any], scope: dict[str, Any], resource: dict[str, Attri
 
 
 MOST_DROPPED = 2**31 - 1
-"""What a count of dropped attributes is cut to: the most that both encodings hold."""
+"""The largest count of dropped attributes: the most that both encodings hold."""
 _KIND_NAMES = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 KINDS = {f"SPAN_KIND_{name}": code for code, name in enumerate(_KIND_NAMES)}
 STATUSES = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}

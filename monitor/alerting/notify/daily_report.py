@@ -33,7 +33,7 @@ _ORDER = (Status.CRITICAL, Status.WARNING, Status.INSUFFICIENT_DATA, Status.HEAL
 
 
 class Spent(Protocol):
-    """What is read of the judge's spending: US dollars by the hour's beginning (s)."""
+    """The judge's spending: US dollars by the hour's beginning (s)."""
 
     def spent_since(self, since_s: int, /) -> dict[int, float]: ...
 

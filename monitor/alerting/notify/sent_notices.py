@@ -1,4 +1,4 @@
-"""What one receiver was sent of one alert, so that it gets each change once, and reminders."""
+"""The notices of one alert that one receiver was sent, so that it gets each change once, and reminders."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _PATHS = {"traces": "/v1/traces", "logs": "/v1/logs"}
 
 
 def try_endpoint(section: OtelEventsSink) -> tuple[str, str]:
-    """What was found, and the remedy, empty when all is well."""
+    """The finding, and the remedy, empty when all is well."""
     return asyncio.run(_try(section))
 
 

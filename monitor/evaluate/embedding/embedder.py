@@ -22,7 +22,7 @@ PendingTexts: TypeAlias = tuple[tuple[str, ...], "asyncio.Future[Vectors]"]
 
 
 class EmbeddingModel(Protocol):
-    """What makes vectors. It raises ``EmbeddingError``."""
+    """A source of vectors. It raises ``EmbeddingError``."""
 
     @property
     def name(self) -> str: ...

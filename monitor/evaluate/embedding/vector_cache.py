@@ -32,7 +32,7 @@ class VectorCache:
         self._clock_ns = clock_ns
 
     async def get(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """What is known, by text."""
+        """The cached vectors, by text."""
         if not texts or not self._entries:
             return {}
         try:

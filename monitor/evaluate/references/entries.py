@@ -18,7 +18,7 @@ _LONGEST_KEY: Final = 1000
 
 
 class Entries:
-    """What one place holds. Whoever reads while it is replaced sees the old or the new, never a mixture."""
+    """The references of one place. Whoever reads while it is replaced sees the old or the new, never a mixture."""
 
     def __init__(self, place: str) -> None:
         self.place: Final = place
@@ -85,7 +85,7 @@ def digest(value: Json) -> bytes | None:
 
 
 def key_of_case(key: str, case: Case) -> str | None:
-    """What a trace has under a configured key, as text; None when it has nothing there."""
+    """The value of a trace under a configured key, as text; None without one."""
     if key.startswith("metadata."):
         return key_of_map(key.removeprefix("metadata."), case.metadata)
     value = getattr(case, key)

@@ -35,7 +35,7 @@ _BATCH: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found, where, and everything that was looked for on the way: (name of the key, digest or None)."""
+    """The reference found, its place, and every key that was looked up: (name of the key, digest or None)."""
 
     value: Json
     where: str | None

@@ -17,7 +17,7 @@ from .services import Services
 
 
 class Pending:
-    """What was dealt with is in the store before it leaves this memory."""
+    """Processed traces are in the store before they leave this memory."""
 
     def __init__(
         self, *, pulled: Pulled, outcomes: TraceOutcomes, sampler: Sampler, clock_ns: Callable[[], int]

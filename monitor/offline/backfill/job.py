@@ -102,7 +102,7 @@ class Job:
             await who.close()
 
     async def _references(self) -> References | None:
-        """What is known of expected outcomes now, as far back as the window."""
+        """The expected outcomes known now, as far back as the window."""
         kept = Duration(max(1, self.clock_ns() - self.window.from_ns))
         store = self.config.store.model_copy(update={"retention": kept})
         whole = self.config.model_copy(update={"store": store})
@@ -126,7 +126,7 @@ class Begun:
     who: EvaluationBackends
 
     async def estimate_work(self) -> WorkEstimate:
-        """What it will take, from some of its traces, evenly spread over time."""
+        """The estimated cost, from some of its traces, evenly spread over time."""
         config, drawn = self.job.config, self.found.drawn
         looked_at = evenly(drawn, SAMPLE)
         sampler = sampler_of(config, self.job.wanted)
@@ -138,7 +138,7 @@ class Begun:
         return reported.and_sessions(await self._sessions()) if self.job.judges_sessions else reported
 
     async def _sessions(self) -> WorkEstimate:
-        """What the sessions of the listing take, from a few of them."""
+        """The estimated cost of the listed sessions, from a few of them."""
         config, by_id = self.job.config, defaultdict[str, list[ListedTrace]](list)
         found = conversations(config)
         if found is None:

@@ -13,7 +13,7 @@ from monitor.evaluate.stages import user_digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is to be forgotten; a trace is that any one of them names. ``before_ns`` is in ns since the epoch."""
+    """The traces to forget: every trace that any one of these names. ``before_ns`` is in ns since the epoch."""
 
     traces: frozenset[bytes] = frozenset()
     users: frozenset[str] = frozenset()

@@ -36,9 +36,9 @@ async def langfuse_cases(
         config: How traces are read; its sampling is left aside.
         source: The project.
         window: First and last start time.
-        wanted: What the listing alone can tell of the condition is applied to it; the rest is left to the caller.
+        wanted: A condition; what the listing can decide of it is applied, the rest is left to the caller.
         most: Traces that are read, each with a request or more.
-        complain: Told of each trace that cannot be read.
+        complain: Gets one line for each trace that cannot be read.
     """
     sampling = config.sampling.model_copy(update={"rate": 1.0, "rules": ()})
     config = config.model_copy(update={"sampling": sampling, "sessions": None})

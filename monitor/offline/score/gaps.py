@@ -18,7 +18,7 @@ _REASON = 300
 
 
 _JUDGE_WANTED, _EMBEDDINGS_WANTED = "needs a judge", "needs embeddings"
-"""What the lexical evaluator answers to a question for another evaluator."""
+"""The lexical evaluator's answer to a question for another evaluator."""
 
 
 @dataclass(slots=True)

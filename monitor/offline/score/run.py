@@ -121,7 +121,7 @@ class Batch:
                 await self.backends.close()
 
     def _tasks(self, line: NumberedLine, verdicts: Verdicts) -> list[_Task]:
-        """What is to be judged of a line: the verdicts that stand already are only counted."""
+        """The rubrics to judge a line by: the verdicts that stand already are only counted."""
         if line.text is None:
             self._bad(f"line {line.number}: is longer than {MAX_LINE} bytes")
             return []

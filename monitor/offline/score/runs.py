@@ -35,11 +35,11 @@ class Runs:
     _runs: dict[str, Accumulator] = field(default_factory=dict)
 
     def aggregates(self) -> dict[str, Aggregates]:
-        """What each run comes to."""
+        """The figures of each run."""
         return {name: run.aggregates() for name, run in self._runs.items()}
 
     def remarks(self) -> list[str]:
-        """What a reader of the figures should know of the files."""
+        """Notes on the files for a reader of the figures."""
         stated = []
         if self._others:
             stated.append(f"verdicts by other rubrics are left out: {self._others}")

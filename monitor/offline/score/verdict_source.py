@@ -19,7 +19,7 @@ from .lines import MAX_LINE, NumberedLine, lines
 
 
 class VerdictTally(Protocol):
-    """What counts verdicts."""
+    """A counter of verdicts."""
 
     def add(self, line: VerdictLine, /) -> None:
         """Count one that stands."""

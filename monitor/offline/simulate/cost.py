@@ -77,7 +77,7 @@ class Costs:
         )  # fmt: skip
 
     def reported(self, begin_ns: int) -> Judging:
-        """What it comes to, from ``begin_ns`` on."""
+        """The total from ``begin_ns`` on."""
         known = bool(self._costs)
         whole = math.fsum(self._whole)
         first = begin_ns // 10**9 // HOUR_S

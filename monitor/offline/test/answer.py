@@ -15,7 +15,7 @@ FIELDS = (
     "agents_called", "tools_used", "context", "input_tokens", "output_tokens", "cost_usd", "model", "trace_id",
     "latency_model_ms",
 )  # fmt: skip
-"""What an answer may hold beside its ``output``, each as in a case. Anything else is ignored."""
+"""The fields of an answer beside its ``output``, each as in a case. Anything else is ignored."""
 
 
 class AnswerError(ValueError):

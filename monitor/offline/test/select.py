@@ -38,7 +38,7 @@ def selected(tests: TestSet, tags: Sequence[str], where: Sequence[tuple[str, str
 
 
 def _field(test: Mapping[str, Json], key: str) -> dict[str, Json]:
-    """What a test has under a key, as a test of one ``field``; empty where it has nothing."""
+    """The values of a test under a key, as a test of one ``field``; empty without any."""
     if key in test:
         return {"field": test[key]}
     head, dot, rest = key.partition(".")

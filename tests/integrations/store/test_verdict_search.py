@@ -36,7 +36,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
             }  # fmt: skip
             await store.finish(FinishedTrace(
                 trace_id=number.to_bytes(16, "big"), service=service, reason="scored", completion="root_ended",
-                revision=1, story={"name": name}, verdicts=[verdict], closed_ns=number,
+                revision=1, details={"name": name}, verdicts=[verdict], closed_ns=number,
             ))  # fmt: skip
 
     asyncio.run(fill())
