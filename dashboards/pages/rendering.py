@@ -82,7 +82,7 @@ def environment() -> Environment:
     made.tests["web_address"] = lambda text: text.startswith(("https://", "http://"))
     made.globals.update(
         stylesheet=stylesheet, script=script, digest=digest, failed_verdicts=failed_verdicts, value_of=value_of,
-        failing=failing_metrics, metric_card=metric_card,
+        failing=failing_metrics, metric_card=metric_card, service_at=service_at,
     )  # fmt: skip
     return made
 
@@ -111,6 +111,11 @@ def query_of(parameters: Mapping[str, str]) -> str:
     """The parameters that have a value, as the query of an address."""
     # encoded as bytes: a lone surrogate in a name must not cost the page
     return urlencode({name: value.encode("utf-8", "replace") for name, value in parameters.items() if value})
+
+
+def service_at(service: str, environment: str, rubric: str) -> str:
+    """The address of the page of one service."""
+    return f"/services?{query_of({'service': service, 'environment': environment, 'rubric': rubric})}"
 
 
 def failed_verdicts(service: str, environment: str, rubric: str) -> str:

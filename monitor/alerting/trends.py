@@ -23,6 +23,7 @@ STEPS = 24
 _REST = 50
 """After a reading of t seconds there is none for 50 t: at most 2 % of one processor, however many people look."""
 _LEAST_REST_S = 5.0
+_ENOUGH = 5
 
 
 class Trends:
@@ -47,14 +48,29 @@ class Trends:
                 self._due_s = ended + max(_LEAST_REST_S, _REST * (ended - began))
             return self._known
 
+    async def over(self, key: Key, now_ns: int, span_ns: int) -> Trend | None:
+        """The trend of one service over the last ``span_ns``, read now; None where there is no verdict.
+
+        A stretch needs few verdicts here: whoever looks closely sees how wide its bounds are. Raises ``StoreError``.
+        """
+        step_ns = max(1, span_ns // STEPS)
+        found = await asyncio.to_thread(read_trends, self._path, until_ns=now_ns, step_ns=step_ns, steps=STEPS)
+        stretches = [each for each in found if _key(each) == key]
+        return self._trend(stretches, now_ns, step_ns=step_ns, enough=_ENOUGH) if stretches else None
+
     def _read(self, now_ns: int) -> dict[Key, Trend]:
         stretches = read_trends(self._path, until_ns=now_ns, step_ns=self._window_ns, steps=STEPS)
         by_key: dict[Key, list[Stretch]] = {}
         for each in stretches:
             by_key.setdefault(_key(each), []).append(each)
-        return {key: self._trend(key, of, now_ns) for key, of in by_key.items()}
+        return {
+            key: self._trend(
+                of, now_ns, step_ns=self._window_ns, enough=self._declared.policy_of(key.rubric).min_samples
+            )
+            for key, of in by_key.items()
+        }
 
-    def _trend(self, key: Key, stretches: Sequence[Stretch], now_ns: int) -> Trend:
+    def _trend(self, stretches: Sequence[Stretch], now_ns: int, *, step_ns: int, enough: float) -> Trend:
         estimates = dict.fromkeys(range(STEPS), None) | {
             each.number: from_sums(
                 n=each.sums.passed + each.sums.failed, failures=each.sums.failed, weight=each.sums.weight,
@@ -63,8 +79,8 @@ class Trends:
             for each in stretches
         }  # fmt: skip
         return Trend(
-            until_ns=now_ns, step_ns=self._window_ns, estimates=tuple(estimates.values()),
-            enough=self._declared.policy_of(key.rubric).min_samples, changes=tuple(_changes(stretches)),
+            until_ns=now_ns, step_ns=step_ns, estimates=tuple(estimates.values()), enough=enough,
+            changes=tuple(_changes(stretches)),
         )  # fmt: skip
 
 

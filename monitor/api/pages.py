@@ -20,6 +20,7 @@ from dashboards.pages.configuration_page import ConfigurationPage, configuration
 from dashboards.pages.help_page import help_page, search_page
 from dashboards.pages.problem_page import problem_page
 from dashboards.pages.rendering import undated
+from dashboards.pages.service_page import ServicePage
 from dashboards.pages.status_page import ShownAnomaly, StatusPage, status_page
 from dashboards.pages.trace_page import TracePage, trace_page
 from dashboards.pages.traces_page import TracesPage, traces_page
@@ -32,6 +33,7 @@ from .compression import compressed
 from .errors import ProblemError
 from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
 from .report import MonitorReport, TraceList, TraceQuery, VerdictPage, VerdictQuery, VerdictSearch
+from .service_page import ServiceChoice, add_service_page
 from .shared_result import SharedResult
 from .verdict_pages import add_verdict_pages, html, refused
 
@@ -65,6 +67,9 @@ class PagesView(Protocol):
         Raises ``StoreError``.
         """
 
+    async def service(self, choice: ServiceChoice, span_ns: int, *, contents: bool) -> ServicePage | None:
+        """What is known of a service under a rubric; None for a rubric that there is not. Raises ``StoreError``."""
+
     async def traces(self, query: TraceQuery, *, contents: bool = False) -> TraceList:
         """Traces that have ended, newest first: by time of closing, then trace id, both descending.
 
@@ -85,6 +90,7 @@ def add_pages(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
     """Serve the pages. An error is a page as well."""
     _overview(app, view, rules)
     add_verdict_pages(app, view, rules)
+    add_service_page(app, view, rules)
     _traces(app, view, rules)
 
     @app.get("/configuration", response_class=HTMLResponse, include_in_schema=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dashboards.pages.configuration_page import ConfigurationPage, Setting
+from dashboards.pages.service_page import ServicePage
 from dashboards.pages.trace_page import TracePage
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, QueueSize, Snapshot
@@ -30,11 +31,13 @@ from monitor.ingest.intake import Intake, IntakeCounts
 from monitor.ingest.outcomes import Reason, TraceOutcomes
 from monitor.sessions.windows import SessionWindows
 from scoring.alerts.board import in_order
+from scoring.rubrics import RUBRICS
 from scoring.status.agreement_snapshot import AgreementSnapshot, corrected
 from scoring.status.export_snapshot import ExportSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
+from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy
 from scoring.status.trend import Trend
 
@@ -49,8 +52,11 @@ from .report import (
     VerdictQuery,
     VerdictSearch,
 )
+from .service_page import ServiceChoice
 from .trace_details import TraceDetail, TraceDetails
 
+_OF_A_SERVICE = 5_000
+"""Verdicts that the page of a service is made from at most, the latest."""
 REJECTED = "invalid"
 """Why the intake rejects a span for good: its ids or its bytes are not what OTLP allows."""
 
@@ -195,6 +201,24 @@ class MonitorQueries:
         page = self._page_of(found.verdicts, query.limit, contents=contents)
         return replace(page, counts=found.counts, capped=found.capped)
 
+    async def service(self, choice: ServiceChoice, span_ns: int, *, contents: bool) -> ServicePage | None:
+        if choice.rubric not in self.rubrics:
+            return None
+        now_ns = self.clock_ns()
+        key = Key(choice.service, choice.environment, choice.rubric)
+        query = VerdictSearch(
+            service=key.service, environment=key.environment, rubric=key.rubric, since_ns=now_ns - span_ns,
+            limit=_OF_A_SERVICE,
+        )  # fmt: skip
+        found = await self.search(query, contents=contents, counted=False)
+        return ServicePage(
+            service=key.service, environment=key.environment, rubric=key.rubric, last=choice.last, now_ns=now_ns,
+            metric=choice.metric, bounds=_bounds(choice),
+            thresholds=self.watch.declared.policy_of(key.rubric).thresholds,
+            status=next((each for each in self.watch.service_statuses(now_ns) if _names(each, key)), None),
+            trend=await self._trends.over(key, now_ns, span_ns), verdicts=found.verdicts, capped=found.next is not None,
+        )  # fmt: skip
+
     def _page_of(self, found: Sequence[Mapping[str, Any]], limit: int, *, contents: bool) -> VerdictPage:
         page = [self._details.shown(verdict, contents=contents) for verdict in found[:limit]]
         if len(found) <= limit:
@@ -333,3 +357,16 @@ class MonitorQueries:
         new = total - self._scraped[name]
         self._scraped[name] = total
         return new
+
+
+def _names(status: ServiceStatus, key: Key) -> bool:
+    return (status.service, status.environment, status.rubric) == (key.service, key.environment, key.rubric)
+
+
+def _bounds(choice: ServiceChoice) -> tuple[float, float | None]:
+    """The range of the metric; that of a rubric's own is not known, and open above."""
+    rubric = RUBRICS.get(choice.rubric)
+    found = next((each.metric for each in rubric.criteria if each.metric.id == choice.metric), None) if rubric else None
+    if found is not None:
+        return found.bounds
+    return (0.0, None) if choice.metric else (0.0, 1.0)

@@ -109,10 +109,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 def addresses() -> list[str]:
     stories = [f"/traces/{trace(number).hex()}" for number in range(1, len(PAYLOADS) + 1)]
-    return ["/", "/verdicts", "/verdicts?rubric=workflow&passed=false", "/configuration", "/docs", *stories]
+    return ["/", "/verdicts", "/verdicts?rubric=workflow&passed=false", "/configuration", "/docs", *stories, *FURTHER]
 
 
-LOOKS = [("/", "light"), ("/", "dark"), ("/verdicts?passed=false", "light"), ("/verdicts?passed=false", "dark"),
+SERVICE = "/services?service=shop-0&environment=prod&rubric=qa&last=1d"
+FURTHER = [SERVICE, SERVICE + "&metric=accuracy", "/help", "/help/how-to/sampling", "/traces"]
+
+LOOKS = [(SERVICE, "light"), (SERVICE, "dark"), ("/help/how-to/sampling", "light"), ("/help/how-to/sampling", "dark"),
+         ("/", "light"), ("/", "dark"), ("/verdicts?passed=false", "light"), ("/verdicts?passed=false", "dark"),
          (f"/traces/{trace(1).hex()}", "light"), (f"/traces/{trace(1).hex()}", "dark"),
          ("/configuration", "light"), ("/configuration", "dark"), ("/docs", "light"), ("/docs", "dark")]  # fmt: skip
 
@@ -193,7 +197,19 @@ def test_the_trend_shows_where_it_went_and_a_gap_where_too_little_is_known(monit
     assert browser.ask(f"{row}.querySelectorAll('.thin').length") > 0
 
 
-@pytest.mark.parametrize("path", ["/", "/verdicts?passed=false", "/configuration", "/docs", "story"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/verdicts?passed=false",
+        "/configuration",
+        "/docs",
+        "story",
+        SERVICE,
+        "/help/how-to/sampling",
+        "/help/monitor/CONFIG",
+    ],
+)
 @pytest.mark.parametrize("width", [360, 1280])
 def test_a_page_fits_a_phone_and_a_desk(path: str, width: int, monitor: Running, browser: Browser) -> None:
     browser.look(width=width, height=800)
@@ -359,3 +375,28 @@ def test_when_the_monitor_is_gone_the_page_says_that_it_is_old(
     browser.ask("document.dispatchEvent(new Event('visibilitychange'))")
     browser.until("document.querySelector('.live').dataset.state === 'lost'")
     assert "Services" in browser.ask("document.body.innerText")
+
+
+def test_a_service_has_a_chart_with_axes_a_distribution_and_the_worst_traces(
+    monitor: Running, browser: Browser
+) -> None:
+    browser.look()
+    browser.open(monitor.api + SERVICE)
+    assert browser.ask("getComputedStyle(document.querySelector('svg.chart .band')).opacity") == "0.09"
+    assert browser.ask("[...document.querySelectorAll('svg.trend.chart .axis')].some((e) => e.textContent === '90 %')")
+    assert browser.ask("document.querySelectorAll('#distribution rect.bar').length") == 20
+    browser.open(browser.ask("document.querySelector('#metrics tbody a').href"))
+    assert browser.ask("document.querySelector('h1').textContent").endswith("accuracy")
+    browser.open(browser.ask("document.querySelector('#worst tbody a').href"))
+    assert browser.ask("document.querySelector('main .card h2').textContent") == "qa"
+
+
+def test_verdicts_are_narrowed_by_the_form_alone(monitor: Running, browser: Browser) -> None:
+    browser.look(scripts=False)
+    browser.open(monitor.api + "/verdicts?service=shop-1")
+    browser.look()
+    browser.ask("document.querySelector('#passed').value = 'false'; document.querySelector('#last').value = '6h'")
+    browser.ask("document.querySelector('form.filters').submit()")
+    browser.until("location.search.includes('passed=false') && document.querySelector('#last')?.value === '6h'")
+    assert browser.ask("document.querySelector('#service').value") == "shop-1"
+    assert browser.ask("new Set([...document.querySelectorAll('tbody .pill')].map((e) => e.textContent)).size") == 1

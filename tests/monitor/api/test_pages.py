@@ -244,3 +244,17 @@ async def test_verdicts_are_found_by_what_they_hold_counted_and_given_as_a_file(
     assert len(file.text.splitlines()) == 3
     for query in ("last=soon", "below=2", "below=x", "state=bad", "rubric=none"):
         assert (await still.get(f"/verdicts?{query}")).status_code == 422, query
+
+
+async def test_a_service_has_a_page_which_the_status_page_links_to(still):
+    still = still()
+    await still.take(1, service="shop")
+    await still.judge()
+    at = "/services?service=shop&amp;environment=unknown&amp;rubric=workflow"
+    assert f'href="{at}"' in (await still.get("/")).text
+    page = (await still.get(at.replace("&amp;", "&"))).text
+    assert page.count(f'href="/traces/{trace(1, HIGH).hex()}') == 1
+    assert "tools" in page
+    assert (await still.get("/services?service=shop&environment=unknown&rubric=none")).status_code == 422
+    assert (await still.get("/services?service=shop&environment=x&rubric=workflow&last=soon")).status_code == 422
+    assert "No verdict in this time" in (await still.get("/services?service=x&environment=x&rubric=workflow")).text

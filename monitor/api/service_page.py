@@ -1,0 +1,58 @@
+"""The page of one service under one rubric."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Annotated, Protocol
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, Field
+
+from dashboards.pages.service_page import ServicePage, service_page
+from integrations.store.errors import StoreError
+from monitor.config.units import parse_duration
+
+from .access import AccessRules
+from .errors import ProblemError
+from .verdict_pages import html, refused
+
+
+class ServiceChoice(BaseModel):
+    """Which service, and what of it; ``metric`` is empty for the composite."""
+
+    service: str = Field(max_length=2000)
+    environment: str = Field(max_length=2000)
+    rubric: str = Field(max_length=200)
+    metric: str = Field(default="", max_length=200)
+    last: str = Field(default="1d", max_length=20)
+
+
+class ServiceView(Protocol):
+    """What the page asks of the monitor."""
+
+    async def service(self, choice: ServiceChoice, span_ns: int, *, contents: bool) -> ServicePage | None:
+        """What is known of a service; None for a rubric that there is not. Raises ``StoreError``."""
+
+
+def add_service_page(app: FastAPI, view: ServiceView, rules: AccessRules) -> None:
+    """Serve the page."""
+
+    @app.get("/services", response_class=HTMLResponse, include_in_schema=False)
+    async def service(request: Request, choice: Annotated[ServiceChoice, Query()]) -> Response:
+        try:
+            span_ns = round(parse_duration(choice.last).seconds * 1e9)
+        except ValueError:
+            return refused(_problem("last: cannot be read", "write 30m, 6h or 2d"))
+        try:
+            page = await view.service(choice, span_ns, contents=rules.shows_contents(request))
+        except StoreError as problem:
+            return refused(problem)
+        if page is None:
+            return refused(_problem("rubric: there is no such rubric", "choose a service on the status page"))
+        return html(await asyncio.to_thread(service_page, page))
+
+
+def _problem(error: str, remedy: str) -> ProblemError:
+    return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, error, remedy)
