@@ -24,11 +24,13 @@ settings.load_profile("calm")
 collect_ignore = ["imported_for_forks.py"]  # importing it is what it is for
 
 LONGEST_FIRST = (
-    "tests/image", "tests/end_to_end/test_own_traces.py", "tests/monitor/cli/test_score.py",
-    "tests/end_to_end/test_judge.py", "tests/faults/test_langfuse_faults.py", "tests/end_to_end/test_bad_input.py",
-    "tests/faults", "tests/end_to_end", "tests/conformance/test_metrics.py", "tests/monitor/deliver", "tests/helm",
-    "tests/dashboards/test_real", "tests/scoring/judging/test_injection.py", "tests/monitor/evaluate",
-    "tests/integrations/langfuse", "tests/monitor/cli", "tests/monitor", "tests/simulation", "tests/fuzz",
+    "tests/image", "tests/dashboards/rules", "tests/end_to_end/test_own_traces.py",
+    "tests/monitor/revise/test_belated", "tests/dashboards/test_real", "tests/end_to_end/test_bad_input.py",
+    "tests/faults", "tests/end_to_end/test_degrading", "tests/end_to_end", "tests/simulation", "tests/helm",
+    "tests/monitor/ingest/test_sidecar.py", "tests/monitor/ingest/langfuse", "tests/monitor/cli",
+    "tests/monitor/evaluate", "tests/integrations/embed", "tests/integrations/otlp/test_upstream_tls.py",
+    "tests/monitor", "tests/integrations", "tests/sidejudge", "tests/scoring/evaluators", "tests/scoring/judging",
+    "tests/conformance",
 )  # fmt: skip
 """The slowest files and folders, in the order of the time that they took in a run of the whole suite.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 _FLIPPED = {"<": ">", ">": "<", ">=": "<", "==": "!="}
@@ -31,7 +32,7 @@ ALIKE = {
 
 def mutants(rule: Rule) -> Iterator[tuple[str, Rule]]:
     """Every mutant of a rule, with what was done to it."""
-    name = rule.get("record", rule.get("alert"))
+    name = name_of(rule)
     for what, expr in dict(_expressions(rule["expr"])).items():
         if any(name == alike and what.startswith(done) for alike, done in ALIKE):
             continue
@@ -79,3 +80,38 @@ def _scaled(duration: str) -> str:
         int(n) * {"d": 86400, "h": 3600, "m": 60, "s": 1}[u] for n, u in re.findall(r"(\d+)([dhms])", duration)
     )
     return f"{seconds * 2}s"
+
+
+def apart(expr: str, names: AbstractSet[str], number: int) -> str:
+    """An expression that reads these rules' copies of this number instead of the rules."""
+    return re.sub(r"\w+(?::\w+)*", lambda found: f"{found[0]}_m{number}" if found[0] in names else found[0], expr)
+
+
+def beside(needed: Sequence[Rule], rule: Rule, tried: Sequence[Rule]) -> tuple[list[Rule], AbstractSet[str]]:
+    """Rules with mutants of one of them beside it, so that all are played at once and the others only once.
+
+    Each mutant has a number, and so have the copies of the rules that read it.
+
+    Returns:
+        The rules, in an order in which they can be evaluated, and the names of those that have copies.
+    """
+    affected = {name_of(rule)}
+    for each in needed:  # what is read stands before what reads it
+        if affected & set(re.findall(r"\w+(?::\w+)*", each["expr"])):
+            affected.add(name_of(each))
+    rules: list[Rule] = []
+    for each in needed:
+        rules.append(each)
+        if name_of(each) in affected:
+            rules += [_copy(mutant if each is rule else each, affected, n) for n, mutant in enumerate(tried)]
+    return rules, affected
+
+
+def _copy(rule: Rule, affected: AbstractSet[str], number: int) -> Rule:
+    kind = "record" if "record" in rule else "alert"
+    return {**rule, kind: f"{rule[kind]}_m{number}", "expr": apart(rule["expr"], affected, number)}
+
+
+def name_of(rule: Rule) -> str:
+    """The series that it records, or the alert."""
+    return str(rule.get("record") or rule["alert"])
