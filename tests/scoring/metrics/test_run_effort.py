@@ -10,6 +10,7 @@ from scoring.evaluators.score import score
 from scoring.metrics.run_effort import UNITS, run_effort
 from scoring.result.result import NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS
+from scoring.verdict.open_verdict import open_reason
 from tests.scoring.metrics.test_run_health import SOUND, judged, model, run, tool
 
 HEALTH = RUBRICS["run_health"]
@@ -66,3 +67,9 @@ def test_how_many_calls_in_a_row_are_usual_decides_what_a_loop_is():
     assert result(row, "no_repetition", usual=usual(in_a_row=20)).value == 1.0
     assert result(row, "no_repetition", usual=usual(in_a_row=6)).value == pytest.approx(0.6)
     assert result(row, "no_repetition", usual=usual(in_a_row=1.9)).value == pytest.approx(0.4)
+
+
+def test_callers_who_may_not_see_contents_are_told_what_was_unusual():
+    shown = open_reason("tokens 5,010 tokens, usually 112; longest gap 0.25 s, usually 0.1")
+    assert shown == "tokens 5,010 tokens, usually 112; longest gap 0.25 s, usually 0.1"
+    assert open_reason("tokens 5,010 tokens > 200") == "tokens 5,010 tokens > 200"
