@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
-from .settings import config_option, runnable
+from .settings import config_option, format_option, runnable, show_json
 
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @config_option
-def check(file: Path | None, config: Path | None) -> None:
+@format_option
+def check(file: Path | None, config: Path | None, form: str) -> None:
     """Validate FILE (or --config FILE) and the environment, and show every value in force and where it comes from.
 
     Then what is watched with these values, what raises an alert, and how much memory it takes at most.
@@ -28,6 +29,18 @@ def check(file: Path | None, config: Path | None) -> None:
     from .table import table
 
     resolved = runnable(file or config)
+    if form == "json":
+        show_json({
+            "values": [dict(zip(("key", "value", "from"), row, strict=True)) for row in summary(resolved)],
+            "watched": [dict(zip(WATCHED, row, strict=True)) for row in watched(resolved.config)],
+            "memory": [
+                {"for": part.name, "max_bytes": part.max_bytes, "keys": part.keys}
+                for part in memory_bound(resolved.config)
+            ],
+            "warnings": [{"cause": cause, "remedy": remedy} for cause, remedy in cautions(resolved.config)],
+            "fingerprint": resolved.config.fingerprint,
+        })  # fmt: skip
+        return
     click.echo(table(("key", "value", "from"), summary(resolved)))
     click.echo("\nwhat is watched, and when it changes status:")
     click.echo(table(WATCHED, watched(resolved.config)))

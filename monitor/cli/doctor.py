@@ -8,13 +8,14 @@ from pathlib import Path
 import click
 
 from .errors import DATA
-from .settings import config_option
+from .settings import config_option, format_option, show_json
 
 
 @click.command()
 @config_option
 @click.option("--notify", is_flag=True, help="Send a test notice to everybody whom alerts.notify names.")
-def doctor(config: Path | None, *, notify: bool) -> int:
+@format_option
+def doctor(config: Path | None, form: str, *, notify: bool) -> int:
     """Examine the installation, the configuration, ports, store, disk and clock. Exit 1 when something fails."""
     from monitor.config import ConfigError, Loaded, resolve
 
@@ -29,5 +30,8 @@ def doctor(config: Path | None, *, notify: bool) -> int:
         refused = error
     findings = list(examine(loaded, refused, notify=notify))
     rows = [(f.grade, f.subject, f.found, f.remedy) for f in findings]
-    click.echo(table(("", "what", "found", "remedy"), rows))
+    if form == "json":
+        show_json([dict(zip(("grade", "what", "found", "remedy"), row, strict=True)) for row in rows])
+    else:
+        click.echo(table(("", "what", "found", "remedy"), rows))
     return DATA if any(f.grade == "fail" for f in findings) else 0

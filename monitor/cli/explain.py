@@ -11,7 +11,7 @@ import click
 
 from .ask import ask, url_option
 from .errors import DATA, CommandError
-from .settings import config_option, loaded, own_name
+from .settings import config_option, format_option, loaded, own_name, show_json
 
 if TYPE_CHECKING:
     from monitor.config.rubrics import Card
@@ -29,9 +29,10 @@ _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 @click.option("--store", type=click.Path(path_type=Path), help="Read this store file instead of asking a monitor.")
 @url_option
 @config_option
+@format_option
 def explain(  # noqa: PLR0917  # click passes options by name
     what: str | None, reason: str | None, service: str | None, latest: int, store: Path | None, url: str,
-    config: Path | None,
+    config: Path | None, form: str,
 ) -> int:  # fmt: skip
     """Show what happened to a trace and why (TRACE_ID, 32 hex digits), or a metric's card or a rubric by name.
 
@@ -40,10 +41,10 @@ def explain(  # noqa: PLR0917  # click passes options by name
     sampling decision under --config is shown; the exit code is 1.
     """
     if what is None:
-        return _latest(reason, service, latest, store, url)
+        return _latest(reason, service, latest, store, url, form)
     if _TRACE_ID.fullmatch(what):
-        return _trace(what.lower(), store, url, config)
-    from monitor.config.rubrics import cards, configured
+        return _trace(what.lower(), store, url, config, form)
+    from monitor.config.rubrics import cards, configured, run_score_json
     from scoring.runs.scores import FINAL, RUN_SCORES
 
     rubrics = configured(loaded(config).config)
@@ -54,11 +55,18 @@ def explain(  # noqa: PLR0917  # click passes options by name
         raise CommandError(
             f"{what!r} is neither a trace id (32 hex digits) nor a metric or a rubric", _near(what, rubrics)
         )
+    if form == "json":
+        named = [card for card in cards(rubrics) if what in (card.id, card.rubric.id)]
+        runs = [score for score in RUN_SCORES if what in (score.id, FINAL)]
+        show_json([*(card.to_json() for card in named), *map(run_score_json, runs)])
+        return 0
     click.echo("\n\n".join("\n".join(lines) for lines in found))
     return 0
 
 
-def _latest(reason: str | None, service: str | None, latest: int, store: Path | None, url: str) -> int:
+def _latest(  # noqa: PLR0917  # one for each option
+    reason: str | None, service: str | None, latest: int, store: Path | None, url: str, form: str
+) -> int:
     from urllib.parse import urlencode
 
     from .traces import traces_table
@@ -79,18 +87,24 @@ def _latest(reason: str | None, service: str | None, latest: int, store: Path | 
         if answer is None:
             raise CommandError(f"{url} lists no traces", "the monitor is of an older version; name a TRACE_ID")
         traces = answer["traces"]
+    if form == "json":
+        show_json(traces)
+        return 0
     click.echo(traces_table(traces) if traces else "no trace has ended here yet, or none matches")
     if traces:
         click.echo("'sidejudge explain TRACE_ID' shows one in full")
     return 0
 
 
-def _trace(trace_id: str, store: Path | None, url: str, config: Path | None) -> int:
+def _trace(trace_id: str, store: Path | None, url: str, config: Path | None, form: str) -> int:
     from monitor.api.explain import explanation, sampling_forecast
 
     from .table import visible
 
     details = _from_store(store, trace_id) if store is not None else ask(url, f"/v1/traces/{trace_id}")
+    if details is not None and form == "json":
+        show_json(details)
+        return 0
     if details is not None:
         for line in explanation(details):
             click.echo(visible(line))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import CommandError
+from .settings import format_option, show_json
 
 if TYPE_CHECKING:
     from monitor.config.library import ReadyRubric
@@ -19,13 +20,17 @@ def rubrics() -> None:
 
 
 @rubrics.command("list")
-def listed() -> None:
+@format_option
+def listed(form: str) -> None:
     """List the ready rubrics: what each is for, who decides it, and where its questions come from."""
     from monitor.config.library import library
 
     from .table import table
 
     rows = [(each.name, each.title, _kinds(each), each.source) for each in library().values()]
+    if form == "json":
+        show_json([dict(zip(("rubric", "title", "by", "source"), row, strict=True)) for row in rows])
+        return
     click.echo(table(("rubric", "title", "by", "source"), rows))
     click.echo("'sidejudge rubrics show NAME' shows one, 'sidejudge rubrics add NAME' writes it into a folder")
 

@@ -28,6 +28,20 @@ def config_option(function: Function) -> Function:
     )(function)
 
 
+def format_option(function: Function) -> Function:
+    """``--format table|json``, the same for every command that shows something."""
+    return click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)(
+        function
+    )
+
+
+def show_json(value: object) -> None:
+    """Print a value as indented JSON."""
+    import json
+
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
 def own_name(_: click.Context, __: click.Parameter, given: Any) -> Any:
     """Callback of options and arguments that name rubrics: an alias becomes the rubric's own name."""
     from monitor.config.values import rubric_named

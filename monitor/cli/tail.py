@@ -31,7 +31,12 @@ _OVERLAP = timedelta(seconds=10)
 @click.option("--state", type=click.Choice(["passed", "failed", "incomplete"]), help="Only with such a verdict.")
 @click.option("-n", "latest", type=click.IntRange(0, 1000), default=10, show_default=True, help="Earlier ones first.")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: one a line."
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="json: one a line.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--seconds", type=click.FloatRange(min=0), help="End by itself after this long.")
