@@ -1,6 +1,7 @@
 # The monitor as an image.
 #   docker build -t sidejudge .                                   base: everything but judges and embeddings in meaning
 #   docker build -t sidejudge:judge --build-arg VARIANT=judge .   with litellm
+#   docker build -t sidejudge:full --build-arg VARIANT=full .     with that, and what checks and CEL of rubrics of your own need
 #   docker build -t sidejudge:embeddings --build-arg VARIANT=embeddings --build-arg TORCH_INDEX=… .   with those and PyTorch for CPUs,
 #     from an index that has it (its makers' own, or your mirror); what comes from there is held to the hashes of .ci/image/torch.lock
 #   docker run --read-only --tmpfs /tmp -v state:/var/lib/sidejudge -p 4318:4318 -p 8790:8790 sidejudge

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What the image holds: an environment in TARGET with the locked dependencies and sidejudge, and no installer.
-#   .ci/image.sh TARGET [base|judge|embeddings]      from the root of the repository; needs Python 3.11 with pip and venv
+#   .ci/image.sh TARGET [base|judge|full|embeddings]      from the root of the repository; needs Python 3.11 with pip and venv
 # The Dockerfile runs this; tests/image runs the same and starts what comes out on a read-only file system.
 set -eu
 target=$1
@@ -8,7 +8,7 @@ variant=${2:-base}
 lock=.ci/image/$variant.lock
 if [ ! -f "$lock" ] || [ "$variant" = torch ]; then
   echo "error: there is no variant $variant" >&2
-  echo "remedy: base, judge, or embeddings" >&2
+  echo "remedy: base, judge, full, or embeddings" >&2
   exit 2
 fi
 python3 -m venv --without-pip "$target"

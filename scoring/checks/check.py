@@ -70,5 +70,5 @@ def library(module: str, extra: str, check: str) -> ModuleType:
     except ModuleNotFoundError:
         raise CheckError(
             f"{check} needs the extra {extra!r} ({module.partition('.')[0]}), which is not installed; "
-            f"install it: pip install 'sidejudge[{extra}]'"
+            f"install it: pip install 'sidejudge[{extra}]', or use the image's variant full"
         ) from None

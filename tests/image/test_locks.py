@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from importlib.metadata import PackageNotFoundError, requires, version
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from tests.image.dockerfile import ROOT
 
 IMAGES = ROOT / ".ci" / "image"
 EVERY = ("grpc", "otel")
-EXTRAS = {"base": EVERY, "judge": (*EVERY, "judge"), "embeddings": (*EVERY, "judge", "embeddings")}
+FULL = (*EVERY, "judge", "checks", "cel")
+EXTRAS = {"base": EVERY, "judge": (*EVERY, "judge"), "full": FULL, "embeddings": (*FULL, "embeddings")}
 LINUX = {
     **default_environment(), "sys_platform": "linux", "platform_system": "Linux", "python_version": "3.11",
     "python_full_version": "3.11.0", "implementation_name": "cpython", "platform_python_implementation": "CPython",
@@ -80,8 +82,8 @@ def test_a_variant_is_of_the_versions_that_are_developed_with(variant):
 
 
 def test_each_variant_holds_what_the_one_before_it_does():
-    base, judge, embeddings = (image(variant) for variant in EXTRAS)
-    assert base.keys() < judge.keys() < embeddings.keys()
+    held = [image(variant).keys() for variant in EXTRAS]
+    assert all(before < after for before, after in pairwise(held))
 
 
 def test_no_image_holds_an_installer_or_parts_for_graphics_cards():
