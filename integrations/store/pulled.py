@@ -34,6 +34,10 @@ class Pulled(Part):
         rows = self._read("pulled_known", (json.dumps(list(trace_ids)),))
         return {trace_id: (reason, _unpacked(spans)) for trace_id, reason, spans in rows}
 
+    def taken(self, from_ns: int, limit: int) -> list[tuple[str, int]]:
+        """Traces that were taken, each with when its latest row began: the first from this time on."""
+        return self._read("pulled_taken", {"from_ns": from_ns, "limit": limit})
+
     async def put(self, taken: Sequence[Taken]) -> None:
         """Remember them, all or none."""
         rows = [(t.trace_id, t.last_ns, t.reason, b"".join(sorted(t.spans))) for t in taken]

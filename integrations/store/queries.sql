@@ -360,6 +360,9 @@ SELECT trace_id, reason, spans FROM pulled WHERE trace_id IN (SELECT value FROM 
 INSERT INTO pulled (trace_id, last_ns, reason, spans) VALUES (?, ?, ?, ?)
 ON CONFLICT (trace_id) DO UPDATE SET last_ns = max(last_ns, excluded.last_ns), reason = excluded.reason, spans = excluded.spans;
 
+-- name: pulled_taken
+SELECT trace_id, last_ns FROM pulled WHERE last_ns >= :from_ns AND reason IS NULL ORDER BY last_ns LIMIT :limit;
+
 -- name: pulled_forget
 DELETE FROM pulled WHERE trace_id IN (SELECT trace_id FROM pulled WHERE last_ns < :before LIMIT :limit);
 

@@ -25,6 +25,7 @@ from monitor.ingest.outcomes import TraceOutcomes
 from monitor.ingest.sampler import Sampler
 from scoring.status.pull_snapshot import PullSnapshot, PullState
 
+from .deletions import DeletedTraces, Erase
 from .fetch import TraceConsumer, TraceFetcher
 from .pending import Pending
 from .rows import introduced
@@ -50,6 +51,7 @@ class PullObserver(Protocol):
     """What this needs of a store besides the traces."""
 
     def fact(self, name: str) -> Any: ...
+    def story(self, trace_id: bytes, /) -> Any: ...
     async def keep_fact(self, name: str, value: dict[str, object]) -> None: ...
 
 
@@ -57,7 +59,8 @@ class Pull:
     """One Langfuse, read in polls. ``busy`` returns whether too much waits for judging already.
 
     ``settle_ns``, ``look_back_ns`` and ``rootless_ns`` (how long a trace without a root must have been quiet) are
-    durations; ``poll_ns`` is how often ``poll`` is called.
+    durations; ``poll_ns`` is how often ``poll`` is called. With ``erase`` what is deleted there within ``retention_ns``
+    is erased here.
     """
 
     def __init__(
@@ -76,6 +79,8 @@ class Pull:
         settle_ns: int,
         look_back_ns: int,
         rootless_ns: int,
+        retention_ns: int = 0,
+        erase: Erase | None = None,
     ) -> None:
         self.poll_s: Final = poll_ns / 1e9
         """How often ``poll`` is to be called, in s."""
@@ -90,6 +95,11 @@ class Pull:
         self._settle_ns, self._look_back_ns, self._rootless_ns = settle_ns, look_back_ns, rootless_ns
         self._near_ns = max(2 * (poll_ns + settle_ns), 60 * 10**9)
         self._full_every_ns = max(poll_ns, look_back_ns // _FULL_SHARE)
+        self._deleted = None if erase is None else DeletedTraces(
+            langfuse=langfuse, pulled=pulled, pages=self._pages, holds=lambda each: facts.story(each) is not None,
+            erase=erase, clock_ns=clock_ns, oldest_ns=retention_ns, newest_ns=look_back_ns,
+        )  # fmt: skip
+        self._keep_ns = max(look_back_ns, retention_ns)
         self._server: LangfuseServer | None = None
         self._from_ns = 0
         self._full_ns: int | None = None
@@ -146,6 +156,8 @@ class Pull:
         elif await self._list(server):
             self._read_ns = self._clock_ns()
             self._patience.succeeded()
+            if self._deleted is not None:
+                await self._deleted.look(server)
             self._set_state("ok", "")
 
     async def _introduce(self) -> LangfuseServer:
@@ -153,6 +165,8 @@ class Pull:
         known = self._facts.fact(PULL)
         same = known is not None and known["project"] == server.project_id
         self._from_ns = int(known["from_ns"]) if same else self._clock_ns() - self._look_back_ns
+        if not same:  # what was read of another project is not missing in this one
+            await self._pulled.forget(self._clock_ns() + AHEAD_NS)
         self._server, self._full_ns = server, None
         log.info("traces are read from Langfuse", extra={"version": server.version, "project": server.project_name})
         return server
@@ -180,7 +194,8 @@ class Pull:
                 return False
         if full:
             self._full_ns = begun_ns
-            await self._pulled.forget(self._from_ns - self._look_back_ns)  # a trace is longer than one of its rows
+            # A trace is longer than one of its rows; what is held of one is known to have been there.
+            await self._pulled.forget(min(self._from_ns - self._look_back_ns, begun_ns - self._keep_ns))
         return True
 
     async def _pages(self, server: LangfuseServer, window: Window) -> AsyncIterator[Sequence[Row]]:

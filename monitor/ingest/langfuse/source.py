@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from integrations.backoff import Backoff
 from integrations.langfuse.connections import Connections
+from integrations.store.erasure import erase
 from integrations.store.sqlite import Store
 from monitor.config import Config
 from monitor.ingest.assembler import Assembler
@@ -49,4 +50,6 @@ def traces_in(
         sampler=sampler, busy=busy,
         clock_ns=clock_ns, patience=Backoff(random.random), poll_ns=source.poll.ns, settle_ns=source.settle.ns,
         look_back_ns=source.look_back.ns, rootless_ns=config.assembly.deadline.ns,
+        retention_ns=config.kept_for.ns,
+        erase=lambda traces: erase(store.path, traces, scores=False, now_ns=clock_ns()),
     )  # fmt: skip

@@ -13,7 +13,8 @@ import pytest
 from integrations.backoff import Backoff
 from integrations.langfuse.budget import RequestBudget
 from integrations.langfuse.client import Access, Langfuse
-from integrations.store.sqlite import Store
+from integrations.store.erasure import erase
+from integrations.store.sqlite import FinishedTrace, Store
 from monitor.config import Config
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.intake import Intake
@@ -81,7 +82,8 @@ class Bench:
             langfuse=self.langfuse, pulled=self.store.pulled, facts=self.store, intake=self.intake,
             outcomes=self.outcomes, sampler=self.sampler, busy=lambda: self.busy, clock_ns=lambda: self.now_ns,
             patience=Backoff(random.Random(1).random), poll_ns=15 * SECOND, settle_ns=10 * SECOND,
-            look_back_ns=30 * MINUTES, rootless_ns=5 * MINUTES,
+            look_back_ns=30 * MINUTES, rootless_ns=5 * MINUTES, retention_ns=24 * 60 * MINUTES,
+            erase=lambda traces: erase(self.store.path, traces, scores=False, now_ns=self.now_ns),
         )  # fmt: skip
 
     def killed(self) -> None:
@@ -449,7 +451,7 @@ async def test_what_was_read_long_ago_is_forgotten(benches, fake):
     bench.put(*rows(1))
     await bench.poll(3)
     assert bench.store.pulled.known([trace_id(1)])
-    bench.now_ns += 7200 * SECOND
+    bench.now_ns += 25 * 3600 * SECOND
     await bench.poll(2)
     assert not bench.store.pulled.known([trace_id(1)])
 
@@ -568,3 +570,71 @@ async def test_the_newest_come_first_in_a_listing_and_the_oldest_are_read_first(
     await bench.poll(3)
     assert [int(each, 16) for each in bench.bodies()][:4] == sorted(int(each, 16) for each in bench.bodies()[:4])
     assert int(bench.bodies()[0], 16) == 1
+
+
+async def judged(bench: Bench, *numbers: int) -> None:
+    """Have these traces read and end with a verdict."""
+    bench.put(*(row for number in numbers for row in rows(number)))
+    await bench.poll(4)
+    assert bench.taken().keys() == {trace_id(number) for number in numbers}
+    for number in numbers:
+        await bench.store.finish(FinishedTrace(
+            trace_id=bytes.fromhex(trace_id(number)), service="shop", reason="scored", completion="root_ended",
+            revision=1, story={"name": "a"}, closed_ns=bench.now_ns, verdicts=(),
+        ))  # fmt: skip
+
+
+def held(bench: Bench) -> set[int]:
+    return {number for number in range(1, 10) if bench.store.story(bytes.fromhex(trace_id(number))) is not None}
+
+
+def delete_there(bench: Bench, number: int) -> None:
+    there = observations_of(bench.fake)
+    there.held = [each for each in there.held if each.row["traceId"] != trace_id(number)]
+
+
+@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_trace_that_is_deleted_in_langfuse_is_erased_here(benches, fake, mode, killed):
+    fake.mode = mode
+    bench = benches(fake)
+    await judged(bench, 1, 2, 3)
+    delete_there(bench, 2)
+    if killed:
+        bench.killed()
+    await bench.poll(60, every_s=150)
+    assert held(bench) == {1, 3}
+    assert trace_id(2) not in bench.taken()
+    await bench.poll(20, every_s=150)
+    assert held(bench) == {1, 3}
+    assert bench.ended().get(Reason.SCORED) is None, "nothing of it was read again"
+
+
+async def test_what_a_replica_does_not_show_for_a_moment_is_not_erased(benches, fake):
+    bench = benches(fake)
+    await judged(bench, 1, 2)
+    there, held_there = observations_of(bench.fake), observations_of(bench.fake).held
+    await bench.poll(12, every_s=150)
+    for _ in range(60):  # all of it is away for five minutes of every half an hour
+        there.held = [] if bench.now_ns // (5 * MINUTES) % 6 == 0 else held_there
+        await bench.poll(1, every_s=150)
+    assert held(bench) == {1, 2}
+
+
+async def test_what_was_read_of_another_project_is_not_missing_in_this_one(benches, fake):
+    bench = benches(fake)
+    await judged(bench, 1)
+    delete_there(bench, 1)
+    fake.project = {"id": "another", "name": "Another"}
+    bench.killed()
+    await bench.poll(60, every_s=150)
+    assert held(bench) == {1}
+
+
+async def test_while_langfuse_fails_nothing_is_erased(benches, fake):
+    bench = benches(fake)
+    await judged(bench, 1)
+    for fault in (faults.store_away(), faults.proxy_page(), faults.error(404, "no")):
+        fake.standing_fault = fault
+        await bench.poll(40, every_s=150)
+        assert held(bench) == {1}

@@ -1,0 +1,117 @@
+"""Deletions: finds traces that were read out of Langfuse and are gone there, and has them erased here as well.
+
+Langfuse tells nobody of a deletion. So the start times of everything that is held are listed once more, ten minutes of
+them at a time, and what is not listed is read by its id. A trace is erased when it was not there twice, ten minutes
+apart: a replica that lags must not cost verdicts. Price: one listing of each hour's rows for every cycle, and with an
+erasure all cached answers of judges (``integrations/store/erasure.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from typing import Final, TypeAlias
+
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.observations import Row, TraceTooLarge, Window
+from integrations.langfuse.probe import LangfuseServer
+from integrations.store.pulled import Pulled
+
+from .rows import rows_of
+
+log = logging.getLogger("sidejudge.langfuse")
+
+Erase: TypeAlias = Callable[[Collection[bytes]], object]
+"""Erases these traces from the store, off the event loop."""
+Pages: TypeAlias = Callable[[LangfuseServer, Window], AsyncIterator[Sequence[Row]]]
+
+SLICE_NS: Final = 600 * 10**9
+"""Start times that are listed at a time."""
+EVERY_NS: Final = 120 * 10**9
+"""How often a slice is listed: a day's within five hours."""
+CONFIRM_NS: Final = 600 * 10**9
+"""How long a trace must have been gone before it is erased."""
+_MOST_LISTED: Final = 5_000
+"""Traces that are looked for in one listing."""
+_MOST_READ: Final = 50
+"""Traces that are read by their ids after one listing; the others have their turn in the next cycle."""
+
+
+class DeletedTraces:
+    """Looks a slice at a time. ``oldest_ns`` and ``newest_ns`` are the ages between which traces are looked for."""
+
+    def __init__(
+        self,
+        *,
+        langfuse: Langfuse,
+        pulled: Pulled,
+        pages: Pages,
+        holds: Callable[[bytes], bool],
+        erase: Erase,
+        clock_ns: Callable[[], int],
+        oldest_ns: int,
+        newest_ns: int,
+    ) -> None:
+        self._langfuse, self._pulled, self._pages = langfuse, pulled, pages
+        self._holds, self._erase, self._clock_ns = holds, erase, clock_ns
+        self.oldest_ns: Final = oldest_ns
+        self._newest_ns = newest_ns
+        self._from_ns = self._due_ns = 0
+        self._gone: dict[str, int] = {}  # not there at this time
+
+    async def look(self, server: LangfuseServer) -> int:
+        """List the next slice if one is due, and erase what is gone for long enough.
+
+        Returns:
+            How many traces were erased.
+
+        Raises:
+            LangfuseError: It cannot be read; the same slice is listed again.
+            StoreError: The store cannot be read.
+        """
+        now_ns = self._clock_ns()
+        if now_ns < self._due_ns:
+            return 0
+        from_ns = max(self._from_ns, now_ns - self.oldest_ns)
+        taken = await asyncio.to_thread(self._pulled.taken, from_ns, _MOST_LISTED)
+        window = _first(taken, now_ns - self._newest_ns)
+        if window is None:
+            self._from_ns, self._due_ns = 0, now_ns + EVERY_NS  # from the beginning again
+            return await self._settle(server, now_ns)
+        held = {trace_id for trace_id, at_ns in taken if at_ns < window.to_ns and self._holds(bytes.fromhex(trace_id))}
+        if held:
+            async for page in self._pages(server, window):
+                held.difference_update(str(row.get("traceId")) for row in page)
+            for trace_id in sorted(held)[:_MOST_READ]:
+                if await self._is_gone(server, trace_id):
+                    self._gone.setdefault(trace_id, now_ns)
+        self._from_ns, self._due_ns = window.to_ns, now_ns + EVERY_NS
+        return await self._settle(server, now_ns)
+
+    async def _settle(self, server: LangfuseServer, now_ns: int) -> int:
+        """Erase what is still not there."""
+        due = [trace_id for trace_id, since_ns in self._gone.items() if now_ns - since_ns >= CONFIRM_NS]
+        confirmed = [trace_id for trace_id in due if await self._is_gone(server, trace_id)]
+        if confirmed:
+            await asyncio.to_thread(self._erase, [bytes.fromhex(trace_id) for trace_id in confirmed])
+            log.info("traces that were deleted in Langfuse were erased here", extra={"traces": len(confirmed)})
+        for trace_id in due:
+            del self._gone[trace_id]
+        return len(confirmed)
+
+    async def _is_gone(self, server: LangfuseServer, trace_id: str) -> bool:
+        try:
+            return not await rows_of(self._langfuse, server, trace_id)
+        except TraceTooLarge:
+            return False
+
+
+def _first(taken: Sequence[tuple[str, int]], until_ns: int) -> Window | None:
+    """The slice in which the first of these began, as far as they reach; None when that is too late."""
+    if not taken or taken[0][1] >= until_ns:
+        return None
+    from_ns, to_ns = taken[0][1], min(taken[0][1] + SLICE_NS, until_ns)
+    if len(taken) == _MOST_LISTED:
+        to_ns = max(from_ns + 1, min(to_ns, taken[-1][1]))
+    return Window(from_ns=from_ns, to_ns=to_ns)
