@@ -51,7 +51,7 @@ class PullObserver(Protocol):
     """What this needs of a store besides the traces."""
 
     def fact(self, name: str) -> Any: ...
-    def story(self, trace_id: bytes, /) -> Any: ...
+    def details(self, trace_id: bytes, /) -> Any: ...
     async def keep_fact(self, name: str, value: dict[str, object]) -> None: ...
 
 
@@ -96,7 +96,7 @@ class Pull:
         self._near_ns = max(2 * (poll_ns + settle_ns), 60 * 10**9)
         self._full_every_ns = max(poll_ns, look_back_ns // _FULL_SHARE)
         self._deleted = None if erase is None else DeletedTraces(
-            langfuse=langfuse, pulled=pulled, pages=self._pages, holds=lambda each: facts.story(each) is not None,
+            langfuse=langfuse, pulled=pulled, pages=self._pages, holds=lambda each: facts.details(each) is not None,
             erase=erase, clock_ns=clock_ns, oldest_ns=retention_ns, newest_ns=look_back_ns,
         )  # fmt: skip
         self._keep_ns = max(look_back_ns, retention_ns)

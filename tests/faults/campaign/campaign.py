@@ -56,7 +56,7 @@ ACTIONS = (
 )  # fmt: skip
 CONFIG = {
     "routes": [{"match": {"metadata.task": "qa"}, "rubrics": ["qa"]}, {"rubrics": ["run_health"]}],
-    "assembly": {"grace": "100ms", "idle": "1s"},
+    "assembly": {"grace": "100ms", "idle": "1s", "root_wait": "0s"},  # mutations cost traces their roots
 }
 
 

@@ -580,12 +580,12 @@ async def judged(bench: Bench, *numbers: int) -> None:
     for number in numbers:
         await bench.store.finish(FinishedTrace(
             trace_id=bytes.fromhex(trace_id(number)), service="shop", reason="scored", completion="root_ended",
-            revision=1, story={"name": "a"}, closed_ns=bench.now_ns, verdicts=(),
+            revision=1, details={"name": "a"}, closed_ns=bench.now_ns, verdicts=(),
         ))  # fmt: skip
 
 
 def held(bench: Bench) -> set[int]:
-    return {number for number in range(1, 10) if bench.store.story(bytes.fromhex(trace_id(number))) is not None}
+    return {number for number in range(1, 10) if bench.store.details(bytes.fromhex(trace_id(number))) is not None}
 
 
 def delete_there(bench: Bench, number: int) -> None:
