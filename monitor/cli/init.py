@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import CommandError
+from .progress import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,12 +118,12 @@ def _cases(sources: Sequence[str]) -> list[Case]:
         elif "://" in source:
             from .ask import ask
 
-            found += sample.from_monitor(lambda path, url=source: ask(url, path))  # type: ignore[misc]  # bound now
+            found += counted(sample.from_monitor(lambda path, url=source: ask(url, path)), "traces read")  # type: ignore[misc]  # bound now
     for store in [file for file in files if file.suffix in _STORE]:
         from integrations.store.errors import StoreError
 
         try:
-            found += sample.from_store(store)
+            found += counted(sample.from_store(store), "traces read")
         except StoreError as error:
             raise CommandError(
                 f"--from-traces: {error}", "name the file that store.path of the monitor names"

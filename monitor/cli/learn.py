@@ -10,6 +10,7 @@ import click
 from .errors import DATA, CommandError
 from .instants import instant_of
 from .matching import match_of
+from .progress import counted
 from .settings import runnable
 from .table import table
 
@@ -126,7 +127,7 @@ def _runs(source: RunSource, files: list[Path]) -> list[ObservedRun]:
     from integrations.store.errors import StoreError
 
     try:
-        return list(source.read(files, _complain))
+        return list(counted(source.read(files, _complain), "runs read"))
     except RecordingError as error:
         raise CommandError("\n".join(error.problems), "give files of OTLP export requests or of cases") from error
     except StoreError as error:

@@ -1,19 +1,24 @@
-"""Progress on standard error, where somebody looks at it."""
+"""Progress on standard error: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import click
 
 from .table import visible
 
+T = TypeVar("T")
 Counts: TypeAlias = Callable[[], tuple[int, int, int]]
 """Returns how many have passed, failed, and done neither so far; called only when the bar is drawn anew."""
+EVERY_S = 30.0
+"""Between two lines where no terminal shows a bar."""
+_SHOWN = 10
 _STEP = {"bytes": 1 << 16, "tests": 1, "looks": 60}
 
 
@@ -27,9 +32,10 @@ class ProgressDisplay:
 
 @contextlib.contextmanager
 def progress(total: int | None, unit: Literal["bytes", "tests", "looks"]) -> Iterator[ProgressDisplay]:
-    """A bar over ``total`` on a terminal; without a total (a pipe) or a terminal, only messages are shown."""
+    """A bar over ``total`` on a terminal; elsewhere messages, and twice a minute a line that says how far it is."""
     if total is None or not sys.stderr.isatty():
-        yield ProgressDisplay(lambda _done, _counts: None, lambda text: click.echo(visible(text), err=True))
+        lines = _Lines(unit, total)
+        yield ProgressDisplay(lambda done, _counts: lines.step(done), lambda text: click.echo(visible(text), err=True))
         return
     from rich.console import Console  # only where there is someone to see it
     from rich.progress import (
@@ -58,6 +64,38 @@ def progress(total: int | None, unit: Literal["bytes", "tests", "looks"]) -> Ite
         yield ProgressDisplay(
             step, lambda text: console.print(visible(text), markup=False, highlight=False, soft_wrap=True)
         )
+
+
+def counted(items: Iterable[T], what: str) -> Iterator[T]:
+    """The items, with how many there were so far: nobody knows how many there will be."""
+    if not sys.stderr.isatty():
+        lines = _Lines(what, None)
+        for number, item in enumerate(items, 1):
+            lines.step(number)
+            yield item
+        return
+    from rich.console import Console  # only where there is someone to see it
+
+    with Console(stderr=True).status(what) as status:
+        for number, item in enumerate(items, 1):
+            if number % _SHOWN == 0:
+                status.update(f"{number:,} {what}")
+            yield item
+
+
+class _Lines:
+    """A line twice a minute for logs, none for what is soon done."""
+
+    def __init__(self, what: str, total: int | None) -> None:
+        self._what, self._total = what, total
+        self._shown_s = time.monotonic()
+
+    def step(self, done: int) -> None:
+        now_s = time.monotonic()
+        if now_s - self._shown_s >= EVERY_S:
+            self._shown_s = now_s
+            of = f" of {self._total:,} ({done / self._total:.0%})" if self._total else ""
+            click.echo(f"{done:,}{of} {self._what}", err=True)
 
 
 def _reported(counts: Counts | None) -> str:

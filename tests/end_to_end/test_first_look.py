@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.monitor.cli.test_serve import ENTRY, clean, free_port
+from tests.running import free_port
 
+ENTRY = Path(sys.executable).with_name("sidejudge")
 RECORDED = Path(__file__).parents[1] / "data" / "otlp"
+
+
+def clean() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
 
 
 @pytest.fixture

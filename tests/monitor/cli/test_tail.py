@@ -134,4 +134,4 @@ def test_a_restart_of_the_monitor_is_waited_for_and_nothing_is_shown_twice(tmp_p
             tail.terminate()
             tail.wait(10)
         out.close()
-        running.stop()
+        running.close()
