@@ -61,14 +61,14 @@ class Poster:
                 httpx.AsyncClient(timeout=2 * self._timeout_s, trust_env=not is_local(self._url.host)) as client,
                 client.stream("POST", self._url, content=body, headers=given) as response,
             ):
-                stated = await self._after_success(response) if response.is_success else await self._beginning(response)
+                answer = await self._after_success(response) if response.is_success else await self._beginning(response)
         except TimeoutError:
             raise DestinationUnreachableError(f"no answer within {self._timeout_s:g} s") from None
         except httpx.HTTPError as error:
             raise DestinationUnreachableError(f"the connection failed: {why_not(error)}") from None
         if not response.is_success:
-            raise self._failure(response, stated)
-        return stated
+            raise self._failure(response, answer)
+        return answer
 
     async def _after_success(self, response: httpx.Response) -> bytes:
         import httpx  # noqa: PLC0415  # as above
@@ -81,16 +81,16 @@ class Poster:
 
     @staticmethod
     async def _beginning(response: httpx.Response) -> bytes:
-        stated = b""
+        content = b""
         async for part in response.aiter_raw():
-            stated += part
-            if len(stated) >= _READ:
+            content += part
+            if len(content) >= _READ:
                 break
-        return stated[:_READ]
+        return content[:_READ]
 
-    def _failure(self, response: httpx.Response, stated: bytes) -> Exception:
+    def _failure(self, response: httpx.Response, body: bytes) -> Exception:
         code = response.status_code
-        words = " ".join(stated.decode(errors="replace").replace(str(self._url), "…").split())
+        words = " ".join(body.decode(errors="replace").replace(str(self._url), "…").split())
         shown = "".join(char if char.isprintable() else " " for char in words)
         reason = f"it answered {code} {response.reason_phrase}".strip() + (
             f": {label(struck(shown), _SHOWN)}" if shown else ""
@@ -104,13 +104,13 @@ class Poster:
         return RefusedError(reason)
 
 
-def retry_after(stated: str | None, now: datetime) -> float | None:
+def retry_after(header: str | None, now: datetime) -> float | None:
     """The seconds that a ``Retry-After`` asks for, in [0, 900]; ``None`` where it cannot be read.
 
     >>> [retry_after(header, datetime.now(UTC)) for header in ("30", "86400", "soon", None)]
     [30.0, 900.0, None, None]
     """
-    text = (stated or "").strip()
+    text = (header or "").strip()
     if text.isascii() and text.isdigit():
         return min(MAX_RETRY_AFTER_S, float(text[:9]))
     try:

@@ -124,22 +124,22 @@ def _used(usage: Consumed) -> dict[str, int | float | str]:
     """Tokens and dollars. Of a request without an answer neither is known: it may have been paid for all the same."""
     if not usage.input_tokens and not usage.output_tokens:
         return {}
-    stated: dict[str, int | float | str] = {
+    attributes: dict[str, int | float | str] = {
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
     }
     if usage.cost_usd is not None:
-        stated["sidejudge.cost_usd"] = usage.cost_usd
-        stated["langfuse.observation.cost_details"] = json.dumps({"total": usage.cost_usd})
-    return stated
+        attributes["sidejudge.cost_usd"] = usage.cost_usd
+        attributes["langfuse.observation.cost_details"] = json.dumps({"total": usage.cost_usd})
+    return attributes
 
 
 def _stated(completion: Said | None) -> dict[str, str | list[str]]:
     if completion is None:
         return {}
-    stated: dict[str, str | list[str]] = {"gen_ai.response.model": label(completion.model, 200)}
+    attributes: dict[str, str | list[str]] = {"gen_ai.response.model": label(completion.model, 200)}
     if completion.finish_reason is not None:
-        stated["gen_ai.response.finish_reasons"] = [label(completion.finish_reason)]
+        attributes["gen_ai.response.finish_reasons"] = [label(completion.finish_reason)]
     if completion.response_id is not None:
-        stated["gen_ai.response.id"] = label(completion.response_id, 200)
-    return stated
+        attributes["gen_ai.response.id"] = label(completion.response_id, 200)
+    return attributes

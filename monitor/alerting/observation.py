@@ -69,23 +69,23 @@ def observe_stored(stored: Iterable[Mapping[str, object]]) -> Iterable[tuple[Key
     return map(_observation, stored)
 
 
-def _observation(stated: Mapping[str, object]) -> tuple[Key, Observation]:
+def _observation(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
     key = Key(
-        str(stated["service"] or UNKNOWN_SERVICE),
-        str(stated["environment"] or UNKNOWN_ENVIRONMENT),
-        str(stated["rubric"]),
+        str(verdict["service"] or UNKNOWN_SERVICE),
+        str(verdict["environment"] or UNKNOWN_ENVIRONMENT),
+        str(verdict["rubric"]),
     )
-    scores: list[Mapping[str, object]] = stated["scores"]  # type: ignore[assignment]  # a list by the verdict's format
+    scores: list[Mapping[str, object]] = verdict["scores"]  # type: ignore[assignment]  # a list by the verdict's format
     return key, Observation(
-        identity=str(stated["trace_id"] or stated["case_id"]),
-        at_ns=min(_nanoseconds(str(stated["created_at"])), int(stated.get("closed_ns", 1 << 63))),  # type: ignore[call-overload]  # a time
-        passed=stated["passed"],  # type: ignore[arg-type]  # bool or None by the verdict's format
-        weight=1.0 / float(stated["sampling_probability"]),  # type: ignore[arg-type]  # a number in (0, 1]
-        selection="forced" if stated.get("selection") == "forced" else "random",
-        revision=int(stated.get("revision", 1)),  # type: ignore[call-overload]  # a whole number
-        composite=stated["composite_norm"],  # type: ignore[arg-type]  # a number or None
-        blockers=tuple(map(str, stated.get("blockers") or ())),  # type: ignore[call-overload]  # a list by the verdict's format
-        judge_failed=stated["passed"] is None
+        identity=str(verdict["trace_id"] or verdict["case_id"]),
+        at_ns=min(_nanoseconds(str(verdict["created_at"])), int(verdict.get("closed_ns", 1 << 63))),  # type: ignore[call-overload]  # a time
+        passed=verdict["passed"],  # type: ignore[arg-type]  # bool or None by the verdict's format
+        weight=1.0 / float(verdict["sampling_probability"]),  # type: ignore[arg-type]  # a number in (0, 1]
+        selection="forced" if verdict.get("selection") == "forced" else "random",
+        revision=int(verdict.get("revision", 1)),  # type: ignore[call-overload]  # a whole number
+        composite=verdict["composite_norm"],  # type: ignore[arg-type]  # a number or None
+        blockers=tuple(map(str, verdict.get("blockers") or ())),  # type: ignore[call-overload]  # a list by the verdict's format
+        judge_failed=verdict["passed"] is None
         and any(score["status"] == Failed.status and score["weight"] for score in scores),
         metrics={
             str(score["metric"]): float(score["value"])  # type: ignore[arg-type]  # scored: a number

@@ -48,11 +48,11 @@ class _Tracked:
             "sequence": self.sequence.to_json() if self.sequence else None,
         }
 
-    def restore(self, stated: Mapping[str, Any]) -> None:
-        self.cusum.restore(stated["cusum"])
-        self.held = HysteresisState.of_json(stated["held"]) if stated["held"] else None
-        if self.sequence is not None and stated["sequence"]:
-            self.sequence.restore(stated["sequence"])
+    def restore(self, record: Mapping[str, Any]) -> None:
+        self.cusum.restore(record["cusum"])
+        self.held = HysteresisState.of_json(record["held"]) if record["held"] else None
+        if self.sequence is not None and record["sequence"]:
+            self.sequence.restore(record["sequence"])
 
 
 class Watch:
@@ -103,12 +103,12 @@ class Watch:
         windows = []
         for key in keys:
             self._step(key, facts.now_ns)
-            reported = details.get(key, Details())
+            seen = details.get(key, Details())
             windows.append(
                 WindowFacts(
                     status=self._in_force(key, self._of_the_moment(key, facts.now_ns)),
-                    blocked=reported.blocked, means=reported.means, acceptable=acceptable.get(key.rubric, {}),
-                    violating=reported.violating, judge_failed=reported.judge_failed,
+                    blocked=seen.blocked, means=seen.means, acceptable=acceptable.get(key.rubric, {}),
+                    violating=seen.violating, judge_failed=seen.judge_failed,
                 )
             )  # fmt: skip
         return list(self._advance(replace(facts, windows=windows)))
@@ -140,13 +140,13 @@ class Watch:
     def restore(self, kept: Mapping[str, str]) -> None:
         """Go on from what ``to_memory`` returned. What this configuration does not watch is dropped."""
         self.cursor_ns = int(kept.get("cursor", "0"))
-        for name, stated in kept.items():
+        for name, record in kept.items():
             if name.startswith(_STATE):
                 tracked = self._track(Key(*json.loads(name.removeprefix(_STATE))))
                 if tracked is not None:
-                    tracked.restore(json.loads(stated))
+                    tracked.restore(json.loads(record))
             elif name.startswith(_ALERT):
-                known = json.loads(stated)
+                known = json.loads(record)
                 alert = Alert.of_json(known)
                 if alert.condition in self._by_id:
                     self.alerts[alert.condition, alert.labels] = alert

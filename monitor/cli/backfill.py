@@ -121,22 +121,22 @@ async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
     return _outcome(at, exports.dead, job.store.path)
 
 
-def _report(found: Listing, reported: WorkEstimate, per_minute: int) -> None:
+def _report(found: Listing, estimate: WorkEstimate, per_minute: int) -> None:
     click.echo(f"traces in this time: {found.seen:,}")
     for why, count in sorted(found.left_out.items()):
         click.echo(f"  left out, {why.replace('_', ' ')}: {count:,}")
     click.echo(f"  drawn: {len(found.drawn):,}")
     if not found.drawn:
         return
-    share = reported.judged / reported.read if reported.read else 0.0
-    click.echo(f"as {reported.read} of them were read: about {reported.traces * share:,.0f} have a rubric")
-    if reported.sessions:
-        click.echo(f"sessions: about {reported.sessions:,}")
-    click.echo(f"questions for the judge, first round: about {reported.questions:,.0f}")
+    share = estimate.judged / estimate.read if estimate.read else 0.0
+    click.echo(f"as {estimate.read} of them were read: about {estimate.traces * share:,.0f} have a rubric")
+    if estimate.sessions:
+        click.echo(f"sessions: about {estimate.sessions:,}")
+    click.echo(f"questions for the judge, first round: about {estimate.questions:,.0f}")
     cost = (
         "not known, for no price is"
-        if reported.usd is None
-        else f"about ${reported.usd:,.2f}, answers at their longest"
+        if estimate.usd is None
+        else f"about ${estimate.usd:,.2f}, answers at their longest"
     )
     click.echo(f"cost: {cost}; some metrics ask again")
     # Each trace is read, and then what its scores are there.

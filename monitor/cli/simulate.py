@@ -144,23 +144,23 @@ def _show(replayed: Replayed, settings: Config) -> None:
     click.echo("\n" + visible(_bill(replayed.judging, settings)))
 
 
-def _bill(reported: Judging, settings: Config) -> str:
-    if reported.paid_usd is None or reported.whole_usd is None or reported.at_rate_usd is None:
-        return f"judge: no cost is stated by {reported.verdicts} verdicts"
-    stated = (
-        f"judge: ${reported.paid_usd:.2f} for {reported.judged} of {reported.verdicts} verdicts, "
-        f"by {', '.join(reported.models)}; about ${reported.whole_usd:.2f} for all traffic, "
-        f"${reported.at_rate_usd:.2f} at the base rate {reported.rate:g} "
+def _bill(judging: Judging, settings: Config) -> str:
+    if judging.paid_usd is None or judging.whole_usd is None or judging.at_rate_usd is None:
+        return f"judge: no cost is stated by {judging.verdicts} verdicts"
+    bill = (
+        f"judge: ${judging.paid_usd:.2f} for {judging.judged} of {judging.verdicts} verdicts, "
+        f"by {', '.join(judging.models)}; about ${judging.whole_usd:.2f} for all traffic, "
+        f"${judging.at_rate_usd:.2f} at the base rate {judging.rate:g} "
         "(what rules keep comes on top)"
     )
     judge = settings.evaluators.judge
     for period, dearest, budget in (
-        ("hour", reported.dearest_hour_usd, judge.budget_usd_per_hour if judge else None),
-        ("day", reported.dearest_day_usd, judge.budget_usd_per_day if judge else None),
+        ("hour", judging.dearest_hour_usd, judge.budget_usd_per_hour if judge else None),
+        ("day", judging.dearest_day_usd, judge.budget_usd_per_day if judge else None),
     ):
         of = f" of ${budget:.2f}" if budget is not None else ""
-        stated += f"; dearest {period} ${dearest:.2f}{of}" if dearest is not None else ""
-    return stated
+        bill += f"; dearest {period} ${dearest:.2f}{of}" if dearest is not None else ""
+    return bill
 
 
 def _lasted(incident: Incident, end_ns: int) -> str:

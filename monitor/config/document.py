@@ -164,8 +164,8 @@ class _Reader:
             text = _STAND_IN.sub(lambda found: self._variable(found[1], environ, node, at), text).replace("$${", "${")
         return text if node.style else plain_value(text)
 
-    def _variable(self, stated: str, environ: Mapping[str, str], node: yaml.Node, at: Location) -> str:
-        name, default, fallback = stated.partition(":-")
+    def _variable(self, reference: str, environ: Mapping[str, str], node: yaml.Node, at: Location) -> str:
+        name, default, fallback = reference.partition(":-")
         value = environ.get(name)
         if value is None and not default:
             self._complain(at, node, f"needs the environment variable {name}, which is not set")

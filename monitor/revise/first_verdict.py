@@ -16,23 +16,23 @@ _REACHES_ALL: Final = NEVER - 1
 def spans_as_they_were(spans: Sequence[RawSpan], before: Mapping[str, Any]) -> list[RawSpan]:
     """With the service and the environment under which the trace was judged: verdicts stay where they are counted."""
     resource = {"service.name": before["service"]} if before.get("service") else {}
-    stated = {"langfuse.environment": before["environment"]} if before.get("environment") else {}
+    attribute = {"langfuse.environment": before["environment"]} if before.get("environment") else {}
     return [
-        replace(span, resource={**span.resource, **resource}, attributes={**span.attributes, **stated})
+        replace(span, resource={**span.resource, **resource}, attributes={**span.attributes, **attribute})
         for span in spans
     ]
 
 
 def drawn_as_before(before: Mapping[str, Any], trace_id: bytes, source: Randomness) -> Decision:
     """The decision that was made when the trace was drawn: it is not drawn again."""
-    reported = before.get("sampling") or {}
+    sampling = before.get("sampling") or {}
     first = before["verdicts"][0] if before["verdicts"] else {}
-    chance = float(reported.get("probability") or first.get("sampling_probability") or 1.0)
+    chance = float(sampling.get("probability") or first.get("sampling_probability") or 1.0)
     bits = random_bits(trace_id, source)
-    if reported.get("judged_share") is not None:  # so was what the judge's budget could pay for
-        bits = 0 if reported.get("over_budget") else _REACHES_ALL
+    if sampling.get("judged_share") is not None:  # so was what the judge's budget could pay for
+        bits = 0 if sampling.get("over_budget") else _REACHES_ALL
     return Decision(
-        kept=True, probability=chance, base_probability=chance, rule=reported.get("rule"), randomness=bits,
-        selection="forced" if reported.get("selection") == "forced" else "random",
-        upstream=float(reported.get("upstream", 1.0)),
+        kept=True, probability=chance, base_probability=chance, rule=sampling.get("rule"), randomness=bits,
+        selection="forced" if sampling.get("selection") == "forced" else "random",
+        upstream=float(sampling.get("upstream", 1.0)),
     )  # fmt: skip

@@ -79,5 +79,5 @@ class SessionTurns:
 
 def _read(stored: Mapping[str, Any]) -> Turn:
     case = replace(case_of(stored["case"]), error=stored["error"])
-    stated = tuple(Utterance(one["text"], one["speaker"], one["at"]) for one in stored["said"])
-    return Turn(case=case, stated=stated, started_ns=int(stored["started_ns"]), thinned=bool(stored["thinned"]))
+    utterances = tuple(Utterance(one["text"], one["speaker"], one["at"]) for one in stored["said"])
+    return Turn(case=case, utterances=utterances, started_ns=int(stored["started_ns"]), thinned=bool(stored["thinned"]))

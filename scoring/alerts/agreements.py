@@ -113,12 +113,12 @@ class Agreements:
             },
         }
 
-    def restore(self, rubric: str, stated: Mapping[str, Any]) -> None:
+    def restore(self, rubric: str, record: Mapping[str, Any]) -> None:
         """Record again what ``to_json`` wrote."""
-        for metric, pairs in stated["metrics"].items():
+        for metric, pairs in record["metrics"].items():
             for subject, by, people, ours in pairs:
                 self.record(
-                    rubric=rubric, version=stated["version"], subject=subject, by=by, people=people, ours=ours,
+                    rubric=rubric, version=record["version"], subject=subject, by=by, people=people, ours=ours,
                     metric=metric,
                 )  # fmt: skip
 

@@ -86,15 +86,15 @@ class AlertEvent:
         }  # fmt: skip
 
 
-def event_of_json(stated: Mapping[str, Any]) -> AlertEvent:
+def event_of_json(record: Mapping[str, Any]) -> AlertEvent:
     """The event that ``to_json`` wrote."""
-    known = {key: value for key, value in stated.items() if key not in {"id", "fingerprint", "said", "turn"}}
+    known = {key: value for key, value in record.items() if key not in {"id", "fingerprint", "said", "turn"}}
     return AlertEvent(
         **{
-            **known, "transition": AlertTransition(stated["turn"]), "severity": Severity(stated["severity"]),
-            "stated": stated["said"],
-            "labels": tuple(stated["labels"].items()),
-            "examples": tuple(Example(**each) for each in stated["examples"]),
+            **known, "transition": AlertTransition(record["turn"]), "severity": Severity(record["severity"]),
+            "stated": record["said"],
+            "labels": tuple(record["labels"].items()),
+            "examples": tuple(Example(**each) for each in record["examples"]),
         }
     )  # fmt: skip
 

@@ -67,15 +67,15 @@ class Alert:
         }  # fmt: skip
 
     @classmethod
-    def of_json(cls, stated: Mapping[str, Any]) -> Alert:
+    def of_json(cls, record: Mapping[str, Any]) -> Alert:
         """Read what ``to_json`` wrote."""
-        finding = {key: value for key, value in stated["finding"].items() if key != "said"}
-        labels = tuple((str(name), str(value)) for name, value in stated["labels"])
+        finding = {key: value for key, value in record["finding"].items() if key != "said"}
+        labels = tuple((str(name), str(value)) for name, value in record["labels"])
         return cls(
-            condition=str(stated["condition"]), labels=labels, stage=Stage(stated["stage"]),
-            since_ns=int(stated["since_ns"]), breached_ns=int(stated["breached_ns"]), fired_ns=stated["fired_ns"],
-            reported=int(stated["told"]),
-            finding=AlertFinding(labels=labels, stated=stated["finding"]["said"], **finding),
+            condition=str(record["condition"]), labels=labels, stage=Stage(record["stage"]),
+            since_ns=int(record["since_ns"]), breached_ns=int(record["breached_ns"]), fired_ns=record["fired_ns"],
+            reported=int(record["told"]),
+            finding=AlertFinding(labels=labels, stated=record["finding"]["said"], **finding),
         )  # fmt: skip
 
 

@@ -109,14 +109,14 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
     def find(facts: Observed) -> Iterator[AlertFinding]:
         for window in facts.windows:
             status = window.status
-            reported, state = status.estimate, status.appraisal.status
+            estimate, state = status.estimate, status.appraisal.status
             known = state is not Status.INSUFFICIENT_DATA
             yield AlertFinding(
                 labels=place(status),
                 breached=state in breaching if known else None,
                 stated=status.appraisal.reason,
-                value=reported.pass_ratio if reported else None, lower=reported.lower if reported else None,
-                upper=reported.upper if reported else None, n=reported.n if reported else 0,
+                value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
+                upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0,
                 limit=getattr(declared.policy_of(status.rubric).thresholds, level),
                 changed_ns=status.change.since_ns if status.change and status.change.alarmed else None,
             )  # fmt: skip
@@ -126,14 +126,14 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
 
 def _changed(facts: Observed) -> Iterator[AlertFinding]:
     for window in facts.windows:
-        change, reported = window.status.change, window.status.estimate
+        change, estimate = window.status.change, window.status.estimate
         if change is not None:
             yield AlertFinding(
                 labels=place(window.status), breached=change.alarmed,
                 stated=f"the verdicts fit a pass ratio of {change.bad:.3g} better than one of {change.good:.3g}: "
                 f"{change.share:.0%} of what raises the early warning",
-                value=reported.pass_ratio if reported else None, lower=reported.lower if reported else None,
-                upper=reported.upper if reported else None, n=reported.n if reported else 0, changed_ns=change.since_ns,
+                value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
+                upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0, changed_ns=change.since_ns,
             )  # fmt: skip
 
 
@@ -147,19 +147,19 @@ def _blocked(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFin
 
 def _means(facts: Observed, policy: Policy) -> Iterator[AlertFinding]:
     for window in facts.windows:
-        for metric, reported in window.means.items():
+        for metric, estimate in window.means.items():
             if metric not in window.acceptable:
                 continue
             bound, higher_is_better = window.acceptable[metric]
             labels = (*place(window.status), ("metric", metric))
-            favourable = reported.upper if higher_is_better else reported.lower
+            favourable = estimate.upper if higher_is_better else estimate.lower
             worse = favourable < bound if higher_is_better else favourable > bound
-            enough = reported.effective_n >= policy.min_samples
+            enough = estimate.effective_n >= policy.min_samples
             yield AlertFinding(
-                labels=labels, breached=worse if enough else None, value=reported.mean, lower=reported.lower,
-                upper=reported.upper, n=reported.n, limit=bound,
-                stated=f"mean of {metric} {reported.mean:.4g}, between {reported.lower:.4g} and {reported.upper:.4g} "
-                f"of {reported.n}; acceptable is {'at least' if higher_is_better else 'at most'} {bound:g}",
+                labels=labels, breached=worse if enough else None, value=estimate.mean, lower=estimate.lower,
+                upper=estimate.upper, n=estimate.n, limit=bound,
+                stated=f"mean of {metric} {estimate.mean:.4g}, between {estimate.lower:.4g} and {estimate.upper:.4g} "
+                f"of {estimate.n}; acceptable is {'at least' if higher_is_better else 'at most'} {bound:g}",
             )  # fmt: skip
 
 

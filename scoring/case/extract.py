@@ -30,15 +30,15 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
     ``agents_called`` holds one entry an invocation, in order of start. ``tools_used`` holds hand-offs too, flagged:
     whoever compares tools with expectations leaves flagged ones out. ``context`` is what retrievers returned.
     """
-    reported = TraceIndex(trace)
+    index = TraceIndex(trace)
     root = trace.root or next(iter(trace.tops), None)
-    runs = agent_runs(trace, reported.agents)
-    metadata = _metadata(reported.metadata)
-    task_input = _first_stated(_requested(trace, reported, root, runs))
-    answer = _first_stated(_answered(trace, reported, root, runs))
-    input_tokens, output_tokens = leaves.tokens(trace, reported.usage) or (None, None)
+    runs = agent_runs(trace, index.agents)
+    metadata = _metadata(index.metadata)
+    task_input = _first_stated(_requested(trace, index, root, runs))
+    answer = _first_stated(_answered(trace, index, root, runs))
+    input_tokens, output_tokens = leaves.tokens(trace, index.usage) or (None, None)
     calls = leaves.model_calls(trace)
-    called = tool_calls(trace, reported, runs)
+    called = tool_calls(trace, index, runs)
     captured = answer is not None or any(_has_content(span) for span in trace.spans)
     return Case(
         case_id=trace.trace_id,
@@ -55,47 +55,47 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
         agents_called=tuple([run.agent for run in runs if run.agent]),
         tools_used=None if called is None else tuple([call for call, _ in called]),
         tool_span_ids=tuple([span_id for _, span_id in called or ()]),
-        context=_context(reported.retrievers),
-        system_prompt=reported.system_prompt
-        and next((c.system_prompt for c in calls if c.system_prompt), reported.system_prompt),
+        context=_context(index.retrievers),
+        system_prompt=index.system_prompt
+        and next((c.system_prompt for c in calls if c.system_prompt), index.system_prompt),
         latency_e2e_ms=_elapsed_ms(trace, root),
         latency_model_ms=leaves.model_ms(trace),
         input_tokens=input_tokens,
         output_tokens=output_tokens,
-        cost_usd=leaves.cost_usd(trace, reported.costs),
+        cost_usd=leaves.cost_usd(trace, index.costs),
         model=_model(trace, calls or [span for span in trace.spans if span.model]),
-        tags=tuple(dict.fromkeys(reported.tags)),
+        tags=tuple(dict.fromkeys(index.tags)),
         metadata=metadata,
         evaluation_criteria_override=_text(metadata.get("evaluation_criteria_override")),
-        session_id=reported.session_id,
-        user_id=reported.user_id,
-        service=reported.service,
-        environment=reported.environment,
+        session_id=index.session_id,
+        user_id=index.user_id,
+        service=index.service,
+        environment=index.environment,
         sampling_probability=sampling_probability,
-        name=reported.trace_name or (root.name if root else None),
-        error=reported.error,
+        name=index.trace_name or (root.name if root else None),
+        error=index.error,
         complete=trace.complete,
         completion=trace.completion,
         content_captured=captured,
         # Contents that may be there need a dialect that reads them, not a switch.
-        capture_switch=None if captured or any(s.unread for s in trace.spans) else reported.capture_switch,
+        capture_switch=None if captured or any(s.unread for s in trace.spans) else index.capture_switch,
     )
 
 
-def _requested(trace: Trace, reported: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
+def _requested(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
     """The request: that of the trace, else of its root, the topmost agent, the first model call, the topmost step."""
-    yield from reported.inputs
+    yield from index.inputs
     if root is not None:
         yield root.input
     for span in (*_topmost_agents(trace, runs)[:1], *trace.models):
         yield span.input
-    for span in reported.chains:
+    for span in index.chains:
         yield span.input
 
 
-def _answered(trace: Trace, reported: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
+def _answered(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
     """The answer: of the trace, else by its root, the topmost agent, the last model call, the topmost step."""
-    yield from reversed(reported.outputs)
+    yield from reversed(index.outputs)
     if root is not None:
         yield root.output
     agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
@@ -104,7 +104,7 @@ def _answered(trace: Trace, reported: TraceIndex, root: Span | None, runs: Seque
     for span in (*agents, *sorted(trace.models, key=lambda span: span.end_ns, reverse=True)):
         yield span.output
     # Where models have messages without text, the output of the steps below them is not the answer.
-    for span in reported.chains if not any(call.output_messages for call in trace.models) else ():
+    for span in index.chains if not any(call.output_messages for call in trace.models) else ():
         yield span.output
 
 
@@ -136,10 +136,10 @@ def _has_content(span: Span) -> bool:
     return bool(span.input_messages or span.output_messages) or _stated(span.input) or _stated(span.output)
 
 
-def _metadata(stated: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+def _metadata(sources: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     """All metadata in one map; what comes first goes first."""
     found: dict[str, Json] = {}
-    for metadata in stated:
+    for metadata in sources:
         found |= metadata if not found else {key: metadata[key] for key in metadata if key not in found}
     return found
 

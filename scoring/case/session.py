@@ -38,7 +38,7 @@ class Turn:
     """
 
     case: Case
-    stated: tuple[Utterance, ...]
+    utterances: tuple[Utterance, ...]
     started_ns: int
     thinned: bool = False
 
@@ -56,7 +56,7 @@ class Turn:
         return {
             "case": {name: value for name, value in fields.items() if value is not None or name == "model_output"},
             "error": case.error, "thinned": self.thinned,
-            "said": [{"speaker": one.speaker, "text": one.text, "at": one.at} for one in self.stated],
+            "said": [{"speaker": one.speaker, "text": one.text, "at": one.at} for one in self.utterances],
         }  # fmt: skip
 
 
@@ -64,14 +64,14 @@ def turn_of(case: Case, started_ns: int, *, thinned: bool = False) -> Turn:
     """The turn that the case of a trace is."""
     own = isinstance(case.transcript, tuple) or (case.transcript is not None and case.transcript != case.input)
     if own:
-        stated = transcript_turns(case)
+        utterances = transcript_turns(case)
     else:
         question = question_of(case)
-        stated = (Utterance(question, _USER),) if question else ()
+        utterances = (Utterance(question, _USER),) if question else ()
     answer = "" if case.model_output in _NOTHING else written(case.model_output)
-    if answer and not (stated and stated[-1].text == answer):
-        stated = (*stated, Utterance(answer, _AGENT))
-    return Turn(case=case, stated=stated, started_ns=started_ns, thinned=thinned)
+    if answer and not (utterances and utterances[-1].text == answer):
+        utterances = (*utterances, Utterance(answer, _AGENT))
+    return Turn(case=case, utterances=utterances, started_ns=started_ns, thinned=thinned)
 
 
 def conversation(case_id: str, turns: Sequence[Turn], completion: Completion) -> Case:
@@ -83,7 +83,7 @@ def conversation(case_id: str, turns: Sequence[Turn], completion: Completion) ->
     """
     turns = sorted(turns, key=lambda turn: (turn.started_ns, turn.case.case_id))
     cases = [turn.case for turn in turns]
-    stated = tuple(utterance for turn in turns for utterance in turn.stated)
+    utterances = tuple(utterance for turn in turns for utterance in turn.utterances)
     last = cases[-1]
     metadata: dict[str, Json] = {}
     for case in cases:
@@ -92,8 +92,8 @@ def conversation(case_id: str, turns: Sequence[Turn], completion: Completion) ->
         case_id=case_id,
         trace_id=None,
         model_output=last.model_output,
-        input=_messages(stated[:-1] if last.model_output not in _NOTHING else stated),
-        transcript=stated or None,
+        input=_messages(utterances[:-1] if last.model_output not in _NOTHING else utterances),
+        transcript=utterances or None,
         task=_first(case.task for case in cases),
         expected_outcome=_first(case.expected_outcome for case in reversed(cases)),
         config=_first(case.config or None for case in cases) or {},
@@ -125,8 +125,8 @@ def conversation(case_id: str, turns: Sequence[Turn], completion: Completion) ->
     )
 
 
-def _messages(stated: Iterable[Utterance]) -> Json:
-    return [{"role": _ROLES.get(one.speaker, one.speaker or _USER), "content": one.text} for one in stated]
+def _messages(utterances: Iterable[Utterance]) -> Json:
+    return [{"role": _ROLES.get(one.speaker, one.speaker or _USER), "content": one.text} for one in utterances]
 
 
 def _first(values: Iterable[T | None]) -> T | None:

@@ -58,14 +58,14 @@ def instruction_following(case: Case) -> Steps:
     settled = settle(replies, lambda value: read_instructions(value, listed))
     if not isinstance(settled, tuple):
         return settled
-    (reported,), method, judgements = settled
-    if not reported:
+    (judged,), method, judgements = settled
+    if not judged:
         return NotApplicable("the system prompt gives no instruction")
-    broken = [instruction for instruction, followed in reported if not followed]
+    broken = [instruction for instruction, followed in judged if not followed]
     return Scored(
-        value=(len(reported) - len(broken)) / len(reported),
+        value=(len(judged) - len(broken)) / len(judged),
         method=method,
-        reason=f"{len(reported) - len(broken)} of {len(reported)} followed"
+        reason=f"{len(judged) - len(broken)} of {len(judged)} followed"
         + (f"; not: {label(broken[0])}" if broken else ""),
         details={"not_followed": shown(broken)},
         judgements=judgements,
@@ -94,12 +94,12 @@ def read_reasoning(value: object) -> tuple[list[tuple[str, float]], bool]:
 
 def read_instructions(value: object, listed: Sequence[str] | None) -> list[tuple[str, bool]]:
     """A judge's instructions, each followed or not; as many as are ``listed``. ``ValueError`` names the fault."""
-    reported = [_read_instruction(one) for one in _listed(contract.read_object(value), "instructions")]
+    judged = [_read_instruction(one) for one in _listed(contract.read_object(value), "instructions")]
     if listed is None:
-        return reported
-    if len(reported) != len(listed):
-        raise ValueError(f"instructions are {len(reported)}, not {len(listed)}")
-    return [(instruction, followed) for instruction, (_, followed) in zip(listed, reported, strict=True)]
+        return judged
+    if len(judged) != len(listed):
+        raise ValueError(f"instructions are {len(judged)}, not {len(listed)}")
+    return [(instruction, followed) for instruction, (_, followed) in zip(listed, judged, strict=True)]
 
 
 def _listed(found: object, key: str) -> Sequence[object]:

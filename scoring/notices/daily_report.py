@@ -72,12 +72,12 @@ class DailyReportText:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, stated: Mapping[str, Any]) -> DailyReportText:
+    def of_json(cls, record: Mapping[str, Any]) -> DailyReportText:
         """Read what ``to_json`` wrote."""
-        courses = (ServiceDay(**{**each, "status": Status(each["status"])}) for each in stated["courses"])
+        courses = (ServiceDay(**{**each, "status": Status(each["status"])}) for each in record["courses"])
         return cls(
-            begin_ns=stated["begin_ns"], end_ns=stated["end_ns"], courses=tuple(courses), more=stated["more"],
-            weakest=tuple(WeakMetric(**each) for each in stated["weakest"]),
-            agreements=tuple(AgreedOn(**each) for each in stated["agreements"]),
-            cost_usd=stated["cost_usd"], firing=tuple(stated["firing"]),
+            begin_ns=record["begin_ns"], end_ns=record["end_ns"], courses=tuple(courses), more=record["more"],
+            weakest=tuple(WeakMetric(**each) for each in record["weakest"]),
+            agreements=tuple(AgreedOn(**each) for each in record["agreements"]),
+            cost_usd=record["cost_usd"], firing=tuple(record["firing"]),
         )  # fmt: skip

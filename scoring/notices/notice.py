@@ -51,10 +51,10 @@ class Notice:
         }  # fmt: skip
 
     @classmethod
-    def of_json(cls, stated: Mapping[str, Any]) -> Notice:
+    def of_json(cls, record: Mapping[str, Any]) -> Notice:
         """Read what ``to_json`` wrote."""
         return cls(
-            id=stated["id"], kind=NoticeKind(stated["kind"]), at_ns=stated["at_ns"],
-            events=tuple(map(event_of_json, stated["events"])),
-            report=DailyReportText.of_json(stated["report"]) if stated["report"] is not None else None,
+            id=record["id"], kind=NoticeKind(record["kind"]), at_ns=record["at_ns"],
+            events=tuple(map(event_of_json, record["events"])),
+            report=DailyReportText.of_json(record["report"]) if record["report"] is not None else None,
         )  # fmt: skip

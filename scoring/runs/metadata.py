@@ -51,28 +51,28 @@ class MetadataReport:
     notes: tuple[str, ...] = ()
 
 
-def check_metadata(stated: Mapping[str, object]) -> MetadataReport:
+def check_metadata(metadata: Mapping[str, object]) -> MetadataReport:
     """Hold metadata against §4; fields beyond the required ones are left alone."""
     problems = []
     for name, meaning in REQUIRED.items():
-        fault = _CHECKS.get(name, _text)(stated.get(name))
-        if stated.get(name) is None:
-            problems.append(f"{name} is missing{_misspelt(name, stated)}; give {meaning}")
+        fault = _CHECKS.get(name, _text)(metadata.get(name))
+        if metadata.get(name) is None:
+            problems.append(f"{name} is missing{_misspelt(name, metadata)}; give {meaning}")
         elif fault is not None:
             problems.append(f"{name} {fault}; give {meaning}")
-    params = stated.get("generation_params")
+    params = metadata.get("generation_params")
     notes = []
     if isinstance(params, Mapping):
         problems += [f"generation_params.{fault}" for fault in _parameter_faults(params)]
         notes += _overridden(params)
-    code = stated.get("code_version")
+    code = metadata.get("code_version")
     if isinstance(code, str) and code.strip() and not _SHA.fullmatch(code.strip()):
         notes.append(f"code_version {label(code)!r} does not look like a git SHA")
-    return MetadataReport(problems=tuple(problems), unpinned=tuple(_unpinned(stated)), notes=tuple(notes))
+    return MetadataReport(problems=tuple(problems), unpinned=tuple(_unpinned(metadata)), notes=tuple(notes))
 
 
-def _misspelt(name: str, stated: Mapping[str, object]) -> str:
-    near = difflib.get_close_matches(name, [str(key) for key in stated if key not in REQUIRED], 1, _NEAR)
+def _misspelt(name: str, metadata: Mapping[str, object]) -> str:
+    near = difflib.get_close_matches(name, [str(key) for key in metadata if key not in REQUIRED], 1, _NEAR)
     return f" ({label(near[0])!r} is no field)" if near else ""
 
 
@@ -147,10 +147,10 @@ def _overridden(params: Mapping[str, object]) -> list[str]:
     return stated
 
 
-def _unpinned(stated: Mapping[str, object]) -> list[str]:
+def _unpinned(metadata: Mapping[str, object]) -> list[str]:
     found = []
     for id_field, version_field in _MODELS:
-        model, version = stated.get(id_field), stated.get(version_field)
+        model, version = metadata.get(id_field), metadata.get(version_field)
         if not isinstance(model, str) or not model.strip():
             continue
         remedy = "pin it as provider/model-name@version"

@@ -19,13 +19,13 @@ class VerdictLineError(ValueError):
 
 
 def number(
-    stated: Mapping[str, object], field: str, *, default: float | None = None, least: float = -_LARGEST, name: str = ""
+    fields: Mapping[str, object], field: str, *, default: float | None = None, least: float = -_LARGEST, name: str = ""
 ) -> float | None:
     """A number, None where there is none; whole numbers are numbers here, truth values are not.
 
     ``name`` is what the field is called where it is refused, if not by itself.
     """
-    value = stated.get(field, default)
+    value = fields.get(field, default)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= _LARGEST:
@@ -34,34 +34,34 @@ def number(
     return float(value)
 
 
-def text(stated: Mapping[str, object], field: str) -> str:
+def text(fields: Mapping[str, object], field: str) -> str:
     """A text that is not empty."""
-    value = stated.get(field)
+    value = fields.get(field)
     if not isinstance(value, str) or not value:
-        raise VerdictLineError(f"{field}: is missing" if field not in stated else f"{field}: must be text")
+        raise VerdictLineError(f"{field}: is missing" if field not in fields else f"{field}: must be text")
     return value
 
 
-def sequence(stated: Mapping[str, object], field: str, default: Sequence[object] | None = None) -> Sequence[object]:
+def sequence(fields: Mapping[str, object], field: str, default: Sequence[object] | None = None) -> Sequence[object]:
     """A list."""
-    value = stated.get(field, default)
+    value = fields.get(field, default)
     if not isinstance(value, list | tuple):
-        raise VerdictLineError(f"{field}: is missing" if field not in stated else f"{field}: must be a list")
+        raise VerdictLineError(f"{field}: is missing" if field not in fields else f"{field}: must be a list")
     return value
 
 
-def truth(stated: Mapping[str, object], field: str) -> bool | None:
+def truth(fields: Mapping[str, object], field: str) -> bool | None:
     """True, false, or None for any other value."""
-    value = stated.get(field)
+    value = fields.get(field)
     if value is not None and not isinstance(value, bool):
         raise VerdictLineError(f"{field}: is {shown(value)}, neither true, false nor null")
     return value
 
 
-def scores(stated: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
+def scores(fields: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
     """The lines of the metrics, by their ids."""
     found: dict[str, Mapping[str, object]] = {}
-    for line in sequence(stated, "scores"):
+    for line in sequence(fields, "scores"):
         if not isinstance(line, Mapping) or not isinstance(line.get("metric"), str):
             raise VerdictLineError("scores: each must be an object with a metric")
         found[line["metric"]] = line

@@ -54,55 +54,55 @@ class VerdictLine:
     passed: bool | None = None
 
 
-def read_verdict(stated: object) -> VerdictLine:
+def read_verdict(fields: object) -> VerdictLine:
     """The verdict of a parsed line (formats §2); ``VerdictLineError`` for anything else.
 
     ``case_id``, ``rubric``, ``state``, ``composite`` and ``scores`` are required.
     """
-    if not isinstance(stated, Mapping):
+    if not isinstance(fields, Mapping):
         raise VerdictLineError("is not an object")
-    state = _state(stated.get("state"))
-    composite = number(stated, "composite_norm" if stated.get("composite_norm") is not None else "composite")
+    state = _state(fields.get("state"))
+    composite = number(fields, "composite_norm" if fields.get("composite_norm") is not None else "composite")
     if (composite is not None) != (state in _WITH_COMPOSITE):
-        raise VerdictLineError(f"composite: is {shown(stated.get('composite'))} where state is {state.value}")
-    if composite is not None and not 0 <= composite <= 1 and stated.get("rubric") != "agent":
+        raise VerdictLineError(f"composite: is {shown(fields.get('composite'))} where state is {state.value}")
+    if composite is not None and not 0 <= composite <= 1 and fields.get("rubric") != "agent":
         raise VerdictLineError(f"composite: is {composite:g}, outside [0, 1]")
-    probability = number(stated, "sampling_probability", default=1.0)
+    probability = number(fields, "sampling_probability", default=1.0)
     if probability is None or not 1e-15 <= probability <= 1:
         raise VerdictLineError("sampling_probability: must be a number above 0 and at most 1")
-    cost = number(stated, "cost_usd")
+    cost = number(fields, "cost_usd")
     if cost is not None and cost < 0:
         raise VerdictLineError(f"cost_usd: is {cost:g}, below 0")
-    revision = stated.get("revision", 1)
+    revision = fields.get("revision", 1)
     if not isinstance(revision, int) or isinstance(revision, bool) or revision < 1:
         raise VerdictLineError("revision: must be a whole number from 1")
-    rubric = text(stated, "rubric")
+    rubric = text(fields, "rubric")
     return VerdictLine(
-        identity=stated["trace_id"] if isinstance(stated.get("trace_id"), str) else text(stated, "case_id"),
+        identity=fields["trace_id"] if isinstance(fields.get("trace_id"), str) else text(fields, "case_id"),
         rubric=rubric,
-        rubric_version=label(str(stated.get("rubric_version") or rubric)),
+        rubric_version=label(str(fields.get("rubric_version") or rubric)),
         revision=revision,
-        run=stated["run"] if isinstance(stated.get("run"), int) else None,
+        run=fields["run"] if isinstance(fields.get("run"), int) else None,
         state=state,
         composite=composite,
-        pass_mark=number(stated, "pass_mark"),
-        blockers=frozenset(each for each in sequence(stated, "blockers", default=()) if isinstance(each, str)),
-        scores={name: _score(name, line) for name, line in scores(stated).items()},
+        pass_mark=number(fields, "pass_mark"),
+        blockers=frozenset(each for each in sequence(fields, "blockers", default=()) if isinstance(each, str)),
+        scores={name: _score(name, line) for name, line in scores(fields).items()},
         weight=1.0 / probability,
         cost_usd=cost,
-        case_id=stated["case_id"] if isinstance(stated.get("case_id"), str) else None,
-        passed=truth(stated, "passed"),
+        case_id=fields["case_id"] if isinstance(fields.get("case_id"), str) else None,
+        passed=truth(fields, "passed"),
     )
 
 
-def _score(name: str, stated: Mapping[str, object]) -> ScoreLine:
-    status = stated.get("status")
+def _score(name: str, fields: Mapping[str, object]) -> ScoreLine:
+    status = fields.get("status")
     if status not in _STATUSES:
         raise VerdictLineError(f"scores.{label(name)}.status: is {shown(status)}, not one of {', '.join(_STATUSES)}")
-    value = number(stated, "value")
+    value = number(fields, "value")
     if (value is not None) != (status == Scored.status):
-        raise VerdictLineError(f"scores.{label(name)}.value: is {shown(stated.get('value'))} where status is {status}")
-    details, reason, rating = stated.get("details"), stated.get("reason"), stated.get("rating")
+        raise VerdictLineError(f"scores.{label(name)}.value: is {shown(fields.get('value'))} where status is {status}")
+    details, reason, rating = fields.get("details"), fields.get("reason"), fields.get("rating")
     return ScoreLine(
         status=str(status),
         value=value,
@@ -112,7 +112,7 @@ def _score(name: str, stated: Mapping[str, object]) -> ScoreLine:
     )
 
 
-def _state(stated: object) -> State:
-    if isinstance(stated, str) and stated in set(State):
-        return State(stated)
-    raise VerdictLineError(f"state: is {shown(stated)}, not one of {', '.join(State)}")
+def _state(value: object) -> State:
+    if isinstance(value, str) and value in set(State):
+        return State(value)
+    raise VerdictLineError(f"state: is {shown(value)}, not one of {', '.join(State)}")

@@ -118,11 +118,11 @@ class Cusum:
             "largest": self._scale.largest, "even": self._scale.even,
         }  # fmt: skip
 
-    def restore(self, stated: Mapping[str, Any]) -> None:
+    def restore(self, record: Mapping[str, Any]) -> None:
         """Go on from what ``to_json`` wrote."""
-        self.score, self.n, self.alarmed = float(stated["score"]), int(stated["n"]), bool(stated["alarmed"])
-        self.since_ns = stated["since_ns"]
-        self._scale = Scale(float(stated["largest"]), even=bool(stated["even"]))
+        self.score, self.n, self.alarmed = float(record["score"]), int(record["n"]), bool(record["alarmed"])
+        self.since_ns = record["since_ns"]
+        self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
 
 
 def _bet(good: float, jump: int) -> float:

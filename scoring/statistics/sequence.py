@@ -103,13 +103,13 @@ class ConfidenceSequence:
             "largest": self._scale.largest, "even": self._scale.even,
         }  # fmt: skip
 
-    def restore(self, stated: Mapping[str, Any]) -> None:
+    def restore(self, record: Mapping[str, Any]) -> None:
         """Go on from what ``to_json`` wrote; levels that it lacks begin anew, all do where the bets differ."""
-        if len(stated["wealth"]) == len(BETS):
-            known = [dict(zip(stated["levels"], row, strict=True)) for row in stated["wealth"]]
+        if len(record["wealth"]) == len(BETS):
+            known = [dict(zip(record["levels"], row, strict=True)) for row in record["wealth"]]
             self._wealth = [[float(row.get(level, 0.0)) for level in self.levels] for row in known]
-        self._last_ns, self.n = stated["last_ns"], int(stated["n"])
-        self._scale = Scale(float(stated["largest"]), even=bool(stated["even"]))
+        self._last_ns, self.n = record["last_ns"], int(record["n"])
+        self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
 
     def _nothing(self) -> list[list[float]]:
         """No wealth: a row for each bet, in it a number for each level."""

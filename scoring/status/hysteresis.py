@@ -67,10 +67,10 @@ class HysteresisState:
         }  # fmt: skip
 
     @classmethod
-    def of_json(cls, stated: Mapping[str, Any]) -> HysteresisState:
+    def of_json(cls, record: Mapping[str, Any]) -> HysteresisState:
         """Read what ``to_json`` wrote."""
-        looks = tuple(Look(status=Status(a), with_margin=Status(b), empty=bool(c)) for a, b, c in stated["looks"])
-        return cls(status=Status(stated["status"]), since_ns=int(stated["since_ns"]), looks=looks)
+        looks = tuple(Look(status=Status(a), with_margin=Status(b), empty=bool(c)) for a, b, c in record["looks"])
+        return cls(status=Status(record["status"]), since_ns=int(record["since_ns"]), looks=looks)
 
 
 def step(held: HysteresisState | None, look: Look, now_ns: int, rule: Hysteresis) -> HysteresisState:

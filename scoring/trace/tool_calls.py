@@ -23,7 +23,7 @@ _HANDOFF = re.compile(r"(transfer[_\W]to|delegate|hand[_\W]?off)(?:[_\W]|$)", re
 _VERBS = re.compile(r"^(ask|call|consult|run|invoke|query|use|delegate_to|transfer_to|hand_?off_to)_|_(agent|tool)$")
 
 
-def tool_calls(trace: Trace, reported: TraceIndex, runs: tuple[Span, ...]) -> tuple[tuple[ToolCall, str], ...] | None:
+def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tuple[tuple[ToolCall, str], ...] | None:
     """Every tool call in order of time, each with the id of the span that shows it, hand-offs flagged.
 
     None where models answered without contents being captured.
@@ -33,8 +33,8 @@ def tool_calls(trace: Trace, reported: TraceIndex, runs: tuple[Span, ...]) -> tu
     ``handoff``, ``delegate_…``), or with a run of an agent right below it, or named after an agent that ran, or, where
     it has no span, answered with what an agent returned that ran right below another.
     """
-    spans, twins = tool_spans(trace, reported.tools)
-    requested = _requested(trace, reported.asking)
+    spans, twins = tool_spans(trace, indexed.tools)
+    requested = _requested(trace, indexed.asking)
     if not spans and not requested:
         return None if _contents_unknown(trace) else ()
     matched = match(spans, requested)
@@ -82,14 +82,14 @@ def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
         history = (call for message in span.input_messages for call in message.tool_calls)
         known = {identity(call) for call in history if call.call_id in ids}
         for call in calls:
-            reported = identity(call)
-            if call.call_id is not None and (reported in known or reported in seen):
+            key = identity(call)
+            if call.call_id is not None and (key in known or key in seen):
                 continue
             # A model call around another one repeats its calls, some without their ids.
-            if call.call_id is None and span.span_id in covered and reported[1:] in made:
+            if call.call_id is None and span.span_id in covered and key[1:] in made:
                 continue
-            seen.add(reported)
-            made.add(reported[1:])
+            seen.add(key)
+            made.add(key[1:])
             found.append(RequestedCall(call, span.end_ns, None, span.span_id))
     return found
 
@@ -121,12 +121,12 @@ def _merge(span: Span, ask: RequestedCall | None) -> ToolCall:
         return tool
     requested = ask.call
     keep = requested.arguments if _leaves_out(tool, requested) else tool.arguments
-    reported = _completed(ask) if _untold(span) else tool
+    ran = _completed(ask) if _untold(span) else tool
     return ToolCall(
         name=tool.name,
         arguments=keep,
-        result=reported.result,
-        error=reported.error,
+        result=ran.result,
+        error=ran.error,
         call_id=requested.call_id or tool.call_id,
         handoff=tool.handoff,
     )

@@ -198,16 +198,16 @@ def _reason(
     """One line for people: why there is no composite, why it does not count, or what keeps the case from passing."""
     if state in (State.INVALID, State.DISQUALIFIED):
         return "; ".join(f"{s.metric}: {s.result.reason or s.rating}" for s in scores if s.metric in blocking)
-    reported = [_worst(scores)] if failed else []
+    parts = [_worst(scores)] if failed else []
     if state in (State.INCOMPLETE, State.PARTIAL):
         gaps = [s for s in scores if isinstance(s.result, _GAPS)]
-        # What has neither weight nor a check to make is reported only when nothing else is missing: it decided the
+        # What has neither weight nor a check to make is named only when nothing else is missing: it decided the
         # pass.
         named = [s for s in gaps if s.weight or s.metric in unchecked] or gaps
-        reported += [f"{s.metric} {s.result.status}: {s.result.reason}" for s in named]
-        if not reported and all(isinstance(s.result, NotApplicable) for s in scores):
-            reported = [f"not applicable: {scores[0].result.reason}"]
-    return "; ".join(reported)
+        parts += [f"{s.metric} {s.result.status}: {s.result.reason}" for s in named]
+        if not parts and all(isinstance(s.result, NotApplicable) for s in scores):
+            parts = [f"not applicable: {scores[0].result.reason}"]
+    return "; ".join(parts)
 
 
 def _worst(scores: tuple[Score, ...]) -> str:

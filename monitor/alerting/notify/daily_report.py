@@ -96,24 +96,24 @@ class DailyReport:
     def _weakest(self, means: Iterable[MetricMean]) -> list[WeakMetric]:
         """The metrics furthest outside their acceptable band, as a share of its bound, the worst first."""
         found = []
-        for reported in means:
-            bounds = self._watched.get(reported.rubric, WatchedWindow()).acceptable.get(reported.metric)
-            if bounds is None or reported.n < _LEAST_N:
+        for estimate in means:
+            bounds = self._watched.get(estimate.rubric, WatchedWindow()).acceptable.get(estimate.metric)
+            if bounds is None or estimate.n < _LEAST_N:
                 continue
             bound, higher_is_better = bounds
-            short = bound - reported.mean if higher_is_better else reported.mean - bound
+            short = bound - estimate.mean if higher_is_better else estimate.mean - bound
             if short > 0:
-                service, environment = _named(reported.service, reported.environment)
+                service, environment = _named(estimate.service, estimate.environment)
                 weak = WeakMetric(
-                    service=service, environment=environment, rubric=reported.rubric, metric=reported.metric,
-                    mean=reported.mean, n=reported.n, acceptable=bound, higher_is_better=higher_is_better,
+                    service=service, environment=environment, rubric=estimate.rubric, metric=estimate.metric,
+                    mean=estimate.mean, n=estimate.n, acceptable=bound, higher_is_better=higher_is_better,
                 )  # fmt: skip
                 found.append((short / max(abs(bound), 1e-9), weak))
         return [weak for _, weak in sorted(found, key=lambda pair: -pair[0])[:MOST_WEAK]]
 
 
 def _course(sums: Sums, statuses: Mapping[tuple[str, str, str], Status]) -> ServiceDay:
-    reported = from_sums(
+    estimate = from_sums(
         n=sums.passed + sums.failed, failures=sums.failed, weight=sums.weight, failed_weight=sums.failed_weight,
         squared_weight=sums.squared_weight,
     )  # fmt: skip
@@ -122,8 +122,8 @@ def _course(sums: Sums, statuses: Mapping[tuple[str, str, str], Status]) -> Serv
         service=label(service, 200), environment=label(environment, 200), rubric=sums.rubric,
         status=statuses.get((service, environment, sums.rubric), Status.INSUFFICIENT_DATA),
         passed=sums.passed, failed=sums.failed, incomplete=sums.incomplete,
-        pass_ratio=reported.pass_ratio if reported else None, lower=reported.lower if reported else None,
-        upper=reported.upper if reported else None,
+        pass_ratio=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
+        upper=estimate.upper if estimate else None,
     )  # fmt: skip
 
 

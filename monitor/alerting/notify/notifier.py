@@ -65,11 +65,11 @@ class Notifier:
 
     def restore(self) -> None:
         """Take up the notes of the last run. Those of receivers that are no longer configured are deleted in time."""
-        for name, stated in self._outbox.notes().items():
+        for name, note in self._outbox.notes().items():
             if name.startswith(_ALERT):
-                self._sent[name] = SentNotices.of_json(stated)
+                self._sent[name] = SentNotices.of_json(note)
             elif name.startswith(_DIGEST):
-                self._digested_ns[name.removeprefix(_DIGEST)] = int(stated)
+                self._digested_ns[name.removeprefix(_DIGEST)] = int(note)
 
     async def take(self, event: AlertEvent) -> None:
         """Pass an event on. Returns once that is committed; taken again, it changes nothing."""
@@ -114,30 +114,30 @@ class Notifier:
         self._wake()
 
     async def _remind(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
-        for name, reported in self._of(receiver):
+        for name, sent in self._of(receiver):
             mark = name.rpartition("/")[2]
-            due = reported.event.transition is AlertTransition.FIRING and now_ns - reported.at_ns >= self._remind_ns
-            if not due or not reported.at_once:
+            due = sent.event.transition is AlertTransition.FIRING and now_ns - sent.at_ns >= self._remind_ns
+            if not due or not sent.at_once:
                 continue
             here = active.get(mark)
             if here is None or here.muted or here.alert.stage is not Stage.FIRING:
                 continue
-            event = await self._of_now(here, reported.event, now_ns)
-            again = replace(reported, at_ns=now_ns, reminders=reported.reminders + 1)
+            event = await self._of_now(here, sent.event, now_ns)
+            again = replace(sent, at_ns=now_ns, reminders=sent.reminders + 1)
             notice = _notice(NoticeKind.REMINDER, event, f"-again-{again.reminders}")
             await self._put([_entry(receiver, notice)], {name: again})
 
     async def _digest(self, receiver: NoticeReceiver, now_ns: int) -> None:
-        waiting = {name: reported for name, reported in self._of(receiver) if reported.in_digest}
+        waiting = {name: sent for name, sent in self._of(receiver) if sent.in_digest}
         if receiver.digest_ns is None or not waiting:
             return
         # Counted from the first event where there was no digest yet, so that it gathers something.
-        last_ns = self._digested_ns.get(receiver.name, min(reported.at_ns for reported in waiting.values()))
+        last_ns = self._digested_ns.get(receiver.name, min(sent.at_ns for sent in waiting.values()))
         if now_ns - last_ns < receiver.digest_ns:
             return
-        events = tuple(reported.event for reported in waiting.values())
+        events = tuple(sent.event for sent in waiting.values())
         notice = Notice(id=f"digest-{now_ns // 10**9}", kind=NoticeKind.DIGEST, at_ns=now_ns, events=events)
-        changed = {name: replace(reported, in_digest=False) for name, reported in waiting.items()}
+        changed = {name: replace(sent, in_digest=False) for name, sent in waiting.items()}
         await self._put([_entry(receiver, notice)], changed, {_DIGEST + receiver.name: str(now_ns)})
         self._digested_ns[receiver.name] = now_ns
 
@@ -145,12 +145,12 @@ class Notifier:
         if now_ns - self._refreshed_ns.get(receiver.name, 0) < REFRESH_NS:
             return
         events = []
-        for name, reported in self._of(receiver):
+        for name, sent in self._of(receiver):
             here = active.get(name.rpartition("/")[2])
-            if reported.stands and here is not None:
-                events.append(await self._of_now(here, reported.event, now_ns))
-            elif not reported.stands and now_ns - reported.event.at_ns < RESENT_NS:
-                events.append(reported.event)
+            if sent.stands and here is not None:
+                events.append(await self._of_now(here, sent.event, now_ns))
+            elif not sent.stands and now_ns - sent.event.at_ns < RESENT_NS:
+                events.append(sent.event)
         self._refreshed_ns[receiver.name] = now_ns
         if events:
             notice = Notice(id="refresh", kind=NoticeKind.REFRESH, at_ns=now_ns, events=tuple(events))
@@ -158,31 +158,31 @@ class Notifier:
 
     async def _give_up(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
         """Report alerts as expired that were sent as firing and are not watched any more."""
-        for name, reported in self._of(receiver):
-            if not reported.stands or name.rpartition("/")[2] in active:
+        for name, sent in self._of(receiver):
+            if not sent.stands or name.rpartition("/")[2] in active:
                 self._unwatched_ns.pop(name, None)
                 continue
             if now_ns - self._unwatched_ns.setdefault(name, now_ns) < UNWATCHED_NS:
                 continue
             event = replace(
-                reported.event, transition=AlertTransition.EXPIRED, at_ns=now_ns, number=reported.event.number + 1,
+                sent.event, transition=AlertTransition.EXPIRED, at_ns=now_ns, number=sent.event.number + 1,
                 examples=(), stated="it is not watched any more under the configuration in force",
             )  # fmt: skip
-            over = SentNotices(event=event, at_ns=now_ns, at_once=reported.at_once, in_digest=not reported.at_once)
+            over = SentNotices(event=event, at_ns=now_ns, at_once=sent.at_once, in_digest=not sent.at_once)
             await self._put(
                 [] if over.in_digest else [_entry(receiver, _notice(NoticeKind.ALERT, event))], {name: over}
             )
 
     async def _forget(self, now_ns: int) -> None:
-        gone = [name for name, reported in self._sent.items() if not reported.stands and not reported.in_digest
-                and now_ns - reported.at_ns >= FORGET_NS]  # fmt: skip
+        gone = [name for name, sent in self._sent.items() if not sent.stands and not sent.in_digest
+                and now_ns - sent.at_ns >= FORGET_NS]  # fmt: skip
         await self._outbox.put((), now_ns, dict.fromkeys(gone))
         for name in gone:
             del self._sent[name]
 
     def _of(self, receiver: NoticeReceiver) -> list[tuple[str, SentNotices]]:
         mine = f"{_ALERT}{receiver.name}/"
-        return [(name, reported) for name, reported in self._sent.items() if name.startswith(mine)]
+        return [(name, sent) for name, sent in self._sent.items() if name.startswith(mine)]
 
     async def _of_now(self, here: Posted, last: AlertEvent, now_ns: int) -> AlertEvent:
         """The event with the findings of this moment."""
@@ -204,7 +204,7 @@ class Notifier:
     ) -> None:
         if not entries and not changed:
             return
-        notes: dict[str, str | None] = {name: reported.to_json() for name, reported in changed.items()}
+        notes: dict[str, str | None] = {name: sent.to_json() for name, sent in changed.items()}
         await self._outbox.put(entries, self._clock_ns(), {**notes, **(more or {})})
         self._sent |= changed
         if entries:

@@ -127,8 +127,8 @@ class References:
         places = self._read_places()
         changed = sorted(
             name + (places[name[:4]].digests.get(name) or b"")
-            for name, reported in self._store.referred_of(trace_id)
-            if name[:4] in places and places[name[:4]].differs(name, reported)
+            for name, seen in self._store.referred_of(trace_id)
+            if name[:4] in places and places[name[:4]].differs(name, seen)
         )
         return hashlib.blake2b(b"".join(changed), digest_size=16).digest() if changed else None
 
@@ -154,9 +154,9 @@ class References:
         """
         now_ns, places = self._clock_ns(), self._read_places()
         found: set[bytes] = set()
-        for closed_ns, name, trace_id, reported in referred:
+        for closed_ns, name, trace_id, seen in referred:
             place = places.get(name[:4])
-            if place is not None and place.differs(name, reported) and closed_ns >= now_ns - place.within_ns:
+            if place is not None and place.differs(name, seen) and closed_ns >= now_ns - place.within_ns:
                 found.add(trace_id)
                 if len(found) >= _BATCH:
                     break
@@ -178,6 +178,6 @@ class _Read(NamedTuple):
     whole: bool
     within_ns: int
 
-    def differs(self, name: bytes, reported: bytes | None) -> bool:
+    def differs(self, name: bytes, seen: bytes | None) -> bool:
         now = self.digests.get(name)
-        return now != reported and (now is not None or self.whole)
+        return now != seen and (now is not None or self.whole)

@@ -58,24 +58,24 @@ def _whole(trace_id: str, payloads: list[bytes]) -> Case | None:
     return extract(Trace.of(trace_id, spans, "batch")) if spans else None
 
 
-def _named(trace_id: str, stated: Mapping[str, Any]) -> Case | None:
-    calls = stated.get("calls")
+def _named(trace_id: str, details: Mapping[str, Any]) -> Case | None:
+    calls = details.get("calls")
     if not isinstance(calls, list):
         return None
-    tokens = (stated.get("effort") or {}).get("tokens")
+    tokens = (details.get("effort") or {}).get("tokens")
     return Case(
         case_id=trace_id,
         model_output=None,
-        name=stated.get("name"),
-        service=stated.get("service"),
-        environment=stated.get("environment"),
+        name=details.get("name"),
+        service=details.get("service"),
+        environment=details.get("environment"),
         tools_used=tuple(ToolCall(name=str(name)) for name in calls),
-        agents_called=tuple(map(str, stated.get("agents_called") or ())),
+        agents_called=tuple(map(str, details.get("agents_called") or ())),
         input_tokens=None if tokens is None else int(tokens),
         output_tokens=None if tokens is None else 0,
     )
 
 
-def _passed(stated: Mapping[str, Any]) -> bool | None:
-    verdicts = [verdict for verdict in stated["verdicts"] if verdict["rubric"] == run_health.RUBRIC.id]
+def _passed(details: Mapping[str, Any]) -> bool | None:
+    verdicts = [verdict for verdict in details["verdicts"] if verdict["rubric"] == run_health.RUBRIC.id]
     return verdicts[0]["passed"] if verdicts else None

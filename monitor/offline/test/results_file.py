@@ -39,8 +39,8 @@ class ResultsFile:
 
     def existing(self, test_id: str, run: int, digest: str) -> Mapping[str, Any] | None:
         """The result that holds for this test, unless the test has changed since; ``None`` when there is none."""
-        stated = self._existing.get((test_id, run))
-        return stated if stated is not None and stated.get("digest") == digest else None
+        record = self._existing.get((test_id, run))
+        return record if record is not None and record.get("digest") == digest else None
 
     def append(self, result: Mapping[str, object]) -> None:
         """Add a result; it is in the file when this returns."""
@@ -56,31 +56,31 @@ class ResultsFile:
                     self._file.cut(kept)
                     break
                 kept += len(text)
-                stated = self._result(text, number)
-                self._existing[stated["id"], stated["run"]] = stated
+                record = self._result(text, number)
+                self._existing[record["id"], record["run"]] = record
 
     def _result(self, text: bytes, number: int) -> dict[str, Any]:
         try:
-            stated = json.loads(
+            record = json.loads(
                 text
             )  # it reads all that it writes: halves of surrogate pairs, whole numbers of any size
         except (ValueError, RecursionError):
-            stated = None
+            record = None
         if (
-            not isinstance(stated, dict)
-            or not isinstance(stated.get("id"), str)
-            or type(stated.get("run")) is not int
-            or not isinstance(stated.get("case", ""), dict | None)
-            or not isinstance(stated.get("verdicts"), list)
-            or not isinstance(stated.get("error"), str | None)
-            or (stated["case"] is None) is (stated["error"] is None)
+            not isinstance(record, dict)
+            or not isinstance(record.get("id"), str)
+            or type(record.get("run")) is not int
+            or not isinstance(record.get("case", ""), dict | None)
+            or not isinstance(record.get("verdicts"), list)
+            or not isinstance(record.get("error"), str | None)
+            or (record["case"] is None) is (record["error"] is None)
         ):
             raise AnotherRunError(f"{self._path}, line {number}: is not the result of a test")
-        if stated.get("agent") != self._agent:
+        if record.get("agent") != self._agent:
             raise AnotherRunError(
-                f"{self._path}, line {number}: is an answer of {str(stated.get('agent'))[:200]}, not of {self._agent}"
+                f"{self._path}, line {number}: is an answer of {str(record.get('agent'))[:200]}, not of {self._agent}"
             )
-        return stated
+        return record
 
 
 class NoResults:

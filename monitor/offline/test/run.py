@@ -100,15 +100,15 @@ class Runner:
         digest = case_digest(line(test), None)
         known = self.results.existing(str(test["id"]), run, digest)
         resumed = known is not None and known["case"] is not None
-        stated = dict(known) if known is not None and resumed else await self._requested(test)
-        verdicts = await self._judged(stated)
-        if not resumed or verdicts is not stated["verdicts"]:
-            stated = {"id": test["id"], "run": run, "digest": digest, **stated, "verdicts": verdicts}
-            self.results.append(stated)
-        error = stated["error"]
+        record = dict(known) if known is not None and resumed else await self._requested(test)
+        verdicts = await self._judged(record)
+        if not resumed or verdicts is not record["verdicts"]:
+            record = {"id": test["id"], "run": run, "digest": digest, **record, "verdicts": verdicts}
+            self.results.append(record)
+        error = record["error"]
         outcome = RunSummary(
             test=test,
-            output=stated["case"]["model_output"] if stated["case"] is not None else None,
+            output=record["case"]["model_output"] if record["case"] is not None else None,
             evaluation=evaluated(verdicts) if error is None else NO_OUTPUT,
             error=error,
             run=run,
@@ -139,8 +139,8 @@ class Runner:
             "verdicts": [], "finished_at": written(time.time_ns()),
         }  # fmt: skip
 
-    async def _judged(self, stated: Mapping[str, Any]) -> Sequence[Mapping[str, object]]:
-        return [] if stated["case"] is None else await self.judge.verdicts(stated["case"], stated["verdicts"])
+    async def _judged(self, record: Mapping[str, Any]) -> Sequence[Mapping[str, object]]:
+        return [] if record["case"] is None else await self.judge.verdicts(record["case"], record["verdicts"])
 
     def _give_up_if_never_reached(self, refused: AgentError) -> None:
         self._reached |= not refused.unreachable
