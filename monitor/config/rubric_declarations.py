@@ -28,6 +28,7 @@ Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
 MAX_FILES: Final = 500
 _WITH_SCHEMA: Final = ("is-json", "not-is-json", "contains-json", "not-contains-json")
+_CHANGES: Final = frozenset({"pass_mark", "min_coverage", "judge_config"})
 _TOOLS: Final = ("tool-args", "not-tool-args")
 
 
@@ -49,7 +50,8 @@ class Declarations:
     @property
     def names(self) -> tuple[str, ...]:
         """Names that a route may use; those of rubrics that cannot be compiled too, so that no route is blamed."""
-        return (*(name for name, section in self.sections.items() if _declares(section)), *self.rubrics)
+        named = (name for name, section in self.sections.items() if _declares(section) or _is_empty(section))
+        return tuple(dict.fromkeys((*named, *self.rubrics)))
 
     def in_place_of(self, data: dict[str, Json]) -> dict[str, Json]:
         """The configuration with all sections, those of files too."""
@@ -86,6 +88,11 @@ def read_declarations(
     _read_files(data.get("rubric_files"), folder, environ, place, found)
     _compile_plugins(found, folder, sources)
     whole = {name: section for name, section in found.sections.items() if _declares(section)}
+    for name in (name for name, section in found.sections.items() if _is_empty(section)):
+        at = ("rubrics", name)
+        source, line = found.place(at) or place(at)
+        message = "declares nothing: a rubric of your own has metrics, or extends another"
+        found.problems.append(Problem(path=path_of(at), message=message, source=source, line=line))
     if whole:
         _compile(whole, found, place, sources())
     return found
@@ -112,6 +119,11 @@ def _compile_plugins(found: Declarations, folder: Path, sources: Callable[[], So
 
 def _declares(section: Json) -> bool:
     return isinstance(section, dict) and ("metrics" in section or "extends" in section)
+
+
+def _is_empty(section: Json) -> bool:
+    """Whether it looks like a rubric of somebody's own that has no metrics, not like a change to one that ships."""
+    return isinstance(section, dict) and not _declares(section) and not section.keys() & _CHANGES
 
 
 def _read_files(

@@ -36,15 +36,19 @@ def schema(value: Json, path: str = "schema") -> Callable[[Json], str | None]:
     if not isinstance(value, dict):
         raise CheckError("must be a JSON Schema, or the path of a file with one", path)
 
+    elsewhere: list[str] = []
+
     def refuse(uri: str) -> Json:
-        raise CheckError(f"refers to {label(uri)}, and nothing is fetched: put what it needs under $defs", path)
+        elsewhere.append(uri)
+        raise LookupError(uri)
 
     try:
         options = jsonschema_rs.RegexOptions(size_limit=_MOST_REGEX, dfa_size_limit=_MOST_REGEX)
         validator = jsonschema_rs.validator_for(value, retriever=refuse, pattern_options=options)
-    except CheckError:
-        raise
     except ValueError as error:
+        if elsewhere:
+            stated = f"refers to {label(elsewhere[0])}, and nothing is fetched: put what it needs under $defs"
+            raise CheckError(stated, path) from None
         raise CheckError(f"is not a JSON Schema that can be used: {label(str(error), 200)}", path) from None
 
     def fault(found: Json) -> str | None:

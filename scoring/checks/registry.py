@@ -9,6 +9,7 @@ from typing import Final, cast
 
 from scoring.case.case import Case
 from scoring.case.grounds import written
+from scoring.lexical.label import label
 from scoring.questions.question import Begun, Steps
 from scoring.result.result import NotApplicable, Result, Scored, Unavailable
 from scoring.trace.span import Json
@@ -43,6 +44,18 @@ class CompiledCheck:
         return f"not: {self.check.holds}" if self.negated else self.check.holds
 
 
+_ASK: Final = "what a judge decides is a question: write ask: … in place of check"
+_CODE: Final = "code is cel: …, or python: module:function, in place of check"
+_NOT_CHECKS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("llm-rubric", "model-graded-closedqa", "g-eval", "factuality", "answer-relevance", "context-faithfulness",
+         "context-recall", "context-relevance", "conversation-relevance", "pi", "classifier", "moderation"), _ASK,
+    ),
+    **dict.fromkeys(("javascript", "python", "webhook", "ruby"), _CODE),
+}  # fmt: skip
+"""Assertions of promptfoo that are no checks here, and what takes their place."""
+
+
 def compile_check(declared: Json, on: str = "output") -> CompiledCheck:
     """The function of a declared check; ``CheckError`` describes what is wrong with the declaration, and where.
 
@@ -54,7 +67,8 @@ def compile_check(declared: Json, on: str = "output") -> CompiledCheck:
     check = CHECKS.get(name.removeprefix(NOT))
     if check is None:
         near = get_close_matches(name.removeprefix(NOT), CHECKS, n=1)
-        meant = f"did you mean {near[0]}?" if near else f"valid here: {', '.join(CHECKS)}"
+        instead = _NOT_CHECKS.get(name.removeprefix(NOT))
+        meant = instead or (f"did you mean {near[0]}?" if near else f"valid here: {', '.join(CHECKS)}")
         raise CheckError(f"is not a check; {meant}", name)
     if check.subject is Subject.CASE and on != "output":
         raise CheckError(f"{check.name} looks at the whole case, so 'on' has no meaning here", "on")
@@ -70,8 +84,17 @@ def _one(declared: Json) -> tuple[str, Json]:
     if isinstance(declared, str):
         return declared, True
     if not isinstance(declared, dict) or len(declared) != 1:
-        raise CheckError("must be one check with its argument, such as {contains: text}")
+        raise CheckError("must be one check with its argument, such as {contains: text}" + _meant_by(declared))
     return next(iter(declared.items()))
+
+
+def _meant_by(declared: Json) -> str:
+    """The same check as it is written here, for those who know promptfoo's form."""
+    if not isinstance(declared, dict) or not isinstance(declared.get("type"), str):
+        return ""
+    name = str(declared["type"])
+    argument = declared.get("value", True)
+    return f": write {{{name}: {label(str(argument), 40)}}}" if name.removeprefix(NOT) in CHECKS else ""
 
 
 def _measure(

@@ -25,6 +25,7 @@ VARIABLES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """What a question may name, and the part of the case that it stands for; ``metadata.KEY`` besides."""
 _VARIABLE: Final = re.compile(r"\{\{([^{}]*)\}\}")
+_SINGLE: Final = re.compile(r"(?<!\{)\{\s*(\w+)\s*\}(?!\})")
 _METADATA: Final = re.compile(r"metadata\.[\w.-]{1,100}")
 _KINDS: Final = ("boolean", "scale", "one_of", "number", "findings")
 _MOST_LEVELS: Final = 101
@@ -189,6 +190,9 @@ def _from_langfuse(inner: Reading, prompts: Prompts) -> tuple[str, str, str | No
 
 def _parts(text: str, reading: Reading) -> tuple[str, ...]:
     """The parts that a question names, the output always among them."""
+    single = next((found for found in _SINGLE.findall(text) if found in VARIABLES), None)
+    if single is not None:
+        reading.complain(f"names {{{single}}} in single braces, which is text; write {{{{{single}}}}}", "ask")
     found = {"model_output": None}
     for name in map(str.strip, _VARIABLE.findall(text)):
         if name in VARIABLES:

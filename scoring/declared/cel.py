@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ MAX_EXPRESSION: Final = 4000
 """Characters of an expression."""
 MAX_TEXT: Final = 1_000_000
 """Characters of a text that an expression may look at."""
+_UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
 _PLACE: Final = re.compile(r"<input>:(\d+):(\d+): ([^\n]*)")
 
 
@@ -208,4 +210,18 @@ def _view(names: tuple[str, ...]) -> Callable[[Case], Any]:
 def _cause(stated: str) -> str:
     """The first mistake with its place."""
     found = _PLACE.search(stated)
-    return f"line {found[1]}, column {found[2]}: {found[3]}" if found else stated.replace("\n", " ")
+    if found is None:
+        return stated.replace("\n", " ")
+    return f"line {found[1]}, column {found[2]}: {_with_remedy(found[3])}"
+
+
+def _with_remedy(message: str) -> str:
+    """The library's message, and what to write instead where that is known."""
+    undeclared = _UNDECLARED.match(message)
+    if undeclared is not None:
+        near = get_close_matches(undeclared[1], VIEW, n=1)
+        meant = f"did you mean {near[0]}?" if near else f"valid here: {', '.join(VIEW)}"
+        return f"there is no name {label(undeclared[1], 40)!r}; {meant}"
+    if "google.protobuf.Duration" in message:
+        return f"{message}; a duration is compared with duration('3s')"
+    return message

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Final, cast
 
 from scoring.trace.span import Json, SpanKind
@@ -98,6 +99,8 @@ def _criteria(
     given = reading.given.get("metrics", [])
     stated: set[str] = set()
     seen: set[str] = set()
+    if base is None and not given and reading.has("extends"):
+        return [], stated  # what it extends is not there, which is reported
     if not isinstance(given, list) or len(given) > MAX_METRICS or (not given and base is None):
         reading.complain(f"must be a list of 1 to {MAX_METRICS} metrics", "metrics")
         return [], stated
@@ -111,6 +114,11 @@ def _criteria(
             continue
         try:
             known = (made.get(name) or offered.get(name)) if isinstance(name, str) else None
+            if known is None and base is not None and not any(entry.get(kind) is not None for kind in KINDS):
+                near = get_close_matches(str(name), [*made, *offered], n=1)
+                meant = f"did you mean {near[0]}?" if near else f"a new one has one of {listed(KINDS)}"
+                reading.complain(f"{base.id} has no metric {name!r}; {meant}", "metrics", at, "id")
+                continue
             criterion = _changed(known, entry) if known is not None else read_metric(entry, sources, match)
         except DeclarationError as error:
             reading.take(error, "metrics", at)
