@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import time
+import zlib
 
 import pytest
 
@@ -128,3 +129,79 @@ async def test_many_gzip_members_that_hold_nothing_are_refused_at_once(started):
     sent = asyncio.create_task(app.http.post(app.otlp + "/v1/traces", content=body, headers=headers))
     assert await longest_pause(sent) < 0.4
     assert (await sent).status_code == 400
+
+
+def bomb(encoding: str) -> bytes:
+    """A gigabyte of zeros, compressed."""
+    if encoding == "zstd":
+        zstandard = pytest.importorskip("zstandard", reason="the extra zstd")
+        return zstandard.ZstdCompressor(level=1).compress(bytes(1 << 30))
+    packing = zlib.compressobj(1, zlib.DEFLATED, 31 if encoding == "gzip" else 15)
+    return b"".join([*(packing.compress(bytes(MIB)) for _ in range(1024)), packing.flush()])
+
+
+@pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs"])
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
+async def test_a_gigabyte_of_zeros_is_refused_once_it_is_known_to_be_too_large(started, path, encoding):
+    app = await started()
+    body = await asyncio.to_thread(bomb, encoding)
+    headers = {**PROTOBUF, "content-encoding": encoding}
+    sent = asyncio.create_task(app.http.post(app.otlp + path, content=body, headers=headers, timeout=30))
+    assert await longest_pause(sent) < 0.2
+    assert (await sent).status_code == 413
+
+
+LOGS = {
+    "half a million empty records": lambda: of_spans(b"\x12\x00" * 498_000),
+    "a trace for each record": lambda: of_spans(
+        b"".join(field(2, field(9, trace(n)) + field(10, span(1)) + field(12, b"e")) for n in range(30_000))
+    ),
+    "half a million attributes": lambda: of_spans(
+        field(2, field(9, trace(1)) + field(10, span(1)) + field(12, b"e") + b"\x32\x00" * 498_000)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(LOGS))
+async def test_a_small_request_for_logs_with_very_many_parts_does_not_hold_up_the_event_loop(started, name):
+    app = await started()
+    headers = {**PROTOBUF, "content-encoding": "gzip"}
+    body = gzip.compress(LOGS[name]())
+    sent = asyncio.create_task(app.http.post(app.otlp + "/v1/logs", content=body, headers=headers, timeout=60))
+    assert await longest_pause(sent) < 0.2
+    assert (await sent).status_code in (200, 400)
+
+
+@pytest.mark.parametrize(
+    "span_values",
+    [
+        {"startTimeUnixNano": float("nan")},
+        {"startTimeUnixNano": "-1", "endTimeUnixNano": str(2**64)},
+        {"endTimeUnixNano": 1e300},
+        {"name": "\ud800"},
+        {"kind": 10**30},
+        {"attributes": [{"key": "\ud800", "value": {"doubleValue": float("inf")}}]},
+        {"attributes": [{"key": "a", "value": {"intValue": "9" * 30}}] * 3},
+        {"events": [{"timeUnixNano": float("-inf"), "name": None}]},
+        {"parentSpanId": "0102030405060708"},
+        {"status": {"code": -(2**40), "message": ["x"]}},
+    ],
+)
+async def test_values_that_mean_nothing_end_in_a_verdict_or_are_rejected(started, span_values):
+    app = await started(routes=[{"rubrics": ["run_health"]}])
+    spans = [{**IDS, "name": "chat", "attributes": [], **span_values}]
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+    answer = await app.http.post(app.otlp + "/v1/traces", content=body, headers=JSON)
+    assert answer.status_code == 200
+    rejected = int(answer.json().get("partialSuccess", {}).get("rejectedSpans", 0))
+    outcomes = await app.settled(1 - rejected)
+    assert outcomes["ended"]["error"] == 0
+
+
+async def test_a_span_id_in_several_traces_and_one_that_is_its_own_parent_harm_nobody(started):
+    app = await started(routes=[{"rubrics": ["run_health"]}])
+    spans = [S(trace_id=trace(n), span_id=span(1), parent_id=span(1)) for n in range(1, 6)]
+    spans += [S(trace_id=trace(7), span_id=span(n), parent_id=span(n % 3 + 1)) for n in (1, 2, 3)]
+    assert (await app.post(request(spans))).status_code == 200
+    outcomes = await app.settled(6)
+    assert (sum(outcomes["ended"].values()), outcomes["ended"]["error"]) == (6, 0)
