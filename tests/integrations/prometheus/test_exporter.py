@@ -419,6 +419,7 @@ def populated() -> Exporter:
     exporter.evaluation_lag("shop", 1.5)
     exporter.exported("jsonl", at_s=time.time())
     exporter.workflow_violation("call", "tool_missing", TRACE)
+    exporter.runs.run("shop", {"completed": True, "answered": False}, {"search": [3, 1]})
     exporter.pull.follow(PullSnapshot(state="retrying", errors=(("timeout", 1),)))
     exporter.late_references.follow(LateReferenceSnapshot(state="ok", failures=(("gone", 1),)))
     exporter.watch(
@@ -456,6 +457,32 @@ def labels() -> AgreementSnapshot:
         source="langfuse", read_s=1.0, measured=heard.report(), passed_over={"unmet": 1}, corrections={"answer": 2},
         corrected_passes={"answer": 1},
     )  # fmt: skip
+
+
+def test_runs_are_counted_with_what_was_found_and_with_their_tools():
+    exporter = new()
+    exporter.runs.run("shop", {"completed": True, "answered": False}, {"search": [3, 1]})
+    exporter.runs.run("shop", {"completed": False, "answered": False}, {"search": [2, 0]})
+    found = samples(exporter)
+    assert found["sidejudge_runs_total", "shop"] == 2
+    assert found["sidejudge_run_signs_total", "completed", "shop"] == 1
+    assert found["sidejudge_run_signs_total", "answered", "shop"] == 0
+    assert found["sidejudge_tool_calls_total", "search", "shop"] == 5
+    assert found["sidejudge_tool_errors_total", "search", "shop"] == 1
+
+
+def test_tools_that_traces_make_up_do_not_make_series_without_end():
+    exporter = Exporter(CollectorRegistry(), KNOWN, label_cap=3)
+    for number in range(50):
+        exporter.runs.run("shop", {}, {f"tool {number}": [1, 1]})
+    tools = {key: value for key, value in samples(exporter).items() if key[0] == "sidejudge_tool_calls_total"}
+    assert len(tools) == 4
+    assert tools["sidejudge_tool_calls_total", "__other__", "shop"] == 47
+    exporter = Exporter(CollectorRegistry(), KNOWN, label_cap=3)
+    for number in range(50):
+        exporter.runs.run(f"service {number % 4}", {}, {f"tool {number % 5}": [1, 0]})
+    pairs = [key for key in samples(exporter) if key[0] == "sidejudge_tool_calls_total"]
+    assert len(pairs) <= 12 + 4, "four times as many pairs as names, and one for the rest of each service"
 
 
 def test_every_declared_family_is_exported_with_exactly_its_labels():

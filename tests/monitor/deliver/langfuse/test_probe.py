@@ -75,5 +75,5 @@ def test_before_a_server_is_asked_both_rates_are_shown(tmp_path):
         "sinks: {langfuse: {base_url: http://127.0.0.1:9, public_key: pk, secret_key: sk, requests_per_minute: 300}}\n"
     )
     shown = CliRunner().invoke(check, [str(path)], catch_exceptions=False).output
-    assert "300 requests a minute allow 444 traces a minute at 15 scores a trace" in shown
-    assert "(20 where Langfuse takes single scores only)" in shown
+    assert "300 requests a minute allow 392 traces a minute at 17 scores a trace" in shown
+    assert "(17 where Langfuse takes single scores only)" in shown
