@@ -36,7 +36,7 @@ def test_the_component_reaches_what_is_labelled_and_nothing_else(shared):
         assert obj["spec"]["template"]["metadata"]["labels"]["sidejudge.io/sidecar"] == "true"
         (pod,) = pod_specs(obj)
         (sidecar,) = pod["initContainers"]
-        assert (sidecar["restartPolicy"], sidecar["image"]) == ("Always", "registry.internal/sidejudge:0.1.0-judge")
+        assert (sidecar["restartPolicy"], sidecar["image"]) == ("Always", "registry.internal/sidejudge:0.2.0-judge")
         alone = {**pod, "containers": [], "automountServiceAccountToken": False}
         assert (not_restricted(alone), beyond_schemas(alone)) == ([], [])
 

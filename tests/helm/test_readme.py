@@ -24,7 +24,7 @@ def test_the_chart_that_the_readme_shows_puts_a_sidecar_beside_the_application(e
     (pod,) = pod_specs(deployment)
     (sidecar,) = pod["initContainers"]
     assert (sidecar["name"], sidecar["restartPolicy"]) == ("sidejudge", "Always")
-    assert sidecar["image"] == "r.example/sidejudge/sidejudge:0.1.0"
+    assert sidecar["image"] == "r.example/sidejudge/sidejudge:0.2.0"
     assert {mount["name"] for mount in sidecar["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
     assert deployment["spec"]["template"]["metadata"]["labels"]["sidejudge.io/sidecar"] == "true"
 

@@ -59,8 +59,8 @@ def test_what_was_pushed_to_a_registry_installs_from_there(engine, registry, tmp
         archive = engine.ask(do="package", chart=str(chart), folder=str(tmp_path))["archive"]
         engine.ask(do="push", archive=archive, remote=f"oci://{registry}/charts")
     tags = httpx.get(f"http://{registry}/v2/charts/sidejudge/tags/list", trust_env=False).json()["tags"]
-    assert tags == ["0.1.0"]
+    assert tags == ["0.2.0"]
     pulled = engine.render(
-        f"oci://{registry}/charts/sidejudge", {"config": {"sampling": {"rate": 0.5}}}, version="0.1.0"
+        f"oci://{registry}/charts/sidejudge", {"config": {"sampling": {"rate": 0.5}}}, version="0.2.0"
     )
     assert pulled.everything == engine.render(CHART, {"config": {"sampling": {"rate": 0.5}}}).everything

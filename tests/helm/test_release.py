@@ -62,7 +62,7 @@ def test_published_plain_files_name_their_registry_and_version_and_leave_applica
     files = [path for name in ("manifests", "kustomize", "kyverno") for path in (tmp_path / name).rglob("*.yaml")]
     images = {image for path in files for image in re.findall(r"image: (\S*sidejudge\S*)", path.read_text())}
     assert images == {"ghcr.io/acme/sidejudge/sidejudge:2.3.4"}
-    assert not [path for path in files if "0.1.0" in path.read_text()]
+    assert not [path for path in files if "0.2.0" in path.read_text()]
     assert "registry.example.com/shop/" in (tmp_path / "kustomize" / "example" / "app.yaml").read_text()
 
 

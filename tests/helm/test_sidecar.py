@@ -122,7 +122,7 @@ def test_a_config_map_of_others_is_mounted_as_a_folder_and_what_the_pod_decides_
         ({"config": {"scenarios": {"s": {"x": "y" * 120_000}}}}, "too long for an environment variable"),
         ({"config": {"store": {"max_bytes": 1073741824}}}, "must be less than state.sizeLimit"),
         ({"existingConfigMap": {"name": "mine"}}, "both set"),
-        ({"config": {"evaluators": {"embedding": {"model": "/models/m"}}}}, "memory limit of 384Mi would end it"),
+        ({"config": {"evaluators": {"embedding": {"model": "/models/m"}}}}, "memory limit of 512Mi would end it"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_its_name(engine, settings, states):

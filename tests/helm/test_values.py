@@ -79,11 +79,11 @@ def test_a_secret_by_reference_is_let_through_and_lies_in_no_config_map(engine):
 @pytest.mark.parametrize(
     ("image", "name"),
     [
-        ({"registry": "r.io"}, "r.io/sidejudge/sidejudge:0.1.0"),
-        ({"registry": ""}, "sidejudge/sidejudge:0.1.0"),
-        ({"repository": "mine"}, "registry.example.com/mine:0.1.0"),
+        ({"registry": "r.io"}, "r.io/sidejudge/sidejudge:0.2.0"),
+        ({"registry": ""}, "sidejudge/sidejudge:0.2.0"),
+        ({"repository": "mine"}, "registry.example.com/mine:0.2.0"),
         ({"tag": "1.2"}, "registry.example.com/sidejudge/sidejudge:1.2"),
-        ({"variant": "judge"}, "registry.example.com/sidejudge/sidejudge:0.1.0-judge"),
+        ({"variant": "judge"}, "registry.example.com/sidejudge/sidejudge:0.2.0-judge"),
         ({"tag": "1.2", "digest": DIGEST}, f"registry.example.com/sidejudge/sidejudge@{DIGEST}"),
     ],
 )
