@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from monitor.offline.init.document import Choices
-    from monitor.offline.init.proposal import Proposal
+    from monitor.offline.init.proposal import Proposal, ProposedRoute
     from scoring.case.case import Case
 
 _VARIABLE = re.compile(r"^(?!\s*#).*?(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}", re.MULTILINE)
@@ -52,7 +52,7 @@ def init(  # noqa: PLR0917  # click passes options by name
     checked before it is written. Files that are there are kept unless --force is given.
     """
     from monitor.offline.init.document import Choices, document
-    from monitor.offline.init.proposal import Proposal, ProposedRoute, propose
+    from monitor.offline.init.proposal import Proposal, propose, with_judge
 
     values = out.with_name("sidejudge-values.yaml")
     compose_file = out.with_name("compose.yaml")
@@ -60,9 +60,10 @@ def init(  # noqa: PLR0917  # click passes options by name
     _refuse_existing(written, force=force)
     if sources:
         cases = _cases(sources)
-        proposal = propose(cases)
+        proposal = propose(cases, judged=judge is not None)
         if not proposal.traces:
             click.echo("no trace with a model, an agent or a tool was found; the file holds defaults", err=True)
+            proposal = with_judge(proposal) if judge is not None else proposal
         of = ", ".join(sources) if len(sources) <= _NAMED else f"{len(sources)} files"
         where = f"{len(cases)} traces of {of}"
         reads = "langfuse" in sources
@@ -76,10 +77,9 @@ def init(  # noqa: PLR0917  # click passes options by name
         choices = Choices(source="defaults", judge=judge, budget_usd=budget, langfuse=langfuse, forward=forward)
         if not yes:
             service, choices = _questions(choices)
-            if service:
-                reason = "run_health needs nothing but the trace"
-                route = ProposedRoute(match={"service": service}, rubrics=("run_health",), reasons=(reason,), traces=0)
-                proposal = Proposal(routes=(route,))
+            proposal = Proposal(routes=_one_route(service))
+        if choices.judge is not None:
+            proposal = with_judge(proposal)
     text = document(proposal, choices)
     _check(text)
     _write(out, text)
@@ -95,6 +95,14 @@ def init(  # noqa: PLR0917  # click passes options by name
         _write(compose_file, compose_text(out.name, secrets))
     _summary(proposal, out, secrets)
     return 0
+
+
+def _one_route(service: str) -> tuple[ProposedRoute, ...]:
+    from monitor.offline.init.proposal import ProposedRoute
+
+    reason = "run_health: needs nothing but the trace"
+    route = ProposedRoute(match={"service": service}, rubrics=("run_health",), reasons=(reason,), traces=0)
+    return (route,) if service else ()
 
 
 def _refuse_existing(files: Sequence[Path], *, force: bool) -> None:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import yaml
 
-from .proposal import HEALTH, Proposal, ProposedRoute
+from monitor.config.library import library
+
+from .proposal import Proposal, ProposedRoute
 
 _WIDTH = 120
 _SHORT = 80
@@ -43,7 +45,14 @@ def _lines(proposal: Proposal, choices: Choices) -> Iterator[str]:
     for hint in proposal.hints:
         yield from _comment(f"Note: {hint}.")
     yield from _sampling()
-    yield from _routes(proposal.routes)
+    yield from _routes(proposal.routes, proposal.default_rubrics)
+    if proposal.ready:
+        yield ""
+        yield from _comment("Ready rubrics, to be changed here. 'sidejudge rubrics list' shows the others.")
+        yield "rubrics:"
+        ready = library()
+        for name in proposal.ready:
+            yield from (f"  {line}".rstrip() for line in ready[name].text.strip().splitlines())
     if proposal.scenarios:
         yield ""
         yield from _comment("What runs of these names kept to. Remove a line that is only a habit.")
@@ -66,15 +75,14 @@ def _sampling() -> Iterator[str]:
     yield "  traces_per_hour: 1000"
 
 
-def _routes(routes: Sequence[ProposedRoute]) -> Iterator[str]:
+def _routes(routes: Sequence[ProposedRoute], default_rubrics: Sequence[str]) -> Iterator[str]:
     yield ""
     yield from _comment("The first route that matches judges a trace. Without a match: default_rubrics.")
     if routes:
         yield "routes:"
         for route in routes:
             yield from _route(route)
-    yield "default_rubrics:"
-    yield f"  - {HEALTH}"
+    yield f"default_rubrics: [{', '.join(default_rubrics)}]"
 
 
 def _route(route: ProposedRoute) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from monitor.config.match import task_of
@@ -51,12 +51,22 @@ class Proposal:
     scenarios: Mapping[str, Mapping[str, Json]] | None = None
     traces: int = 0
     hints: tuple[str, ...] = ()
+    default_rubrics: tuple[str, ...] = ("run_health",)
+
+    @property
+    def ready(self) -> tuple[str, ...]:
+        """Ready rubrics that routes name, which the configuration has to hold."""
+        named = [name for route in self.routes for name in route.rubrics]
+        return tuple(dict.fromkeys(name for name in (*named, *self.default_rubrics) if name in _READY))
 
 
-def propose(cases: Sequence[Case]) -> Proposal:
-    """What fits these cases. Traces of evaluators, and those without a model, an agent or a tool, are left out."""
+def propose(cases: Sequence[Case], *, judged: bool = False) -> Proposal:
+    """What fits these cases. Traces of evaluators, and those without a model, an agent or a tool, are left out.
+
+    ``judged``: a judge is configured, so that rubrics which need one are proposed too.
+    """
     runs = [case for case in cases if evaluator_traffic(case.service, case.environment, tags=case.tags) is None]
-    runs = [case for case in runs if case.once(run_steps).acts or case.tools_used or not case.complete]
+    runs = [case for case in runs if case.trace is None or case.once(run_steps).acts or case.tools_used]
     by_service: dict[str | None, list[Case]] = {}
     for case in runs:
         by_service.setdefault(case.service or None, []).append(case)
@@ -69,12 +79,23 @@ def propose(cases: Sequence[Case]) -> Proposal:
             if (learned := _learned(name, named, runs)) is not None:
                 scenario = _named(service, name, scenarios)
                 scenarios[scenario] = learned[0]
-                routes.append(_route({**_service(service), "name": literal(name)}, named, learned[1], scenario))
-        routes.append(_route(_service(service), own, None, None))
+                match = {**_service(service), "name": literal(name)}
+                routes.append(_route(match, named, learned[1], scenario, judged=judged))
+        routes.append(_route(_service(service), own, None, None, judged=judged))
     return Proposal(
         routes=tuple(route for route in routes if route.match), scenarios=scenarios, traces=len(runs),
         hints=tuple(_hints(runs, scenarios)),
     )  # fmt: skip
+
+
+def with_judge(proposal: Proposal) -> Proposal:
+    """A proposal without traces, and a judge that reads whether answers address what was asked."""
+    rubric = judged_rubric(())
+    routes = tuple(
+        replace(each, rubrics=(*each.rubrics, rubric), reasons=(*each.reasons, _JUDGED[rubric]))
+        for each in proposal.routes
+    )
+    return replace(proposal, routes=routes, default_rubrics=(*proposal.default_rubrics, rubric))
 
 
 def literal(name: str) -> str:
@@ -143,12 +164,36 @@ def _good(case: Case) -> bool | None:
 _HEALTH: Final = "run_health: needs nothing but the trace: did it complete, answer, and did its steps and tools work"
 
 
-def _route(match: Mapping[str, str], cases: Sequence[Case], learned: str | None, scenario: str | None) -> ProposedRoute:
+_JUDGED: Final[Mapping[str, str]] = {
+    "agent": "agent: a judge reads how the agent routed, used its tools and answered",
+    "faithfulness": "faithfulness: a judge compares the answer with the passages that were retrieved",
+    "answer-relevance": "answer-relevance: a judge reads whether the answer addresses what was asked",
+}
+_READY: Final = frozenset({"faithfulness", "answer-relevance"})
+
+
+def judged_rubric(cases: Sequence[Case]) -> str:
+    """The rubric for a judge that most of these cases carry enough for."""
+    half = len(cases) / 2
+    if cases and sum(bool(case.context) for case in cases) > half:
+        return "faithfulness"
+    if cases and sum(bool(case.tools_used or case.agents_called) for case in cases) > half:
+        return "agent"
+    return "answer-relevance"
+
+
+def _route(
+    match: Mapping[str, str], cases: Sequence[Case], learned: str | None, scenario: str | None, *, judged: bool
+) -> ProposedRoute:
     agents = Counter(agent for case in cases for agent in set(case.agents_called or ()))
     tools = Counter(name for case in cases for name in {call.name for call in case.tools_used or ()})
+    chosen = {"workflow": learned} if learned else {}
+    chosen[HEALTH] = _HEALTH
+    if judged:
+        rubric = judged_rubric(cases)
+        chosen[rubric] = _JUDGED[rubric]
     return ProposedRoute(
-        match=dict(match), rubrics=("workflow", HEALTH) if learned else (HEALTH,),
-        reasons=(learned, _HEALTH) if learned else (_HEALTH,), traces=len(cases), scenario=scenario,
+        match=dict(match), rubrics=tuple(chosen), reasons=tuple(chosen.values()), traces=len(cases), scenario=scenario,
         agents=tuple(name for name, _ in agents.most_common(8)), tools=tuple(name for name, _ in tools.most_common(8)),
     )  # fmt: skip
 

@@ -28,6 +28,7 @@ from scoring.trace.trace import Trace
 
 MOST: Final = 500
 """Traces that are read: enough to learn a scenario with one violation in a hundred."""
+_NO_RUNS: Final = frozenset({"not_a_run", "excluded"})
 _FROM_LANGFUSE: Final = 100
 """Traces that are read of Langfuse: each takes a request of those that its limit allows."""
 RECORDED: Final = (".pb", ".json", ".gz")
@@ -67,7 +68,7 @@ def from_monitor(ask: Callable[[str], Any]) -> Iterator[Case]:
     """
     listed = ask(f"/v1/traces?limit={MOST}")
     for trace in listed["traces"] if isinstance(listed, Mapping) else ():
-        if trace.get("kind") == "session":
+        if trace.get("kind") == "session" or trace["reason"] in _NO_RUNS:
             continue
         held = (ask(f"/v1/traces/{trace['trace_id']}") or {}).get("case")
         known = {key: trace[key] for key in ("service", "name", "environment") if trace.get(key)}

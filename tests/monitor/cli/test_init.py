@@ -154,6 +154,26 @@ def test_langfuse_is_read_and_the_file_reads_from_it(call, tmp_path, monkeypatch
     assert SECRET_KEY not in out.read_text()
 
 
+@pytest.mark.parametrize(
+    ("fields", "rubric"),
+    [
+        ({}, "answer-relevance"), ({"context": ["It was shipped."]}, "faithfulness"),
+        ({"tools_used": ["find"]}, "agent"),
+    ],
+)  # fmt: skip
+def test_with_a_judge_a_rubric_for_it_is_proposed_by_what_the_traces_carry(call, tmp_path, fields, rubric):
+    cases, out = tmp_path / "c.jsonl", tmp_path / "s.yaml"
+    case = {"input": "Where?", "model_output": "Shipped.", "service": "shop", "agents_called": [], **fields}
+    cases.write_text("\n".join([json.dumps(case)] * 3))
+    done = call("init", "--from-traces", cases, "--out", out, "--judge", JUDGE)
+    assert done.exit_code == 0, done.stderr
+    config = resolve(out, {"OPENAI_API_KEY": "k"}).config
+    assert [rubric in route.rubrics for route in config.routes] == [True]
+    assert config.evaluators.judge is not None
+    assert config.evaluators.judge.budget_usd_per_hour == 1.0
+    assert set(config.declared) == ({rubric} - {"agent"})
+
+
 def test_a_file_that_is_there_is_kept(call, tmp_path):
     out = tmp_path / "sidejudge.yaml"
     out.write_text("mine")
@@ -180,7 +200,8 @@ def test_the_questions_have_answers_that_suit_most(call, tmp_path, monkeypatch):
     done = call("init", "--out", out, input=answers)
     assert done.exit_code == 0, done.stderr
     stated = yaml.safe_load(out.read_text())
-    assert stated["routes"] == [{"match": {"service": "shop"}, "rubrics": ["run_health"]}]
+    assert stated["routes"] == [{"match": {"service": "shop"}, "rubrics": ["run_health", "answer-relevance"]}]
+    assert call("check", out).exit_code == 2, "the keys of Langfuse are not set yet"
     assert stated["evaluators"]["judge"]["budget_usd_per_hour"] == 2.5
     assert stated["sinks"]["langfuse"]["base_url"] == "https://langfuse.example.com"
 
