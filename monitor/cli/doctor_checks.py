@@ -25,8 +25,10 @@ from monitor.config.otel_events import OtelEventsSink
 from monitor.config.plugins import all_plugins
 from monitor.config.units import Address
 from monitor.ingest.tls import CertificateError, check_authority, read
+from monitor.runtime.memory_bound import memory_bound
 from monitor.runtime.package_check import origins, shadowed
 
+_MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 Grade = Literal["ok", "warn", "fail"]
 MIN_FREE_BYTES = 1 << 30
 EPOCH_OF_THIS_CODE = 1_760_000_000
@@ -61,6 +63,7 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
         yield CheckResult("configuration", "fail", text, "'sidejudge check FILE' shows each mistake with its place")
         return
     yield CheckResult("configuration", "ok", str(loaded.file) if loaded.file else "embedded defaults and environment")
+    yield from memory_limit(loaded.config)
     yield from _ports(loaded.config)
     yield from _certificates(loaded.config)
     if loaded.config.forward is not None:
@@ -131,6 +134,21 @@ def _plugins() -> Iterator[CheckResult]:
         else:
             remedy = "mend the package or take it out; the monitor goes on without it"
             yield CheckResult(subject, "warn", f"of {each.package}: {each.error}", remedy)
+
+
+def memory_limit(config: Config, file: Path = _MEMORY_LIMIT) -> Iterator[CheckResult]:
+    """Whether this container may take as much memory as the monitor does at most; nothing without a limit."""
+    try:
+        limit = int(file.read_text())
+    except (OSError, ValueError):  # no cgroup of version 2, or "max"
+        return
+    bound = sum(part.max_bytes for part in memory_bound(config))
+    found = f"{limit >> 20} MiB, and at most {bound >> 20} MiB are taken"
+    if limit >= bound:
+        yield CheckResult("memory limit", "ok", found)
+    else:
+        remedy = "raise the limit, or lower what 'sidejudge check' lists as memory"
+        yield CheckResult("memory limit", "warn", found, remedy)
 
 
 def _ports(config: Config) -> Iterator[CheckResult]:

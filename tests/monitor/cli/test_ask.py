@@ -14,6 +14,7 @@ import pytest
 from monitor.api.explain import explanation, sampling_forecast
 from monitor.api.report import MonitorReport
 from monitor.api.schemas import StatusBody
+from monitor.cli.doctor_checks import memory_limit
 from monitor.config import load
 from scoring.statistics.estimate import estimate
 from scoring.status.service_status import ServiceStatus
@@ -266,3 +267,15 @@ def test_doctor_and_the_images_health_check_find_a_monitor_whose_api_is_encrypte
         assert f"in use, and a monitor answers at {listen}" in shown.stdout
     finally:
         monitor.close()
+
+
+@pytest.mark.parametrize(
+    ("limit", "grades"),
+    [("max", []), ("", []), (str(384 << 20), ["warn"]), (str(512 << 20), ["ok"])],
+    ids=["none", "unreadable", "too low", "enough"],
+)
+def test_doctor_compares_the_containers_memory_limit_with_what_is_taken_at_most(tmp_path: Path, limit, grades) -> None:
+    file = tmp_path / "memory.max"
+    file.write_text(limit)
+    assert [each.grade for each in memory_limit(load(None, {}), file)] == grades
+    assert list(memory_limit(load(None, {}), tmp_path / "none")) == []
