@@ -161,11 +161,7 @@ class Scores:
         if limit > 100:
             return _query_issue(params) or answer({}, 400)
         times = {name: params[name] for name in ("fromTimestamp", "toTimestamp", "name") if name in params}
-        rows = [
-            row
-            for row in self._visible()
-            if (ids is None or row["id"] in ids.split(",")) and source in (None, row["source"]) and _matches(row, times)
-        ]
+        rows = [row for row in self._visible(ids) if source in (None, row["source"]) and _matches(row, times)]
         meta = {"page": page, "limit": limit, "totalItems": len(rows), "totalPages": math.ceil(len(rows) / limit)}
         return answer({"data": [self._as_v2(row) for row in rows[(page - 1) * limit : page * limit]], "meta": meta})
 
@@ -175,7 +171,7 @@ class Scores:
         if problem:
             return problem
         limit = int(params.get("limit", "50"))
-        rows = [row for row in self._visible() if _matches(row, params)]
+        rows = [row for row in self._visible(params.get("id")) if _matches(row, params)]
         if "cursor" in params:
             try:
                 after = json.loads(base64.urlsafe_b64decode(params["cursor"] + "=="))
@@ -190,10 +186,12 @@ class Scores:
         groups = {"core", *params.get("fields", "core").split(",")}
         return answer({"data": [_projected(row, groups) for row in rows[:limit]], "meta": meta})
 
-    def _visible(self) -> list[dict[str, Any]]:
+    def _visible(self, ids: str | None) -> list[dict[str, Any]]:
+        """Rows, the latest first; only those of these ids, separated by commas, where some are given."""
         until = time.monotonic() - self._fake.visible_after_s
-        writes = [[w for w in each if w["$at"] <= until] for each in self._writes.values()]
-        rows = [row for row in map(self._merged, writes) if row]
+        wanted = None if ids is None else set(ids.split(","))
+        found = (each for key, each in self._writes.items() if wanted is None or key[0] in wanted)
+        rows = [row for each in found if (row := self._merged([w for w in each if w["$at"] <= until]))]
         return sorted(rows, key=lambda row: (row["timestamp"], row["id"]), reverse=True)
 
     def _store(self, body: Mapping[str, Any], timestamp: str) -> None:
