@@ -62,7 +62,7 @@ async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started
     assert "pass_rate_critical" in {alert["condition"] for alert in status["firing"]}
     page = (await app.http.get(app.api + "/")).text
     assert "Too few traces pass" in page
-    assert "runbook <code>pass-rate-critical</code>" in page
+    assert "/help/dashboards/runbooks/pass-rate-critical" in page
     text = (await app.http.get(app.api + "/metrics")).text
     assert 'sidejudge_alerts{alert="pass_rate_critical",severity="critical",stage="firing"} 1.0' in text
     assert 'sidejudge_pass_ratio_threshold{level="warning",rubric="workflow"} 0.9' in text
