@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import httpx
 
 TIMEOUT_S: Final = 10.0
-"""Of one attempt, all of it."""
+"""The timeout of one whole attempt."""
 MAX_RETRY_AFTER_S: Final = 900.0
 """The longest time that a receiver may ask to be left alone for."""
 _READ: Final = 2_000

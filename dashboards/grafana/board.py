@@ -49,9 +49,9 @@ class Panel:
     stacked: bool = False
     dashed: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Of a table: label or query letter to the column's name, in order."""
+    """Columns of a table: label or query letter to the column's name, in order."""
     units: Mapping[str, str] = field(default_factory=dict)
-    """Of a table: the unit of a column, where it is not ``unit``."""
+    """Units of the columns of a table, where they are not ``unit``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,7 +59,7 @@ def _violating(window: str) -> list[RecordingRule]:
 
 
 def _judge_failed(window: str) -> list[RecordingRule]:
-    """Of verdicts, not of traffic, as in process; all environments of a service together."""
+    """Shares of verdicts, not of traffic, as in process; all environments of a service together."""
     decided = fleet(f.VERDICTS, "environment", "selection", window=window)
     incomplete = fleet(f.VERDICTS_INCOMPLETE, "reason", window=window)
     failed = fleet(f.VERDICTS_INCOMPLETE, "reason", where='reason="error"', window=window)

@@ -57,7 +57,7 @@ DIALECTS: tuple[Dialect, ...] = (
     genai.DIALECT,
     generic.DIALECT,
 )
-"""In order of trust: the first that speaks for a span normalises it; the last speaks for all."""
+"""The dialects in order of trust: the first that matches a span normalises it; the last matches all."""
 
 
 _installed: tuple[Dialect, ...] = DIALECTS

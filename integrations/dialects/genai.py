@@ -140,7 +140,7 @@ def _read(reading: SpanReading) -> genai_events.EventContents:
 
 
 def _spoken(stated: Json) -> Json:
-    """Of what a model put out, a message without a role is the assistant's."""
+    """A message without a role in a model's output is the assistant's."""
     if not isinstance(stated, list):
         return stated
     return [

@@ -115,7 +115,7 @@ def normal_reason(word: str) -> str | None:
 
 
 def _reason(value: AttributeValue) -> str | None:
-    """Of several choices the first: the others are alternatives that nobody was shown."""
+    """The first of several choices: the others are alternatives that nobody was shown."""
     held = unwrap.decoded(value) if isinstance(value, str) and value.startswith("[") else value
     if isinstance(held, list):
         held = next((item for item in held if isinstance(item, str) and item), None)

@@ -115,7 +115,7 @@ def _quoted_text(reading: SpanReading, direction: str, value: object) -> str | N
 
 
 def _requested_model(reading: SpanReading) -> str | None:
-    """Of a call that failed the model stands among its parameters alone."""
+    """The model of a failed call is only among its parameters."""
     given = unwrap.decoded(reading.value("requested_model", "llm.invocation_parameters"))
     return as_text(given.get("model")) if isinstance(given, dict) else None
 

@@ -14,7 +14,7 @@ from typing import Final
 
 _MINUTE_S: Final = 60.0
 _SHARE: Final = 0.8
-"""Of a limit that the server names: other programs of the organisation count towards it too."""
+"""The used share of a limit that the server names: other programs of the organisation count towards it too."""
 _LONGEST_REST_S: Final = 3600.0
 
 

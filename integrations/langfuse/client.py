@@ -26,7 +26,7 @@ Query = Mapping[str, str | int | Sequence[str]]
 
 API: Final = "/api/public/"
 _MOST_BYTES: Final = 64 * 1024 * 1024
-"""Of an answer, decompressed: 1000 observations with their contents may be large; more is nobody's answer."""
+"""The largest answer, decompressed: 1000 observations with their contents may be large; more is nobody's answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from .observations import SMALLEST_NS, Row, Window, instant, newest
 _PAGE: Final = 100
 """Traces of a page; Langfuse refuses more."""
 _MOST_PAGES: Final = 50
-"""Of one window: pages count from 1 and the deep ones are dear there, so a window with more is halved."""
+"""The most pages of one window: deep pages are expensive there, so a window with more is halved."""
 _TRACE_FIELDS: Final = ("tags", "userId", "sessionId", "release")
 
 

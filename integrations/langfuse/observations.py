@@ -30,13 +30,13 @@ LISTED: Final = "core,basic,time,trace_context"
 WHOLE: Final = "core,basic,time,io,metadata,model,usage,metrics,trace_context"
 """Field groups of contents. Metadata is cut at 200 characters a value unless ``io`` is requested with it."""
 MOST_ROWS: Final = 1000
-"""Of a page; Langfuse refuses more."""
+"""The most rows of a page; Langfuse refuses more."""
 BODY_ROWS: Final = 100
-"""Of a page with contents."""
+"""The most rows of a page with contents."""
 MOST_IN_TRACE: Final = 10_000
 """Rows of a trace that are read."""
 MOST_CHARACTERS: Final = 32 * 2**20
-"""Of the inputs and outputs of a trace."""
+"""Characters of the inputs and outputs of a trace."""
 SMALLEST_NS: Final = 10**9
 """A window that is not halved any more."""
 

@@ -23,7 +23,7 @@ BATCH: Final = 15
 EVENTS: Final = 40
 """Scores in a request to ``ingestion``: as many as were tried on a real server."""
 _MOST_BYTES: Final = 900_000
-"""Of a body; Langfuse takes 1 MiB."""
+"""The largest body; Langfuse takes 1 MiB."""
 _EVENT_BYTES: Final = 200
 """The most bytes that an event adds to its score."""
 

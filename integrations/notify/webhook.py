@@ -22,7 +22,7 @@ from scoring.notices.text import Wording
 from scoring.notices.wording import report
 
 VERSION = 1
-"""Of the body's shape: it changes when a field changes its meaning or goes; fields may be added."""
+"""The version of the body's shape: it changes when a field changes its meaning or goes; fields may be added."""
 
 
 class Webhook:

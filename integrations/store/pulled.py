@@ -30,7 +30,7 @@ class Pulled(Part):
     """Methods that write are async and return once committed. Raises ``StoreError``."""
 
     def known(self, trace_ids: Iterable[str]) -> dict[str, tuple[str | None, frozenset[bytes]]]:
-        """Of these traces those that were dealt with: why unread, and the rows that were taken."""
+        """The processed ones of these traces: why unread, and the rows that were taken."""
         rows = self._read("pulled_known", (json.dumps(list(trace_ids)),))
         return {trace_id: (reason, _unpacked(spans)) for trace_id, reason, spans in rows}
 

@@ -253,7 +253,7 @@ class Store:
         return await self._writer.do_each([partial(self._finish, finished) for finished in several])
 
     def _finish(self, finished: FinishedTrace, connection: sqlite3.Connection) -> None:
-        """In the writing thread, where nobody waits for the JSON either."""
+        """Runs in the writing thread, where nobody waits for the JSON either."""
         trace_id = _id(finished.trace_id)
         whole = {"trace_id": trace_id, "chunks": -1 if finished.chunks is None else finished.chunks}
         held, last_chunk = connection.execute(self._sql["held_status"], whole).fetchone()
@@ -386,7 +386,7 @@ class Store:
         return [(seq, json.loads(turn)) for seq, turn in self._read("turns", (key,))]
 
     def recover_turns(self) -> list[tuple[Any, ...]]:
-        """Of each turn that is held, session by session: trace id, key of the session, its service, environment and id.
+        """For each held turn, session by session: trace id, key of the session, its service, environment and id.
 
         Then when the trace was judged, whether its session has been judged with it, bytes of the turn, and revision and
         time of the session's last judging or None.

@@ -14,7 +14,7 @@ from scoring.verdict.open_verdict import open_reason
 
 MOST = 3
 _LOOKED_AT = 200
-"""Of so many latest failures the worst are shown."""
+"""The number of latest failures of which the worst are shown."""
 _REASON = 300
 
 

@@ -150,7 +150,7 @@ def _metrics(rubric: str) -> list[str]:
 
 
 def _pending(owed: PendingRevisions) -> dict[str, object]:
-    """That its reference changed after its spans were let go, and how far judging it again has come."""
+    """The late reference of a trace, and the progress of its re-evaluation."""
     return {
         "since": written(owed.since_ns), "attempts": owed.attempts, "reason": owed.reason, "given_up": owed.over,
         "next_attempt": None if owed.over else written(owed.due_ns),

@@ -135,7 +135,7 @@ class JudgeSection(Section):
 
 
 class EvaluatorsSection(Section):
-    """Who answers the questions that metrics ask, and in which order. The first that answers wins."""
+    """The evaluators that answer the questions of metrics, and their order. The first that answers wins."""
 
     order: Annotated[tuple[EvaluatorName, ...], GIVEN_AS_LIST] = Field(
         default=("lexical", "embedding", "judge"),

@@ -71,4 +71,4 @@ METRIC_SCHEMA: Final[dict[str, Any]] = {
         },
     },
 }
-"""Of one metric."""
+"""The schema of one metric."""

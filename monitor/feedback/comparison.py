@@ -91,7 +91,7 @@ class LabelComparison:
         return None if kept else UNREADABLE
 
     def _labeller(self, given: Annotation, about: LabelledScore) -> str | None:
-        """Who labelled a pair. A label on the verdict itself comes before what a correction implies."""
+        """The source of a pair's label. A label on the verdict itself comes before what a correction implies."""
         by = given.author or ""
         pair = {"rubric": about.rubric, "metric": about.metric, "subject": given.subject}
         if not given.correction:
@@ -117,7 +117,7 @@ def _ours(stated: Said, score: Mapping[str, Any], metadata: Mapping[str, Any]) -
 
 
 def _gravest(outcomes: Sequence[str | None]) -> str | None:
-    """Of what a label is about: compared where one of them could be; without a verdict only where none has one."""
+    """The result for a label: compared where one of them could be; without a verdict only where none has one."""
     if None in outcomes:
         return None
     return next((each for each in outcomes if each != UNMET), UNMET)

@@ -33,7 +33,7 @@ class LabelledScore:
         return value if value in (0.0, 1.0) else None
 
     def ids(self, subject: str) -> tuple[str, str]:
-        """Of our score on this subject, and of the state of its verdict."""
+        """The ids of our score on this subject, and of the state of its verdict."""
         return score_id(subject, self.ours), score_id(subject, state_name(self.rubric))
 
 

@@ -31,7 +31,7 @@ log = logging.getLogger("sidejudge.late_references")
 EVERY_S: Final = 5.0
 """How often a round begins."""
 SHARE: Final = 0.2
-"""Of the requests that Langfuse may be sent."""
+"""The share of the requests to Langfuse that re-evaluation may use."""
 AGAIN_AFTER_S: Final = (60, 600, 3600, 6 * 3600)
 """How long a trace waits after each attempt that came to nothing; after one more it is given up."""
 _BATCH: Final = 500

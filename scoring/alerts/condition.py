@@ -11,7 +11,7 @@ from .finding import AlertFinding
 from .observed import Observed
 
 Unit: TypeAlias = Literal["ratio", "seconds", "bytes", "count", "metric"]
-"""Of the value and the limit; ``metric``: that of the metric that the label names."""
+"""The unit of the value and the limit; ``metric``: that of the metric that the label names."""
 Scope: TypeAlias = tuple[Literal["service", "environment", "rubric", "metric", "model", "period"], ...]
 """The labels that distinguish its instances; none: there is one instance."""
 

@@ -160,7 +160,7 @@ def _with_weights(
 
 
 def _pass_mark(reading: Reading, criteria: Sequence[Criterion], base: Rubric | None) -> float | None:
-    """Of an extended rubric its own; else the composite of a case that is just acceptable everywhere."""
+    """An extended rubric's own; else the composite of a case that is just acceptable everywhere."""
     if base is not None:
         return base.pass_mark
     without = [each.metric.id for each in criteria if each.weight and each.metric.bands is None]

@@ -123,4 +123,4 @@ PARTS: Mapping[str, Callable[[Case], str | None]] = {
     "model_output": lambda case: _stated(case.model_output),
     "config": lambda case: _stated(dict(case.config)),
 }
-"""In the order in which they are shown."""
+"""The parts in the order in which they are shown."""

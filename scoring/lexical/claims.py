@@ -225,7 +225,7 @@ def _is_light(word: str) -> bool:
 
 
 def _role(words: list[str]) -> str | None:
-    """Whom the clause speaks of: the party named first.
+    """The party that the clause speaks of: the one named first.
 
     Not one who only owns something (*the customer's date of birth*, *of the customer*), unless nobody else is named
     and it is the agent: *the agent's greeting* is an act of the agent.

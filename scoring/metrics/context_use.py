@@ -51,13 +51,13 @@ class ContextUse:
 
 
 def contextual_precision(case: Case) -> Steps:
-    """Of the context that the model used, how much was needed."""
+    """The share of the used context that was needed."""
     found = yield from _context_use(case)
     return _scored(found, found.precision, _of_used(found)) if isinstance(found, ContextUse) else found
 
 
 def contextual_recall(case: Case) -> Steps:
-    """Of the context that was needed, how much the model used."""
+    """The share of the needed context that the model used."""
     found = yield from _context_use(case)
     return _scored(found, found.recall, _of_needed(found)) if isinstance(found, ContextUse) else found
 

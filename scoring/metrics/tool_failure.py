@@ -97,7 +97,7 @@ _SHORT_WORDS: Final = frozenset({
     "conflict", "such", "blocked", "nicht", "keine", "agotado", "no", "abgelaufen", "introuvable", "ao", "existe",
     "n'existe", "non", "esiste",
 })  # fmt: skip
-"""Of each alternative of ``_SHORT_FAILURE`` in ASCII at least one word."""
+"""At least one word of each ASCII alternative of ``_SHORT_FAILURE``."""
 _PRINTED: Final = re.compile(
     r"""\{\s*'(?:error|errors|exception|error_message|errorMessage)'\s*:\s*(?!None|''|False|0|\[\]|\{\})"""
 )

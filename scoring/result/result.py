@@ -23,7 +23,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Who was asked one thing, with which prompt, in which call, and what that call cost.
+    """One judged question: the model, the prompt, the call, and its cost.
 
     ``prompt_version`` is the SHA-256 of the prompt's file. ``cost_usd`` is what the whole call cost, whether or
     not an answer came of it: all ``requests`` to models (those of a panel, and what was asked again) and their tokens.

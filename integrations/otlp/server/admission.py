@@ -1,4 +1,4 @@
-"""Who may send, and how often: checked before a body is read, by both protocols alike."""
+"""Admission: authentication and rate limits of senders, checked before a body is read, by both protocols alike."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from scoring.trace.span import Json
 MOST_ENTRIES: Final = 50_000
 """References of one place; what is beyond is left out, and reported."""
 MOST_CHARACTERS: Final = 64 * 2**20
-"""Of all references of one place together, as JSON."""
+"""Characters of all references of one place together, as JSON."""
 _LONGEST_KEY: Final = 1000
 
 

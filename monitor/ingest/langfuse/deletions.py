@@ -1,6 +1,6 @@
 """Deletions: finds traces that were read out of Langfuse and are gone there, and has them erased here as well.
 
-Langfuse notifies nobody of a deletion. So the start times of everything that is held are listed once more, ten minutes of
+Langfuse reports no deletion. So the start times of everything that is held are listed once more, ten minutes of
 them at a time, and what is not listed is read by its id. A trace is erased when it was not there twice, ten minutes
 apart: a replica that lags must not cost verdicts. Price: one listing of each hour's rows for every cycle, and with an
 erasure all cached answers of judges (``integrations/store/erasure.py``).

@@ -73,7 +73,7 @@ class Pending:
         return at_sight(self._sampler, bytes.fromhex(sighting.trace_id), sighting)
 
     async def drawn(self, sightings: Sequence[ListedTrace]) -> list[ListedTrace]:
-        """Of traces that have settled those that are to be read; the others end."""
+        """The settled traces that are to be read; the others end."""
         wanted: list[ListedTrace] = []
         ended: list[tuple[ListedTrace, Reason]] = []
         for each in sightings:

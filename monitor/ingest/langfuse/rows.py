@@ -29,7 +29,7 @@ class UnreadError(Exception):
 
 
 async def introduced(langfuse: Langfuse) -> LangfuseServer:
-    """Who answers there. Raises ``LangfuseError``, for a server that answers no read of traces as well."""
+    """The server that answers there. Raises ``LangfuseError``, for a server that answers no read of traces as well."""
     server = await probe(langfuse)
     if not (server.observations_v2 or server.legacy_reads):
         raise LangfuseError(

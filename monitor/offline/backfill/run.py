@@ -95,7 +95,7 @@ def case_of(config: Config, spans: Sequence[RawSpan], references: References | N
 
 
 def sampler_of(config: Config, wanted: MatchSection) -> Sampler:
-    """Who draws: for sessions every trace is read. With a filter there are none, for they are of all their turns."""
+    """The sampler: for sessions every trace is read. With a filter there are none, for they are of all their turns."""
     return Sampler(config.sampling, whatever=config.sessions is not None and wanted == MatchSection())
 
 

@@ -92,7 +92,7 @@ def last_session(identity: Identity, turns: Iterable[HeldTurn], limits: SessionL
 
 
 def past_sessions(store: Store, limits: SessionLimits, window: Window) -> list[PastSession]:
-    """Of the turns that a store holds the last session under each id, where a turn of it lies in a window; by age."""
+    """The last session under each id among the held turns, where a turn of it lies in a window; by age."""
     buckets: dict[bytes, Identity] = {}
     sizes: dict[bytes, int] = {}
     for trace_id, key, service, environment, session_id, _, _, size, _, _ in store.recover_turns():

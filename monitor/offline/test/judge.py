@@ -88,7 +88,7 @@ class RunJudge:
         return case, route, case_digest(line(fields), named)
 
     async def _reached(self, case: Case, names: Sequence[str]) -> Sequence[Verdict]:
-        """In a thread: judging takes the processor, and agents' latencies are being measured meanwhile."""
+        """Runs in a thread: judging takes the processor, and agents' latencies are being measured meanwhile."""
         if self._evaluator.others is None:
             now = written(time.time_ns())
             return await asyncio.to_thread(self._evaluator.verdicts, case, names, created_at=now)
