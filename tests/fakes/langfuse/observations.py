@@ -130,12 +130,13 @@ class Observations:
         limit, page = int(params.get("limit", "50")), int(params.get("page", "1"))
         if limit > 100:
             return invalid(_too_big("limit", 100))
+        begin, end = (_at(params[name]) if name in params else None for name in ("fromTimestamp", "toTimestamp"))
         found = [
             trace
-            for trace in self._assembled().values()
+            for trace in self._assembled(self.rows()).values()
             if params.get("sessionId") in (None, trace["sessionId"])
-            and ("fromTimestamp" not in params or _at(trace["timestamp"]) >= _at(params["fromTimestamp"]))
-            and ("toTimestamp" not in params or _at(trace["timestamp"]) < _at(params["toTimestamp"]))
+            and (begin is None or _at(trace["timestamp"]) >= begin)
+            and (end is None or _at(trace["timestamp"]) < end)
         ]
         found.sort(key=lambda trace: trace["timestamp"], reverse=params.get("orderBy") != "timestamp.asc")
         reported = [
@@ -149,25 +150,27 @@ class Observations:
     def _trace(self, request: Request) -> Act:
         if self._fake.mode in (Mode.EVENTS_ONLY, Mode.NEW):
             return answer({"message": EVENTS_ONLY}, 404)
-        trace = self._assembled().get(request.args[0])
+        trace = self._assembled(row for row in self.rows() if row["traceId"] == request.args[0]).get(request.args[0])
         if trace is None:
             stated = f"Trace {request.args[0]} not found within authorized project"
             return answer({"message": stated, "error": "LangfuseNotFoundError"}, 404)
         html = f"/project/proj-test/traces/{trace['id']}"
-        return answer({**trace, "latency": 0, "totalCost": 0, "htmlPath": html})
+        whole = {**trace, "observations": [_v1(row) for row in trace["observations"]]}
+        return answer({**whole, "latency": 0, "totalCost": 0, "htmlPath": html})
 
-    def _assembled(self) -> dict[str, dict[str, Any]]:
-        """Traces out of their rows: what any of them says of its trace holds, and what a root says goes before."""
+    @staticmethod
+    def _assembled(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Traces with their rows: what any of them says of its trace holds, and what a root says goes before."""
         traces: dict[str, dict[str, Any]] = {}
-        for row in sorted(self.rows(), key=lambda row: (row["startTime"], not row["isRootObservation"])):
-            trace = traces.setdefault(row["traceId"], _trace_of(row))
+        for row in sorted(rows, key=lambda row: (row["startTime"], not row["isRootObservation"])):
+            trace = traces.get(row["traceId"]) or traces.setdefault(row["traceId"], _trace_of(row))
             for field in ("userId", "sessionId", "release", "tags"):
                 trace[field] = trace[field] or row[field] or trace[field]
             stated = _reported(row, "trace")
             trace["metadata"] = {**trace["metadata"], **stated} if not row["parentObservationId"] else {
                 **stated, **trace["metadata"],
             }  # fmt: skip
-            trace["observations"].append(_v1(row))
+            trace["observations"].append(row)
         return traces
 
 
