@@ -85,6 +85,7 @@ def create_app(view: MonitorView, *, version: str = "0", rules: AccessRules | No
     _catalogue(app)
     _queries(app, view, rules)
     _traces(app, view, rules)
+    _misdirected(app)
     add_pages(app, view, rules)
     return app
 
@@ -229,6 +230,16 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         if found is None:
             raise unknown_trace(known)
         return _json(found, request)
+
+
+def _misdirected(app: FastAPI) -> None:
+    @app.post("/v1/traces", include_in_schema=False)
+    async def traces() -> Response:
+        """An exporter that was given the address of the API."""
+        raise ProblemError(
+            HTTPStatus.NOT_FOUND, "traces are not taken at this address",
+            "send them to the address of sources.otlp.http, port 4318 unless it is configured otherwise",
+        )  # fmt: skip
 
 
 def _json(body: Mapping[str, Any], request: Request, status: HTTPStatus = HTTPStatus.OK) -> Response:

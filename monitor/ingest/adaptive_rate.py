@@ -25,8 +25,8 @@ _REMEMBERED: Final = 10_000
 class AdaptiveRate:
     """Counts the traces of the last hour by minute. Not thread-safe: it lives on the event loop."""
 
-    def __init__(self, traces_per_hour: int) -> None:
-        self._limit = traces_per_hour
+    def __init__(self, traces_per_hour: int, *, remembered: int = _REMEMBERED) -> None:
+        self._limit, self._remembered = traces_per_hour, remembered
         self._counts = [0] * _MINUTES
         self._total = 0
         self._minute: int | None = None
@@ -49,7 +49,7 @@ class AdaptiveRate:
         self._counts[(self._minute or 0) % _MINUTES] += 1
         self._total += 1
         self._drawn[trace_id] = drawn
-        if len(self._drawn) > _REMEMBERED:
+        if len(self._drawn) > self._remembered:
             self._drawn.popitem(last=False)
         return drawn
 

@@ -341,7 +341,7 @@ async def test_a_full_queue_refuses_and_keeps_nothing(monitor):
 
 
 async def test_beyond_the_traces_an_hour_a_share_is_opened_and_the_rest_is_sampled_out_once(monitor):
-    m = monitor(rate=None, adaptive=AdaptiveRate(1))
+    m = monitor(rate=None, adaptive=AdaptiveRate(1, remembered=1))
     first, kept, lost = trace(1, LOW), trace(2), trace(3, LOW)
     await m.intake.consume(request([S(trace_id=first, span_id=span(1))]))
     await m.intake.consume(request([S(trace_id=t, span_id=span(1)) for t in (kept, lost)]))
@@ -350,17 +350,19 @@ async def test_beyond_the_traces_an_hour_a_share_is_opened_and_the_rest_is_sampl
     counts = m.intake.counts
     assert (counts.spans, counts.kept, counts.sampled_out, counts.late) == (4, 2, 2, 0)
     m.now += 2 * 3600 * 10**9
+    await m.intake.consume(request([S(trace_id=trace(4), span_id=span(1))]))
+    m.now += 2 * 3600 * 10**9
     await m.intake.consume(request([S(trace_id=lost, span_id=span(3), parent_id=span(1))]))
     assert lost not in m.store.open_traces(), "its first spans are lost, though every trace is drawn again"
     m.now += 2
     drawn = {closing.trace_id: closing.origin.threshold for closing in m.assembler.due(m.now)}
-    assert drawn == {first: 0, kept: threshold(0.5)}
+    assert drawn == {first: 0, kept: threshold(0.5), trace(4): 0}
     m.store.close()
     again = monitor(rate=None, adaptive=AdaptiveRate(1))
     again.intake.restore()
     again.now = m.now + 40
     drawn = {closing.trace_id: closing.origin.threshold for closing in again.assembler.due(again.now)}
-    assert drawn == {first: 0, kept: threshold(0.5)}, "its probability is known after a restart too"
+    assert drawn == {first: 0, kept: threshold(0.5), trace(4): 0}, "its probability is known after a restart too"
 
 
 def many_traces(count: int) -> bytes:

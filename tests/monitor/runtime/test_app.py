@@ -119,7 +119,9 @@ async def test_the_address_for_traces_answers_probes_and_questions_too(started):
     for path in ("/livez", "/readyz", "/startupz", "/metrics", "/v1/status", "/"):
         assert (await app.http.get(app.otlp + path)).status_code == 200, path
     assert (await app.http.get(app.otlp + "/v1/traces")).status_code == 405
-    assert (await app.http.post(app.api + "/v1/traces")).status_code == 404
+    misdirected = await app.http.post(app.api + "/v1/traces")
+    assert misdirected.status_code == 404
+    assert "sources.otlp.http" in misdirected.json()["remedy"]
 
 
 async def test_an_api_that_is_bound_more_closely_is_not_answered_on_the_address_for_traces(started):
