@@ -51,6 +51,8 @@ CALLS_S = 20
 LIVEZ_S = 0.1
 SETTLE_S = 240
 """How long scores may take to reach Langfuse once nothing is broken any more."""
+CLOCK_S = (-60, -5, 0, 5, 60)
+"""Seconds by which the clock is off. A trace that came while it was ahead closes that much later once it is right."""
 ACTIONS = (
     "kill", "kill", "kill", "end", "disk EIO 20", "disk ENOSPC 60", "disk SLOW 30", "langfuse", "calm", "clock", "halt",
 )  # fmt: skip
@@ -148,7 +150,7 @@ class Campaign:
         elif kind == "langfuse":
             self._langfuse_broken = not self._langfuse_broken
         elif kind == "clock":
-            self._disk.shift(self._dice.choice((-300, -5, 0, 5, 300)))
+            self._disk.shift(self._dice.choice(CLOCK_S))
         elif kind == "halt":
             self._up.clear()
             assert monitor.process is not None
@@ -270,7 +272,7 @@ class Campaign:
 
     def _verify(self, monitor: Running, fake: FakeLangfuse) -> None:
         broken = self.seen.broken
-        monitor.until(lambda: monitor.outcomes()["open"] == 0, "traces stayed open", seconds=180)
+        monitor.until(lambda: monitor.outcomes()["open"] == 0, "traces stayed open", seconds=180 + max(CLOCK_S))
         verdicts = monitor.verdicts()
         counted = Counter((verdict["trace_id"], verdict["rubric"]) for verdict in verdicts)
         judged = {trace_id for trace_id, _ in counted}

@@ -62,7 +62,7 @@ def test_a_restart_ends_the_trace_that_ended_the_process_and_no_other_is_given_u
         assert life(store, poison, *([] if death else [str(body)])) == -signal.SIGKILL
     assert life(store, poison) == 0
     opened = Store(store)
-    reasons = {n: opened.story(trace(n))["reason"] for n in range(1, 7)}
+    reasons = {n: opened.details(trace(n))["reason"] for n in range(1, 7)}
     judging = opened.fact("judging")
     opened.close()
     assert {n for n, reason in reasons.items() if reason == "crashed"} == {3}
