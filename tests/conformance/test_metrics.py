@@ -8,7 +8,7 @@ import math
 import orjson
 import pytest
 
-from scoring.case.case import Case, Utterance
+from scoring.case.case import Case, Usual, Utterance
 from scoring.case.extract import extract
 from scoring.evaluators.score import score
 from scoring.questions.question import Answer, NoAnswer, PendingMetrics
@@ -109,6 +109,10 @@ RUN = extract(
     )
 )
 """A run of two calls, with the tools that its model was offered."""
+COMPARED = RUN.drawn(
+    1.0, None, usual=Usual(limits={"steps": 9}, medians={"steps": 3}, runs=60, needed=50), budget={"steps": 9}
+)
+"""The same with what is usual for its service, and with a budget."""
 SURE = {**TEXT, "emotion": {"neutral": 1}}
 HONEST = [
     Case(case_id="qa", model_output={"questions": [QUESTION]}, expected_outcome={"questions": [QUESTION]}, **FULL),
@@ -118,6 +122,7 @@ HONEST = [
     Case(case_id="text in other words", model_output=OTHER_TEXT, expected_outcome=TEXT, **FULL),
     Case(case_id="run twice", model_output=OTHER_TEXT, expected_outcome=TEXT, repeats=(TEXT, None, SURE), **FULL),
     RUN,
+    COMPARED,
     Case(
         case_id="asked",
         model_output="It was refunded",

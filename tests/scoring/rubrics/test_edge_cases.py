@@ -374,7 +374,7 @@ def test_nan_and_infinities_are_refused_everywhere(value):
 
 
 def test_arithmetic_is_exact_and_words_are_lexical():
-    found = results("qa", case(scorecard(5), scorecard(5)))
+    found = results("qa", case(scorecard(5, reason="Agent was polite."), scorecard(5)))
     assert found["question_score_accuracy"].method is Method.EXACT
     assert found["evidence_backed_reasoning"].method is Method.LEXICAL
 
