@@ -408,13 +408,13 @@ async def test_after_a_reload_only_verdicts_by_the_changed_rubric_are_compared(s
         scene.ours(number, True)
         scene.label(number, 1.0)
     await people.tick()
-    assert [each.n for each in people.standing().measured] == [4]
+    assert [each.n for each in people.snapshot().measured] == [4]
     changed = QA.with_overrides(pass_mark=0.99)
     people.take_rubrics({"qa": changed})
-    assert people.standing().measured == []
+    assert people.snapshot().measured == []
     scene.ours(7, True, version=changed.version)
     scene.label(7, 1.0)
     scene.bench.now_ns += 2 * HOUR_NS
     await people.tick()
-    assert [each.n for each in people.standing().measured] == [1]
-    assert people.standing().passed_over["other_version"] == 4
+    assert [each.n for each in people.snapshot().measured] == [1]
+    assert people.snapshot().passed_over["other_version"] == 4
