@@ -41,7 +41,7 @@ def main() -> None:
     while True:
         try:
             request = connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):
             return
         connection.send(_answered(request, waiting))
 
@@ -52,7 +52,7 @@ def _answered(request: tuple[Any, ...], waiting: dict[int, Any]) -> tuple[str, A
         if kind == "resolve":
             return "known", _digest(_found(rest[0]))
         return _called(*rest, waiting=waiting) if kind == "call" else _sent(*rest, waiting=waiting)
-    except Exception as error:  # noqa: BLE001  # whatever a function raises is that metric's failure
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a function raises is that metric's failure
         return "error", f"{type(error).__name__}: {label(str(error), _LIMIT)}"
 
 

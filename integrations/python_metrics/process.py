@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,12 +17,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, cast
 
 from scoring.case.case import Case
-from scoring.questions.question import Begun, Question, Steps
+from scoring.questions.question import Begun, Question, Reply, Steps
 from scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
 from scoring.trace.span import Json
 
@@ -31,6 +33,8 @@ START_S: Final = 60.0
 """Seconds that the import of a function's module may take."""
 _IN_A_ROW: Final = 3
 _REST_S: Final = 60.0
+_MOST_ROUNDS: Final = 20
+"""How often a function may ask about one case: it might never end."""
 _ROOT: Final = Path(__file__).parents[2]
 _RESULTS: Final = (Scored, NotApplicable, Unavailable, Failed)
 
@@ -74,29 +78,55 @@ class FunctionProcess:
         """A function's result on a case, or the steps to it where it asks questions."""
         now = time.monotonic()
         if self._resting.get(name, 0.0) > now:
-            return Failed(f"{name} rests for a minute, after {_IN_A_ROW} calls in a row that took too long")
+            return Failed(f"{name} rests for a minute, after {_IN_A_ROW} calls in a row that hung or ended its process")
         # Without what metrics have derived of the case: it is large, and holds what cannot travel.
         clean = case.drawn(case.sampling_probability, case.scenario)
-        self._calls += 1
-        answer = self._requested(name, ("call", self._calls, name, dict(arguments), clean), timeout_s)
+
+        def begin() -> tuple[int, tuple[str, Any] | Failed]:
+            self._calls += 1
+            request = ("call", self._calls, name, dict(arguments), clean)
+            return self._calls, self._requested(name, request, timeout_s)
+
+        number, answer = begin()
         if isinstance(answer, Failed):
             return answer
         kind, value = answer
         if kind == "ask":
-            return self._steps(name, self._calls, value, timeout_s, passes)
+            return self._steps(name, number, value, begin, timeout_s=timeout_s, passes=passes)
         return result_of(value, passes)
 
     def _steps(
-        self, name: str, number: int, requested: tuple[Question, ...], timeout_s: float, passes: Sequence[str]
-    ) -> Steps:  # fmt: skip
-        generation = self._generation
+        self,
+        name: str,
+        number: int,
+        requested: tuple[Question, ...],
+        begin: Callable[[], tuple[int, tuple[str, Any] | Failed]],
+        *,
+        timeout_s: float,
+        passes: Sequence[str],
+    ) -> Steps:
+        """The steps of a function that asks.
+
+        Another function may have ended the process meanwhile, which is not this one's fault: it is begun again, and
+        sent the answers that it had already. Its price is a second run of what comes before its questions.
+        """
+        generation, given = self._generation, list[tuple[Reply, ...]]()
         while True:
-            replies = yield requested
-            if generation != self._generation:
-                return Failed(f"{name} was given up: its process was restarted while it waited for answers")
-            answer = self._requested(name, ("send", number, tuple(replies)), timeout_s)
-            if isinstance(answer, Failed):
-                return answer
+            if len(given) == _MOST_ROUNDS:
+                return Failed(f"{name} was given up: it asked {_MOST_ROUNDS} times and asks again")
+            given.append(tuple((yield requested)))
+            pending, answer = given[-1:], None
+            if generation != self._generation or self._connection is None:
+                number, answer = begin()
+                generation, pending = self._generation, list(given)
+            for replies in pending:
+                if isinstance(answer, Failed):
+                    return answer
+                if answer is not None and answer[0] != "ask":
+                    break
+                answer = self._requested(name, ("send", number, replies), timeout_s)
+            if answer is None or isinstance(answer, Failed):
+                return answer or Failed(f"{name} was given up")
             kind, value = answer
             if kind != "ask":
                 return result_of(value, passes)
@@ -109,14 +139,13 @@ class FunctionProcess:
                 self._request(("resolve", name), START_S)
                 self._known.add(name)
             kind, value = self._request(request, timeout_s)
-        except _LateError:
+        except (_LateError, EOFError, OSError) as error:
             self._late[name] = self._late.get(name, 0) + 1
             if self._late[name] >= _IN_A_ROW:
                 self._late[name], self._resting[name] = 0, time.monotonic() + _REST_S
-                log.warning("a function takes too long; it rests for a minute", extra={"function": name})
-            return Failed(f"{name} took longer than {timeout_s:g} s")
-        except (EOFError, OSError):
-            return Failed(f"{name} ended its process")
+                log.warning("a function hangs or ends its process; it rests for a minute", extra={"function": name})
+            late = isinstance(error, _LateError)
+            return Failed(f"{name} took longer than {timeout_s:g} s" if late else f"{name} ended its process")
         except (TypeError, ValueError, AttributeError, RecursionError) as error:
             return Failed(f"{name}: the case or the answer cannot travel: {type(error).__name__}")
         self._late[name] = 0
@@ -144,7 +173,7 @@ class FunctionProcess:
         ]
         # `-P` keeps the working directory off the path, where a module may shadow one of ours; ours lie at the root.
         process = subprocess.Popen(  # noqa: S603  # this interpreter, and a module of ours
-            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=_environment()
+            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=_environment(), start_new_session=True
         )
         theirs.close()
         self._connection = Connection(ours.detach())
@@ -175,7 +204,8 @@ def _environment() -> dict[str, str]:
 
 def _ended(connection: Connection, process: subprocess.Popen[bytes]) -> None:
     connection.close()
-    process.kill()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # what a function has started ends with it
     process.wait()
 
 
@@ -191,6 +221,8 @@ def result_of(value: object, passes: Sequence[str] = ()) -> Result:
         return Scored(value=float(value in passes), details={"category": value[:100]})
     if isinstance(value, str):
         return Failed("the function returned a text; passes has to name the categories that pass")
+    if isinstance(value, float):
+        return Failed(f"the function returned {value}, which is no result")
     if value is None:
         return Unavailable("the function returned nothing")
     return Failed(f"the function returned a {type(value).__name__}, which is no result")

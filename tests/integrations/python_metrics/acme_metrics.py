@@ -1,6 +1,8 @@
 """Functions as somebody's own module has them."""
 
 import os
+import subprocess
+import sys
 import time
 
 from scoring.questions.question import Answer, SameEntity
@@ -72,3 +74,16 @@ def asks_one(case):
 
 
 not_a_function = 3
+
+
+def starts(case):
+    return subprocess.Popen(["sleep", "60"]).pid  # what is tested
+
+
+def leaves(case):
+    sys.exit(3)
+
+
+def asks_on(case):
+    while True:
+        yield SameEntity(("a",), ("b",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def called(process, name, **more):
         ("whole", {}, Scored(value=0.5, reason="half", details={"of": "c"})),
         ("nothing", {}, Unavailable("the function returned nothing")),
         ("strange", {}, Failed("the function returned a dict, which is no result")),
-        ("no_number", {}, Failed("the function returned a float, which is no result")),
+        ("no_number", {}, Failed("the function returned nan, which is no result")),
         ("applicable", {}, NotApplicable("no refund")),
         ("raises", {}, Failed("acme_metrics:raises: RuntimeError: no such order")),
         ("prints", {}, Scored(value=1.0)),
@@ -91,3 +92,44 @@ def test_a_function_that_does_not_exist_is_refused_before_anything_starts(proces
 
 def test_the_digest_is_of_the_source(process):
     assert process.resolve("acme_metrics:truth") != process.resolve("acme_metrics:number")
+
+
+@pytest.mark.parametrize("name", ["asks", "asks_one"])
+def test_a_function_that_waits_for_an_answer_survives_the_end_of_its_process_by_another(name):
+    process = FunctionProcess([Path(__file__).parent])
+
+    def answer(_):
+        assert "ended its process" in called(process, "dies").reason
+        return Answer(value=(0,), method=Method.JUDGE, reason="alike")
+
+    try:
+        found = run({"m": called(process, name)}, answer).results["m"]
+    finally:
+        process.close()
+    assert isinstance(found, Scored)
+    assert found.value == 1.0
+
+
+def test_what_a_function_has_started_ends_with_its_process(tmp_path):
+    process = FunctionProcess([Path(__file__).parent])
+    try:
+        found = called(process, "starts")
+        assert isinstance(found, Scored)
+        started = int(found.value)
+        os.kill(started, 0)
+    finally:
+        process.close()
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{started}").exists() and " Z " not in Path(f"/proc/{started}/stat").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_function_that_leaves_by_exit_raises_as_any_other(process):
+    assert called(process, "leaves") == Failed("acme_metrics:leaves: SystemExit: 3")
+
+
+def test_a_function_that_asks_without_end_is_given_up(process):
+    answer = Answer(value=(0,), method=Method.JUDGE, reason="alike")
+    found = run({"m": called(process, "asks_on")}, lambda _: answer).results["m"]
+    assert found == Failed("acme_metrics:asks_on was given up: it asked 20 times and asks again")
