@@ -16,6 +16,7 @@ from .errors import ProblemError
 from .report import Position, TracePosition
 
 _HEX = frozenset("0123456789abcdef")
+_MOST_NS = 2**63 - 1
 
 
 def trace_id_of(text: str) -> str:
@@ -51,12 +52,13 @@ def rubric_of(name: str | None, known: Sequence[str]) -> str | None:
 
 
 def nanoseconds_of(at: datetime | None) -> int | None:
-    """An instant as ns since the epoch; UTC without an offset."""
+    """An instant as ns since the epoch; UTC without an offset. One beyond 64 bits is the first or last that fits."""
     if at is None:
         return None
     aware = at if at.tzinfo else at.replace(tzinfo=UTC)
     since = aware - datetime.fromtimestamp(0, UTC)
-    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+    ns = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+    return max(-_MOST_NS, min(ns, _MOST_NS))
 
 
 def reason_of(name: str | None) -> str | None:

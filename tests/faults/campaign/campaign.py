@@ -129,10 +129,12 @@ class Campaign:
             self._langfuse_broken = False
             self._disk.set(None)
             self._disk.shift(0)
-            self._verify(monitor, fake)
-            if self._generated:
-                self._call(monitor, min(CALLS_S, seconds))
-            monitor.close()
+            try:
+                self._verify(monitor, fake)
+                if self._generated:
+                    self._call(monitor, min(CALLS_S, seconds))
+            finally:
+                monitor.close()
         return self.seen
 
     # What goes wrong
@@ -272,7 +274,10 @@ class Campaign:
 
     def _verify(self, monitor: Running, fake: FakeLangfuse) -> None:
         broken = self.seen.broken
-        monitor.until(lambda: monitor.outcomes()["open"] == 0, "traces stayed open", seconds=180 + max(CLOCK_S))
+        try:
+            monitor.until(lambda: monitor.outcomes()["open"] == 0, "traces stayed open", seconds=180 + max(CLOCK_S))
+        except AssertionError as error:
+            broken.append(str(error))
         verdicts = monitor.verdicts()
         counted = Counter((verdict["trace_id"], verdict["rubric"]) for verdict in verdicts)
         judged = {trace_id for trace_id, _ in counted}

@@ -258,3 +258,10 @@ async def test_a_service_has_a_page_which_the_status_page_links_to(still):
     assert (await still.get("/services?service=shop&environment=unknown&rubric=none")).status_code == 422
     assert (await still.get("/services?service=shop&environment=x&rubric=workflow&last=soon")).status_code == 422
     assert "No verdict in this time" in (await still.get("/services?service=x&environment=x&rubric=workflow")).text
+
+
+@pytest.mark.parametrize("since", ["0060-11-15T17:00:08Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+async def test_an_instant_of_any_year_is_a_bound(still, since):
+    s = still()
+    for path in ("/v1/traces", "/v1/verdicts"):
+        assert (await s.get(f"{path}?since={since}")).status_code == 200
