@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("monitor.cli.completion:completion", "Print the completion script of bash, zsh or fish."),
     "schema": (
         "monitor.cli.schema:schema",
-        "Print the JSON Schema of the configuration, a case, a scenario or a verdict.",
+        "Print a JSON Schema: configuration, case, scenario, verdict.",
     ),
 }
 """Name → where the command lies, and its line in the overview, which is shown without importing it."""

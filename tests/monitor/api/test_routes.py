@@ -65,6 +65,10 @@ class View:
         self.requested.append(query)
         return self.page
 
+    async def search(self, query, *, contents, counted=True):
+        self.requested.append(query)
+        return self.page
+
     async def trace(self, trace_id, *, contents):
         return self.stories.get(trace_id)
 

@@ -36,7 +36,7 @@ def test_the_rules_follow_the_configuration(tmp_path: Path):
 
 def test_dashboards_are_written_into_a_folder(tmp_path: Path):
     written = run("dashboards", "--to", str(tmp_path / "new")).split()
-    assert len([name for name in written if name.endswith(".json")]) == 3
+    assert len([name for name in written if name.endswith(".json")]) == 4
     assert all(Path(name).read_text() for name in written)
     assert yaml.safe_load((tmp_path / "new" / "configmap.yaml").read_text())["kind"] == "ConfigMap"
 
@@ -51,13 +51,13 @@ def test_dashboards_ask_for_what_the_rules_of_the_same_configuration_record(tmp_
         run(command, "--config", str(path), "--to", str(tmp_path / command))
         boards = [json.loads(file.read_text()) for file in (tmp_path / command).glob("sidejudge-*.json")]
         requested = set(re.findall(r"\w+(?::\w+)+", " ".join(_expressions(boards))))
-        assert len(boards) == 3
+        assert len(boards) == 4
         assert len([name for name in requested if name.endswith("2h")]) > 5
         assert requested <= recorded
         text = json.dumps(boards)
         assert "over the last 2h" in text
         assert "after 3 of 5 looks" in text
-        assert "Below 77 nothing is said" in text
+        assert "Below 77 the status is unknown" in text
         assert '{"value": 0.9, "color": "green"}' in text
 
 
@@ -79,7 +79,7 @@ def test_a_mixin_imports_only_what_lies_beside_it(tmp_path: Path):
     run("mixin", "--to", str(tmp_path))
     text = (tmp_path / "mixin.libsonnet").read_text()
     imported = re.findall(r"import '([^']+)'", text)
-    assert len(imported) == 4
+    assert len(imported) == 5
     for name in imported:
         assert json.loads((tmp_path / name).read_text())
 
