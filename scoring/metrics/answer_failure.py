@@ -38,6 +38,13 @@ _GOES_ON: Final = re.compile(
     re.IGNORECASE,
 )
 """Words with which an error is explained."""
+_OF_A_PROGRAM: Final = re.compile(
+    r"error|exception|traceback|\btime-?out|timed\s+out|\bhttp|^\W*[45]\d\d\s|rate\s+limit|too\s+many\s+requests|overloaded"
+    r"|something\s+went\s+wrong|encountered\s+an?\s|there\s+was\s+an?\s|\b(?:tool|function|api|server)\b|unauthori[sz]ed|null"
+    r"|fehler|zeitüberschreitung|erreur|erro\b|ошибк|错误|失败|超时|出错|エラー|失敗|오류|실패",
+    re.IGNORECASE,
+)
+"""Words of which an error message holds one. Without them "Order 7 was not found." is what a customer is to know."""
 _VERB: Final = (
     r"(?:(?:directly|possibly|actually|just|ever|to|be\s+able\s+to)\s+)*(?:assist|help|comply|provide|answer|do\s+(?:that|this|so|it)"
     r"|fulfil+|complete|create|generate|continue|discuss|share|support|process|perform|access|engage|write|produce"
@@ -94,7 +101,7 @@ def answer_failure(answer: str, asked: Json) -> str | None:
         held = decoded(text)
         return failure_of(ToolCall(name="", result=held)) if isinstance(held, dict) else None
     failure = text_failure(text)
-    return None if failure is None or _GOES_ON.search(text) else failure
+    return None if failure is None or _GOES_ON.search(text) or not _OF_A_PROGRAM.search(text) else failure
 
 
 def is_refusal(answer: str) -> bool:

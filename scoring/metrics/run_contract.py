@@ -32,6 +32,8 @@ _REMEMBERED: Final = 128
 _NONE_OFFERED: Final = NotApplicable("which tools the models were offered is not in the trace")
 _ACTS: Final = (SpanKind.TOOL, SpanKind.RETRIEVER)
 _PLAIN_NAME: Final = re.compile(r"\W+")
+_NAMESPACE: Final = re.compile(r"\W+|__")
+"""What stands between the name of a plugin or a server and that of its tool."""
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,11 @@ def _read(text: str) -> Mapping[str, OfferedTool]:
 @lru_cache(maxsize=_REMEMBERED)
 def _known(text: str) -> Mapping[str, OfferedTool]:
     """An application sends the same definitions with every call, so each text is read once."""
-    return {plain(tool.name): tool for tool in _tools_in(decoded(text))}
+    found = {plain(tool.name): tool for tool in _tools_in(decoded(text))}
+    for tool in list(found.values()):
+        # A framework that offers ``orders-lookup`` calls its tool ``lookup``.
+        found.setdefault(plain(_NAMESPACE.split(tool.name)[-1]), tool)
+    return found
 
 
 def plain(name: str) -> str:
@@ -128,7 +134,8 @@ def _calls_valid(case: Case) -> Result:
     offered = case.once(offered_tools)
     if not offered:
         return _NONE_OFFERED
-    found = [(step.span_id, fault) for step in calls if (fault := _fault(step, offered)) is not None]
+    chosen = case.once(_chosen)
+    found = [(step.span_id, fault) for step in calls if (fault := _fault(step, offered, chosen)) is not None]
     return Scored(
         value=1.0 - len(found) / len(calls),
         reason=f"{len(found)} of {len(calls)} calls do not fit: " + ", ".join(fault for _, fault in found[:3])
@@ -138,13 +145,21 @@ def _calls_valid(case: Case) -> Result:
     )
 
 
-def _fault(step: CallStep, offered: Mapping[str, OfferedTool]) -> str | None:
+def _chosen(case: Case) -> frozenset[str]:
+    """The names that models called where their own request listed the tools."""
+    models = () if case.trace is None else [span for span in case.trace.models if span.tool_definitions]
+    return frozenset(
+        plain(call.name) for span in models for message in span.output_messages for call in message.tool_calls
+    )
+
+
+def _fault(step: CallStep, offered: Mapping[str, OfferedTool], chosen: frozenset[str]) -> str | None:
     name = label(step.call.name)
     own = plain(step.call.name)
     tool = offered.get(own) or next((held for key, held in offered.items() if own.endswith(key)), None)
     if tool is None:
         # Frameworks run steps of their own as tools; a name that no model called is no model's invention.
-        return f"{name}: no such tool was offered" if step.failure is not None else None
+        return f"{name}: no such tool was offered" if step.failure is not None or own in chosen else None
     arguments = decoded(step.call.arguments)
     check = None if tool.schema is None else _validator(tool.schema)
     if arguments is None or check is None:
@@ -167,6 +182,8 @@ def _tools_tried(case: Case) -> Result:
         return gap
     if case.trace is None:
         return NotApplicable("the case is not a trace")
+    if all(span.kind is not SpanKind.AGENT for span in case.trace.spans):
+        return NotApplicable("no agent ran: a model alone may answer a turn without a tool")
     offered = [run for run in _runs(case.trace) if run.offered]
     if not offered:
         return _NONE_OFFERED
@@ -207,18 +224,28 @@ def _runs(trace: Trace) -> list[_AgentRun]:
         if (run := found.get(above)) is None:
             continue
         run.offered = run.offered or bool(span.tool_definitions)
-        if span.kind in _ACTS or any(message.tool_calls for message in span.output_messages):
+        if span.kind in _ACTS or any(message.tool_calls for message in span.output_messages) or _holds_result(span):
             run.acted = True
         if span.kind is SpanKind.LLM and (run.speaker is run.top or span.end_ns >= run.speaker.end_ns):
             run.speaker = span
     return list(found.values())
 
 
+def _holds_result(span: Span) -> bool:
+    """Whether a model was shown the result of a call in this turn: the call itself may stand in another trace."""
+    for message in reversed(span.input_messages):
+        if message.role == "user":
+            return False
+        if message.role == "tool" or message.tool_calls:
+            return True
+    return False
+
+
 calls_valid = Metric(
     id="calls_valid",
     title="Valid calls",
     meaning="The share of tool calls that name a tool that was offered, with arguments that fit its declaration.",
-    formula="1 − misfits / calls; a misfit names no offered tool and failed, or breaks the declared JSON Schema",
+    formula="1 − misfits / calls; a misfit was not offered (and failed or a model chose it) or breaks its schema",
     source=SOURCE,
     measure=_calls_valid,
     bands=at_least(good=1.0, acceptable=0.8),
@@ -232,5 +259,5 @@ tools_tried = Metric(
     source=SOURCE,
     measure=_tools_tried,
     bands=must_be_one(),
-    undefined="not applicable where the offer is not in the trace",
+    undefined="not applicable where no agent ran or the offer is not in the trace",
 )

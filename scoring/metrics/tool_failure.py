@@ -36,8 +36,8 @@ _ERROR_TEXT: Final = re.compile(
       |(?:code\s+|tool\s+|function\s+)?(?:execution|call|request|command|query|operation|parsing|validation|connection|
         build|compilation|import|upload|download|authentication|login)\s+(?:failed|timed\s+out|refused|reset)\b
       |failed\s+(?:to|with|because)\b|failure\s*:|fatal\s*:|panic\s*:|npm\s+err!|something\s+went\s+wrong\b
-      |(?:the\s+)?(?:(?:request|connection|operation|command|tool|call)\s+)?timed\s+out\b|time-?out\s*[:(]
-      |(?:permission|access)\s+denied\b|unauthori[sz]ed\s*(?:$|[:.])|too\s+many\s+requests\b
+      |(?:the\s+)?(?:(?:request|connection|operation|command|tool|call)\s+)?timed\s+out\b|time-?out\s*[:(](?!\s*\d+\s*(?:ms|s|m|min)?\s*(?:$|\n))
+      |(?:permission|access)\s+denied\b(?!\s+events?\b)|unauthori[sz]ed\s*(?:$|[:.])|too\s+many\s+requests\b
       |rate\s+limit(?:ed)?\s+(?:exceeded|reached|hit)\b
       |(?:unable\s+to|could\s+not|couldn['’]t|cannot|can['’]t)\s+(?:be\s+found|connect|find|open|read|load|parse|fetch|
         reach|retrieve|access|locate|resolve|execute|process|complete|import|query|download)\b
@@ -83,8 +83,9 @@ _SHORT_FAILURE: Final = re.compile(
         completed|processed|retrieved|executed|established)
       |(?:failed|unreachable|unavailable|overloaded|timed\s+out|expired|denied|refused|exceeded)\s*(?:$|[.:!(]|for\b|with\b))
     |.{0,60}?\b(?:nicht\s+gefunden|existiert\s+nicht|antwortet\s+nicht|abgelaufen\b|falha\s+ao\b|konnten?\s+(?:\w+\s+){0,3}nicht\b|konnte\s+keine?\b|ungültige[rsn]?\s|
-      tiempo\s+de\s+espera\s+agotado|no\s+(?:encontrad[oa]|existe|válid[oa]|disponible)\b|introuvable|n['’]existe\s+pas|
-      não\s+(?:encontrad[oa]|existe)\b|non\s+(?:trovat[oa]|esiste)\b|не\s+(?:найден[оаы]?|существует)\b)
+      tiempo\s+de\s+espera\s+agotado|no\s+(?:encontrad[oa]|existe|válid[oa]|disponible(?!\s+(?:hasta|el|los)\b))\b|introuvable|n['’]existe\s+pas|
+      (?:dienst|server|service|system|datenbank)\b.{0,20}?\bnicht\s+(?:erreichbar|verfügbar)\b|kein(?:en)?\s+zugriff\b|
+      (?:servicio|servidor|sistema)\b.{0,20}?\bno\s+está\s+disponible\b|não\s+(?:encontrad[oa]|existe)\b|non\s+(?:trovat[oa]|esiste)\b|не\s+(?:найден[оаы]?|существует)\b)
     |.{0,16}?(?:不存在|未找到|找不到|无效的|网络错误|无法(?:连接|访问|打开|加载|读取|找到|解析|完成)|没有权限|できませんでした|見つかりません|
       찾을\s*수\s*없)""",
     re.IGNORECASE | re.VERBOSE,
@@ -95,7 +96,7 @@ _SHORT_WORDS: Final = frozenset({
     "expired", "denied", "refused", "exceeded", "invalid", "required", "killed", "fault", "dumped", "memory",
     "returned", "status", "error", "declined", "halted", "aborted", "crashed", "unexpectedly", "detected",
     "conflict", "such", "blocked", "nicht", "keine", "agotado", "no", "abgelaufen", "introuvable", "ao", "existe",
-    "n'existe", "non", "esiste",
+    "n'existe", "non", "esiste", "kein", "keinen",
 })  # fmt: skip
 """At least one word of each ASCII alternative of ``_SHORT_FAILURE``."""
 _PRINTED: Final = re.compile(
@@ -201,7 +202,7 @@ def _http_code(result: Mapping[str, Json]) -> str | None:
 def _error_key(result: Mapping[str, Json]) -> str | None:
     for key in _ERROR_KEYS:
         held = result.get(key)
-        if isinstance(held, str | int | float | bool) and held not in _NO_ERROR:
+        if isinstance(held, str | int | bool) and held not in _NO_ERROR:  # a fraction is a measured error
             return (_class_in(held) if isinstance(held, str) else None) or "error in the result"
         if isinstance(held, list | dict) and held:
             return "error in the result"

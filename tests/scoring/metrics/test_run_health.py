@@ -106,6 +106,9 @@ FAULTS = {
     "an unknown tool": (
         run(*SOUND, tool("t2", 6, "Unknown tool: find_shop", name="find_shop")), {"tool_success", "calls_valid"}, False,
     ),
+    "an unknown tool that a model chose": (
+        run(model("m0", 0, calls=[("find_shop", {})]), *SOUND, tool("t2", 6, name="find_shop")), {"calls_valid"}, True,
+    ),
     "arguments that do not fit": (run(*SOUND, tool("t2", 6, port="Oslo", day="soon")), {"calls_valid"}, True),
     "a result that nobody used": (
         run(*SOUND[:2], model("m2", 5, "I do not know."), answer="I do not know."), {"results_used"}, True,
@@ -121,6 +124,40 @@ def test_a_fault_lowers_its_own_metrics_and_no_other(fault):
     found = {metric for metric, value in values(verdict).items() if isinstance(value, float) and value < 1.0}
     assert found == lowered
     assert verdict.passed is passed
+
+
+def seen(*roles):
+    return tuple(Message(role=role, text="text") for role in roles)
+
+
+def test_a_model_alone_may_answer_without_a_tool():
+    case = extract(Trace.of("1" * 32, [model("m1", 1, "Hello, how can I help?", parent=None)], "batch"))
+    assert values(judged(case))["tools_tried"] == "not_applicable"
+    assert judged(case).passed
+
+
+@pytest.mark.parametrize(
+    ("roles", "tried"), [(("user", "assistant", "tool"), 1.0), (("tool", "assistant", "user"), 0.0)]
+)
+def test_a_result_shown_in_this_turn_is_a_tool_tried(roles, tried):
+    case = run(model("m1", 1, "Aurora sails at 9.", input_messages=seen(*roles)))
+    assert values(judged(case))["tools_tried"] == tried
+
+
+@pytest.mark.parametrize(
+    ("offered", "called", "valid"),
+    [
+        ("ships-find_ship", "find_ship", True),
+        ("mcp__ships__find_ship", "find_ship", True),
+        ("find_ship", "ships-find_ship", True),
+        ("ships-find_ship", "ship", False),
+    ],
+)
+def test_a_tool_is_known_by_its_name_without_that_of_its_plugin(offered, called, valid):
+    offer = (json.dumps([{"type": "function", "function": {"name": offered, "parameters": PARAMETERS}}]),)
+    failed = tool("t1", 3, "Error: no ship", name=called, port="Riga")
+    case = run(model("m1", 1, calls=[(called, {"port": "Riga"})], tool_definitions=offer), failed)
+    assert (values(judged(case))["calls_valid"] == 1.0) is valid
 
 
 @pytest.mark.parametrize(
