@@ -427,7 +427,8 @@ WITH latest AS MATERIALIZED (
     AND (:after_ns IS NULL OR (v.closed_ns, v.trace_id, v.rubric) < (:after_ns, :after_id, :after_rubric))
   ORDER BY v.closed_ns DESC, v.trace_id DESC, v.rubric DESC LIMIT :most
 ), matching AS MATERIALIZED (
-  SELECT l.*, json_extract(t.story, '$.name') AS name
+  SELECT l.*, json_extract(t.story, '$.name') AS name,
+         CASE WHEN :in_reasons THEN json_extract(t.story, '$.input_beginning') END AS input_beginning
   FROM latest AS l LEFT JOIN traces AS t ON t.trace_id = l.trace_id
   WHERE (:state IS NULL OR json_extract(l.verdict, '$.state') = :state)
     AND (:below IS NULL OR json_extract(l.verdict, '$.composite_norm') < :below)
@@ -435,11 +436,12 @@ WITH latest AS MATERIALIZED (
       SELECT 1 FROM json_each(l.verdict, '$.scores') AS s
       WHERE json_extract(s.value, '$.metric') = :metric AND json_extract(s.value, '$.rating') IN ('fail', 'blocker')))
     AND (:text IS NULL OR instr(folded(json_extract(t.story, '$.name')), :text)
-      OR (:in_reasons AND (instr(folded(json_extract(l.verdict, '$.reason')), :text) OR EXISTS (
+      OR (:in_reasons AND (instr(folded(json_extract(t.story, '$.input_beginning')), :text)
+        OR instr(folded(json_extract(l.verdict, '$.reason')), :text) OR EXISTS (
         SELECT 1 FROM json_each(l.verdict, '$.scores') AS s
         WHERE instr(folded(json_extract(s.value, '$.reason')), :text)))))
 )
-SELECT verdict, closed_ns, name FROM matching ORDER BY closed_ns DESC, trace_id DESC, rubric DESC LIMIT :limit;
+SELECT verdict, closed_ns, name, input_beginning FROM matching ORDER BY closed_ns DESC, trace_id DESC, rubric DESC LIMIT :limit;
 -- name: count_verdicts
 -- How many match, by what one may choose; the outcome is counted whatever outcome is chosen.
 WITH latest AS MATERIALIZED (
@@ -461,7 +463,8 @@ WITH latest AS MATERIALIZED (
       SELECT 1 FROM json_each(l.verdict, '$.scores') AS s
       WHERE json_extract(s.value, '$.metric') = :metric AND json_extract(s.value, '$.rating') IN ('fail', 'blocker')))
     AND (:text IS NULL OR instr(folded(json_extract(t.story, '$.name')), :text)
-      OR (:in_reasons AND (instr(folded(json_extract(l.verdict, '$.reason')), :text) OR EXISTS (
+      OR (:in_reasons AND (instr(folded(json_extract(t.story, '$.input_beginning')), :text)
+        OR instr(folded(json_extract(l.verdict, '$.reason')), :text) OR EXISTS (
         SELECT 1 FROM json_each(l.verdict, '$.scores') AS s
         WHERE instr(folded(json_extract(s.value, '$.reason')), :text)))))
 )

@@ -26,7 +26,8 @@ class VerdictFilter:
     """A search; ``None`` does not restrict.
 
     ``metric`` failed or blocks. ``below`` is the composite in [0, 1]. ``text`` stands in the trace's name, and with
-    ``in_reasons`` in the reasons of the verdict and its scores, whatever the case of its letters.
+    ``in_reasons`` in the beginning of the input and in the reasons of the verdict and its scores, whatever the case of
+    its letters.
     """
 
     rubric: str | None = None
@@ -44,6 +45,8 @@ class VerdictFilter:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundVerdicts:
     """``verdicts`` in their JSON form with ``closed_ns`` and the trace's ``name``; ``counts`` of all that match.
+
+    With ``in_reasons`` each has its trace's ``input_beginning`` where that is stored.
 
     ``counts`` maps ``passed``, ``service``, ``environment``, ``rubric`` and ``metric`` (those that fail) to how many
     verdicts there are by value, most first. ``capped``: older verdicts were not looked at.
@@ -93,7 +96,10 @@ def search_verdicts(
     for of, value, number in groups:
         counts.setdefault(of, {})[value] = number
     looked_at = counts.pop("looked_at", {})
-    found = [{**json.loads(text), "closed_ns": at, "name": name} for text, at, name in rows]
+    found = [
+        {**json.loads(text), "closed_ns": at, "name": name, **({} if begins is None else {"input_beginning": begins})}
+        for text, at, name, begins in rows
+    ]
     return FoundVerdicts(verdicts=found, counts=counts, capped=sum(looked_at.values()) >= MOST)
 
 

@@ -110,7 +110,7 @@ class VerdictSearch(VerdictQuery):
     """A query for people, by what verdicts hold.
 
     ``metric`` failed or blocks, the composite (in [0, 1]) is less than ``below``, and ``text`` stands in the trace's
-    name, or in a reason where the caller may see contents.
+    name, or in a reason or the beginning of the input where the caller may see contents.
     """
 
     metric: str | None = None

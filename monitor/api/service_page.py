@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Annotated, Protocol
 
 from fastapi import FastAPI, Query, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 
 from dashboards.pages.service_page import ServicePage, service_page
@@ -22,9 +22,9 @@ from .verdict_pages import html, refused
 class ServiceChoice(BaseModel):
     """Which service, and what of it; ``metric`` is empty for the composite."""
 
-    service: str = Field(max_length=2000)
-    environment: str = Field(max_length=2000)
-    rubric: str = Field(max_length=200)
+    service: str = Field(default="", max_length=2000)
+    environment: str = Field(default="", max_length=2000)
+    rubric: str = Field(default="", max_length=200)
     metric: str = Field(default="", max_length=200)
     last: str = Field(default="1d", max_length=20)
 
@@ -41,6 +41,8 @@ def add_service_page(app: FastAPI, view: ServiceView, rules: AccessRules) -> Non
 
     @app.get("/services", response_class=HTMLResponse, include_in_schema=False)
     async def service(request: Request, choice: Annotated[ServiceChoice, Query()]) -> Response:
+        if not choice.rubric:
+            return RedirectResponse("/")  # the status page lists them
         try:
             span_ns = round(parse_duration(choice.last).seconds * 1e9)
         except ValueError:

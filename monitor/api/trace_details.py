@@ -98,6 +98,8 @@ class TraceDetails:
             return None
         if (pending := await asyncio.to_thread(self.owed, wanted)) is not None:
             details["belated"] = _pending(pending)
+        if not contents:
+            details.pop("input_beginning", None)
         if details.get("error") and not contents:
             details["error"] = f"{str(details['error']).partition(':')[0]}: {GAP}"  # what failed may quote
         url = self.trace_url(trace_id)

@@ -33,6 +33,7 @@ _IN_A_FILE = 10_000
 _COLUMNS = (
     "closed_at", "trace_id", "case_id", "name", "service", "environment", "rubric", "rubric_version", "passed", "state",
     "composite_norm", "coverage", "sampling_probability", "revision", "session_id", "cost_usd", "reason",
+    "input_beginning",
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -27,6 +27,10 @@ _IN_FLIGHT = 8
     "--rubric", "chosen", multiple=True, metavar="NAME", callback=own_name,
     help="Judge every case by this rubric; repeatable. call-qa stands for qa.",
 )  # fmt: skip
+@click.option(
+    "--format", "form", type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
+    help="How CASES are written. Default: what the file's ending names, JSON Lines without one.",
+)  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Begin anew where verdicts stand already.")
 @click.option(
     "--repeat", type=click.IntRange(min=1), metavar="N", help="Judge each case N times; each verdict names its run."
@@ -38,6 +42,7 @@ def score(
     cases: Path,
     out: Path,
     chosen: tuple[str, ...],
+    form: Literal["jsonl", "csv", "tsv", "parquet"] | None,
     overwrite: bool,
     repeat: int | None,
     keep_outputs: bool,
@@ -84,7 +89,7 @@ def score(
     size = cases.stat().st_size if cases.is_file() else None
     verdicts = VerdictStream(sys.stdout.buffer) if str(out) == "-" else VerdictFile(out)
     try:
-        with case_lines(cases) as source, verdicts, progress(size, "bytes") as shown:
+        with case_lines(cases, form) as source, verdicts, progress(size, "bytes") as shown:
             batch = Batch(
                 rubrics=rubrics,
                 backends=build_backends(

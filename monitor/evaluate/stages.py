@@ -20,6 +20,7 @@ from monitor.ingest.sampler import Decision
 from monitor.route.router import Excluded, NotARun, Router
 from monitor.sessions.turns import SessionTurns
 from scoring.case.case import Case
+from scoring.case.conversation import question_of
 from scoring.case.extract import extract
 from scoring.metrics.run_effort import run_effort
 from scoring.metrics.run_tools import calls_by_tool
@@ -37,6 +38,8 @@ from .result import TraceResult, reason_of, revise
 
 MOST_CALLS: Final = 200
 """Tool calls of a run whose names stay in the details of its result."""
+INPUT_BEGINNING: Final = 120
+"""Characters of a trace's input that stay in its details."""
 TOOLS: Final = "tool_calls"
 """Key of a run's tool calls in the details of a result: by tool how many there were, and how many failed."""
 
@@ -74,6 +77,7 @@ class EvaluationStages:
 
     ``conversations`` is None where sessions are not judged, ``references`` where references come from the traces alone.
     ``baselines`` is None where what is usual for a service is not learned.
+    ``quotes_input``: the details of a judged trace hold the beginning of its input, by which people recognise it.
     ``give_way`` is called wherever judging may pause for a request that waits.
     """
 
@@ -85,6 +89,7 @@ class EvaluationStages:
     conversations: SessionTurns | None = None
     references: References | None = None
     baselines: Baselines | None = None
+    quotes_input: bool = False
     give_way: Callable[[], None] = _go_on
 
     def open(self, closing: Closing) -> EvaluationJob:
@@ -242,6 +247,8 @@ class EvaluationStages:
             job.details["calls"] = [call.name for call in case.tools_used if not call.handoff]
             job.details["agents_called"] = list(case.agents_called or ())
         job.details |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
+        if self.quotes_input and (question := question_of(case)[:INPUT_BEGINNING]):
+            job.details["input_beginning"] = question
         job.scenario, job.priority = route.scenario_name, route.priority
         scenario = case.scenario if route.scenario is None else route.scenario
         usual = None

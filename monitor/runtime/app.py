@@ -222,6 +222,7 @@ class Monitor:
             conversations=conversations(self.config),
             references=self.references,
             baselines=self.baselines,
+            quotes_input=self.config.api.contents != "never",
             give_way=YieldToRequests(self._active),
         )
 

@@ -30,6 +30,7 @@ _MOST_TEXTS: Final = 32
 _LONGEST_TEXT: Final = 1 << 17
 _REMEMBERED: Final = 128
 _NONE_OFFERED: Final = NotApplicable("which tools the models were offered is not in the trace")
+_ALL_FAILED: Final = NotApplicable("every run that was offered tools ended in an error before it answered")
 _ACTS: Final = (SpanKind.TOOL, SpanKind.RETRIEVER)
 _PLAIN_NAME: Final = re.compile(r"\W+")
 _NAMESPACE: Final = re.compile(r"\W+|__")
@@ -184,9 +185,12 @@ def _tools_tried(case: Case) -> Result:
         return NotApplicable("the case is not a trace")
     if all(span.kind is not SpanKind.AGENT for span in case.trace.spans):
         return NotApplicable("no agent ran: a model alone may answer a turn without a tool")
-    offered = [run for run in _runs(case.trace) if run.offered]
-    if not offered:
+    known = [run for run in _runs(case.trace) if run.offered]
+    if not known:
         return _NONE_OFFERED
+    offered = [run for run in known if run.acted or run.speaker.error is None]
+    if not offered:
+        return _ALL_FAILED
     idle = [run for run in offered if not run.acted]
     found = [(run.speaker.span_id, f"{label(run.top.agent or run.top.name)}: answered without a tool") for run in idle]
     return Scored(
@@ -259,5 +263,5 @@ tools_tried = Metric(
     source=SOURCE,
     measure=_tools_tried,
     bands=must_be_one(),
-    undefined="not applicable where no agent ran or the offer is not in the trace",
+    undefined="not applicable where no agent ran, the offer is not in the trace, or every such run failed unanswered",
 )

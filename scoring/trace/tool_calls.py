@@ -61,8 +61,9 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
 
 
 def _contents_unknown(trace: Trace) -> bool:
-    calls = trace.models
-    return bool(calls) and not any(span.output_messages or span.output is not None for span in calls)
+    if any(span.output_messages or span.output is not None for span in trace.models):
+        return False
+    return any(span.error is None for span in trace.models)  # a model call that failed called nothing
 
 
 def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
@@ -18,6 +19,8 @@ from .lines import MAX_LINE, NumberedLine, lines
 
 TABLES: Final = (".csv", ".tsv", ".parquet")
 """Endings of files whose rows are cases."""
+Format: TypeAlias = Literal["jsonl", "csv", "tsv", "parquet"]
+"""How a file of cases is written."""
 _ROWS: Final = 256
 """Rows of Parquet in memory at a time."""
 _NUMBERS: Final = frozenset({
@@ -39,38 +42,57 @@ class TableError(Exception):
 
 
 @contextmanager
-def case_lines(path: Path) -> Iterator[Iterator[NumberedLine]]:
-    """The lines of a file of cases, by its ending; '-' is standard input (JSON Lines).
+def case_lines(path: Path, form: Format | None = None) -> Iterator[Iterator[NumberedLine]]:
+    """The lines of a file of cases; '-' is standard input.
+
+    Args:
+        path: The file.
+        form: How it is written; None for what its ending names, and JSON Lines without one.
 
     Raises:
         TableError: The file is a table that cannot be read.
     """
-    if str(path) == "-":
-        yield lines(sys.stdin.buffer)
-    elif path.suffix.lower() == ".parquet":
+    form = form or _by_ending(path)
+    if form == "parquet":
         yield _parquet(path)
-    elif path.suffix.lower() in TABLES:
-        yield _csv(path, "\t" if path.suffix.lower() == ".tsv" else ",")
-    else:
-        with path.open("rb", buffering=1 << 20) as file:
+        return
+    with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb", buffering=1 << 20) as file:
+        if form == "jsonl":
             yield lines(file)
+            return
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        try:
+            yield _csv(text, path, "\t" if form == "tsv" else ",")
+        finally:
+            text.detach()  # standard input stays open
 
 
-def _csv(path: Path, delimiter: str) -> Iterator[NumberedLine]:
+def _by_ending(path: Path) -> Format:
+    ending = path.suffix.lower().removeprefix(".")
+    return next((form for form in get_args(Format) if form == ending), "jsonl")
+
+
+def _csv(text: TextIO, path: Path, delimiter: str) -> Iterator[NumberedLine]:
     """A line for each row; the number is the row's last line in the file. An empty cell is a field that is missing."""
     csv.field_size_limit(MAX_LINE)
-    number = 0
+    number = read = 0
+
+    def counted() -> Iterator[str]:
+        nonlocal read
+        for line in text:
+            read += len(line.encode())
+            yield line
+
     try:
-        with path.open(encoding="utf-8-sig", newline="") as text:
-            rows = csv.reader(text, delimiter=delimiter)
-            head = next(rows, [])
-            if len(set(head)) != len(head):
-                raise TableError(f"{path}: two columns have one name", "name each column once")
-            for row in rows:
-                number = rows.line_num
-                if any(row):
-                    fields = {name: _cell(name, cell) for name, cell in zip(head, row, strict=False) if cell}
-                    yield NumberedLine(number, orjson.dumps(fields), cast("BinaryIO", text.buffer).tell())
+        rows = csv.reader(counted(), delimiter=delimiter)
+        head = next(rows, [])
+        if len(set(head)) != len(head):
+            raise TableError(f"{path}: two columns have one name", "name each column once")
+        for row in rows:
+            number = rows.line_num
+            if any(row):
+                fields = {name: _cell(name, cell) for name, cell in zip(head, row, strict=False) if cell}
+                yield NumberedLine(number, orjson.dumps(fields), read)
     except (csv.Error, UnicodeDecodeError) as error:
         raise TableError(f"{path}: after line {number}: {error}", "write it as UTF-8 CSV with a row of names") from None
 

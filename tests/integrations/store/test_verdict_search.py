@@ -36,7 +36,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
             }  # fmt: skip
             await store.finish(FinishedTrace(
                 trace_id=number.to_bytes(16, "big"), service=service, reason="scored", completion="root_ended",
-                revision=1, details={"name": name}, verdicts=[verdict], closed_ns=number,
+                revision=1, details={"name": name, "input_beginning": f"question {number}"}, verdicts=[verdict],
+                closed_ns=number,
             ))  # fmt: skip
 
     asyncio.run(fill())
@@ -60,6 +61,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (VerdictFilter(text="ärger", in_reasons=True), [3]),
         (VerdictFilter(text="ärger"), []),
         (VerdictFilter(text="%"), []),
+        (VerdictFilter(text="QUESTION 2", in_reasons=True), [2]),
+        (VerdictFilter(text="question 2"), []),
         (VerdictFilter(text="refund", passed="false", below=0.3), []),
     ],
 )

@@ -246,6 +246,15 @@ async def test_verdicts_are_found_by_what_they_hold_counted_and_given_as_a_file(
         assert (await still.get(f"/verdicts?{query}")).status_code == 422, query
 
 
+async def test_the_page_of_verdicts_quotes_the_input_to_those_who_see_contents(still):
+    still = still()
+    await still.take(1)
+    await still.judge()
+    for path in ("/verdicts", "/verdicts.csv"):
+        assert "When?" in (await still.get(path)).text, path
+        assert "When?" not in (await still.get(path, caller="10.0.0.1")).text, path
+
+
 async def test_a_service_has_a_page_which_the_status_page_links_to(still):
     still = still()
     await still.take(1, service="shop")
@@ -257,6 +266,8 @@ async def test_a_service_has_a_page_which_the_status_page_links_to(still):
     assert "tools" in page
     assert (await still.get("/services?service=shop&environment=unknown&rubric=none")).status_code == 422
     assert (await still.get("/services?service=shop&environment=x&rubric=workflow&last=soon")).status_code == 422
+    moved = await still.get("/services")
+    assert (moved.status_code, moved.headers["location"]) == (307, "/")
     assert "No verdict in this time" in (await still.get("/services?service=x&environment=x&rubric=workflow")).text
 
 

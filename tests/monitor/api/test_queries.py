@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integrations.otlp.wire.request import Chunk, ChunkOrigin
-from monitor.api.report import VerdictQuery
+from monitor.api.report import VerdictQuery, VerdictSearch
 from monitor.ingest.closing import Closing
 from monitor.runtime.app import Monitor
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
@@ -123,6 +123,23 @@ async def test_the_story_of_an_open_trace_says_so_and_that_of_an_ended_one_why(s
     ended = await s.view.trace(trace(1).hex(), contents=True)
     assert (ended["reason"], len(ended["verdicts"]), ended["case"]["model_output"]) == ("scored", 2, "Tomorrow.")
     assert (await s.view.trace(trace(1).hex(), contents=False))["case"] is None
+
+
+@pytest.mark.parametrize(("contents", "shown"), [("loopback", "When?"), ("never", None)])
+async def test_the_beginning_of_the_input_is_shown_with_contents_alone_and_not_stored_where_nobody_may_see(
+    still, contents, shown
+):
+    s = still(api={"contents": contents})
+    await s.take(root(1))
+    await s.judge()
+    known = trace(1).hex()
+    assert (await s.view.trace(known, contents=True)).get("input_beginning") == shown
+    assert "input_beginning" not in await s.view.trace(known, contents=False)
+    for visible, wanted in ((True, shown), (False, None)):
+        found = await s.view.search(VerdictSearch(), contents=visible)
+        assert [verdict.get("input_beginning") for verdict in found.verdicts] == [wanted] * 2
+    found = await s.view.search(VerdictSearch(text="when"), contents=False)
+    assert not found.verdicts
 
 
 async def test_a_story_outlives_the_contents_and_what_cannot_be_read_of_them(still):

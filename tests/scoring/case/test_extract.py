@@ -72,6 +72,13 @@ def test_a_trace_without_agents_and_tools_has_none_rather_than_unknown_ones() ->
     assert (case.agents_called, case.tools_used) == ((), ())
 
 
+def test_a_model_call_that_failed_called_no_tool() -> None:
+    failed = _span("llm", "root", L, 0, 1, error="HTTP 500")
+    assert _case(_span("root", None, C, 0, 9), failed).tools_used == ()
+    silent = _span("later", "root", L, 2, 3)
+    assert _case(_span("root", None, C, 0, 9), failed, silent).tools_used is None
+
+
 def test_tools_are_unknown_where_models_answered_without_contents() -> None:
     case = _case(_span("llm", None, L, 0, 1, capture_switch="SWITCH=on"))
     assert case.tools_used is None

@@ -82,6 +82,10 @@ FAULTS = {
         run(model("m1", 1, "Let me look that up"), answer=None, error="E: x"),
         {"completed", "answered", "tools_tried"}, False,
     ),
+    "the only model call fails": (
+        run(model("m1", 1, "", error="HTTP 500"), answer=None, error="E: x"),
+        {"completed", "answered", "step_success"}, False,
+    ),
     "an empty answer": (run(*SOUND[:2], model("m2", 5, ""), answer=""), {"answered"}, False),
     "cut off": (run(*SOUND[:2], model("m2", 5, "Aurora sai", finish="length")), {"answer_intact"}, False),
     "filtered": (run(*SOUND[:2], model("m2", 5, "Auro", finish="content_filter")), {"answer_intact"}, False),

@@ -47,6 +47,12 @@ def test_rows_of_a_table_are_the_cases_that_lines_of_json_are(tmp_path, expected
     assert cases(tmp_path / name) == expected
 
 
+def test_a_table_comes_on_standard_input_where_its_format_is_named(tmp_path):
+    table = 'id,expected_output,actual_output\na,yes,yes\nb,"two\nlines",no\n'
+    done = CliRunner().invoke(main, ["score", "-", "--format", "csv", "--rubric", "answer", "--out", "-"], input=table)
+    assert [json.loads(line)["case_id"] for line in done.stdout.splitlines()] == ["a", "b"], done.output
+
+
 @PYARROW.mark
 def test_rows_of_parquet_are_the_same_cases(tmp_path, expected):
     pa, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
