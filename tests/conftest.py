@@ -21,7 +21,10 @@ from tests.running import Running
 settings.register_profile("calm", deadline=None)  # how fast a test is depends on what else the machine does
 settings.load_profile("calm")
 
-collect_ignore = ["imported_for_forks.py"]  # importing it is what it is for
+collect_ignore = [
+    "imported_for_forks.py",  # importing it is what it is for
+    "plugin/peers",  # imports what only an environment of its own holds
+]
 
 LONGEST_FIRST = (
     "tests/image", "tests/dashboards/rules", "tests/end_to_end/test_own_traces.py",

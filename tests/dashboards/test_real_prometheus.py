@@ -62,7 +62,8 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
             "price": {"input_usd_per_million": 1, "output_usd_per_million": 4}, "budget_usd_per_hour": 10,
         }  # fmt: skip
         settings = {
-            "routes": [*demo["routes"], QUALITY], "scenarios": demo["scenarios"], "evaluators": {"judge": judge},
+            "routes": [*(_with_run_health(route) for route in demo["routes"]), QUALITY],
+            "scenarios": demo["scenarios"], "evaluators": {"judge": judge},
             "sampling": {"rate": 0.7, "rules": [{"name": "calls", "match": {"metadata.task": "qa"}, "rate": 1.0}]},
             "alerts": {"look": "1s", "hysteresis": {"needed": 3, "looks": 4}},
             "sinks": {
@@ -95,6 +96,10 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
             "what people say was not scraped",
         )
         yield Live(monitor, prometheus)
+
+
+def _with_run_health(route: dict[str, Any]) -> dict[str, Any]:
+    return {**route, "rubrics": [*route["rubrics"], "run_health"]}
 
 
 def _play(monitor: Running) -> None:

@@ -29,13 +29,13 @@ DAYS = 24.0
 
 def alarms(declared: Declaration, *, ratio: float, per_hour: float, hours: float, seed: int) -> int:
     verdicts = simulated.service(np.random.default_rng(seed), per_hour=per_hour, stretches=[(hours, ratio)])
-    return len(simulated.entries(simulated.service_statuses(declared, verdicts, hours=hours)))
+    return len(simulated.entries(simulated.statuses(declared, verdicts, hours=hours)))
 
 
 def delay_minutes(declared: Declaration, *, ratio: float, per_hour: float, seed: int, level=simulated.ALARMS) -> float:
     rng = np.random.default_rng(seed)
     verdicts = simulated.service(rng, per_hour=per_hour, stretches=[(4, 0.95), (20, ratio)])
-    reported = simulated.entries(simulated.service_statuses(declared, verdicts, hours=24), level)
+    reported = simulated.entries(simulated.statuses(declared, verdicts, hours=24), level)
     after = [at for at in reported if at > 4 * HOUR_NS]
     return (after[0] / HOUR_NS - 4) * 60 if after else float("inf")
 
@@ -154,9 +154,7 @@ def test_the_early_warning_is_earlier_and_dates_the_change():
         warned = [
             (at, since) for at, since in simulated.early_warnings(BOUND, verdicts, per_hour=120) if at > 8 * HOUR_NS
         ]
-        status = [
-            at for at in simulated.entries(simulated.service_statuses(BOUND, verdicts, hours=16)) if at > 8 * HOUR_NS
-        ]
+        status = [at for at in simulated.entries(simulated.statuses(BOUND, verdicts, hours=16)) if at > 8 * HOUR_NS]
         gains.append(status[0] - warned[0][0])
         errors.append(abs(warned[0][1] / HOUR_NS - 8) * 60)
     assert np.median(gains) > 0
@@ -167,9 +165,9 @@ def test_forced_samples_change_what_is_seen_and_not_what_is_said():
     verdicts = simulated.service(np.random.default_rng(8), per_hour=120, stretches=[(48, 0.93)], forced=True)
     assert np.mean(verdicts.passed) < 0.85, "the plain share of what was seen is far below the truth"
     unweighted = replace(verdicts, weight=np.ones(len(verdicts)))
-    assert simulated.entries(simulated.service_statuses(PLAIN, unweighted, hours=48))
+    assert simulated.entries(simulated.statuses(PLAIN, unweighted, hours=48))
     for mode in (BOUND, SEQUENCE):
-        assert not simulated.entries(simulated.service_statuses(mode, verdicts, hours=48))
+        assert not simulated.entries(simulated.statuses(mode, verdicts, hours=48))
 
 
 def test_a_shorter_period_promises_less_and_finds_more():
@@ -177,7 +175,7 @@ def test_a_shorter_period_promises_less_and_finds_more():
     found = []
     for days in (1, 30):
         rule = SequenceRule(error=0.05, period_ns=int(days * 24 * HOUR_NS))
-        reported = simulated.entries(simulated.service_statuses(replace(SEQUENCE, sequence=rule), verdicts, hours=24))
+        reported = simulated.entries(simulated.statuses(replace(SEQUENCE, sequence=rule), verdicts, hours=24))
         found.append(reported[0])
     assert found[0] < found[1]
 

@@ -207,7 +207,6 @@ def test_the_final_score_is_explained_with_its_weights(call, what: str) -> None:
     assert done.exit_code == 0
     assert "qa 25%, entity 20%, text 15%, translation 10%, benchmarks 30%" in done.stdout
     assert "qa 35%, entity 30%, text 20%, translation 15%" in done.stdout
-    assert "seed 000, Final Scoring" in done.stdout
 
 
 def test_the_final_score_is_listed_among_the_metrics(call) -> None:

@@ -88,7 +88,7 @@ def test_duplicates_change_nothing_open_or_closed():
     assembler = Assembler(LIMITS)
     assembler.add(chunk(1, 1, (2, 1)), 0)
     assert assembler.add(chunk(1, (2, 1)), 1) is Arrival.DUPLICATE
-    assert (assembler.open_bytes, closings(assembler, 2)) == (100, [(1, "root_ended", 1)])
+    assert (assembler._bytes, closings(assembler, 2)) == (100, [(1, "root_ended", 1)])
     assert assembler.add(chunk(1, 1), 500) is Arrival.DUPLICATE
     assert closings(assembler, 900) == []
 
@@ -99,7 +99,7 @@ def test_a_late_span_makes_the_next_revision():
     assert closings(assembler, 2) == [(1, "root_ended", 1)]
     assert assembler.classify(chunk(1, 1, (2, 1))) is Arrival.REOPENS
     assert assembler.add(chunk(1, 1, (2, 1)), 800) is Arrival.REOPENS
-    assert (assembler.open_traces, assembler.open_bytes) == (1, 200)
+    assert (assembler.open_traces, assembler._bytes) == (1, 200)
     assert closings(assembler, 802) == [(1, "root_ended", 2)]
     assembler.add(chunk(1, (3, 2)), 1_700)
     assert closings(assembler, 1_702) == [(1, "root_ended", 3)], "the late window runs from the last closing"
@@ -129,7 +129,7 @@ def test_pressure_closes_the_oldest_by_count_and_by_size():
         assembler.add(chunk(n, 1), n)
     assembler.add(chunk(1, (2, 1)), 4)
     assert closings(assembler, 5) == [(1, "pressure", 1)]
-    assert assembler.open_bytes == 200
+    assert assembler._bytes == 200
 
 
 def test_the_origin_is_that_of_the_lowest_threshold():
@@ -154,7 +154,7 @@ def test_draining_closes_everything_once():
     for n in (1, 2):
         assembler.add(chunk(n, (2, 1)), 0)
     assert [c.completion for c in assembler.drain(1)] == ["pressure"] * 2
-    assert (assembler.drain(1), closings(assembler, 900), assembler.open_bytes) == ([], [], 0)
+    assert (assembler.drain(1), closings(assembler, 900), assembler._bytes) == ([], [], 0)
 
 
 def called(trace: int, *spans) -> Chunk:
@@ -263,7 +263,7 @@ class Assembly(RuleBasedStateMachine):
         if hasattr(self, "assembler"):
             self.now += 100
             self.wait(0)
-            assert self.assembler.open_traces == self.assembler.open_bytes == 0
+            assert self.assembler.open_traces == self.assembler._bytes == 0
 
 
 Assembly.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
