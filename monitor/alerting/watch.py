@@ -187,6 +187,8 @@ class Watch:
         if self.declared.policy.mode == "point":
             same = held is not None and held.status is moment.appraisal.status
             return replace(current, since_ns=held.since_ns if same and held else None)
+        if held is None and moment.appraisal.status is Status.INSUFFICIENT_DATA:
+            return current  # how much is missing is known without a look
         if held is None:
             return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, "it was not looked at yet"))
         return replace(current, appraisal=_stated(held, moment.appraisal, self.declared), since_ns=held.since_ns)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
+import shutil
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
@@ -50,9 +52,9 @@ COLOURS = {
 
 
 NEXT = (
-    ("sidejudge serve", "a monitor: send OTLP to http://127.0.0.1:4318, see http://127.0.0.1:8790/"),
-    ("sidejudge init --from-traces http://127.0.0.1:8790", "a configuration from what it has seen"),
-    ("sidejudge tail", "each trace as it ends, and why"),
+    ("serve", "a monitor: send OTLP to http://127.0.0.1:4318, see http://127.0.0.1:8790/"),
+    ("init --from-traces http://127.0.0.1:8790", "a configuration from what it has seen"),
+    ("tail", "each trace as it ends, and why"),
 )
 """What to try after the demo."""
 
@@ -85,8 +87,9 @@ class Scene:
             showing.cancel()
             self._report(monitor.view.status())
             self._print("\n[bold]next[/bold], with your own application:")
+            called = "sidejudge" if shutil.which("sidejudge") else sys.argv[0]  # that of an environment not activated
             for command, what in NEXT:
-                self._print(f"  {escape(command)}  [dim]# {what}[/dim]")
+                self._print(f"  {escape(f'{called} {command}')}  [dim]# {what}[/dim]")
 
     def _print(self, what: str | Table) -> None:
         self._console.print(what, soft_wrap=True)

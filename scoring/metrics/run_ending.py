@@ -129,7 +129,8 @@ def _has_text(value: Json) -> bool:
 
 
 def _named(span: Span) -> str:
-    return f"{span.kind.value} {label(span.agent or span.name)}"
+    kind = "step" if span.kind is SpanKind.OTHER else span.kind.value
+    return f"{kind} {label(span.agent or span.name)}"
 
 
 completed = Metric(

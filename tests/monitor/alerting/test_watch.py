@@ -99,6 +99,16 @@ def test_silence_is_told_as_such_and_is_no_recovery():
     assert alert.stage is Stage.UNKNOWN
 
 
+def test_before_the_first_look_a_service_states_how_much_is_missing():
+    played = Played(replace(QUICK, policy=Policy(min_samples=30)))
+    seen = Observation(identity="x", at_ns=played.now_ns, passed=True, weight=1.0)
+    played.windows.add(KEY, seen)
+    played.watch.learn(KEY, seen)
+    (standing,) = played.watch.service_statuses(played.now_ns)
+    assert standing.appraisal.status is Status.INSUFFICIENT_DATA
+    assert "30" in standing.appraisal.reason
+
+
 def test_mode_point_is_the_seeds_status_of_this_very_moment_whatever_the_looks():
     played = Played(replace(QUICK, policy=Policy(mode="point", min_samples=1, min_failures=0)))
     played.minutes(30, ratio=1.0)

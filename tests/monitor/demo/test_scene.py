@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import pytest
 import yaml
@@ -47,6 +48,17 @@ async def test_a_change_of_status_and_a_failure_are_told_with_their_reason(start
     assert "insufficient_data → " in reported
     assert "→ critical" in reported
     assert "✗ call-" in reported
+
+
+@pytest.mark.parametrize(("on_path", "called"), [(True, "sidejudge"), (False, ".venv/bin/sidejudge")])
+async def test_what_to_call_next_can_be_called_where_it_stands(started, capsys, monkeypatch, tmp_path, on_path, called):
+    if on_path:
+        (tmp_path / "sidejudge").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [".venv/bin/sidejudge", "demo"])
+    app = await started()
+    await Scene(0.2, [(60.0, 0.0, "as usual")]).play(app.monitor, {"otlp": app.otlp, "api": app.api})
+    assert f"\n  {called} serve  #" in capsys.readouterr().out
 
 
 async def test_a_scene_that_is_cancelled_ends_at_once(started, capsys):
