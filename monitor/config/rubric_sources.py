@@ -79,7 +79,7 @@ class LangfusePrompts:
         if key not in self.texts:
             found, known = self._requested(*key), self._known.get(key)
             if isinstance(found, str):
-                log.warning("a prompt cannot be read", extra={"prompt": name, "cause": found})
+                log.warning("%s", found, extra={"prompt": name})
             self.texts[key] = known if isinstance(found, str) and known is not None else found
         return self.texts[key]
 

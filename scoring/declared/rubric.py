@@ -217,4 +217,6 @@ def _mapped(criterion: Criterion) -> str:
     turned = bands is not None and not bands.higher_is_better
     if (low, high) == (0.0, 1.0) and not turned:
         return ""
-    return f"[{high:g}..{low:g}]" if turned and high is not None else f"[{low:g}..{high}]"
+    if high is None:
+        return f"[{low:g}..]"
+    return f"[{high:g}..{low:g}]" if turned else f"[{low:g}..{high:g}]"

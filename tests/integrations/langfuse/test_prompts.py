@@ -81,6 +81,11 @@ def test_without_langfuse_or_with_one_that_is_away_the_metric_is_unavailable_and
         assert stated in found.reason
 
 
+def test_a_prompt_that_cannot_be_read_is_named_with_the_cause(tmp_path, langfuse, caplog):
+    metric(tmp_path, langfuse, "{langfuse_prompt: gone}")
+    assert caplog.messages == ["the prompt gone cannot be read: there is no such prompt, version or label"]
+
+
 def test_a_prompt_with_a_name_that_is_no_variable_is_refused(tmp_path, langfuse):
     with pytest.raises(Exception, match="not a variable"):
         metric(tmp_path, langfuse, "{langfuse_prompt: complete, label: staging}")
