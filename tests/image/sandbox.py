@@ -62,7 +62,9 @@ class Sandbox:
     ) -> subprocess.Popen[str]:
         """Start a program inside. Its process id is that of what is returned."""
         inner = 'cd "$1"; shift; exec "$@"'
-        script = "\n".join([*self._lines, f'exec chroot {self.root} "$@"'])
+        # Inside, programs lie where the system has them, whatever the path of whoever runs the tests.
+        path = "export PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        script = "\n".join([*self._lines, path, f'exec chroot {self.root} "$@"'])
         drop = [
             "setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all",
             "--no-new-privs",
