@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from http import HTTPStatus
 
 from fastapi import FastAPI, Request, Response
@@ -13,6 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dashboards.pages.problem_page import problem_page
 from dashboards.pages.rendering import security_policy
+from integrations.store.errors import StoreError
+
+log = logging.getLogger("sidejudge.api")
 
 
 class ProblemError(Exception):
@@ -57,6 +61,17 @@ def explain_errors(app: FastAPI) -> None:
     @app.exception_handler(ProblemError)
     async def problem(_: Request, error: ProblemError) -> Response:
         return problem_response(error.code, error.error, error.remedy)
+
+    @app.exception_handler(StoreError)
+    async def unreadable(request: Request, error: StoreError) -> Response:
+        # The cause names a path of this machine: it stands in the log, not in an answer.
+        log.warning("the store could not be read for a request", extra={"cause": str(error)})
+        cause, remedy = "the store cannot be read at the moment", "try again, or see the log"
+        if "text/html" in request.headers.get("accept", ""):
+            return HTMLResponse(problem_page(cause, remedy), HTTPStatus.SERVICE_UNAVAILABLE)
+        response = problem_response(HTTPStatus.SERVICE_UNAVAILABLE, cause, remedy)
+        response.headers["retry-after"] = "5"
+        return response
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:

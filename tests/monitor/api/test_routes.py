@@ -8,6 +8,7 @@ import pytest
 
 from dashboards.pages.configuration_page import ConfigurationPage, Setting
 from dashboards.pages.trace_page import TracePage
+from integrations.store.errors import StoreUnavailable
 from monitor.alerting.observation import Key, Observation
 from monitor.alerting.windows import Windows
 from monitor.api.report import MonitorReport, Position, VerdictPage
@@ -388,3 +389,15 @@ async def test_a_path_that_is_not_there_is_a_page_for_a_browser_and_json_for_a_p
     assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
     assert "there is nothing at this path" in page.text
     assert (await client.get("/nothing")).json()["error"] == "there is nothing at this path"
+
+
+@pytest.mark.parametrize("path", ["/v1/verdicts", "/", "/v1/traces/" + TRACE])
+async def test_a_store_that_cannot_be_read_is_503_and_its_path_stays_in_the_log(client, view, path):
+    async def fails(*_, **__):
+        raise StoreUnavailable("store /secret/state.sqlite: disk I/O error")
+
+    view.verdicts = view.trace = view.trace_page = fails
+    for accept in ("application/json", "text/html"):
+        response = await client.get(path, headers={"accept": accept})
+        assert (response.status_code, "secret" in response.text) == (503, False)
+        assert "try again" in response.text
