@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from http import HTTPStatus
 
 from fastapi import FastAPI, Request, Response
@@ -17,6 +18,7 @@ from dashboards.pages.rendering import security_policy
 from integrations.store.errors import StoreError
 
 log = logging.getLogger("sidejudge.api")
+_QUIET_S = 10
 
 
 class ProblemError(Exception):
@@ -57,6 +59,7 @@ class SecurityHeaders:
 
 def explain_errors(app: FastAPI) -> None:
     """Give every error of the API the same shape: cause and remedy."""
+    logged_s = float("-inf")
 
     @app.exception_handler(ProblemError)
     async def problem(_: Request, error: ProblemError) -> Response:
@@ -64,8 +67,11 @@ def explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(StoreError)
     async def unreadable(request: Request, error: StoreError) -> Response:
-        # The cause names a path of this machine: it stands in the log, not in an answer.
-        log.warning("the store could not be read for a request", extra={"cause": str(error)})
+        # The cause names a path of this machine: it stands in the log, now and then, and not in an answer.
+        nonlocal logged_s
+        if time.monotonic() - logged_s > _QUIET_S:
+            logged_s = time.monotonic()
+            log.warning("the store could not be read for a request", extra={"cause": str(error)})
         cause, remedy = "the store cannot be read at the moment", "try again, or see the log"
         if "text/html" in request.headers.get("accept", ""):
             return HTMLResponse(problem_page(cause, remedy), HTTPStatus.SERVICE_UNAVAILABLE)
