@@ -27,6 +27,10 @@ class StoreUnavailable(StoreError):  # noqa: N818  # it names the store's state
     """The store cannot take or give anything now (disk full, locked, closed); it may later."""
 
 
+class SearchTooLong(StoreUnavailable):
+    """A search was stopped for the time it took. Its message says nothing of this machine: any caller may read it."""
+
+
 class StoreCorrupt(StoreError):  # noqa: N818  # likewise
     """The database file is damaged, or is not one of ours; only a person can help."""
 

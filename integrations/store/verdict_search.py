@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .errors import StoreUnavailable, explain
+from .errors import SearchTooLong, explain
 from .statements import queries
 
 MOST = 20_000
@@ -86,7 +86,7 @@ def search_verdicts(
             groups = connection.execute(queries()["count_verdicts"], values).fetchall() if counted else []
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
-            raise StoreUnavailable(
+            raise SearchTooLong(
                 f"the search took longer than {_LONGEST_S:g} s; narrow it by time, service or rubric"
             ) from None
         raise explain(error, path) from error

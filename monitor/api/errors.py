@@ -73,9 +73,7 @@ def explain_errors(app: FastAPI) -> None:
             logged_s = time.monotonic()
             log.warning("the store could not be read for a request", extra={"cause": str(error)})
         cause, remedy = "the store cannot be read at the moment", "try again, or see the log"
-        if "text/html" in request.headers.get("accept", ""):
-            return HTMLResponse(problem_page(cause, remedy), HTTPStatus.SERVICE_UNAVAILABLE)
-        response = problem_response(HTTPStatus.SERVICE_UNAVAILABLE, cause, remedy)
+        response = _page_or_json(request, HTTPStatus.SERVICE_UNAVAILABLE, cause, remedy)
         response.headers["retry-after"] = "5"
         return response
 
@@ -90,13 +88,18 @@ def explain_errors(app: FastAPI) -> None:
     async def other(request: Request, error: HTTPException) -> Response:
         if error.status_code == HTTPStatus.NOT_FOUND:
             cause, remedy = "there is nothing at this path", "/docs lists every path"
-            if "text/html" in request.headers.get("accept", ""):
-                return HTMLResponse(problem_page(cause, remedy), HTTPStatus.NOT_FOUND)
-            return problem_response(HTTPStatus.NOT_FOUND, cause, remedy)
+            return _page_or_json(request, HTTPStatus.NOT_FOUND, cause, remedy)
         remedy = "every path here answers GET and HEAD and nothing else" if error.status_code == 405 else "see /docs"
         response = problem_response(HTTPStatus(error.status_code), str(error.detail), remedy)
         response.headers.update(error.headers or {})
         return response
+
+
+def _page_or_json(request: Request, code: HTTPStatus, error: str, remedy: str) -> Response:
+    """A page for a browser, JSON for everybody else."""
+    if "text/html" in request.headers.get("accept", ""):
+        return HTMLResponse(problem_page(error, remedy), code)
+    return problem_response(code, error, remedy)
 
 
 def problem_response(code: HTTPStatus, error: str, remedy: str) -> Response:

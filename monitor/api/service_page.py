@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 
 from dashboards.pages.service_page import ServicePage, service_page
-from integrations.store.errors import StoreError
+from integrations.store.errors import SearchTooLong
 from monitor.config.units import parse_duration
 
 from .access import AccessRules
@@ -49,7 +49,7 @@ def add_service_page(app: FastAPI, view: ServiceView, rules: AccessRules) -> Non
             return refused(_problem("last: cannot be read", "write 30m, 6h or 2d"))
         try:
             page = await view.service(choice, span_ns, contents=rules.shows_contents(request))
-        except StoreError as problem:
+        except SearchTooLong as problem:
             return refused(problem)
         if page is None:
             return refused(_problem("rubric: there is no such rubric", "choose a service on the status page"))

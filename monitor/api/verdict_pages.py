@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from dashboards.pages.problem_page import problem_page
 from dashboards.pages.verdicts_page import VerdictsPage, verdicts_page
-from integrations.store.errors import StoreError
+from integrations.store.errors import SearchTooLong
 from monitor.config.units import parse_duration
 from scoring.trace.instant import written
 from scoring.verdict.verdict import State
@@ -88,7 +88,7 @@ def add_verdict_pages(app: FastAPI, view: VerdictsView, rules: AccessRules) -> N
     async def verdicts(request: Request, chosen: Annotated[VerdictChoice, Query()]) -> Response:
         try:
             found = await view.search(chosen.query(view, _ON_A_PAGE), contents=rules.shows_contents(request))
-        except (ProblemError, StoreError) as problem:
+        except (ProblemError, SearchTooLong) as problem:
             return refused(problem)
         page = VerdictsPage(
             verdicts=found.verdicts, rubrics=list(view.rubrics), next=str(found.next) if found.next else None,
@@ -102,7 +102,7 @@ def add_verdict_pages(app: FastAPI, view: VerdictsView, rules: AccessRules) -> N
         try:
             query = chosen.query(view, _IN_A_FILE)
             found = await view.search(query, contents=rules.shows_contents(request), counted=False)
-        except (ProblemError, StoreError) as problem:
+        except (ProblemError, SearchTooLong) as problem:
             return refused(problem)
         body = await asyncio.to_thread(lambda: csv_of(found.verdicts).encode("utf-8", "replace"))
         named = {"content-disposition": 'attachment; filename="verdicts.csv"'}
@@ -127,9 +127,9 @@ def html(text: str, code: HTTPStatus = HTTPStatus.OK) -> HTMLResponse:
     return HTMLResponse(text.encode("utf-8", "replace"), code)
 
 
-def refused(problem: ProblemError | StoreError) -> HTMLResponse:
+def refused(problem: ProblemError | SearchTooLong) -> HTMLResponse:
     """The page for a request that cannot be met."""
-    if isinstance(problem, StoreError):
+    if isinstance(problem, SearchTooLong):
         return html(problem_page(str(problem), "try again, or see the log"), HTTPStatus.SERVICE_UNAVAILABLE)
     return html(problem_page(str(problem), problem.remedy), problem.code)
 

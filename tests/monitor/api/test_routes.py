@@ -391,12 +391,18 @@ async def test_a_path_that_is_not_there_is_a_page_for_a_browser_and_json_for_a_p
     assert (await client.get("/nothing")).json()["error"] == "there is nothing at this path"
 
 
-@pytest.mark.parametrize("path", ["/v1/verdicts", "/", "/v1/traces/" + TRACE])
+SERVICE_PAGE = "/services?service=shop&rubric=qa"
+
+
+PAGES = ["/v1/verdicts", "/", "/v1/traces/" + TRACE, "/verdicts", "/verdicts.csv", SERVICE_PAGE]
+
+
+@pytest.mark.parametrize("path", PAGES)
 async def test_a_store_that_cannot_be_read_is_503_and_its_path_stays_in_the_log(client, view, path):
     async def fails(*_, **__):
         raise StoreUnavailable("store /secret/state.sqlite: disk I/O error")
 
-    view.verdicts = view.trace = view.trace_page = fails
+    view.verdicts = view.trace = view.trace_page = view.search = view.service = fails
     for accept in ("application/json", "text/html"):
         response = await client.get(path, headers={"accept": accept})
         assert (response.status_code, "secret" in response.text) == (503, False)
