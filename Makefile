@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 # Files are spread over processes, each whole: what a file sets up once is set up once. The slow files come first
 # (tests/conftest.py).
@@ -44,7 +44,7 @@ bench: $(VENV)/.dev ## ratios against a baseline measured in the same run
 
 bench-peers: ## what bench_scoring and bench_traffic compare with, in an environment of its own (.venv-peers)
 	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip --quiet install "deepeval==4.3.1" "ragas==0.4.3" "langchain-community<0.4" "rotel==0.0.1a15"
+	.venv-peers/bin/python -m pip -qq install "deepeval==4.3.1" "ragas==0.4.3" "langchain-community<0.4" "rotel==0.0.1a15"
 
 reference: $(VENV)/.dev ## write the generated reference pages anew
 	$(BIN)/python -m monitor.reference
