@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
 from monitor.config import Config, ConfigError, Loaded
-from monitor.config.evaluators import EmbeddingSection, JudgeSection
+from monitor.config.evaluators import EmbeddingSection
 from monitor.config.extras import EMBEDDINGS, EXTRAS, JUDGE, installed, needed
 from monitor.config.langfuse import LangfuseProject
 from monitor.config.otel_events import OtelEventsSink
@@ -70,7 +70,7 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
         yield _upstream(loaded.config.forward.url)
     yield from _store(loaded.config.store.path)
     if loaded.config.evaluators.judge is not None:
-        yield from _judge(loaded.config.evaluators.judge)
+        yield from _judges(loaded.config)
     if loaded.config.sources.langfuse is not None:
         yield _langfuse("sources.langfuse", loaded.config.sources.langfuse)
     if loaded.config.evaluators.embedding is not None:
@@ -264,14 +264,15 @@ def _store(path: Path) -> Iterator[CheckResult]:
         yield CheckResult("disk space", "ok", gib)
 
 
-def _judge(section: JudgeSection) -> Iterator[CheckResult]:
-    """Whether the judge answers: one short question is put to each model."""
+def _judges(config: Config) -> Iterator[CheckResult]:
+    """Whether the judges answer: one short question is put to each model."""
     from monitor.evaluate.build import judge_settings
     from monitor.evaluate.judge.probe import try_model
 
     if not installed(JUDGE):
         return
-    for model in judge_settings(section).models:
+    settings = judge_settings(config)
+    for model in dict.fromkeys(model for each in (settings, *settings.others.values()) for model in each.models):
         why = try_model(model)
         if why is None:
             yield CheckResult(f"judge {model.name}", "ok", "answers")

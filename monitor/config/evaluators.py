@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
@@ -10,6 +11,7 @@ from scoring.checks.redaction import Redaction
 
 from .section import GIVEN_AS_LIST, Section
 from .units import PositiveDuration, parse_duration
+from .values import DEFAULT_JUDGE, JudgeName
 
 EvaluatorName: TypeAlias = Literal["lexical", "embedding", "judge"]
 Priority: TypeAlias = Literal["high", "normal", "low"]
@@ -71,8 +73,8 @@ class PriceSection(Section):
     output_usd_per_million: Dollars = Field(description="US dollars for a million tokens of answers")
 
 
-class JudgeSection(Section):
-    """Answers by a language model (extra `judge`). The traces' contents that a question shows are sent to it."""
+class JudgeModelSection(Section):
+    """A language model that judges, or a panel of them, and how it is asked."""
 
     model: ModelName = Field(description="the judge, as provider/model; a dated version, for a floating name drifts")
     api_base: str | None = Field(
@@ -106,6 +108,29 @@ class JudgeSection(Section):
     price: PriceSection | None = Field(
         default=None, description="what it costs; without it: the list price, where it is known"
     )
+
+
+class NamedJudgeSection(JudgeModelSection):
+    """A further judge, which `rubrics.<name>.judge` names. What it leaves out is as in `evaluators.judge`.
+
+    `api_base` and `api_key` are taken from there only for a model of the same provider at the same address; `panel` and
+    `price` never are. The budget is one for all judges.
+    """
+
+    def beside(self, main: JudgeSection) -> JudgeSection:
+        """The whole section of this judge, filled up from that of the default one."""
+        same = self.model.partition("/")[0] == main.model.partition("/")[0]
+        own = {name: getattr(self, name) for name in self.model_fields_set}
+        elsewhere = not same or self.api_base not in (None, main.api_base)
+        left: dict[str, object] = {"panel": (), "price": main.price if self.model == main.model else None}
+        if elsewhere:
+            left |= {"api_base": None, "api_key": None}
+        return main.model_copy(update={**left, **own})
+
+
+class JudgeSection(JudgeModelSection):
+    """Answers by a language model (extra `judge`). The traces' contents that a question shows are sent to it."""
+
     budget_usd_per_hour: Budget | None = Field(
         default=None, description="US dollars an hour; near it a smaller share of the traces is judged"
     )
@@ -144,6 +169,10 @@ class EvaluatorsSection(Section):
     lexical: LexicalSection = LexicalSection()
     embedding: EmbeddingSection | None = Field(default=None, description="no embeddings unless this section is there")
     judge: JudgeSection | None = Field(default=None, description="no judge unless this section is there")
+    judges: Mapping[JudgeName, NamedJudgeSection] = Field(
+        default_factory=dict,
+        description="further judges by name, for rubrics and metrics that name them (`rubrics.<name>.judge`)",
+    )
     max_case_cpu: PositiveDuration = Field(
         default=parse_duration("30s"),
         description="CPU time that the metrics of one case may take, all rubrics together; once it is spent its other "
@@ -163,4 +192,13 @@ class EvaluatorsSection(Section):
         for name, section in (("embedding", self.embedding), ("judge", self.judge)):
             if section is not None and name not in self.order:
                 raise ValueError(f"order does not name {name!r}, which is configured; name it, or take the section out")
+        if self.judges and self.judge is None:
+            raise ValueError("judges are named beside a default one: add the section judge")
         return self
+
+    @field_validator("judges")
+    @classmethod
+    def _is_not_the_default(cls, judges: Mapping[str, NamedJudgeSection]) -> Mapping[str, NamedJudgeSection]:
+        if DEFAULT_JUDGE in judges:
+            raise ValueError(f"{DEFAULT_JUDGE!r} is the judge of evaluators.judge; give this one another name")
+        return judges

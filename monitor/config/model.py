@@ -36,7 +36,7 @@ from .rubric_section import RubricSection
 from .section import GIVEN_AS_LIST, JsonMap, Section
 from .sources import AuthSection, SourcesSection, TlsSection
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
-from .values import DestinationName, Rate, RubricName
+from .values import DEFAULT_JUDGE, DestinationName, Rate, RubricName
 
 if TYPE_CHECKING:
     from scoring.verdict.rubric import Rubric
@@ -374,7 +374,7 @@ class Config(Section):
 
     @field_validator("rubrics")
     @classmethod
-    def _within_scale(cls, rubrics: Mapping[str, RubricSection]) -> Mapping[str, RubricSection]:
+    def _within_scale(cls, rubrics: Mapping[str, RubricSection], info: ValidationInfo) -> Mapping[str, RubricSection]:
         from scoring.rubrics import RUBRICS  # noqa: PLC0415  # only needed once a rubric is named
 
         for name, section in rubrics.items():
@@ -383,7 +383,20 @@ class Config(Section):
                 raise ValueError(f"{name}.pass_mark must be at most {shipped.scale:g}, got {section.pass_mark:g}")
             if section.judge_config is not None and name != "agent":
                 raise ValueError(f"{name}.judge_config: only agent has one")
+            _check_metrics(name, section, (info.context or {}).get("declared") or {})
         return rubrics
+
+    @model_validator(mode="after")
+    def _judges_are_there(self) -> Config:
+        known = (DEFAULT_JUDGE, *self.evaluators.judges)
+        for name, section in self.rubrics.items():
+            for key, judge in (
+                ("judge", section.judge),
+                *((f"metric_judges.{m}", j) for m, j in section.metric_judges.items()),
+            ):
+                if judge is not None and (judge not in known or self.evaluators.judge is None):
+                    raise ValueError(f"rubrics.{name}.{key}: evaluators.judges names no judge {judge!r}")
+        return self
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Config:
@@ -450,3 +463,14 @@ class Config(Section):
         """SHA-256 of what is in force, as hex: equal for equal behaviour, whatever file or variable set it."""
         stated = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(stated.encode()).hexdigest()
+
+
+def _check_metrics(name: str, section: RubricSection, declared: Mapping[str, Rubric]) -> None:
+    """Refuse a judge for a metric that the rubric does not have."""
+    from scoring.rubrics import RUBRICS  # noqa: PLC0415  # only needed once a rubric is named
+
+    rubric = declared.get(name) or RUBRICS.get(name)
+    known = () if rubric is None else [each.metric.id for each in (*rubric.criteria, *rubric.opt_in)]
+    absent = next((metric for metric in section.metric_judges if metric not in known), None)
+    if absent is not None and rubric is not None:
+        raise ValueError(f"{name}.metric_judges: there is no metric {absent!r}\x00{','.join(known)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
@@ -10,7 +11,7 @@ from scoring.trace.span import Json
 
 from .rubric_schema import MAX_METRICS, METRIC_SCHEMA
 from .section import GIVEN_AS_LIST, JsonMap, Section
-from .values import Share
+from .values import JudgeName, Share
 
 
 class RubricSection(Section):
@@ -45,6 +46,14 @@ class RubricSection(Section):
     )
     min_coverage: Share | None = Field(
         default=None, description="share of the weight that must be scored for a composite to exist, in [0, 1]"
+    )
+    judge: JudgeName | None = Field(
+        default=None,
+        description="the judge that answers for its metrics: a name of `evaluators.judges`, or `default`, the judge of "
+        "`evaluators.judge` (default: that of the rubric that it extends, else `default`)",
+    )
+    metric_judges: Mapping[str, JudgeName] = Field(
+        default_factory=dict, description="the same for single metrics, by metric id"
     )
     judge_config: JsonMap | None = Field(
         default=None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import AfterValidator, StringConstraints, ValidationInfo
 
@@ -43,6 +43,9 @@ def _is_known_rubric(name: str, info: ValidationInfo) -> str:
 
 
 DestinationName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
+JudgeName: TypeAlias = DestinationName
+DEFAULT_JUDGE: Final = "default"
+"""The name of the judge that `evaluators.judge` configures."""
 Rate: TypeAlias = Annotated[float, AfterValidator(_is_rate)]
 Share: TypeAlias = Annotated[float, AfterValidator(_is_share)]
 RubricName: TypeAlias = Annotated[str, AfterValidator(_is_known_rubric)]

@@ -34,12 +34,12 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
     judge = config.evaluators.judge
     if judge is None:
         return
-    for key, model in (("model", judge.model), *((f"panel[{n}]", model) for n, model in enumerate(judge.panel))):
-        if not _PINNED.search(model.rpartition("/")[2]):
-            yield (
-                f"evaluators.judge.{key}: {model} names no version, so that the provider may change the judge unseen",
-                "name a dated version of the model",
-            )
+    named = [("judge", judge), *((f"judges.{name}", each) for name, each in config.evaluators.judges.items())]
+    for at, each in named:
+        for key, model in (("model", each.model), *((f"panel[{n}]", model) for n, model in enumerate(each.panel))):
+            if not _PINNED.search(model.rpartition("/")[2]):
+                cause = f"{model} names no version, so that the provider may change the judge unseen"
+                yield f"evaluators.{at}.{key}: {cause}", "name a dated version of the model"
     if judge.budget_usd_per_hour is None and judge.budget_usd_per_day is None:
         yield (
             "evaluators.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",

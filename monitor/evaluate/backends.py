@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, cast
 
 from monitor.config.evaluators import Priority
+from monitor.config.judge_choice import JudgeChoice
 from scoring.case.case import Case
 from scoring.questions.question import NoAnswer, Question, Reply
+
+from .addressed import plain
 
 
 class Backend(Protocol):
@@ -84,12 +87,17 @@ class Synchronous:
         return await asyncio.to_thread(lambda: {question: self.answer_one(case, question) for question in questions})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Backends:
-    """The backends in the order in which they are asked. ``judge`` is the one of them that is a judge, or None."""
+    """The backends in the order in which they are asked. ``judge`` is the one of them that is a judge, or None.
+
+    ``choice`` names the judge of each metric; a reload replaces it. Questions for another than the default one are
+    ``Addressed``.
+    """
 
     order: tuple[Backend | JudgeBackendProtocol, ...]
     judge: JudgeBackendProtocol | None = None
+    choice: JudgeChoice = field(default_factory=JudgeChoice)
 
     async def ask(
         self, case: Case, questions: Sequence[Question], admit: Admit, account: JudgeAccount
@@ -115,7 +123,8 @@ class Backends:
                 continue
             replies: Mapping[Question, Reply]
             if backend is not self.judge:
-                replies = await cast("Backend", backend).answer(case, left)
+                found = await cast("Backend", backend).answer(case, list(dict.fromkeys(map(plain, left))))
+                replies = {question: found[plain(question)] for question in left if plain(question) in found}
             elif (refusal := admit()) is not None:
                 replies = dict.fromkeys(left, refusal)
             else:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from integrations.prometheus.judge_metrics import KnownJudge
 from integrations.provider.errors import ProviderError, ProviderErrorKind
 from monitor.config import Config
 from monitor.config.evaluators import JudgeSection
+from monitor.config.judge_choice import judge_choice, judge_sections
 from scoring.case.case import Case
 from scoring.evaluators import lexical
-from scoring.metrics.judge_config import parse_judge_config
-from scoring.questions.agent import GradeAgent
 from scoring.questions.question import Question, Reply
 from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 
@@ -93,9 +92,7 @@ def build_backends(
     library = LiteLLM()
     judge = embedding = None
     if section.judge is not None:
-        judge = _judge(
-            judge_settings(section.judge, _judge_of_agent(config, section.judge)), library, memory, observer, clock_ns
-        )
+        judge = _judge(judge_settings(config), library, memory, observer, clock_ns)
     if section.embedding is not None:
         from monitor.evaluate.embedding.build import embedding_backend  # noqa: PLC0415  # imported only where it is configured
 
@@ -108,7 +105,7 @@ def build_backends(
     first = next(iter(order)) == "lexical"
     return EvaluationBackends(
         at_once=words if first else None,
-        others=Backends(order=tuple(order.values())[first:], judge=judge),
+        others=Backends(order=tuple(order.values())[first:], judge=judge, choice=judge_choice(config)),
         judge=judge,
         embedding=embedding,
         library=library,
@@ -140,33 +137,18 @@ def _judge(
     return judge
 
 
-def _judge_of_agent(config: Config, section: JudgeSection) -> str | None:
-    """``provider/model`` of ``rubrics.agent.judge_config``; what it leaves out is the judge's own. None: no change."""
-    change = config.rubrics.get("agent")
-    if change is None or change.judge_config is None:
-        return None
-    own = parse_judge_config(change.judge_config)
-    if own.model is None and own.provider is None:
-        return None
-    provider, _, model = section.model.partition("/")
-    if own.model is not None and own.provider is None and "/" in own.model:
-        return own.model
-    return f"{own.provider or provider}/{own.model or model}"
+def judge_settings(config: Config) -> JudgeSettings:
+    """The settings of the default judge, and with it of all others by name. ``evaluators.judge`` must be there."""
+    first, *others = ((name, _settings(section)) for name, section in judge_sections(config).items())
+    return replace(first[1], others=dict(others))
 
 
-def judge_settings(section: JudgeSection, of_agent: str | None = None) -> JudgeSettings:
-    """The settings of the configured judge.
-
-    Args:
-        section: ``evaluators.judge``.
-        of_agent: the model that grades conversations in its place, as ``provider/model``.
-    """
+def _settings(section: JudgeSection) -> JudgeSettings:
     from monitor.evaluate.judge.settings import JudgeSettings  # noqa: PLC0415  # imported only where it is configured
     from scoring.checks.redaction import redaction_of  # noqa: PLC0415  # likewise
 
     return JudgeSettings(
         models=tuple(_model(name, section) for name in (section.model, *section.panel)),
-        own={GradeAgent: _model(of_agent, section)} if of_agent is not None and of_agent != section.model else {},
         panel_rule=section.panel_rule,
         retries=section.retries,
         concurrency=section.concurrency,
@@ -205,11 +187,10 @@ def _model(name: str, section: JudgeSection) -> JudgeModel:
 
 def known_judge(config: Config) -> KnownJudge | None:
     """The label values of the judge's metrics, known before the first request; None without a judge."""
-    section = config.evaluators.judge
-    if section is None:
+    sections = judge_sections(config).values()
+    if not sections:
         return None
-    of_agent = _judge_of_agent(config, section)
-    models = dict.fromkeys((section.model, *section.panel, *((of_agent,) if of_agent is not None else ())))
+    models = dict.fromkeys(name for each in sections for name in (each.model, *each.panel))
     return KnownJudge(models=tuple(models), failures=(*ProviderErrorKind, PARSE_ERROR), flags=FLAGS)
 
 

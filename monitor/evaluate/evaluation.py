@@ -16,12 +16,16 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import structs
 
+from monitor.config.judge_choice import JudgeChoice
+from monitor.config.values import DEFAULT_JUDGE
 from scoring.case.case import Case
 from scoring.questions.question import Answer, NoAnswer, PendingMetrics, Question, Reply, Steps
 from scoring.result.result import Failed, Judgement, Result, Scored
 from scoring.verdict.outcome import OutcomeMemo
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Selection, Verdict, reach_verdict
+
+from .addressed import Addressed, plain
 
 T = TypeVar("T")
 
@@ -66,8 +70,11 @@ class Evaluation:
         at_once: Callable[[Case, Question], Reply] | None,
         memo: OutcomeMemo | None = None,
         max_cpu_s: float = math.inf,
+        *,
+        choice: JudgeChoice | None = None,
     ) -> None:
         self.case = case
+        choice = choice or JudgeChoice()
         self._work = _Work(max_cpu_s)
         self._rubrics = rubrics
         self._at_once = at_once
@@ -87,14 +94,14 @@ class Evaluation:
                 with self._work.counted():
                     begun = metric.start(case)
                 if isinstance(begun, GeneratorType):
-                    asking[rubric.id, metric.id] = self._bounded(begun)
+                    asking[rubric.id, metric.id] = self._bounded(begun, choice.of(rubric.id, metric.id))
                 else:
                     results[metric.id] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
         self._evaluation = PendingMetrics(asking)
         self._advance()
 
-    def _bounded(self, steps: Steps) -> Steps:
-        """The same steps until the case has taken all the work that it may take."""
+    def _bounded(self, steps: Steps, judge: str) -> Steps:
+        """The same steps, their questions for this judge, until the case has taken all the work that it may take."""
         replies: Sequence[Reply] | None = None
         while not self._work.over:
             try:
@@ -103,7 +110,7 @@ class Evaluation:
             except StopIteration as done:
                 result: Result = done.value
                 return result
-            replies = yield requested
+            replies = yield requested if judge == DEFAULT_JUDGE else tuple(Addressed(each, judge) for each in requested)
         steps.close()
         return Failed(TOO_MUCH)
 
@@ -185,7 +192,7 @@ class Evaluation:
         if self._work.over:
             return NoAnswer(TOO_MUCH, failed=True)
         with self._work.counted():
-            return self._at_once(self.case, question)
+            return self._at_once(self.case, plain(question))
 
     def verdicts(self, *, created_at: str, selection: Selection = "random", revision: int = 1) -> tuple[Verdict, ...]:
         """A verdict for each rubric that was not dropped, in order. Nothing may be open.

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from monitor.config.judge_choice import JudgeChoice
 from scoring.case.case import Case
 from scoring.evaluators import lexical
 from scoring.questions.question import Question, Reply
@@ -46,7 +47,8 @@ class Evaluator:
         Without ``others`` nothing is left open.
         """
         rubrics = [self._rubrics[name] for name in dict.fromkeys(names)]
-        evaluation = Evaluation(case, rubrics, self._at_once, self._memo, self._max_cpu_s)
+        choice = self.others.choice if self.others is not None else JudgeChoice()
+        evaluation = Evaluation(case, rubrics, self._at_once, self._memo, self._max_cpu_s, choice=choice)
         while self.others is None and evaluation.open:
             evaluation.give({})
         return evaluation

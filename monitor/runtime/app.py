@@ -33,6 +33,7 @@ from monitor.api.access import AccessRules
 from monitor.api.queries import MonitorQueries
 from monitor.api.routes import create_app
 from monitor.config import Config, Loaded
+from monitor.config.judge_choice import judge_choice
 from monitor.config.rubrics import configured, reached, rubrics_of
 from monitor.deliver.commit import Commit
 from monitor.deliver.langfuse.sink import LangfuseScores
@@ -390,6 +391,8 @@ class Monitor:
         if self.annotating is not None:
             self.annotating.take_rubrics({rubric.id: rubric for rubric in watched})
         self.router.become(router_of(config))
+        if self.backends.others is not None:
+            self.backends.others.choice = judge_choice(config)
         self.config = self.view.config = config
         self.view.rubrics = tuple(configured(config))
 

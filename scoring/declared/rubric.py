@@ -18,8 +18,10 @@ from .metric import KINDS, Sources, changed, read_metric
 from .reading import Reading, listed
 from .spans import SpanMatch
 
-KEYS: Final = ("title", "metrics", "extends", "judges", "spans", "pass_mark", "min_coverage")
-"""The keys of a declared rubric."""
+KEYS: Final = (
+    "title", "metrics", "extends", "judges", "spans", "pass_mark", "min_coverage", "judge", "metric_judges",
+)  # fmt: skip
+"""The keys of a declared rubric. The last two name who answers its questions, which is no part of the rubric."""
 JUDGES: Final = ("traces", "sessions", "spans")
 MAX_METRICS: Final = 2000
 _MAX_NAME: Final = MAX_SCORE_NAME - len("_score")

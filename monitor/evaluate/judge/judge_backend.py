@@ -15,8 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
+from integrations.judge.client import JudgeModel
 from integrations.provider.errors import ProviderError, ProviderErrorKind
 from integrations.store.errors import StoreError
+from monitor.evaluate.addressed import Addressed, plain
 from monitor.evaluate.backends import JudgeAccount
 from scoring.case.case import Case
 from scoring.judging.check import contradiction
@@ -27,11 +29,12 @@ from scoring.result.result import Judgement, Method
 from scoring.verdict.review_reason import COST_UNKNOWN
 
 from .answer_cache import AnswerCache, AnswerCacheStorage, CachedAnswer, key
-from .breaker import BreakerState
+from .breaker import CONSECUTIVE, Breaker, BreakerState
 from .budget import DAY_S, HOUR_S, JudgeBudget, Priority
 from .observer import JudgeObserver, SilentJudgeObserver
 from .panel import JudgePanel
-from .panel_member import OUTAGE, Client, JudgeBill, UnansweredError
+from .panel_member import OUTAGE, Client, JudgeBill, PanelMember, UnansweredError
+from .rate_limits import RateLimits
 from .settings import JudgeSettings
 
 log = logging.getLogger("sidejudge.judge")
@@ -48,7 +51,10 @@ class JudgeStorage(AnswerCacheStorage, Protocol):
 
 
 class JudgeBackend:
-    """A judge or a panel as a backend, in one event loop. Creating it reads what was spent and sends nothing."""
+    """All judges as one backend, in one event loop. Creating it reads what was spent and sends nothing.
+
+    A question goes to the judge that it is addressed to, any other to the default one.
+    """
 
     def __init__(
         self,
@@ -71,32 +77,58 @@ class JudgeBackend:
             per_day=settings.budget_usd_per_day,
             spent=memory.spent_since(int(self._clock()) - DAY_S),
         )
-        self._panel = self._panel_of(settings, jitter)
-        self._others = {
-            kind: self._panel_of(replace(settings, models=(model,)), jitter) for kind, model in settings.own.items()
-        }
+        self._jitter = jitter
+        self._limits: dict[tuple[object, ...], RateLimits] = {}
+        self._members: dict[JudgeModel, PanelMember] = {}
+        self._panel = self._panel_of(settings)
+        self._others = {name: self._panel_of(other) for name, other in settings.others.items()}
         self.name: Final = self._panel.name
         """The model or the panel, as verdicts name it."""
         self._context_tokens: dict[str, int] = {}
         self._under_way: dict[str, asyncio.Event] = {}
 
-    def _panel_of(self, settings: JudgeSettings, jitter: Callable[[], float]) -> JudgePanel:
+    def _panel_of(self, settings: JudgeSettings) -> JudgePanel:
         return JudgePanel(
-            settings,
-            client=self._client,
-            budget=self.budget,
-            remember=self._remember,
+            [self._member(model, settings) for model in settings.models],
+            rule=settings.panel_rule,
+            context_tokens=settings.context_tokens,
             observer=self._observer,
-            clock=self._clock,
-            jitter=jitter,
         )
+
+    def _member(self, model: JudgeModel, settings: JudgeSettings) -> PanelMember:
+        """The one member for a model, whichever judges it is part of. Members of one provider share its limits."""
+        if model not in self._members:
+            limits = (settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute)
+            place = (model.provider, model.api_base, *limits)
+            if place not in self._limits:
+                concurrency, requests_per_minute, tokens_per_minute = limits
+                self._limits[place] = RateLimits(
+                    concurrency=concurrency,
+                    requests_per_minute=requests_per_minute,
+                    tokens_per_minute=tokens_per_minute,
+                    clock=time.monotonic,
+                )
+            self._members[model] = PanelMember(
+                model=model,
+                client=self._client,
+                limits=self._limits[place],
+                budget=self.budget,
+                remember=self._remember,
+                observer=self._observer,
+                retries=settings.retries,
+                clock=self._clock,
+                jitter=self._jitter,
+                # More failures than one request can have: one request alone is no outage.
+                breaker=Breaker(self._clock(), consecutive=max(CONSECUTIVE, settings.retries + 2)),
+            )
+        return self._members[model]
 
     def _clock(self) -> float:
         return self._clock_ns() / 1e9
 
     def can_answer(self, question: Question) -> bool:
         """Whether a judge can be asked this question."""
-        return can_judge(question)
+        return can_judge(plain(question))
 
     def states(self) -> dict[str, BreakerState]:
         """The circuit breaker of each model."""
@@ -126,7 +158,7 @@ class JudgeBackend:
             account: the cost record of the case, shared by its rounds; None: a new one.
         """
         account = account or JudgeAccount()
-        requested = tuple(filter(can_judge, dict.fromkeys(questions)))
+        requested = tuple(filter(self.can_answer, dict.fromkeys(questions)))
         self._observer.judging(case)
         bill = JudgeBill()
         replies: Mapping[Question, Reply] = {}
@@ -149,7 +181,7 @@ class JudgeBackend:
 
     async def _answer(self, case: Case, requested: Sequence[Question], bill: JudgeBill) -> Mapping[Question, Reply]:
         keys = await asyncio.to_thread(
-            lambda: {question: key(self._panel_for(question).name, cache_key(case, question)) for question in requested}
+            lambda: {each: key(self._panel_for(each).name, cache_key(case, plain(each))) for each in requested}
         )
         replies = await self._cached(case, requested, keys)
         self._observer.looked_up(hits=len(replies), misses=len(requested) - len(replies))
@@ -182,28 +214,34 @@ class JudgeBackend:
         for question in questions:
             if (kept := known.get(keys[question])) is not None:
                 judgement = Judgement(self._panel_for(question).name, kept.prompt_version)
-                replies[question] = await self._reply(case, question, kept, judgement)
+                replies[question] = await self._reply(case, plain(question), kept, judgement)
         return replies
 
     async def _ask_all(
         self, case: Case, questions: Sequence[Question], keys: Mapping[Question, str], bill: JudgeBill
     ) -> dict[Question, Reply]:
         """Send the questions to their judges, in as few requests as fit."""
+        by_judge: dict[str, dict[Question, Question]] = {}
+        for question in questions:
+            by_judge.setdefault(_judge_of(question), {})[plain(question)] = question
+
+        async def ask(judge: str, asked: Mapping[Question, Question]) -> dict[Question, Reply]:
+            panel = self._others.get(judge, self._panel)
+            context_tokens = await self._context(panel)
+            made, refused = await asyncio.to_thread(requests, case, list(asked), context_tokens=context_tokens)
+            found: dict[Question, Reply] = dict(refused)
+            of_these = {each: keys[question] for each, question in asked.items()}
+            for answered in await asyncio.gather(*(self._ask(case, panel, each, of_these, bill) for each in made)):
+                found |= answered
+            return {question: found[each] for each, question in asked.items()}
+
         replies: dict[Question, Reply] = {}
-        made: list[tuple[JudgePanel, JudgeRequest]] = []
-        for panel in self._panels:
-            its = [question for question in questions if self._panel_for(question) is panel]
-            if its:
-                context_tokens = await self._context(panel)
-                ready, refused = await asyncio.to_thread(requests, case, its, context_tokens=context_tokens)
-                replies |= refused
-                made += [(panel, request) for request in ready]
-        for answered in await asyncio.gather(*(self._ask(case, panel, each, keys, bill) for panel, each in made)):
+        for answered in await asyncio.gather(*(ask(judge, asked) for judge, asked in by_judge.items())):
             replies |= answered
         return replies
 
     def _panel_for(self, question: Question) -> JudgePanel:
-        return self._others.get(type(question), self._panel)
+        return self._others.get(_judge_of(question), self._panel)
 
     async def _ask(
         self, case: Case, panel: JudgePanel, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill
@@ -285,8 +323,8 @@ class JudgeBackend:
 
     async def _context(self, panel: JudgePanel) -> int:
         """Tokens that every model of a panel takes at once: as configured, else the least that is known of them."""
-        if self._settings.context_tokens is not None:
-            return self._settings.context_tokens
+        if panel.context_tokens is not None:
+            return panel.context_tokens
         if panel.name not in self._context_tokens:
             known = [await self._client.context_tokens(model) for model in panel.models]
             self._context_tokens[panel.name] = min(known)
@@ -297,3 +335,8 @@ class JudgeBackend:
             await self._memory.spend(int(now // HOUR_S) * HOUR_S, usd)
         except StoreError as error:
             log.warning("could not record the cost of judging; it is lost with a restart", extra={"cause": str(error)})
+
+
+def _judge_of(question: Question) -> str:
+    """The judge that is asked; one that was not configured when the process began is the default one."""
+    return question.judge if isinstance(question, Addressed) else ""

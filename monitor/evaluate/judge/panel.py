@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from scoring.judging.request import JudgedValue, JudgeRequest
@@ -13,59 +12,29 @@ from scoring.questions.question import NoAnswer, Question
 from scoring.verdict.review_reason import JUDGES_DISAGREE
 
 from .answer_cache import CachedAnswer
-from .breaker import CONSECUTIVE, Breaker, BreakerState, Circuit
-from .budget import JudgeBudget
+from .breaker import BreakerState, Circuit
 from .observer import JudgeObserver
-from .panel_member import Client, JudgeBill, PanelMember, UnansweredError
-from .rate_limits import RateLimits
-from .settings import JudgeSettings
-from .vote import SplitError, vote, votes
+from .panel_member import JudgeBill, PanelMember, UnansweredError
+from .vote import Rule, SplitError, vote, votes
 
 
 class JudgePanel:
-    """One member for each model. Members of one provider share its limits; each has a breaker of its own."""
+    """The members that are asked together, one for each model."""
 
     def __init__(
         self,
-        settings: JudgeSettings,
+        members: Sequence[PanelMember],
         *,
-        client: Client,
-        budget: JudgeBudget,
-        remember: Callable[[float, float], Awaitable[None]],
+        rule: Rule = "majority",
+        context_tokens: int | None = None,
         observer: JudgeObserver,
-        clock: Callable[[], float],
-        jitter: Callable[[], float],
     ) -> None:
-        self._rule = settings.panel_rule
-        self._observer = observer
-        limits = {
-            provider: RateLimits(
-                concurrency=settings.concurrency,
-                requests_per_minute=settings.requests_per_minute,
-                tokens_per_minute=settings.tokens_per_minute,
-                clock=time.monotonic,
-            )
-            for provider in {model.provider for model in settings.models}
-        }
-        self._members = [
-            PanelMember(
-                model=model,
-                client=client,
-                limits=limits[model.provider],
-                budget=budget,
-                remember=remember,
-                observer=observer,
-                retries=settings.retries,
-                clock=clock,
-                jitter=jitter,
-                # More failures than one request can have: one request alone is no outage.
-                breaker=Breaker(clock(), consecutive=max(CONSECUTIVE, settings.retries + 2)),
-            )
-            for model in settings.models
-        ]
-        self.models: Final = settings.models
-        names = [model.name for model in settings.models]
-        self.name: Final = names[0] if len(names) == 1 else f"{settings.panel_rule} of {', '.join(names)}"
+        self._members, self._rule, self._observer = members, rule, observer
+        self.models: Final = tuple(member.model for member in members)
+        self.context_tokens: Final = context_tokens
+        """As configured; None: the least that is known of the models."""
+        names = [model.name for model in self.models]
+        self.name: Final = names[0] if len(names) == 1 else f"{rule} of {', '.join(names)}"
         self._quorum: Final = len(names) // 2 + 1
 
     def states(self) -> dict[str, BreakerState]:

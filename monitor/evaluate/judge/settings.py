@@ -7,23 +7,22 @@ from dataclasses import dataclass, field
 
 from integrations.judge.client import JudgeModel
 from scoring.checks.redaction import Redaction
-from scoring.questions.question import Question
 
 from .vote import Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
-    """The section ``evaluators.judge``. ``models`` are the judge and the other members of its panel.
+    """A judge. ``models`` are the judge itself and the other members of its panel.
 
-    ``own`` names the one model that answers a type of question in their place.
+    ``others`` are further judges by name; budget, cache and redaction are those of the first one.
 
     ``retries`` are further attempts after the first. ``concurrency``, ``requests_per_minute`` and ``tokens_per_minute``
     are for each provider. ``context_tokens`` None: the least that is known of the models.
     """
 
     models: tuple[JudgeModel, ...]
-    own: Mapping[type[Question], JudgeModel] = field(default_factory=dict)
+    others: Mapping[str, JudgeSettings] = field(default_factory=dict)
     panel_rule: Rule = "majority"
     retries: int = 3
     concurrency: int = 8

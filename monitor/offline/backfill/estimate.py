@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from monitor.config import Config
+from monitor.evaluate.addressed import Addressed, plain
 from monitor.evaluate.build import EvaluationBackends, judge_settings
 from monitor.evaluate.evaluation import Evaluation
 from monitor.route.router import Route, Router
 from scoring.case.case import Case
-from scoring.judging.request import can_judge, requests
+from scoring.judging.request import requests
 from scoring.questions.question import Question
 from scoring.verdict.rubric import Rubric
 
@@ -63,9 +64,12 @@ async def estimate_work(
         if not isinstance(route, Route):
             continue
         judged += 1
-        evaluation = Evaluation(case, [rubrics[name] for name in route.rubrics], who.at_once)
-        requested = [question for question in evaluation.open if can_judge(question)]
-        if who.judge is None or not requested:
+        choice = who.others.choice if who.others is not None else None
+        evaluation = Evaluation(case, [rubrics[name] for name in route.rubrics], who.at_once, choice=choice)
+        requested = [
+            question for question in evaluation.open if who.judge is not None and who.judge.can_answer(question)
+        ]
+        if not requested:
             continue
         questions += len(requested)
         cost = await _cost(config, case, requested, who)
@@ -79,15 +83,19 @@ async def estimate_work(
 async def _cost(config: Config, case: Case, requested: Sequence[Question], who: EvaluationBackends) -> float | None:
     from integrations.judge.client import JudgeClient  # noqa: PLC0415  # only with a judge
 
-    section = config.evaluators.judge
-    if section is None or who.library is None:
+    if config.evaluators.judge is None or who.library is None:
         return 0.0
-    client, settings, usd = JudgeClient(who.library), judge_settings(section), 0.0
-    for model in settings.models:
-        price = await client.price(model)
-        if price is None:
-            return None
-        context = settings.context_tokens or await client.context_tokens(model)
-        made, _ = requests(case, requested, context_tokens=context)
-        usd += sum(price.of(each.prompt_tokens, each.answer_tokens) for each in made)
+    client, first, usd = JudgeClient(who.library), judge_settings(config), 0.0
+    by_judge: dict[str, list[Question]] = {}
+    for question in requested:
+        by_judge.setdefault(question.judge if isinstance(question, Addressed) else "", []).append(plain(question))
+    for judge, questions in by_judge.items():
+        settings = first.others.get(judge, first)
+        for model in settings.models:
+            price = await client.price(model)
+            if price is None:
+                return None
+            context = settings.context_tokens or await client.context_tokens(model)
+            made, _ = requests(case, questions, context_tokens=context)
+            usd += sum(price.of(each.prompt_tokens, each.answer_tokens) for each in made)
     return usd

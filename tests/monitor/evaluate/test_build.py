@@ -75,7 +75,7 @@ def test_address_and_key_are_the_judges_and_not_those_of_other_providers_on_its_
         "panel": ["openai/o-2025-01-01", "anthropic/c-20250101"],
         "price": {"input_usd_per_million": 1, "output_usd_per_million": 2},
     }  # fmt: skip
-    own, sister, other = judge_settings(config(tmp_path, judge=given).evaluators.judge).models
+    own, sister, other = judge_settings(config(tmp_path, judge=given)).models
     assert [model.api_key for model in (own, sister, other)] == ["sk-1", "sk-1", None]
     assert [model.api_base for model in (own, sister, other)] == ["http://here/v1", "http://here/v1", None]
     assert [model.price is not None for model in (own, sister, other)] == [True, False, False]

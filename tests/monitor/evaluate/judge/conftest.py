@@ -93,9 +93,13 @@ def made(provider, library, store, watched) -> Callable[..., JudgeBackend]:
     def make(*, names=("openai/gpt-4o-mini",), model: dict[str, Any] | None = None, **settings: Any) -> JudgeBackend:
         reported = {"api_base": provider.url, "api_key": KEY, "timeout_s": 20.0, **(model or {})}
         models = tuple(JudgeModel(name=name, **reported) for name in names)
-        own = {kind: JudgeModel(name=name, **reported) for kind, name in settings.pop("own", {}).items()}
+        settings = {"retries": 2, **settings}
+        others = {
+            name: JudgeSettings(models=(JudgeModel(name=model, **reported),), **settings)
+            for name, model in settings.pop("others", {}).items()
+        }
         return JudgeBackend(
-            JudgeSettings(models=models, own=own, **{"retries": 2, **settings}),
+            JudgeSettings(models=models, others=others, **settings),
             client=JudgeClient(library),
             memory=store.judged,
             observer=watched,

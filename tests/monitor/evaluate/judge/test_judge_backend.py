@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
+from monitor.evaluate.addressed import Addressed
 from monitor.evaluate.backends import JudgeAccount
 from monitor.evaluate.judge.breaker import Circuit
 from monitor.evaluate.judge.judge_backend import JudgeBackend
@@ -16,7 +17,6 @@ from monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
 from monitor.evaluate.judge.settings import JudgeSettings
 from scoring.case.case import Case
 from scoring.checks.redaction import Redaction
-from scoring.questions.agent import GradeAgent
 from scoring.questions.question import Answer, GradeAnswer, NoAnswer
 from scoring.questions.text import SameHighlight, SameIntent, SummaryClaims, Supported
 from scoring.questions.translation import SentenceSimilarity
@@ -217,13 +217,28 @@ async def test_a_case_that_waits_for_anothers_failed_answer_asks_itself(made, pr
     assert isinstance(second[INTENT], NoAnswer), "the breaker is open, and that is said"
 
 
-async def test_a_type_of_question_may_have_a_judge_of_its_own(made, provider):
-    judge = made(own={GradeAgent: "openai/gpt-4o-2024-08-06"})
-    tool = GradeAgent("tool_routing")
-    replies = await judge.answer(CASE, [INTENT, tool])
-    assert sorted(seen.body["model"] for seen in provider.seen) == ["gpt-4o-2024-08-06", "gpt-4o-mini"]
-    assert replies[tool].judgement.model == "openai/gpt-4o-2024-08-06"
+STRONG = Addressed(INTENT, "strong")
+
+
+async def test_a_question_goes_to_the_judge_that_it_is_addressed_to(made, provider):
+    judge = made(others={"strong": "openai/gpt-4o-2024-08-06"})
+    replies = await judge.answer(CASE, [INTENT, STRONG, HIGHLIGHT])
+    requested = {seen.body["model"]: seen.messages[1]["content"].count("\nid: ") for seen in provider.seen}
+    assert requested == {"gpt-4o-mini": 2, "gpt-4o-2024-08-06": 1}
+    assert replies[STRONG].judgement.model == "openai/gpt-4o-2024-08-06"
+    assert replies[INTENT].judgement.model == "openai/gpt-4o-mini"
     assert set(judge.states()) == {"openai/gpt-4o-mini", "openai/gpt-4o-2024-08-06"}
+    again = await judge.answer(CASE, [STRONG])
+    assert (len(provider.seen), again[STRONG].value) == (2, replies[STRONG].value), "each judge has answers of its own"
+
+
+async def test_a_model_that_is_part_of_two_judges_has_one_circuit_breaker(made, provider):
+    provider.standing = fake.error(401, "no")
+    judge = made(others={"same": "openai/gpt-4o-mini"})
+    await judge.answer(CASE, [Addressed(INTENT, "same")])
+    assert judge.outage is not None
+    await judge.answer(CASE, [INTENT])
+    assert len(provider.seen) == 1
 
 
 async def test_what_came_to_nothing_tells_what_it_cost(made, provider, watched):

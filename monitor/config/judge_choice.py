@@ -1,0 +1,80 @@
+"""Judge choice: a configuration in, the names of the judges that answer for each metric of each rubric out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scoring.metrics.judge_config import parse_judge_config
+
+from . import Config
+from .evaluators import JudgeSection, NamedJudgeSection
+from .values import DEFAULT_JUDGE
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeChoice:
+    """Who answers for a metric: what is named for the metric, else for its rubric, else the default judge."""
+
+    by_rubric: Mapping[str, str] = field(default_factory=dict)
+    by_metric: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def of(self, rubric: str, metric: str) -> str:
+        """The name of the judge."""
+        return self.by_metric.get((rubric, metric)) or self.by_rubric.get(rubric) or DEFAULT_JUDGE
+
+
+def judge_choice(config: Config) -> JudgeChoice:
+    """The choice that a configuration makes. A rubric that extends another has the judges of that one."""
+    by_rubric: dict[str, str] = {}
+    by_metric: dict[tuple[str, str], str] = {}
+    model = model_of_agent(config)
+    for name in config.rubrics:
+        for each in reversed(_ancestry(config, name)):
+            section = config.rubrics.get(each)
+            if section is None:
+                continue
+            if each == "agent" and model is not None:
+                by_rubric[name] = model
+            if section.judge is not None:
+                by_rubric[name] = section.judge
+            by_metric |= {(name, metric): judge for metric, judge in section.metric_judges.items()}
+    return JudgeChoice(by_rubric, by_metric)
+
+
+def _ancestry(config: Config, name: str) -> list[str]:
+    """The rubric and those that it extends, the nearest first."""
+    found: list[str] = []
+    each: str | None = name
+    while each is not None and each not in found:
+        found.append(each)
+        section = config.rubrics.get(each)
+        each = section.extends if section is not None else None
+    return found
+
+
+def model_of_agent(config: Config) -> str | None:
+    """``provider/model`` of ``rubrics.agent.judge_config``; what it leaves out is the judge's own. None: no change."""
+    change, judge = config.rubrics.get("agent"), config.evaluators.judge
+    if change is None or change.judge_config is None or judge is None:
+        return None
+    own = parse_judge_config(change.judge_config)
+    if own.model is None and own.provider is None:
+        return None
+    provider, _, model = judge.model.partition("/")
+    named = own.model if own.model is not None and own.provider is None and "/" in own.model else None
+    named = named or f"{own.provider or provider}/{own.model or model}"
+    return named if named != judge.model else None
+
+
+def judge_sections(config: Config) -> dict[str, JudgeSection]:
+    """Every judge of a configuration by name, the default one first; what a section leaves out is filled in."""
+    judge = config.evaluators.judge
+    if judge is None:
+        return {}
+    found = {DEFAULT_JUDGE: judge}
+    found |= {name: section.beside(judge) for name, section in config.evaluators.judges.items()}
+    model = model_of_agent(config)
+    if model is not None:
+        found[model] = NamedJudgeSection(model=model).beside(judge)
+    return found
