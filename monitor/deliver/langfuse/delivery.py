@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from integrations.backoff import Backoff
@@ -26,7 +26,7 @@ from integrations.langfuse.probe import LangfuseServer, probe
 from integrations.langfuse.reading_back import MOST_IDS, stored
 from integrations.langfuse.scores import Declared, timestamp
 from integrations.langfuse.sending import ScoreSender
-from integrations.store.outbox import Outbox, OutboxCounts, PendingScore
+from integrations.store.outbox import SETTLES_NS, Outbox, OutboxCounts, PendingScore
 from monitor.deliver.task import DeliveryCounters, DeliveryTask
 from scoring.status.export_snapshot import ExportSnapshot
 
@@ -227,14 +227,28 @@ class ScoreDelivery(DeliveryTask):
             await self._outbox.wake()
         self._backoff.succeeded()
 
+    async def look_early(self) -> bool:
+        """Look now for scores that would be looked for within a minute; whether any is there. None counts as missed.
+
+        For a command that waits for them. Raises ``LangfuseError`` and ``StoreError``.
+        """
+        if self.server is None or not self._verifies:
+            return False
+        rows = await asyncio.to_thread(self._outbox.unseen, self._clock_ns() + SETTLES_NS, MOST_IDS)
+        there = await self._stored(self.server, rows)
+        await self._outbox.seen([row for row in rows if row.id in there])
+        return bool(there)
+
+    async def _stored(self, server: LangfuseServer, rows: Sequence[PendingScore]) -> Collection[str]:
+        bodies = [json.loads(row.body) for row in rows if row.body is not None]
+        return await stored(self._langfuse, bodies, v3=server.scores_v3) if bodies else ()
+
     async def _look_for(self, rows: Sequence[PendingScore]) -> None:
         server = self.server
         if server is None or not self._verifies:
             await self._outbox.seen(rows)
             return
-        bodies = [json.loads(row.body) for row in rows if row.body is not None]
-        # Where this read is gone, it is probed anew what there is.
-        there = await stored(self._langfuse, bodies, v3=server.scores_v3)
+        there = await self._stored(server, rows)  # where this read is gone, it is probed anew what there is
         now_ns = self._clock_ns()
         if there:
             self._seen_ns = now_ns

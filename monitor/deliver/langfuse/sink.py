@@ -99,6 +99,13 @@ class LangfuseScores(Sink):
     async def start(self) -> None:
         await self._delivery.start()
 
+    async def look_early(self) -> bool:
+        """Look now, rather than after a minute, whether Langfuse has stored what it took; whether it has of any.
+
+        Raises ``LangfuseError``.
+        """
+        return await self._delivery.look_early()
+
     async def stop(self) -> None:
         """Send for a moment what can be sent; what is left waits in the store."""
         await self._delivery.close()

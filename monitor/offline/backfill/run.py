@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from integrations.dialects import normalise
 from integrations.langfuse.client import Langfuse
+from integrations.langfuse.errors import LangfuseError
 from integrations.langfuse.probe import LangfuseServer
 from integrations.otlp.wire.chunk import ChunkOrigin
 from integrations.otlp.wire.encode import encode_spans
@@ -53,6 +55,7 @@ from .sessions import PastSession, bucket_of, past_sessions
 READ_AHEAD: Final = 64
 """Traces that are held in memory while they are judged."""
 _PAUSE_S: Final = 0.25
+_LONGEST_PAUSE_S: Final = 16.0
 
 
 class StoppedError(Exception):
@@ -175,12 +178,18 @@ class Backfill:
 
     async def deliver(self) -> ExportSnapshot:
         """Wait until all scores are taken and read back, or given up; where they stand then. Raises as ``judge``."""
+        pause_s = _PAUSE_S
         while True:
             self._exports()
             counts = await asyncio.to_thread(self._store.outbox.counts)
             if not counts.waiting and not counts.unseen:
                 return replace(self._exports(), waiting=0, unseen=0, dead=counts.dead)
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(pause_s)
+            if not counts.waiting:  # somebody waits for the command: looked for before the minute is over
+                found = False
+                with suppress(LangfuseError):  # the delivery itself meets it too, and reports it
+                    found = await self.scores_out.look_early()
+                pause_s = _PAUSE_S if found else min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def _take(self, sighting: ListedTrace) -> None:
         try:

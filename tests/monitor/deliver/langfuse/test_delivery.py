@@ -63,6 +63,19 @@ async def test_a_score_that_is_not_said_any_more_is_deleted_and_only_after_it_ha
     assert bench.store.outbox.counts().waiting == 0
 
 
+async def test_an_early_look_finds_what_is_stored_and_misses_nothing(bench):
+    await bench.end(1, score(1))
+    await bench.step()
+    with bench.fake.scores.forgetting():
+        await bench.end(2, score(2))
+        await bench.step()
+    assert await bench.delivery.look_early()
+    assert bench.store.outbox.counts().unseen == 1
+    assert not await bench.delivery.look_early()
+    (row,) = bench.store.outbox.unseen(bench.now_ns + 60 * 10**9, 10)
+    assert (row.id, row.missed) == (score(2)["id"], 0)
+
+
 async def test_the_daily_limit_of_deletions_keeps_no_score_waiting(bench):
     await bench.end(1, score(1))
     await bench.settle()
