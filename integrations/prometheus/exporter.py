@@ -230,6 +230,10 @@ class Exporter:
         """Spans have arrived."""
         self._counter(f.SPANS_RECEIVED).inc(count)
 
+    def spans_handed_over(self, count: int) -> None:
+        """Spans have come from a monitor that was ending."""
+        self._counter(f.SPANS_HANDED_OVER).inc(count)
+
     def spans_rejected(self, reason: str, count: int) -> None:
         """Spans were rejected, as in the response to the sender."""
         self._counter(f.SPANS_REJECTED, self._label("reason", reason)).inc(count)

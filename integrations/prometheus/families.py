@@ -355,6 +355,11 @@ SPANS_RECEIVED = Family(
     name="sidejudge_spans_received_total", kind="counter",
     help="Spans that arrived, sampled or not.",
 )  # fmt: skip
+SPANS_HANDED_OVER = Family(
+    name="sidejudge_spans_handed_over_total", kind="counter",
+    help="Spans that came from a monitor that was ending.",
+    note="The monitor that they were sent to first has counted them as received; here they are not.",
+)  # fmt: skip
 SPANS_REJECTED = Family(
     name="sidejudge_spans_rejected_total", kind="counter", labels=("reason",),
     help="Spans that were refused; the response to the sender counts them.",
@@ -603,7 +608,8 @@ FAMILIES = (
     LABELS_READ, LABELS_PASSED_OVER, LABELS_CORRECTIONS, LABELS_CORRECTED_PASSES,
     METRIC_SCORE, METRIC_MEAN, COMPOSITE_MEAN, BLOCKERS, WORKFLOW_VIOLATIONS,
     RUNS, RUN_SIGNS, TOOL_CALLS, TOOL_ERRORS,
-    REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED, TRAFFIC_SUSPECTED,
+    REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_HANDED_OVER, SPANS_REJECTED, SPANS_IGNORED,
+    TRAFFIC_SUSPECTED,
     LOG_RECORDS_RECEIVED, LOG_RECORDS_REJECTED, LOG_RECORDS_IGNORED,
     FORWARDED, FORWARD_ANSWERS, FORWARD_FAILED, FORWARD_UNJUDGED, FORWARD_WITHHELD,
     PULL_ROWS, PULL_TRACES, PULL_ERRORS, PULL_LAG, PULL_LAST_SUCCESS,

@@ -22,6 +22,7 @@ _REASONS = {
     "over_budget": "its rubrics need a judge, and the budget of the judge did not reach for it",
     "shed": "it was given up under load, or no span of it fits the limits of a trace",
     "crashed": "the process ended again and again while it was being judged",
+    "handed_over": "the process ended, and the monitor that drain.to names took it; ask that one",
     "late": "its spans came after its verdict was final; that stands",
     "undecodable": "its bytes could not be read",
     "error": "judging it failed for a reason of sidejudge's own",
@@ -43,6 +44,7 @@ _COMPLETIONS = {
     "idle": "no span came any more",
     "deadline": "it had been open for as long as is allowed",
     "pressure": "too many traces were open at once",
+    "shutdown": "the monitor ended while it was open",
     "batch": "it was recorded and whole",
 }
 

@@ -317,6 +317,7 @@ class MonitorQueries:
         """Bring the counters of the hot path up to date: it counts in plain integers, which are read at a scrape."""
         counts, seen = self.intake.counts, self.outcomes.balance().seen
         self.exporter.spans_received(self._since("spans", counts.spans))
+        self.exporter.spans_handed_over(self._since("handed over", counts.handed_over))
         self.exporter.traces_seen(self._since("seen", seen))
         receiving, forwarding = self.listeners.receiving(counts), self.listeners.forwarding()
         for code, refused in receiving.refused.items():

@@ -25,6 +25,7 @@ from scoring.trace.span import Json  # noqa: F401  # pydantic looks here for wha
 
 from .alerts import AlertsSection
 from .budgets import BudgetSection
+from .drain import DrainSection
 from .evaluators import EvaluatorsSection, Priority
 from .forward import ForwardSection
 from .langfuse import LangfuseProject, LangfuseSink
@@ -326,6 +327,9 @@ class Config(Section):
     sources: SourcesSection = SourcesSection()
     forward: ForwardSection | None = Field(default=None, description="sidecar mode; without it nothing goes on")
     store: StoreSection = StoreSection()
+    drain: DrainSection | None = Field(
+        default=None, description="for a store that ends with the process; without it what is left stays in the store"
+    )
     assembly: AssemblySection = AssemblySection()
     sampling: SamplingSection = SamplingSection()
     routes: Annotated[tuple[RouteSection, ...], GIVEN_AS_LIST] = Field(

@@ -44,6 +44,10 @@ class Sink(ABC):
     def committed(self, result: TraceResult) -> None:  # noqa: B027  # a sink may have nothing to do then
         """Receive a result that is on disk, in the event loop."""
 
+    def undelivered(self) -> int:
+        """How many deliveries wait at this moment; ``snapshots`` may be some seconds old."""
+        return sum(snapshot.waiting for snapshot in self.snapshots())
+
     @property
     @abstractmethod
     def working(self) -> bool:

@@ -92,6 +92,10 @@ class Sinks:
         for sink in self._sinks:
             await sink.stop()
 
+    def undelivered(self) -> int:
+        """How many deliveries wait at this moment."""
+        return sum(sink.undelivered() for sink in self._sinks)
+
     def snapshots(self) -> list[ExportSnapshot]:
         """How far deliveries have come, destination by destination."""
         return [snapshot for sink in self._sinks for snapshot in sink.snapshots()]

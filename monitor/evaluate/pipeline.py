@@ -84,6 +84,11 @@ class Pipeline:
         await self._commit_results()
         return more
 
+    async def end_unread(self, closings: Sequence[Closing]) -> None:
+        """End closed traces that are to be given up, without judging; raises the first refusal of the store."""
+        results = await asyncio.to_thread(lambda: self._open_and_end(closings)[1])
+        await self._notify(results, await self.commit(results))
+
     async def pause(self, seconds: float) -> None:
         """Wait until a job of the judge queue ends, at most this long."""
         with contextlib.suppress(TimeoutError):

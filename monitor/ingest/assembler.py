@@ -8,7 +8,8 @@ OTLP has no end-of-trace marker, so a trace closes for a stated reason, whicheve
   the spans below them show: what this side did is all here, what the caller did will not come;
 * ``idle`` — nothing came for ``idle``, which is as long as the service's traces usually pause (``adaptive_idle.py``);
 * ``deadline`` — ``deadline`` has passed since its first span;
-* ``pressure`` — more traces, spans or bytes are open than may be, or the trace is larger than one may be.
+* ``pressure`` — more traces, spans or bytes are open than may be, or the trace is larger than one may be;
+* ``shutdown`` — the monitor ends, and something of the trace is missing.
 
 A trace without a root, of a service whose traces have roots (``expected_roots.py``), is still running: it stays open
 for ``root_wait`` instead of ``idle`` and ``deadline``. Under pressure those go first that nothing has come of for
@@ -344,9 +345,18 @@ class Assembler:
                 return fragment
         return next(iter(self._open))
 
-    def drain(self, now_ns: int) -> list[Closing]:
-        """Close everything that is open as under pressure, oldest first."""
-        return [self._close(trace_id, "pressure", now_ns) for trace_id in list(self._open)]
+    def drain(self, now_ns: int, quiet_ns: int = 0) -> list[Closing]:
+        """Close what is open because the monitor ends, oldest first: whole traces as such, the others as ``shutdown``.
+
+        Args:
+            now_ns: The present.
+            quiet_ns: How long nothing may have come of a trace; 0 closes all.
+        """
+        over = [(trace_id, entry) for trace_id, entry in self._open.items() if entry.last_ns + quiet_ns <= now_ns]
+        return [
+            self._close(trace_id, "pressure" if entry.cut else "root_ended" if entry.whole else "shutdown", now_ns)
+            for trace_id, entry in over
+        ]
 
     def reopen(self, trace_id: bytes, now_ns: int) -> bool:
         """Have a trace closed once more though nothing came of it, for something else has changed.

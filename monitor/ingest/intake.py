@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from integrations.otlp.wire.decoded_size import decoded_size
+from integrations.otlp.wire.handover import drawn_at
 from integrations.otlp.wire.receipt import Encoding, Overloaded, Receipt, Undecodable
 from integrations.otlp.wire.request import Admit, Chunk, ChunkOrigin, Split, identify, read_headers, split
 from integrations.otlp.wire.request_json import split_json
@@ -87,6 +88,7 @@ class IntakeCounts:
     ``late`` ones came after the late window, ``duplicate`` ones were known, ``too_large`` ones are beyond what is kept
     of one trace, ``shed`` ones are of traces that were not taken under load. ``untraced_logs`` belong to no span,
     ``plain_logs`` are no events; neither are looked at. Nor are ``own`` ones, which a monitor sends about itself.
+    ``handed_over`` ones came from a monitor that ended; they are kept, and not among ``spans``.
     """
 
     requests: int = 0
@@ -99,6 +101,7 @@ class IntakeCounts:
     too_large: int = 0
     shed: int = 0
     own: int = 0
+    handed_over: int = 0
     undecodable: int = 0
     overloaded: int = 0
     logs: int = 0
@@ -143,7 +146,7 @@ class Intake:
         self._wake = wake
         self._origins: dict[bytes, ChunkOrigin] = {}
         self._remembered = 0
-        self._shared: dict[tuple[str | None, str | None], ChunkOrigin] = {}
+        self._shared: dict[ChunkOrigin, ChunkOrigin] = {}
         self._waiting = 0
         self._in_thread = asyncio.Lock()  # one large request is split at a time, for each takes several times its size
         self._left_out: dict[bytes, int] = {}  # of traces whose first spans are still on their way to a commit
@@ -207,9 +210,11 @@ class Intake:
         origin = self._origins.get(resource)
         if origin is None:
             service, environment = identify(resource)
-            origin = ChunkOrigin(service, environment, self._sampler.admission, self._hashed)
+            before = drawn_at(resource, hashed=self._hashed)
+            limit = max(self._sampler.admission, before or 0)
+            origin = ChunkOrigin(service, environment, limit, self._hashed, handed_over=before is not None)
             # Resources that differ only in what nobody asks about (a pod's name) share one origin.
-            origin = self._shared.setdefault((service, environment), origin)
+            origin = self._shared.setdefault(origin, origin)
             self._remembered += len(resource) + _ENTRY_BYTES
             if self._remembered > _RESOURCE_BYTES:
                 self._origins.clear()
@@ -370,7 +375,9 @@ class Intake:
 
     def _account(self, found: Split) -> None:
         counts = self.counts
-        counts.spans += found.spans
+        taken_over = sum(len(chunk.headers) for chunk in found.chunks if chunk.origin.handed_over)
+        counts.handed_over += taken_over
+        counts.spans += found.spans - taken_over  # the monitor that was sent them has counted them
         counts.kept += found.kept
         counts.rejected += found.rejected
         counts.own += found.own

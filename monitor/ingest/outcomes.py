@@ -43,6 +43,8 @@ class Reason(StrEnum):
     """Its rubrics need a judge, and the judge's budget did not reach for it: not drawn in the third pass."""
     SHED = "shed"
     """It was given up: under load, or because no span of it fits the limits of a trace."""
+    HANDED_OVER = "handed_over"
+    """The process ended before it was evaluated, and another monitor took it; that one evaluates and counts it."""
     LATE = "late"
     """Spans of a trace that had ended so long ago that its others are gone: its verdict stands."""
     UNDECODABLE = "undecodable"

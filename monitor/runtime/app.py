@@ -74,6 +74,8 @@ from scoring.status.export_snapshot import ExportSnapshot
 from scoring.verdict.rubric import Rubric
 
 from .builders import conversations, judge_queue, limits, session_limits
+from .drain import Drain, DrainResult
+from .handover import Handover
 from .metric_labels import known
 from .periodic import Periodic
 from .reload import ReadConfig, Reload
@@ -90,6 +92,8 @@ BATCHES = 1
 """Batches that are judged before due traces are looked for again: under load they must not pile up unseen."""
 NOTIFY_TICK_S = 30
 """How often reminders, digests and the report are looked for: short beside Alertmanager's refresh."""
+DRAIN_QUIET_NS = 300_000_000
+"""While the process ends: how long nothing has come of a trace before it is closed, for exporters flush in parts."""
 RETRY_S = 2.0
 """How long judging rests after it failed."""
 
@@ -101,6 +105,9 @@ class Monitor:
     """
 
     _resting_until_ns = 0
+    _idle = False
+    _draining = False
+    _drained: DrainResult | None = None
 
     def __init__(
         self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns, at_rest: Callable[[], None] = lambda: None
@@ -410,6 +417,52 @@ class Monitor:
         self._repeat(reload.look_at_prompts, section.prompts.seconds)
         return reload
 
+    async def drain(self, hurry: asyncio.Event) -> None:
+        """Judge and deliver what is left, where the store ends with the process; ``hurry`` cuts it short."""
+        if self.config.drain is not None and self._judging is not None:
+            self._drained = await Drain(self, self.config.drain, hurry).run()
+
+    def begin_drain(self) -> None:
+        self.view.is_ready = False
+        self._draining = True
+        self.pipeline.judge_queue.progress.set()
+
+    def requests(self) -> int:
+        return self.intake.counts.requests
+
+    def refuse(self) -> None:
+        self.receiver.accepting = False
+
+    def unfinished(self) -> int:
+        queue = self.pipeline.judge_queue
+        sessions = self.sessions.open_sessions if self.sessions is not None else 0
+        waiting = self._waiting() + queue.under_way + queue.waiting + len(queue.results)
+        return self.assembler.open_traces + sessions + waiting or int(not self._idle)
+
+    def undelivered(self) -> int:
+        return self.sinks.undelivered() + sum(each.waiting for each in self.notifications.exports())
+
+    async def report(self) -> None:
+        await self._watch_alerts()
+        await self.notifications.tick()
+
+    async def stop_judging(self) -> None:
+        if self._judging is None or self._judging.cancelled():
+            return
+        self._judging.cancel()
+        await asyncio.gather(self._judging, return_exceptions=True)  # how it ended is logged; the store is closed
+        try:
+            await self.pipeline.close()
+        except StoreError as error:
+            log.warning("could not write verdicts; they are reached again", extra={"cause": str(error)})
+
+    async def hand_over(self, until_s: float) -> int:
+        section = self.config.drain
+        if section is None:
+            return 0
+        hashed = self.config.sampling.randomness == "hashed"
+        return await Handover(section, self.store, self.pipeline.end_unread, hashed=hashed).run(until_s)
+
     async def stop(self) -> None:
         """End in order. What is not judged by now stays in the store, open."""
         self.view.is_ready = False
@@ -419,13 +472,7 @@ class Monitor:
             self._scheduler.shutdown(wait=False)
         await asyncio.gather(*(server.stop() for server in self._servers), self.listeners.stop())
         await self.listeners.close()
-        if self._judging:
-            self._judging.cancel()
-            await asyncio.gather(self._judging, return_exceptions=True)  # how it ended is logged; the store is closed
-            try:
-                await self.pipeline.close()
-            except StoreError as error:
-                log.warning("could not write verdicts; they are reached again", extra={"cause": str(error)})
+        await self.stop_judging()
         if self.revisions is not None:
             await self.revisions.close()
         if self._warming:
@@ -441,8 +488,14 @@ class Monitor:
             await self.baselines.remember()
         except StoreError as error:
             log.warning("could not remember alerts and baselines", extra={"cause": str(error)})
+        left: dict[str, object] = {"open_traces": self.outcomes.open}
+        lost: dict[str, int] = {}
+        drained, self._drained = self._drained, None
+        if drained is not None:
+            lost = {"lost_traces": self.outcomes.open, "lost_deliveries": self.undelivered()}
+            left |= {"handed_over_traces": drained.handed_over, **lost}
         self.store.close()
-        log.info("stopped", extra={"open_traces": self.outcomes.open})
+        log.log(logging.WARNING if any(lost.values()) else logging.INFO, "stopped", extra=left)
 
     def _sampling_rate(self) -> float:
         """The base rate at this moment."""
@@ -469,8 +522,13 @@ class Monitor:
         """Traces and sessions that are closed by now, each once."""
         now_ns = self.clock_ns()
         self.shedding.update(sum(closing.give_up is None for closing in self.pipeline.waiting), now_ns)
-        traces = self.traffic.closed(self.assembler.due(now_ns))
-        return [*traces, *(self.sessions.due(now_ns) if self.sessions is not None else ())]
+        traces = [*self.traffic.closed(self.assembler.due(now_ns))]
+        sessions = self.sessions.due(now_ns) if self.sessions is not None else []
+        if self._draining:
+            traces += self.assembler.drain(now_ns, DRAIN_QUIET_NS)
+            if self.sessions is not None and not self.outcomes.open:  # what is open may be a turn of a conversation
+                sessions += self.sessions.drain(now_ns)
+        return [*traces, *sessions]
 
     async def _judge_what_is_due(self) -> None:
         """Judge for as long as the monitor runs. A store or a disk that fails is tried again, for ever.
@@ -500,11 +558,13 @@ class Monitor:
     async def _rest(self) -> None:
         """Until a trace falls due, or a job of the judge queue ends."""
         now_ns = self.clock_ns()
-        at_most_s = TICK_S if self.pipeline.judge_queue.waiting else REST_S
+        at_most_s = TICK_S if self.pipeline.judge_queue.waiting or self._draining else REST_S
         due_ns = [when for when in (self.assembler.due_ns, self._session_due_ns) if when is not None]
         rest_s = min(at_most_s, max(0, min(due_ns, default=now_ns + int(at_most_s * 1e9)) - now_ns) / 1e9)
         self._resting_until_ns = now_ns + int(rest_s * 1e9)
+        self._idle = True
         await self.pipeline.pause(rest_s)
+        self._idle = False
         self._resting_until_ns = 0
 
     @property

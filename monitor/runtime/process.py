@@ -70,12 +70,16 @@ def _runner() -> asyncio.Runner:
     return asyncio.Runner(loop_factory=uvloop.new_event_loop)
 
 
-def _stop_on_signals() -> asyncio.Event:
-    """An event that SIGTERM and SIGINT set; only inside a running loop."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+def _stop_on_signals() -> tuple[asyncio.Event, asyncio.Event]:
+    """Events that the first, and each further, SIGTERM or SIGINT sets; only inside a running loop."""
+    stop, hurry, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
+
+    def asked() -> None:
+        (hurry if stop.is_set() else stop).set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    return stop
+        loop.add_signal_handler(number, asked)
+    return stop, hurry
 
 
 def _reload_on_signal(reload: Callable[[], Awaitable[object]], under_way: set[asyncio.Future[object]]) -> None:
@@ -90,7 +94,7 @@ def _reload_on_signal(reload: Callable[[], Awaitable[object]], under_way: set[as
 
 
 async def _forward(forward: ForwardOnly, stop: asyncio.Event | None = None) -> None:
-    stop = stop or _stop_on_signals()
+    stop = stop or _stop_on_signals()[0]
     try:
         await forward.start()
         await stop.wait()
@@ -108,7 +112,7 @@ async def _started(config: Config) -> tuple[Monitor, Mapping[str, str]]:
 
 
 async def _run(config: Config, beside: Companion, again: Rereading | None) -> None:
-    stop = _stop_on_signals()
+    stop, hurry = _stop_on_signals()
     shorten_slices()
     try:
         monitor, addresses = await _started(config)
@@ -129,6 +133,9 @@ async def _run(config: Config, beside: Companion, again: Rereading | None) -> No
     finally:
         if companion is not None:
             companion.cancel()
-        await monitor.stop()
+        try:
+            await monitor.drain(hurry)
+        finally:
+            await monitor.stop()
     if companion.done() and not companion.cancelled() and (error := companion.exception()):
         raise error

@@ -166,6 +166,10 @@ class SessionWindows:
         self._forget(now_ns)
         return closings
 
+    def drain(self, now_ns: int) -> list[Closing]:
+        """Close all that are open because the monitor ends."""
+        return [self._close(session, "shutdown", now_ns) for session in list(self._open.values())]
+
     def _close(self, session: _Session, completion: Completion, now_ns: int) -> Closing:
         del self._open[session.key]
         self._bytes -= session.size

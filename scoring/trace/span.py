@@ -131,7 +131,7 @@ class Span(Struct, frozen=True, kw_only=True):
     provenance: Mapping[str, str] = field(default_factory=dict)
 
 
-Completion: TypeAlias = Literal["root_ended", "pseudo_root", "idle", "deadline", "pressure", "batch"]
+Completion: TypeAlias = Literal["root_ended", "pseudo_root", "idle", "deadline", "pressure", "shutdown", "batch"]
 """Why a trace was closed.
 
 ``pseudo_root``: idle, and nothing is missing but a caller in another process; ``batch``: a recorded delivery that is

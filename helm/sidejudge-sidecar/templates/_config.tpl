@@ -15,6 +15,8 @@ Refuses what cannot work, in a sentence.
 {{- $_ := set $store "max_bytes" (printf "%dMiB" (div $limit 2097152)) -}}
 {{- $surroundings := dict "api" (dict "listen" "0.0.0.0:8790") "sources" (dict "otlp" (dict "http" (printf "%s:4318" .otlpHost))) "store" $store -}}
 {{- if and .configMap (not $foreign) }}{{ $_ = set $surroundings "reload" (dict "watch" true) }}{{ end -}}
+{{- /* The store ends with the Pod: what is left of the grace period is for what is open. Some seconds stay for the end itself. */}}
+{{- with $settings.graceSeconds }}{{ $_ = set $surroundings "drain" (dict "timeout" (printf "%ds" (max 1 (sub (. | int64) 5)))) }}{{ end -}}
 {{- $effective := mergeOverwrite $surroundings (deepCopy ($settings.config | default dict)) -}}
 {{- if ge (include "sidejudge-sidecar.bytes" $effective.store.max_bytes | int64) $limit -}}
 {{- fail (printf "%s.store.max_bytes (%v) must be less than state.sizeLimit (%s): a Pod whose volume is over its limit is evicted, with everything in it; leave it out for half the limit" .key $effective.store.max_bytes $settings.state.sizeLimit) -}}

@@ -24,6 +24,7 @@ sidejudge.io/sidecar: "true"
 {{- if and (not $settings.legacy) (semverCompare "<1.29.0-0" .Capabilities.KubeVersion.Version) -}}
 {{- fail (printf "sidejudge-sidecar: Kubernetes %s has no native sidecars (they came with 1.29): set sidejudge-sidecar.legacy=true and include \"sidejudge-sidecar.container\" under containers, or upgrade the cluster" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
+{{- $settings = merge (dict "graceSeconds" $settings.terminationGracePeriodSeconds) $settings -}}
 {{- $monitor := dict "root" . "settings" $settings "otlpHost" "127.0.0.1" "key" "sidejudge-sidecar.config" -}}
 - {{ include "sidejudge-sidecar.monitor" $monitor | indent 2 | trim }}
   {{- if not $settings.legacy }}

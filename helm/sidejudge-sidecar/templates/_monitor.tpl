@@ -96,6 +96,10 @@ volumeMounts:
 - name: SIDEJUDGE_STORE__MAX_BYTES
   value: {{ . | quote }}
 {{- end }}
+{{- with .effective.drain }}
+- name: SIDEJUDGE_DRAIN__TIMEOUT
+  value: {{ .timeout | quote }}
+{{- end }}
 {{- else if not .configMap }}
 {{- range $section, $value := .effective }}
 {{- $text := toRawJson $value | replace "$(" "$$(" }}

@@ -20,12 +20,14 @@ from integrations.otlp.server.body import BodyShare, Disconnected, Receive, next
 from integrations.otlp.server.paths import LANGFUSE, is_unambiguous, signal_of
 from integrations.otlp.server.receiver import OtlpReceiver, Scope, media_type
 from integrations.otlp.server.response import KINDS, Message, Refusal, Send, Signal, answer, refuse
+from integrations.otlp.wire.handover import HEADER
 
 from .upstream import Upstream, UpstreamError, UpstreamResponse
 from .web_pages import WebPages
 
 _log = logging.getLogger("sidejudge.forward")
 
+HANDED_OVER: Final = HEADER.encode()
 _WHOLE: Final = 1 << 20
 """A body that is complete within this many bytes is sent in one piece; a larger one while it comes in."""
 _BESIDE_S: Final = 0.2
@@ -96,6 +98,9 @@ class Forward:
         except Refusal as refusal:
             self._receiver.count_refusal(refusal.status, refusal.message)
             await refuse(send, refusal, media_type(headers))
+            return
+        if HANDED_OVER in headers and signal_of(scope["path"]) is not None:  # it went on where it came from
+            await self._receiver(scope, receive, send)
             return
         await self.relay(scope, headers, receive, send, sender)
 

@@ -18,19 +18,23 @@ class ChunkOrigin:
 
     ``threshold`` is a rejection threshold in [0, 2**56]: 0 keeps all, 2**56 none. ``floor`` is the same as bytes that
     compare with the last 7 bytes of a trace id. With ``hashed`` a hash of the whole id decides instead of these bytes.
+    ``handed_over``: they come from a monitor that was ending.
     """
 
     service: str | None
     environment: str | None
     threshold: int
     hashed: bool = False
+    handed_over: bool = False
     floor: bytes = field(init=False, compare=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         never = self.threshold >= _NEVER
         object.__setattr__(self, "floor", b"\xff" * 8 if never else self.threshold.to_bytes(7, "big"))
-        object.__setattr__(self, "_hash", hash((self.service, self.environment, self.threshold, self.hashed)))
+        object.__setattr__(
+            self, "_hash", hash((self.service, self.environment, self.threshold, self.hashed, self.handed_over))
+        )
 
     def __hash__(self) -> int:
         return self._hash

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
@@ -18,7 +19,7 @@ from .decode import UndecodableError, decode_spans
 from .decode_logs import decode_logs
 from .schema import classes
 
-_LOGS = b"\x12"
+LOGS: Final = b"\x12"
 """The first byte of a chunk of log records; a chunk of spans has another."""
 
 
@@ -37,7 +38,7 @@ def decode_kept(payloads: Iterable[bytes]) -> KeptTrace:
     damaged = 0
     for payload in payloads:
         try:
-            if payload[:1] == _LOGS:
+            if payload[:1] == LOGS:
                 records += decode_logs(classes("complete")["KeptLogs"].FromString(payload).request)
             else:
                 spans += decode_spans(payload)

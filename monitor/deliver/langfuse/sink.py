@@ -82,6 +82,9 @@ class LangfuseScores(Sink):
     def snapshots(self) -> Sequence[ExportSnapshot]:
         return [self._delivery.snapshot()]
 
+    def undelivered(self) -> int:
+        return self._store.outbox.counts().waiting
+
     @property
     def langfuse(self) -> Langfuse:
         """The connection, for others that ask the same project: they share its budget."""

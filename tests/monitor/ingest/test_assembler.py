@@ -153,8 +153,19 @@ def test_draining_closes_everything_once():
     assembler = Assembler(LIMITS)
     for n in (1, 2):
         assembler.add(chunk(n, (2, 1)), 0)
-    assert [c.completion for c in assembler.drain(1)] == ["pressure"] * 2
+    assert [c.completion for c in assembler.drain(1)] == ["shutdown"] * 2
     assert (assembler.drain(1), closings(assembler, 900), assembler._bytes) == ([], [], 0)
+
+
+def test_draining_closes_what_is_quiet_and_whole_traces_as_such():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0)
+    assembler.add(chunk(2, (2, 1)), 0)
+    assembler.add(chunk(3, 1), 5)
+    assert [(c.trace_id, c.completion) for c in assembler.drain(5, 3)] == [
+        (tid(1), "root_ended"), (tid(2), "shutdown"),
+    ]  # fmt: skip
+    assert assembler.open_traces == 1
 
 
 def called(trace: int, *spans) -> Chunk:

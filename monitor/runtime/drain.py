@@ -1,0 +1,98 @@
+"""Drain: what happens between SIGTERM and the end of a process whose store ends with it.
+
+Open traces are closed and judged, and what is owed to others is delivered, while requests that still come are taken in.
+What cannot be judged in time goes to another monitor; what remains is lost, and the last line of the log counts it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from monitor.config.drain import DrainSection
+
+_STEP_S: Final = 0.05
+_HANDOVER_S: Final = 5.0
+"""How much of the timeout is kept for handing over, at most; a quarter of a short one."""
+
+
+class Drainable(Protocol):
+    """The parts of a running monitor that a drain moves."""
+
+    def begin_drain(self) -> None:
+        """Report that this process is not ready any more, and close what is open from now on."""
+
+    def requests(self) -> int:
+        """How many requests have come since the start."""
+
+    def refuse(self) -> None:
+        """Take in no further request."""
+
+    def unfinished(self) -> int:
+        """Traces and conversations that are open, wait or are being judged."""
+
+    def undelivered(self) -> int:
+        """Scores, verdicts and notices that wait for their destinations."""
+
+    async def report(self) -> None:
+        """Look at statuses and alerts once more, and queue their notices."""
+
+    async def stop_judging(self) -> None:
+        """Judge nothing more; what was reached is committed."""
+
+    async def hand_over(self, until_s: float) -> int:
+        """Pass on what is not judged until this time of the loop, in s; return how many traces that were."""
+
+
+@dataclass(slots=True)
+class DrainResult:
+    """What came of a drain; traces that were ``handed_over`` are judged elsewhere."""
+
+    handed_over: int = 0
+
+
+class Drain:
+    """One drain. ``hurry`` ends it at once: somebody has asked a second time."""
+
+    def __init__(self, monitor: Drainable, section: DrainSection, hurry: asyncio.Event) -> None:
+        self._monitor, self._section, self._hurry = monitor, section, hurry
+        self._now = asyncio.get_running_loop().time
+
+    async def run(self) -> DrainResult:
+        """Drain until nothing is left, or the time is over."""
+        monitor, section = self._monitor, self._section
+        begun_s = self._now()
+        end_s = begun_s + section.timeout.seconds
+        reserved_s = min(_HANDOVER_S, section.timeout.seconds / 4) if section.to else 0.0
+        monitor.begin_drain()
+        await self._judge(begun_s, end_s - reserved_s)
+        result = DrainResult()
+        monitor.refuse()
+        if monitor.unfinished():
+            await monitor.stop_judging()
+            if section.to and not self._hurry.is_set():
+                result.handed_over = await monitor.hand_over(end_s)
+        await monitor.report()
+        while monitor.undelivered() and self._goes_on(end_s):  # noqa: ASYNC110  # the store is asked, which wakes nobody
+            await asyncio.sleep(_STEP_S)
+        return result
+
+    async def _judge(self, begun_s: float, until_s: float) -> None:
+        """Wait until nothing is left to be judged and nothing comes any more, at most until then."""
+        monitor, quiet_s = self._monitor, self._section.quiet.seconds
+        refuse_s = begun_s + self._section.timeout.seconds / 2
+        seen, last_s, refusing = monitor.requests(), begun_s, False
+        while self._goes_on(until_s):
+            now_s = self._now()
+            if monitor.requests() != seen:
+                seen, last_s = monitor.requests(), now_s
+            if not refusing and now_s >= refuse_s:  # whoever still sends has another instance to go to
+                monitor.refuse()
+                refusing = True
+            if not monitor.unfinished() and (refusing or now_s - last_s >= quiet_s):
+                return
+            await asyncio.sleep(_STEP_S)
+
+    def _goes_on(self, until_s: float) -> bool:
+        return self._now() < until_s and not self._hurry.is_set()

@@ -1,0 +1,105 @@
+"""Handover: traces that are not judged when the process ends go to another monitor, as OTLP, each whole."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
+
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from integrations.otlp.wire.chunk import ChunkOrigin
+from integrations.otlp.wire.handover import HEADER, logs_of, spans_of
+from integrations.post import Poster
+from integrations.store.sqlite import Store, StoredChunk, StoreError
+from monitor.config.drain import DrainSection
+from monitor.ingest.closing import Closing
+from monitor.ingest.outcomes import Reason
+
+log = logging.getLogger("sidejudge")
+
+_BATCH_BYTES: Final = 1 << 20
+_PAUSE_S: Final = 0.5
+_REQUEST_S: Final = 4.0
+_LEAST_S: Final = 1.0
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Traces that go together: one request for their spans, and one for their log records where there are any."""
+
+    closings: list[Closing] = field(default_factory=list)
+    spans: bytearray = field(default_factory=bytearray)
+    logs: bytearray = field(default_factory=bytearray)
+
+
+class Handover:
+    """Sends what a store holds and nobody has judged. ``end`` commits how traces ended that were taken."""
+
+    def __init__(
+        self, section: DrainSection, store: Store, end: Callable[[Sequence[Closing]], Awaitable[None]], *, hashed: bool
+    ) -> None:
+        timeout_s = max(_LEAST_S, min(_REQUEST_S, section.timeout.seconds / 4))
+        self._spans, self._logs = (Poster(f"{section.to}/v1/{signal}", timeout_s) for signal in ("traces", "logs"))
+        self._headers = {**section.sent_headers, "content-type": "application/x-protobuf", HEADER: "1"}
+        self._store, self._end, self._hashed = store, end, hashed
+
+    async def run(self, until_s: float) -> int:
+        """Hand over until this time of the loop, in s; return how many traces were taken."""
+        taken, batches = 0, self._batches()
+        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+            try:
+                await self._send(batch, until_s)
+                await self._end(batch.closings)
+            except (DestinationUnreachableError, RefusedError, StoreError) as error:
+                log.warning("traces could not be handed over", extra={"cause": str(error)})
+                return taken
+            taken += len(batch.closings)
+        return taken
+
+    async def _send(self, batch: _Batch, until_s: float) -> None:
+        # Log records first: they wait for their spans, but a trace that has its root does not wait for them.
+        for poster, body in ((self._logs, batch.logs), (self._spans, batch.spans)):
+            if body:
+                await self._post(poster, bytes(body), until_s)
+
+    async def _post(self, poster: Poster, body: bytes, until_s: float) -> None:
+        while True:
+            try:
+                await poster.post(body, self._headers)
+            except DestinationUnreachableError:
+                if asyncio.get_running_loop().time() + _PAUSE_S >= until_s:
+                    raise
+                await asyncio.sleep(_PAUSE_S)
+            else:
+                return
+
+    def _batches(self) -> Iterator[_Batch]:
+        batch = _Batch()
+        for trace_id, held in groupby(self._store.recover(), key=lambda chunk: chunk.trace_id):
+            chunks = list(held)
+            # What was judged before is not handed over for a late span: its verdict is out.
+            if any(chunk.revision is not None for chunk in chunks) or all(chunk.done for chunk in chunks):
+                continue
+            self._add(batch, trace_id, chunks)
+            if len(batch.spans) + len(batch.logs) >= _BATCH_BYTES:
+                yield batch
+                batch = _Batch()
+        if batch.closings:
+            yield batch
+
+    def _add(self, batch: _Batch, trace_id: bytes, chunks: Sequence[StoredChunk]) -> None:
+        first = chunks[0]
+        threshold = min(chunk.threshold for chunk in chunks if not chunk.done)
+        for chunk in chunks:
+            batch.spans += spans_of(chunk.payload, threshold, hashed=self._hashed)
+            batch.logs += logs_of(chunk.payload)
+        origin = ChunkOrigin(first.service, first.environment, threshold, self._hashed)
+        batch.closings.append(
+            Closing(
+                trace_id=trace_id, completion="shutdown", revision=1, origin=origin, whole=False,
+                give_up=Reason.HANDED_OVER,
+            )
+        )  # fmt: skip

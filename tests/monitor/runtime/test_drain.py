@@ -1,0 +1,203 @@
+"""The end of a process whose store ends with it: what was acknowledged is judged, delivered, handed over or counted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+
+import pytest
+
+from integrations.otlp.wire.handover import drawn_at, spans_of
+from integrations.otlp.wire.schema import classes
+from monitor.config.drain import DrainSection
+from monitor.ingest.sampler import threshold
+from monitor.runtime.drain import Drain
+from tests.monitor.runtime.test_app import ANY, root, samples, total
+from tests.otlp_requests import HIGH, LOW, S, request, span, trace
+from tests.waiting import until
+
+SLOW = {"grace": "1h", "idle": "1h", "deadline": "2h"}
+"""Limits at which nothing is closed in the time of a test."""
+
+
+def part(number, tail=LOW) -> S:
+    return S(trace_id=trace(number, tail), span_id=span(2), parent_id=span(1))
+
+
+async def drained(app) -> None:
+    await app.monitor.drain(asyncio.Event())
+    await app.monitor.stop()
+
+
+def last_line(caplog) -> dict[str, object]:
+    (record,) = [each for each in caplog.records if each.getMessage() == "stopped"]
+    assert record is caplog.records[-1], "it is the last line of the log"
+    names = ("lost_traces", "lost_deliveries", "handed_over_traces")
+    return {"level": record.levelname, **{name: getattr(record, name) for name in names}}
+
+
+NOTHING_LOST = {"level": "INFO", "lost_traces": 0, "lost_deliveries": 0, "handed_over_traces": 0}
+
+
+async def test_open_traces_are_judged_and_delivered_before_the_end(started, tmp_path, caplog):
+    caplog.set_level("INFO", "sidejudge")
+    verdicts = tmp_path / "verdicts.jsonl"
+    drain = {"timeout": "10s", "quiet": "100ms"}
+    app = await started(**ANY, assembly=SLOW, drain=drain, sinks={"jsonl": {"path": str(verdicts)}})
+    await app.post(request([root(1), root(2), part(3)]))
+    await drained(app)
+    lines = [json.loads(line) for line in verdicts.read_text().splitlines()]
+    assert {line["trace_id"]: line["state"] for line in lines} == {
+        trace(1, LOW).hex(): "valid", trace(2, LOW).hex(): "valid", trace(3, LOW).hex(): "incomplete",
+    }  # fmt: skip
+    assert last_line(caplog) == NOTHING_LOST
+
+
+async def test_what_comes_while_it_drains_is_taken_in(started, caplog):
+    caplog.set_level("INFO", "sidejudge")
+    app = await started(**ANY, assembly=SLOW, drain={"timeout": "10s", "quiet": "1s"})
+    await app.post(request([part(1)]))
+    ending = asyncio.create_task(app.monitor.drain(asyncio.Event()))
+    await until(lambda: not app.monitor.view.is_ready)
+    assert (await app.post(request([root(1)]))).status_code == 200, "the application flushes after it was asked to end"
+    await ending
+    balance = app.monitor.outcomes.balance()
+    assert ({reason.value: count for reason, count in balance.ended.items()}, balance.open) == ({"scored": 1}, 0)
+    await app.monitor.stop()
+    assert last_line(caplog) == NOTHING_LOST
+
+
+async def test_without_a_drain_what_is_open_stays_in_the_store(started):
+    app = await started(**ANY, assembly=SLOW)
+    await app.post(request([root(1)]))
+    await drained(app)
+    assert app.monitor.outcomes.open == 1
+
+
+async def test_what_is_not_judged_in_time_is_counted_as_lost(started, caplog):
+    caplog.set_level("INFO", "sidejudge")
+    app = await started(**ANY, assembly=SLOW, drain={"timeout": "100ms"})
+    await app.post(request([root(1), part(2)]))
+    await drained(app)
+    assert last_line(caplog) == NOTHING_LOST | {"level": "WARNING", "lost_traces": 2}
+
+
+async def test_what_is_not_judged_in_time_is_handed_over_and_counted_once(started, configured, tmp_path, caplog):
+    """Its spans were drawn at 0.5 here, so the monitor that draws all of them records 0.5 as well."""
+    peer = await started(**ANY, store={"path": str(tmp_path / "peer.sqlite")})
+    caplog.set_level("INFO", "sidejudge")
+    app = await started(
+        **ANY, assembly=SLOW, sampling={"rate": 0.5}, drain={"timeout": "2s", "quiet": "0s", "to": peer.otlp},
+        store={"path": str(tmp_path / "app.sqlite")},
+    )  # fmt: skip
+    await app.post(request([root(1, HIGH), part(1, HIGH), root(2, HIGH), root(3, LOW)]))
+    app.monitor.assembler.drain = lambda *_: []  # nothing is closed in time
+    await drained(app)
+    assert last_line(caplog) == NOTHING_LOST | {"handed_over_traces": 2}
+    assert (await peer.settled(2))["ended"]["scored"] == 2
+    found = await samples(peer)
+    assert total(found, "sidejudge_spans_received_total") == 0, "they were counted where they were sent first"
+    assert total(found, "sidejudge_spans_handed_over_total") == 3
+    for number in (1, 2):
+        story = await peer.get(f"/v1/traces/{trace(number, HIGH).hex()}")
+        assert story["sampling"]["probability"] == 0.5
+    assert app.monitor.outcomes.balance().open == 0
+    again = await started(**ANY, store={"path": str(tmp_path / "app.sqlite")})
+    assert again.monitor.outcomes.open == 0, "a container that starts again on the same volume judges none of them"
+
+
+async def test_a_peer_that_cannot_be_reached_leaves_them_lost(started, caplog):
+    caplog.set_level("INFO", "sidejudge")
+    app = await started(**ANY, assembly=SLOW, drain={"timeout": "400ms", "to": "http://127.0.0.1:1"})
+    await app.post(request([root(1)]))
+    await drained(app)
+    assert last_line(caplog) == NOTHING_LOST | {"level": "WARNING", "lost_traces": 1}
+
+
+async def test_what_was_handed_over_is_not_forwarded_again(started, tmp_path):
+    upstream = await started(**ANY, store={"path": str(tmp_path / "upstream.sqlite")})
+    app = await started(**ANY, forward={"url": upstream.otlp}, store={"path": str(tmp_path / "app.sqlite")})
+    headers = {"content-type": "application/x-protobuf", "sidejudge-handover": "1"}
+    answer = await app.http.post(app.otlp + "/v1/traces", content=request([root(1)]), headers=headers)
+    assert answer.status_code == 200
+    await app.settled(1)
+    assert upstream.monitor.outcomes.balance().seen == 0
+
+
+@dataclass
+class Scripted:
+    """A monitor that has so much to do; every look at what is left takes one away."""
+
+    left: int = 0
+    owed: int = 0
+    coming: int = 0
+    did: list[str] = field(default_factory=list)
+
+    def begin_drain(self):
+        self.did.append("begin")
+
+    def requests(self):
+        self.coming = max(0, self.coming - 1)
+        return -self.coming
+
+    def refuse(self):
+        if "refuse" not in self.did:
+            self.did.append("refuse")
+
+    def unfinished(self):
+        self.left = max(0, self.left - 1)
+        return self.left
+
+    def undelivered(self):
+        self.owed = max(0, self.owed - 1)
+        return self.owed
+
+    async def report(self):
+        self.did.append("report")
+
+    async def stop_judging(self):
+        self.did.append("stop judging")
+
+    async def hand_over(self, _):
+        self.did.append("hand over")
+        return self.left
+
+
+@pytest.mark.parametrize(
+    ("monitor", "section", "hurry", "did", "handed_over"),
+    [
+        pytest.param(Scripted(), {}, False, ["begin", "refuse", "report"], 0, id="nothing is left"),
+        pytest.param(Scripted(left=3, owed=3), {}, False, ["begin", "refuse", "report"], 0, id="it is done in time"),
+        pytest.param(
+            Scripted(left=10**6), {}, False, ["begin", "refuse", "stop judging", "report"], 0, id="time is over"
+        ),
+        pytest.param(
+            Scripted(left=10**6), {"to": "http://peer:4318"}, False,
+            ["begin", "refuse", "stop judging", "hand over", "report"], 1, id="it goes to a peer",
+        ),
+        pytest.param(
+            Scripted(left=10**6, owed=10**6), {"to": "http://peer:4318"}, True,
+            ["begin", "refuse", "stop judging", "report"], 0, id="somebody asks twice",
+        ),
+        pytest.param(Scripted(coming=10**6), {}, False, ["begin", "refuse", "report"], 0, id="requests never end"),
+    ],
+)  # fmt: skip
+async def test_a_drain_goes_on_until_nothing_is_left_or_its_time_is_over(monitor, section, hurry, did, handed_over):
+    asked = asyncio.Event()
+    if hurry:
+        asked.set()
+    begun_s = asyncio.get_running_loop().time()
+    drain = {"timeout": "400ms", "quiet": "0s" if not monitor.coming else "100ms", **section}
+    result = await Drain(monitor, DrainSection.model_validate(drain), asked).run()
+    assert (monitor.did, bool(result.handed_over)) == (did, bool(handed_over))
+    assert asyncio.get_running_loop().time() - begun_s < 0.6
+
+
+def test_a_rate_is_a_threshold_that_a_mark_carries():
+    limit = threshold(0.25)
+    marked = spans_of(request([root(1), part(1)]), limit, hashed=False)
+    (resource,) = {each.resource for each in classes("envelope")["Request"].FromString(marked).resource_spans}
+    assert drawn_at(resource, hashed=False) == limit
+    assert drawn_at(resource, hashed=True) == 0, "another kind of randomness bounds nothing here"
+    assert drawn_at(b"", hashed=False) is None
