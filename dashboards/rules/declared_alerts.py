@@ -47,7 +47,7 @@ def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
 def _level(level: str) -> Callable[[Declaration], tuple[str, str]]:
     return lambda declared: (
         breaching(declared, level),
-        f"{_SHARE} of the traffic passes {_PLACE}, as estimated over {window_of(declared)}.",
+        f"{_SHARE} of the traffic passes {_PLACE}, as last estimated over {window_of(declared)}.",
     )
 
 

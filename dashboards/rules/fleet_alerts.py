@@ -10,7 +10,7 @@ import integrations.prometheus.families as f
 from scoring.alerts.condition import Severity
 
 from .promql import SITE, fleet
-from .recordings import DAY, KNOWN, STATUS, THRESHOLD, failed_ratio, failures, upper
+from .recordings import DAY, HELD, THRESHOLD, failed_ratio, failures, upper
 from .rule import AlertingRule
 
 _MINUTE_NS = 60 * 10**9
@@ -69,8 +69,8 @@ def _unknown() -> AlertingRule:
     return AlertingRule(
         id="pass_rate_unknown", severity=Severity.INFO, title="The pass rate was too low and is now unknown",
         when="the last status that was known within a day is warning or critical, and now there is too little data",
-        meaning="silence is not recovery: nobody knows whether the service is well again",
-        expr=f"last_over_time({KNOWN}[{DAY}]) >= 1\nunless\n{STATUS} >= 0",
+        meaning="silence is not recovery: the alert on the pass rate stays until it is known again or a day is over",
+        expr=f"{HELD} >= 1",
         stated=f"{_PLACE} has too few verdicts to decide whether it has recovered.",
         for_ns=10 * _MINUTE_NS,
     )  # fmt: skip

@@ -13,6 +13,8 @@ from scoring.status.status import Status
 from .promql import SITE, fleet
 from .recordings import (
     BELOW,
+    DAY,
+    HELD,
     KNOWN,
     LEVELS,
     LOOKS_BELOW,
@@ -30,22 +32,27 @@ from .rule import RecordingRule, prometheus_duration
 def looks(declared: Declaration) -> list[RecordingRule]:
     """Whether each look was below a threshold, how many of the last were, and the status that this amounts to."""
     if declared.policy.mode == "sequence":
-        return [_in_process(), _known()]
+        return [_in_process(), _known(), _held()]
     return [
         *(_below(declared, level) for level in LEVELS),
         *(_counted(declared, level) for level in LEVELS),
         _status(declared),
         _known(),
+        _held(),
     ]
 
 
 def breaching(declared: Declaration, level: str) -> str:
-    """An expression that answers the pass ratio of every place that is at this level or worse."""
+    """An expression that answers the pass ratio of every place that is at this level or worse.
+
+    A place of which too little is known answers as it did when that was known last, for a day: silence is not recovery.
+    """
     ratio = pass_ratio(window_of(declared))
+    worse = {"warning": 1, "critical": 2}[level]
+    now = f'{ratio}\nand ignoring (level)\n{LOOKS_BELOW}{{level="{level}"}} >= {declared.rule.needed}'
     if declared.policy.mode == "sequence":
-        worse = {"warning": 1, "critical": 2}[level]
-        return f"{ratio}\nand\n{STATUS} >= {worse}"
-    return f'{ratio}\nand ignoring (level)\n{LOOKS_BELOW}{{level="{level}"}} >= {declared.rule.needed}'
+        now = f"{ratio}\nand\n{STATUS} >= {worse}"
+    return f"{now}\nor\nlast_over_time({ratio}[{DAY}])\nand\n{HELD} >= {worse}"
 
 
 def _below(declared: Declaration, level: str) -> RecordingRule:
@@ -86,6 +93,11 @@ def _status(declared: Declaration) -> RecordingRule:
 def _known() -> RecordingRule:
     """The status where it can be known: what was last known outlives the traffic."""
     return RecordingRule(record=KNOWN, expr=f"{STATUS} >= 0")
+
+
+def _held() -> RecordingRule:
+    """What the status was last, within a day, while it cannot be known."""
+    return RecordingRule(record=HELD, expr=f"last_over_time({KNOWN}[{DAY}])\nunless\n{STATUS} >= 0")
 
 
 def _reach(declared: Declaration) -> str:

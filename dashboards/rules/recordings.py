@@ -21,6 +21,7 @@ BELOW = f"{PLACE}:sidejudge_pass_ratio:below_threshold"
 LOOKS_BELOW = f"{PLACE}:sidejudge_pass_ratio:looks_below_threshold"
 STATUS = f"{PLACE}:sidejudge_status:code"
 KNOWN = f"{PLACE}:sidejudge_status:known"
+HELD = f"{PLACE}:sidejudge_status:held"
 STATUS_CODES = {-1: "insufficient data", 0: "healthy", 1: "warning", 2: "critical"}
 LEVELS = ("warning", "critical")
 

@@ -15,6 +15,7 @@ from tests.dashboards.rules.scenario import (
     Scenario,
     constant,
     fires,
+    is_number,
     on_both_pods,
     points,
     silent,
@@ -158,30 +159,50 @@ def _burning() -> Iterator[Scenario]:
 def _unknown() -> Iterator[Scenario]:
     alert = "SidejudgePassRateUnknown"
     for last, is_raised in ((2, True), (1, True), (0.9, False), (0, False)):
-        known = [float(last)] * 10 + [None] * 200
-        reported = fires(alert, "25m", severity="info") if is_raised else silent(alert, "25m")
+        reported = fires(alert, "15m", severity="info") if is_raised else silent(alert, "15m")
         yield Scenario(
             name=f"silence after status {last}",
             under=(alert,),
-            given={**points(r.KNOWN, PLACE, known), **points(r.STATUS, PLACE, [float(last)] * 10 + [-1] * 200)},
-            checks=(silent(alert, "19m"), reported),
+            given=constant(r.HELD, PLACE, last),
+            checks=(silent(alert, "9m"), reported),
+        )
+    for last in (0.0, 2.0):
+        given = {
+            **points(r.KNOWN, PLACE, [last] * 10 + [None] * 200),
+            **points(r.STATUS, PLACE, [last] * 10 + [-1] * 200),
+        }
+        yield Scenario(
+            name=f"what was known last is status {last:g}",
+            under=(r.HELD,),
+            given=given,
+            checks=(is_number(r.HELD, "9m", None), is_number(r.HELD, "25m", last)),
         )
     yield Scenario(
-        name="a status that is known is not unknown",
-        under=(alert,),
-        given={**constant(r.KNOWN, PLACE, 2), **constant(r.STATUS, PLACE, 2)},
-        checks=(silent(alert, "60m"),),
-    )
-    yield Scenario(
         name="healthy is known too",
-        under=(alert,),
+        under=(r.HELD,),
         given={**points(r.KNOWN, PLACE, [2.0] * 5 + [None] * 60), **constant(r.STATUS, PLACE, 0)},
-        checks=(silent(alert, "40m"),),
+        checks=(is_number(r.HELD, "40m", None),),
     )
     yield Scenario(
         name="after a day it is forgotten",
-        under=(alert,),
+        under=(r.HELD,),
         step="10m",
         given={**points(r.KNOWN, PLACE, [2.0] * 3 + [None] * 200), **points(r.STATUS, PLACE, [2.0] * 3 + [-1] * 200)},
-        checks=(fires(alert, "20h"), silent(alert, "26h")),
+        checks=(is_number(r.HELD, "20h", 2), is_number(r.HELD, "26h", None)),
     )
+    for level, last, is_held in (
+        ("critical", 2, True), ("critical", 1.9, False), ("warning", 1, True), ("warning", 0.9, False),
+    ):  # fmt: skip
+        alert = f"SidejudgePassRate{level.capitalize()}"
+        held = fires(alert, "12h", severity=level) if is_held else silent(alert, "12h")
+        yield Scenario(
+            name=f"when verdicts stop after status {last}, {level} {'stays' if is_held else 'does not begin'}",
+            under=(alert,),
+            step="10m",
+            given={
+                **points(r.LOOKS_BELOW, {**PLACE, "level": level}, [10.0 if is_held else 0.0] * 3 + [None] * 200),
+                **points(r.pass_ratio("1h"), PLACE, [0.6] * 4 + [None] * 200),
+                **points(r.HELD, PLACE, [None] * 3 + [float(last)] * 200),
+            },
+            checks=(held, silent(alert, "26h")),
+        )

@@ -317,5 +317,6 @@ def _story() -> Iterator[Scenario]:
             is_number(r.STATUS, "445m", 0),
             is_number(r.STATUS, "535m", -1),
             silent("SidejudgePassRateUnknown", "535m"),
+            silent(critical, "535m"),
         ),
     )
