@@ -42,18 +42,24 @@ def case(piece: str, size: int):
     return read_case(json.dumps(line), 1)
 
 
-def seconds(piece: str, size: int, rubric: str) -> float:
-    made, began = case(piece, size), time.process_time()
-    score(made, RUBRICS[rubric], created_at="2026-01-01T00:00:00Z")
-    return time.process_time() - began
+def seconds(piece: str, size: int, rubric: str, times: int = 1) -> float:
+    """CPU time of this thread alone, the least of several: what other tests left in the process is not counted."""
+    taken = []
+    for _ in range(times):
+        made, began = case(piece, size), time.thread_time()
+        score(made, RUBRICS[rubric], created_at="2026-01-01T00:00:00Z")
+        taken.append(time.thread_time() - began)
+    return min(taken)
+
+
+def too_long(piece: str, rubric: str, times: int) -> bool:
+    took = seconds(piece, LARGE, rubric, times)
+    grown = took > SHORTEST_S and took > seconds(piece, SMALL, rubric, times) * (LARGE / SMALL) ** EXPONENT
+    return grown or took > MOST_S
 
 
 @pytest.mark.parametrize("rubric", RUBRICS)
 def test_no_text_takes_a_rubric_long_and_twice_as_much_of_it_hardly_more_than_twice_as_long(rubric):
-    slow = {}
-    for name, piece in PIECES.items():
-        took = seconds(piece, LARGE, rubric)
-        if took > SHORTEST_S and took > seconds(piece, SMALL, rubric) * (LARGE / SMALL) ** EXPONENT:
-            slow[name] = took
-        assert took < MOST_S, name
+    # A collection of garbage may fall into one measurement; three of them are not all hit.
+    slow = [name for name, piece in PIECES.items() if too_long(piece, rubric, 1) and too_long(piece, rubric, 3)]
     assert not slow
