@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("monitor.cli.export:export", "Write rules and dashboards; send scores again."),
     "metrics": ("monitor.cli.metrics:metrics", "List every metric with its weight, bands and source."),
     "try": ("monitor.cli.try_rubric:try_rubric", "Judge one trace by one rubric, showing each step."),
+    "try-judge": ("monitor.cli.try_judge:try_judge", "Ask the judges questions with known answers."),
     "rubrics": ("monitor.cli.rubrics:rubrics", "List, show and add ready rubrics."),
     "check": ("monitor.cli.check:check", "Validate a configuration and show what is in force."),
     "doctor": ("monitor.cli.doctor:doctor", "Examine this machine and this installation."),

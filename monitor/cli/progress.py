@@ -19,7 +19,7 @@ Counts: TypeAlias = Callable[[], tuple[int, int, int]]
 EVERY_S = 30.0
 """Between two lines where no terminal shows a bar."""
 _SHOWN = 10
-_STEP = {"bytes": 1 << 16, "tests": 1, "looks": 60}
+_STEP = {"bytes": 1 << 16, "tests": 1, "looks": 60, "questions": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ProgressDisplay:
 
 
 @contextlib.contextmanager
-def progress(total: int | None, unit: Literal["bytes", "tests", "looks"]) -> Iterator[ProgressDisplay]:
+def progress(total: int | None, unit: Literal["bytes", "tests", "looks", "questions"]) -> Iterator[ProgressDisplay]:
     """A bar over ``total`` on a terminal; elsewhere messages, and twice a minute a line that says how far it is."""
     if total is None or not sys.stderr.isatty():
         lines = _Lines(unit, total)

@@ -225,8 +225,16 @@ def test_doctor_says_whether_the_judge_answers_and_never_shows_its_key(tmp_path,
     path = tmp_path / "c.yaml"
     stated = judged_by(provider)
     path.write_text(yaml.safe_dump({**stated, "store": {"path": str(tmp_path / "s.sqlite")}}))
-    provider.will(states('{"ready": true}'), unauthorised())
-    for outcome, found in (("ok", "answers"), ("fail", "authentication failed")):
+    different, same = (judges(lambda _, field, value=value: value if field == "score" else None) for value in (0, 1))
+    prose = states("A pleasure to meet you!")
+    for behaviours, outcome, found in (
+        ([different], "ok", "answers"),
+        ([prose, different], "ok", "answers"),
+        ([prose, prose], "fail", "answers, but not in the form that is asked for (not JSON)"),
+        ([same], "fail", "takes two different years for the same fact"),
+        ([unauthorised()], "fail", "authentication failed"),
+    ):
+        provider.will(*behaviours)
         reported = sidejudge("doctor", "--config", path, cwd=tmp_path)
         (line,) = [line for line in reported.stdout.splitlines() if f"judge {MODEL}" in line]
         assert line.split()[0] == outcome, line

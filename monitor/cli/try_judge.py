@@ -1,0 +1,194 @@
+"""``sidejudge try-judge``: the configured judges before questions with known answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import DATA, CommandError
+from .progress import ProgressDisplay, progress
+from .settings import config_option, format_option, runnable, show_json
+
+if TYPE_CHECKING:
+    from monitor.evaluate.judge.settings import JudgeSettings
+    from scoring.judging.golden import GoldenCase
+    from scoring.runs.judge_report import JudgeReport, Rate
+
+
+@click.command("try-judge")
+@config_option
+@format_option
+@click.option("--judge", "chosen", multiple=True, metavar="NAME", help="Only this one of the judges; repeatable.")
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only questions of this metric; repeatable.")
+@click.option("--repeats", type=click.IntRange(1, 20), default=2, show_default=True, help="How often all is asked.")
+@click.option("--max-usd", type=click.FloatRange(min=0, min_open=True), help="Spend no more. The budgets hold too.")
+@click.option(
+    "--min-accuracy", type=click.FloatRange(0, 1), default=0.8, show_default=True,
+    help="Share of right answers below which a judge is found wrong.",
+)  # fmt: skip
+@click.option("--wrong", is_flag=True, help="List the questions that were answered wrongly.")
+def try_judge(
+    *,
+    config: Path | None,
+    form: str,
+    chosen: tuple[str, ...],
+    metrics: tuple[str, ...],
+    repeats: int,
+    max_usd: float | None,
+    min_accuracy: float,
+    wrong: bool,
+) -> int:
+    """Ask the configured judges questions with known answers, and show how good each judge is.
+
+    Each model is asked alone, and each panel as it is configured. Shown are the shares of
+    questions with an answer, of answers that are valid at once, and of others that were repaired. Accuracy is shown
+    by metric, with 95 % intervals. Traps show bias: position, verbosity, authority, injection, language, format.
+    Stability over repeats, cost and latency of a case follow. The exit code is 1 where something is wrong with a judge.
+    Nothing of any trace is sent.
+    """
+    from monitor.evaluate.build import judge_settings
+    from monitor.offline.try_judge.golden_set import golden_set
+    from monitor.offline.try_judge.run import judges
+
+    given = runnable(config).config
+    if given.evaluators.judge is None:
+        raise CommandError("no judge is configured", "add evaluators.judge; docs/tutorials/judge.md shows how")
+    settings = judge_settings(given)
+    if max_usd is not None:
+        least = min(max_usd, settings.budget_usd_per_day or max_usd)
+        settings = replace(settings, budget_usd_per_day=least)
+    known = judges(settings)
+    for name in chosen:
+        if name not in known:
+            raise CommandError(f"--judge: there is no judge {name!r}", f"choose from {', '.join(known)}")
+    cases = _of_metrics(golden_set(), metrics)
+    asked = {name: each for name, each in known.items() if not chosen or name in chosen}
+    with progress(len(asked) * repeats * sum(len(each.questions) for each in cases), "questions") as shown:
+        reports = asyncio.run(_run(asked, cases, shown, repeats, min_accuracy))
+    if form == "json":
+        show_json([each.to_json() for each in reports])
+    else:
+        _show(reports, wrong=wrong)
+    return DATA if any(each.findings for each in reports) else 0
+
+
+def _of_metrics(cases: Sequence[GoldenCase], metrics: Sequence[str]) -> Sequence[GoldenCase]:
+    known = dict.fromkeys(question.metric for each in cases for question in each.questions)
+    for name in metrics:
+        if name not in known:
+            raise CommandError(f"--metric: there are no questions of {name!r}", f"choose from {', '.join(known)}")
+    if not metrics:
+        return cases
+    kept = (
+        replace(each, questions=tuple(question for question in each.questions if question.metric in metrics))
+        for each in cases
+    )
+    return [each for each in kept if each.questions]
+
+
+async def _run(
+    asked: dict[str, JudgeSettings],
+    cases: Sequence[GoldenCase],
+    shown: ProgressDisplay,
+    repeats: int,
+    min_accuracy: float,
+) -> list[JudgeReport]:
+    from integrations.judge.client import JudgeClient
+    from integrations.provider.errors import ProviderError
+    from integrations.provider.library import LiteLLM
+    from monitor.offline.score.transient import Transient
+    from monitor.offline.try_judge.run import try_judge as one_judge
+
+    library, memory, done = LiteLLM(), Transient(forgetful=True), 0
+
+    def step(count: int) -> None:
+        nonlocal done
+        done += count
+        shown.step(done, None)
+
+    try:
+        await library.start()
+        return [
+            await one_judge(
+                name, settings, cases, client=JudgeClient(library), memory=memory, repeats=repeats,
+                min_accuracy=min_accuracy, done=step,
+            )
+            for name, settings in asked.items()
+        ]  # fmt: skip
+    except ProviderError as error:
+        raise CommandError(f"evaluators.judge: {error}", "check that the extra 'judge' is installed whole") from None
+    finally:
+        await library.close()
+
+
+def _show(reports: Sequence[JudgeReport], *, wrong: bool) -> None:
+    from .table import number, table, visible
+
+    head = (
+        "judge",
+        "answered",
+        "parsed",
+        "repaired",
+        "right",
+        "95 % interval",
+        "same again",
+        "USD a case",
+        "p50 s",
+        "p95 s",
+    )
+    rows = [
+        (
+            each.judge,
+            *map(_share, (each.answered, each.parsed, each.repaired, each.accuracy)),
+            _interval(each.accuracy),
+            _share(each.same),
+            number(each.usd_per_case, 6),
+            *(number(seconds, 2) for seconds in each.latency_s),
+        )
+        for each in reports
+    ]
+    click.echo(table(head, rows))
+    for each in reports:
+        asked = f"{each.questions} questions in {each.cases} cases, {each.repeats} times"
+        click.echo("\n" + click.style(visible(each.judge), bold=True, fg="cyan") + f" · {asked}")
+        click.echo(table(("metric", "n", "right", "95 % interval"), [
+            (name, _n(rate), _share(rate), _interval(rate)) for name, rate in each.metrics.items()
+        ]))  # fmt: skip
+        click.echo("\n" + table(("trap", "pairs", "made wrong", "made right", "p", ""), [
+            (one.trap, *map(str, (one.pairs, one.worse, one.better)), number(one.p, 4), "warn" if one.biased else "ok")
+            for one in each.biases
+        ]))  # fmt: skip
+        for one in each.wrong if wrong else ():
+            right, given = (
+                ", ".join(f"{k} {v}" for k, v in stated.items()) for stated in (one.question.right, one.first or {})
+            )
+            click.echo(visible(f"wrong: {one.question.name} ({one.question.metric}): expected {right}; given {given}"))
+        for finding in each.findings:
+            click.echo(click.style("finding: ", fg="red") + visible(finding))
+        if not each.findings:
+            click.echo(click.style("nothing is wrong with this judge", fg="green"))
+
+
+def _share(rate: Rate) -> str:
+    from scoring.runs.calibrated import ErrorRate
+
+    from .table import share
+
+    return share(rate.value if isinstance(rate, ErrorRate) else None)
+
+
+def _interval(rate: Rate) -> str:
+    from scoring.runs.calibrated import ErrorRate
+
+    return f"{100 * rate.lower:.0f}–{100 * rate.upper:.0f} %" if isinstance(rate, ErrorRate) else "-"
+
+
+def _n(rate: Rate) -> str:
+    from scoring.runs.calibrated import ErrorRate
+
+    return f"{rate.n:.0f}" if isinstance(rate, ErrorRate) else "0"

@@ -1,0 +1,1 @@
+"""Try judge: golden questions in, each judge's answers and what is wrong with them out."""

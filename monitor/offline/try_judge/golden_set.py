@@ -1,0 +1,89 @@
+"""Golden set: the questions with known answers that are shipped, read from the files of ``golden/``.
+
+A case holds questions. A mapping under a trap's name holds what the trap changes about the question; a trap of the case
+holds what it changes about the case. The right answer stays, unless the trap states its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from importlib.resources import files
+from typing import Any, Final
+
+from integrations.cases import case_of
+from monitor.config.document import read_document
+from scoring.judging.golden import TRAPS, GoldenCase, GoldenQuestion, Trap
+from scoring.questions import agent, benchmarks, declared, dimensions, quality, question, text, translation
+from scoring.questions.question import Question
+
+_KINDS: Final[Mapping[str, type[Question]]] = {
+    name: kind
+    for module in (agent, benchmarks, declared, dimensions, quality, question, text, translation)
+    for name, kind in vars(module).items()
+    if isinstance(kind, type) and issubclass(kind, Question) and kind is not Question
+}
+
+
+def golden_set() -> tuple[GoldenCase, ...]:
+    """All shipped cases; each trap makes one more of its questions, so that no prompt shows a question twice."""
+    found: list[GoldenCase] = []
+    for file in sorted(files(__package__).joinpath("golden").iterdir(), key=lambda each: each.name):
+        listed = read_document(file.read_text(encoding="utf-8"), None, file.name).value
+        for one in listed if isinstance(listed, list) else ():
+            found += _cases(one)
+    return tuple(found)
+
+
+def _cases(one: Any) -> Iterator[GoldenCase]:
+    name, stated = str(one["id"]), one["questions"]
+    plain = [_question(f"{name}.{number}", each) for number, each in enumerate(stated, 1)]
+    yield _case(name, one["case"], plain)
+    for trap in TRAPS:
+        changed = [
+            _question(f"{twin.name}/{trap}", {**each, **each[trap]}, trap=trap, twin=twin.name)
+            for each, twin in zip(stated, plain, strict=True)
+            if isinstance(each.get(trap), dict)
+        ]
+        if changed:
+            yield _case(f"{name}/{trap}", one["case"], changed)
+    for number, each in enumerate(one.get("traps", ()), 1):
+        trap = each["trap"]
+        about = f"{name}/{trap}-{number}"
+        changed = [
+            _question(f"{twin.name}/{trap}-{number}", of_twin, trap=trap, twin=twin.name)
+            for of_twin, twin in zip(stated, plain, strict=True)
+        ]
+        yield _case(about, {**one["case"], **each["change"]}, changed)
+
+
+def _case(name: str, stated: Mapping[str, Any], questions: Sequence[GoldenQuestion]) -> GoldenCase:
+    return GoldenCase(case=case_of({**stated, "case_id": name}), questions=tuple(questions))
+
+
+def _question(
+    name: str, stated: Mapping[str, Any], *, trap: Trap | None = None, twin: str | None = None
+) -> GoldenQuestion:
+    kind = _KINDS[stated["ask"]]
+    known = {each.name for each in fields(kind)}
+    given = {
+        key: _frozen(value)
+        for key, value in stated.items()
+        if key not in ("ask", "right") and not (key in TRAPS and isinstance(value, dict))
+    }
+    if unknown := set(given) - known:
+        raise ValueError(f"{name}: {stated['ask']} has no {', '.join(sorted(unknown))}")
+    if kind is benchmarks.FollowsInstructions:
+        given.setdefault("instructions", None)
+    right = stated["right"]
+    return GoldenQuestion(
+        name=name,
+        question=kind(**given),
+        right=right if isinstance(right, dict) else {"value": right},
+        trap=trap,
+        twin=twin,
+    )
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -1,0 +1,123 @@
+"""Golden question: a question with the answer that is right, to find out how good a judge is.
+
+An answer is compared by its *facts*: a level, a yes or no, how many claims there are, never by the words of a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from scoring.case.case import Case
+from scoring.questions.declared import AskDeclared
+from scoring.questions.question import Question
+
+from .layout import form_for
+
+Trap: TypeAlias = Literal["position", "verbosity", "authority", "injection", "language", "format"]
+TRAPS: Final[tuple[Trap, ...]] = ("position", "verbosity", "authority", "injection", "language", "format")
+"""What is changed about a question without changing its right answer: what a biased judge goes by."""
+Fact: TypeAlias = float | str | tuple[object, ...]
+Facts: TypeAlias = Mapping[str, Fact]
+Expected: TypeAlias = Mapping[str, object]
+"""By fact: the value itself, ``[low, high]`` of a number, any of several texts; ``mentions`` and ``omits`` of texts."""
+_TEXT: Final = "text"
+_SCORE: Final = "score"
+_EXPLAINS: Final = frozenset({"reason", "reasoning", "rationale", "failure_code", "turns"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenQuestion:
+    """A question and its right answer. ``twin`` names the same question without the ``trap``, where it has one."""
+
+    name: str
+    question: Question
+    right: Expected
+    trap: Trap | None = None
+    twin: str | None = None
+
+    @property
+    def metric(self) -> str:
+        """How the kind of question is called in reports."""
+        if isinstance(self.question, AskDeclared):
+            return f"declared {self.question.kind}"
+        return form_for(self.question).metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenCase:
+    """A case and the questions that are asked about it together, as a monitor asks them."""
+
+    case: Case
+    questions: tuple[GoldenQuestion, ...]
+
+
+def facts(value: object) -> Facts:
+    """What an answer says, by fact; ``value`` is as ``JudgeRequest.read`` gives it.
+
+    >>> facts((True, False, True))
+    {'value': (0, 2)}
+    >>> facts({"outcomes": [{"outcome": "refused", "kept": False}], "added": []})
+    {'outcomes': 1, 'kept': 0, 'lost': 1, 'added': 0}
+    """
+    if isinstance(value, Mapping):
+        found: dict[str, Fact] = {}
+        for key, item in value.items():
+            if isinstance(item, list | tuple):
+                found |= _of_list(str(key), item)
+            elif key not in _EXPLAINS:
+                found[str(key)] = item
+        return found
+    if value == ():  # of texts or of places, which an empty list does not say
+        return {"value": (), "count": 0, _TEXT: ""}
+    if isinstance(value, tuple) and all(isinstance(one, bool) for one in value):
+        return {"value": tuple(place for place, one in enumerate(value) if one)}
+    if isinstance(value, tuple):
+        return {"count": len(value), _TEXT: "\n".join(map(str, value)).lower()}
+    return {"value": value}  # type: ignore[dict-item]  # a yes or no, a number or a name
+
+
+def _of_list(key: str, items: Sequence[object]) -> dict[str, Fact]:
+    """What a list of objects says: how many there are, and how many of each kind."""
+    if key in _EXPLAINS:
+        return {}
+    objects = [one for one in items if isinstance(one, Mapping)]
+    if key == "instructions":
+        return {"followed": tuple(one.get("followed") for one in objects)}
+    found: dict[str, Fact] = {key: len(items)}
+    if key == "outcomes":
+        kept = sum(one.get("kept") is True for one in objects)
+        found |= {"kept": kept, "lost": len(objects) - kept}
+    elif key == "claims":
+        accurate = sum(one.get("accurate") is True for one in objects)
+        found |= {"accurate": accurate, "inaccurate": len(objects) - accurate}
+    elif key == "steps" and objects:
+        found["lowest"] = min(float(score) for one in objects if isinstance(score := one.get(_SCORE), int | float))
+    return found
+
+
+def is_right(expected: Expected, given: Facts) -> bool:
+    """Whether an answer is the right one; a fact that is expected and missing is wrong."""
+    return all(_holds(name, wanted, given) for name, wanted in expected.items())
+
+
+def stable(given: Facts) -> Facts:
+    """The facts that a second answer to the same question should repeat: all but the words of listed texts."""
+    return {name: fact for name, fact in given.items() if name != _TEXT}
+
+
+def _holds(name: str, wanted: object, given: Facts) -> bool:
+    if name in ("mentions", "omits") and isinstance(wanted, Sequence):
+        text = str(given.get(_TEXT, ""))
+        return all((str(one).lower() in text) is (name == "mentions") for one in wanted)
+    fact = given.get(name)
+    if fact is None:
+        return False
+    if isinstance(wanted, list | tuple):
+        if isinstance(fact, tuple):
+            return fact == tuple(wanted)
+        if isinstance(fact, str):
+            return fact in wanted
+        return bool(wanted) and float(wanted[0]) <= fact <= float(wanted[-1])
+    return fact is wanted if isinstance(wanted, bool) or isinstance(fact, bool) else fact == wanted
