@@ -88,7 +88,8 @@ def service_page(page: ServicePage) -> str:
         drawing=trend_drawing(page.trend, page.thresholds, _WIDTH, _HEIGHT),
         ranges=[(each, _address(about, page.metric, each)) for each in ranges],
         metrics=[(row, _address(about, row.metric, page.last)) for row in metric_rows(page.verdicts)],
-        whole=_address(about, "", page.last), bars=histogram([value for value, _ in valued], page.bounds),
+        whole=_address(about, "", page.last), compare=f"/compare?{query_of(about)}",
+        bars=histogram([value for value, _ in valued], page.bounds),
         bar_height=_BAR_HEIGHT, versions=version_rows(page.verdicts), worst=worst,
         all_failed="/verdicts?" + query_of({**about, "passed": "false", "last": page.last, "metric": page.metric}),
     )  # fmt: skip

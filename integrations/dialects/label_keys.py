@@ -33,6 +33,15 @@ _TRACE_METADATA = ("langfuse.trace.metadata", "ai.telemetry.metadata", "ai.setti
 _SPAN_METADATA = ("langfuse.observation.metadata", "langsmith.metadata", "metadata")
 _CONTAINER = re.compile(f"({'|'.join(map(re.escape, (*_TRACE_METADATA, *_SPAN_METADATA)))})(?:[.]|\\Z)")
 _EXPECTED = "langfuse.experiment.item.expected_output"
+_NAMED = {
+    _EXPECTED: _EXPECTED,
+    "langfuse.observation.prompt.name": "prompt_name",
+    "langfuse.observation.prompt.version": "prompt_version",
+    "traceloop.prompt.key": "prompt_name",
+    "traceloop.prompt.version": "prompt_version",
+    "llm.prompt_template.version": "prompt_version",
+}
+"""Attributes that are metadata under a name of their own."""
 
 _OWN_METADATA = re.compile(r"[\w-]+\.metadata\.(?=.)")
 _TAGS = re.compile(r"(?!(?:[\w-]+\.)*metadata\.)(?:[\w-]+\.)*tags")
@@ -104,8 +113,8 @@ def _holds_tags(key: str) -> bool:
 
 
 def _metadata(key: str) -> Metadata | None:
-    if key == _EXPECTED:
-        return Metadata(name=_EXPECTED)
+    if key in _NAMED:
+        return Metadata(name=_NAMED[key])
     if found := _CONTAINER.match(key):
         of_trace = found[1] in _TRACE_METADATA
         if found.end() == len(found[1]):

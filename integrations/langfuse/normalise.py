@@ -34,6 +34,7 @@ _LABELS: Final = (
 _AS_THEY_ARE: Final = (
     ("statusMessage", "langfuse.observation.status_message"), ("level", "langfuse.observation.level"),
     ("input", "langfuse.observation.input"), ("output", "langfuse.observation.output"),
+    ("promptName", "langfuse.observation.prompt.name"), ("promptVersion", "langfuse.observation.prompt.version"),
 )  # fmt: skip
 _AS_JSON: Final = (
     ("usageDetails", "langfuse.observation.usage_details"), ("costDetails", "langfuse.observation.cost_details"),

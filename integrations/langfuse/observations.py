@@ -27,7 +27,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 LISTED: Final = "core,basic,time,trace_context"
 """Field groups that identify traces, without their contents."""
-WHOLE: Final = "core,basic,time,io,metadata,model,usage,metrics,trace_context"
+WHOLE: Final = "core,basic,time,io,metadata,model,usage,prompt,metrics,trace_context"
 """Field groups of contents. Metadata is cut at 200 characters a value unless ``io`` is requested with it."""
 MOST_ROWS: Final = 1000
 """The most rows of a page; Langfuse refuses more."""

@@ -422,7 +422,7 @@ WITH latest AS MATERIALIZED (
   WHERE (:rubric IS NULL OR v.rubric = :rubric)
     AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
     AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
-    AND (:since IS NULL OR v.closed_ns >= :since)
+    AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
     AND (:passed IS NULL OR v.passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END))
     AND (:after_ns IS NULL OR (v.closed_ns, v.trace_id, v.rubric) < (:after_ns, :after_id, :after_rubric))
   ORDER BY v.closed_ns DESC, v.trace_id DESC, v.rubric DESC LIMIT :most
@@ -431,6 +431,9 @@ WITH latest AS MATERIALIZED (
          CASE WHEN :in_reasons THEN json_extract(t.story, '$.input_beginning') END AS input_beginning
   FROM latest AS l LEFT JOIN traces AS t ON t.trace_id = l.trace_id
   WHERE (:state IS NULL OR json_extract(l.verdict, '$.state') = :state)
+    AND (:release IS NULL OR json_extract(t.story, '$.release') = :release)
+    AND (:prompt IS NULL OR json_extract(t.story, '$.prompt') = :prompt)
+    AND (:model IS NULL OR json_extract(t.story, '$.model') = :model)
     AND (:below IS NULL OR json_extract(l.verdict, '$.composite_norm') < :below)
     AND (:metric IS NULL OR EXISTS (
       SELECT 1 FROM json_each(l.verdict, '$.scores') AS s
@@ -452,12 +455,15 @@ WITH latest AS MATERIALIZED (
   WHERE (:rubric IS NULL OR v.rubric = :rubric)
     AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
     AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
-    AND (:since IS NULL OR v.closed_ns >= :since)
+    AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
   ORDER BY v.closed_ns DESC, v.trace_id DESC, v.rubric DESC LIMIT :most
 ), matching AS MATERIALIZED (
   SELECT l.*, json_extract(t.story, '$.name') AS name
   FROM latest AS l LEFT JOIN traces AS t ON t.trace_id = l.trace_id
   WHERE (:state IS NULL OR json_extract(l.verdict, '$.state') = :state)
+    AND (:release IS NULL OR json_extract(t.story, '$.release') = :release)
+    AND (:prompt IS NULL OR json_extract(t.story, '$.prompt') = :prompt)
+    AND (:model IS NULL OR json_extract(t.story, '$.model') = :model)
     AND (:below IS NULL OR json_extract(l.verdict, '$.composite_norm') < :below)
     AND (:metric IS NULL OR EXISTS (
       SELECT 1 FROM json_each(l.verdict, '$.scores') AS s
@@ -482,3 +488,17 @@ UNION ALL SELECT * FROM (
   SELECT 'environment', environment, count(*) AS n FROM chosen GROUP BY environment ORDER BY n DESC LIMIT 100)
 UNION ALL SELECT * FROM (SELECT 'rubric', rubric, count(*) AS n FROM chosen GROUP BY rubric ORDER BY n DESC LIMIT 100)
 UNION ALL SELECT * FROM (SELECT 'metric', metric, count(*) AS n FROM failing GROUP BY metric ORDER BY n DESC LIMIT 100);
+
+-- name: verdict_samples
+-- The latest verdicts of one service under one rubric, each with only what a comparison looks at.
+SELECT v.closed_ns, v.passed, json_extract(v.verdict, '$.sampling_probability'), json_extract(v.verdict, '$.session_id'),
+       json_extract(t.story, '$.name'), json_extract(t.story, '$.release'),
+       json_extract(t.story, '$.prompt'), json_extract(t.story, '$.model'),
+       (SELECT json_group_array(json_array(json_extract(s.value, '$.metric'), json_extract(s.value, '$.value'),
+                                           ifnull(json_extract(s.value, '$.rating') IN ('fail', 'blocker'), 0)))
+        FROM json_each(v.verdict, '$.scores') AS s WHERE json_type(s.value, '$.value') IN ('integer', 'real'))
+FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id
+WHERE v.rubric = :rubric AND coalesce(nullif(v.service, ''), 'unknown_service') = :service
+  AND coalesce(nullif(v.environment, ''), 'unknown') = :environment
+  AND v.closed_ns >= :since AND v.closed_ns < :until
+ORDER BY v.closed_ns DESC LIMIT :most;

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-import time
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .errors import SearchTooLong, explain
+from .bounded_read import bounded_read
 from .statements import queries
 
 MOST = 20_000
 """Verdicts that are searched and counted at most, the latest that the indexed filters leave."""
-_LONGEST_S = 5.0
-_INSTRUCTIONS = 20_000
-"""Steps of the database between two looks at the clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictFilter:
     """A search; ``None`` does not restrict.
 
+    ``until_ns`` is exclusive. ``release``, ``prompt`` and ``model`` are versions that the trace states.
     ``metric`` failed or blocks. ``below`` is the composite in [0, 1]. ``text`` stands in the trace's name, and with
     ``in_reasons`` in the beginning of the input and in the reasons of the verdict and its scores, whatever the case of
     its letters.
@@ -40,6 +35,10 @@ class VerdictFilter:
     below: float | None = None
     text: str | None = None
     in_reasons: bool = False
+    release: str | None = None
+    prompt: str | None = None
+    model: str | None = None
+    until_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,24 +73,14 @@ def search_verdicts(
         "rubric": wanted.rubric, "service": wanted.service, "environment": wanted.environment, "passed": wanted.passed,
         "state": wanted.state, "since": wanted.since_ns, "metric": wanted.metric, "below": wanted.below,
         "text": wanted.text.casefold() if wanted.text else None, "in_reasons": wanted.in_reasons, "most": MOST,
+        "release": wanted.release, "prompt": wanted.prompt, "model": wanted.model, "until": wanted.until_ns,
         "limit": limit, "after_ns": after_ns, "after_id": bytes.fromhex(after_id) if after_id else None,
         "after_rubric": after_rubric,
     }  # fmt: skip
-    ends = time.monotonic() + _LONGEST_S
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
-            connection.set_progress_handler(lambda: time.monotonic() > ends, _INSTRUCTIONS)
-            connection.create_function("folded", 1, _folded, deterministic=True)
-            rows = connection.execute(queries()["search_verdicts"], values).fetchall()
-            groups = connection.execute(queries()["count_verdicts"], values).fetchall() if counted else []
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
-            raise SearchTooLong(
-                f"the search took longer than {_LONGEST_S:g} s; narrow it by time, service or rubric"
-            ) from None
-        raise explain(error, path) from error
-    except sqlite3.Error as error:
-        raise explain(error, path) from error
+    with bounded_read(path) as connection:
+        connection.create_function("folded", 1, _folded, deterministic=True)
+        rows = connection.execute(queries()["search_verdicts"], values).fetchall()
+        groups = connection.execute(queries()["count_verdicts"], values).fetchall() if counted else []
     counts: dict[str, dict[str, int]] = {}
     for of, value, number in groups:
         counts.setdefault(of, {})[value] = number

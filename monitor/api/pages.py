@@ -24,11 +24,13 @@ from dashboards.pages.service_page import ServicePage
 from dashboards.pages.status_page import ShownAnomaly, StatusPage, status_page
 from dashboards.pages.trace_page import TracePage, trace_page
 from dashboards.pages.traces_page import TracesPage, traces_page
+from integrations.store.verdict_samples import VerdictSample
 from monitor.alerting.observation import Key
 from monitor.ingest.outcomes import Reason
 from scoring.status.trend import Trend
 
 from .access import AccessRules
+from .comparison import ComparisonChoice, Period, add_compare_page
 from .compression import compressed
 from .errors import ProblemError
 from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
@@ -70,6 +72,9 @@ class PagesView(Protocol):
     async def service(self, choice: ServiceChoice, span_ns: int, *, contents: bool) -> ServicePage | None:
         """What is known of a service under a rubric; None for a rubric that there is not. Raises ``StoreError``."""
 
+    async def samples(self, choice: ComparisonChoice, period: Period) -> Sequence[VerdictSample] | None:
+        """The verdicts of the period, newest first; None for a rubric that there is not. Raises ``StoreError``."""
+
     async def traces(self, query: TraceQuery, *, contents: bool = False) -> TraceList:
         """Traces that have ended, newest first: by time of closing, then trace id, both descending.
 
@@ -91,6 +96,7 @@ def add_pages(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
     _overview(app, view, rules)
     add_verdict_pages(app, view, rules)
     add_service_page(app, view, rules)
+    add_compare_page(app, view)
     _traces(app, view, rules)
 
     @app.get("/configuration", response_class=HTMLResponse, include_in_schema=False)

@@ -16,6 +16,7 @@ from dashboards.pages.trace_page import TracePage
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, QueueSize, Snapshot
 from integrations.store.late_references import PendingRevisions
+from integrations.store.verdict_samples import VerdictSample, read_samples
 from integrations.store.verdict_search import VerdictFilter, search_verdicts
 from monitor.alerting.observation import Key
 from monitor.alerting.trends import Trends
@@ -41,6 +42,7 @@ from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy
 from scoring.status.trend import Trend
 
+from .comparison import ComparisonChoice, Period
 from .report import (
     MonitorReport,
     Position,
@@ -192,7 +194,7 @@ class MonitorQueries:
         wanted = VerdictFilter(
             rubric=query.rubric, service=query.service, environment=query.environment, passed=query.passed,
             state=query.state, since_ns=query.since_ns, metric=query.metric, below=query.below, text=query.text,
-            in_reasons=contents,
+            in_reasons=contents, release=query.release, prompt=query.prompt, model=query.model,
         )  # fmt: skip
         after = (query.after.closed_ns, query.after.trace_id, query.after.rubric) if query.after else None
         found = await asyncio.to_thread(
@@ -217,6 +219,14 @@ class MonitorQueries:
             thresholds=self.watch.declared.policy_of(key.rubric).thresholds,
             status=next((each for each in self.watch.service_statuses(now_ns) if _names(each, key)), None),
             trend=await self._trends.over(key, now_ns, span_ns), verdicts=found.verdicts, capped=found.next is not None,
+        )  # fmt: skip
+
+    async def samples(self, choice: ComparisonChoice, period: Period) -> Sequence[VerdictSample] | None:
+        if choice.rubric not in self.rubrics:
+            return None
+        return await asyncio.to_thread(
+            read_samples, self.store.path, service=choice.service, environment=choice.environment,
+            rubric=choice.rubric, since_ns=period.since_ns, until_ns=period.until_ns,
         )  # fmt: skip
 
     def _page_of(self, found: Sequence[Mapping[str, Any]], limit: int, *, contents: bool) -> VerdictPage:

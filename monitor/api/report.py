@@ -110,12 +110,16 @@ class VerdictSearch(VerdictQuery):
     """A query for people, by what verdicts hold.
 
     ``metric`` failed or blocks, the composite (in [0, 1]) is less than ``below``, and ``text`` stands in the trace's
-    name, or in a reason or the beginning of the input where the caller may see contents.
+    name, or in a reason or the beginning of the input where the caller may see contents. ``release``, ``prompt`` and
+    ``model`` are versions that the trace states.
     """
 
     metric: str | None = None
     below: float | None = None
     text: str | None = None
+    release: str | None = None
+    prompt: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

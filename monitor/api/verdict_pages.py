@@ -64,6 +64,9 @@ class VerdictChoice(BaseModel):
     metric: str = Field(default="", max_length=200)
     below: str = Field(default="", max_length=20)
     text: str = Field(default="", max_length=200)
+    release: str = Field(default="", max_length=200)
+    prompt: str = Field(default="", max_length=200)
+    model: str = Field(default="", max_length=200)
     cursor: str = Field(default="", max_length=200)
 
     def query(self, view: VerdictsView, limit: int) -> VerdictSearch:
@@ -74,7 +77,8 @@ class VerdictChoice(BaseModel):
             rubric=rubric_of(self.rubric or None, view.rubrics),
             passed=_one_of("passed", self.passed, get_args(Passed)),
             state=_one_of("state", self.state, tuple(State)), metric=self.metric or None,
-            text=self.text.strip() or None,
+            text=self.text.strip() or None, release=self.release or None, prompt=self.prompt or None,
+            model=self.model or None,
             below=_read("below", self.below, _share, "write a number from 0 to 1"),
             since_ns=None if last_s is None else view.clock_ns() - round(last_s * 1e9),
             after=position_of(self.cursor or None), limit=limit,

@@ -22,6 +22,7 @@ from monitor.sessions.turns import SessionTurns
 from scoring.case.case import Case
 from scoring.case.conversation import question_of
 from scoring.case.extract import extract
+from scoring.lexical.label import label
 from scoring.metrics.run_effort import run_effort
 from scoring.metrics.run_tools import calls_by_tool
 from scoring.rubrics import run_health
@@ -293,6 +294,24 @@ def user_digest(user_id: str) -> str:
     return hashlib.sha256(user_id.encode(errors="replace")).hexdigest()[:32]
 
 
+def _release(case: Case) -> str | None:
+    """The version of the application: of the first span that names one."""
+    found = next((span.release for span in case.trace.spans if span.release), None) if case.trace is not None else None
+    return None if found is None else label(found)
+
+
+def _prompt(case: Case) -> str | None:
+    """The versions of the prompts that the trace was made with, with their names where these are known."""
+    spans = case.trace.spans if case.trace is not None else ()
+    stated = [{**span.trace_metadata, **span.metadata} for span in spans] or [{**case.metadata}]
+    found = {
+        f"{each['prompt_name']}:{each['prompt_version']}" if each.get("prompt_name") else str(each["prompt_version"])
+        for each in stated
+        if each.get("prompt_version") is not None
+    }
+    return label(", ".join(sorted(found))) if found else None
+
+
 def _identity(case: Case) -> dict[str, object]:
     """The fields by which a reader recognises the trace, without contents."""
     return {
@@ -300,9 +319,12 @@ def _identity(case: Case) -> dict[str, object]:
         "environment": case.environment,
         "session_id": case.session_id,
         "user": None if case.user_id is None else user_digest(case.user_id),
+        "release": _release(case),
+        "prompt": _prompt(case),
         "content_captured": case.content_captured,
         "answered": case.model_output not in (None, ""),
         "agents": len(case.agents_called or ()),
         "tools": len(case.tools_used or ()),
         "capture_switch": case.capture_switch,
+        "model": case.model,
     }

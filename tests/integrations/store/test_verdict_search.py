@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store import verdict_search
+from integrations.store import bounded_read, verdict_search
 from integrations.store.errors import StoreUnavailable
 from integrations.store.sqlite import FinishedTrace, Store
+from integrations.store.verdict_samples import read_samples
 from integrations.store.verdict_search import VerdictFilter, search_verdicts
 
 ROWS = [
@@ -28,15 +29,16 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     async def fill() -> None:
         for number, (service, rubric, passed, composite, metric, name, reason) in enumerate(ROWS, 1):
-            scores = [{"metric": metric, "rating": "fail", "reason": reason}] if metric else []
+            scores = [{"metric": metric, "rating": "fail", "value": 0.25, "reason": reason}] if metric else []
             verdict = {
                 "trace_id": f"{number:032x}", "rubric": rubric, "service": service, "environment": "prod",
                 "passed": passed, "state": "incomplete" if passed is None else "valid", "composite_norm": composite,
-                "reason": reason, "scores": scores,
+                "reason": reason, "scores": scores, "sampling_probability": 0.5,
             }  # fmt: skip
             await store.finish(FinishedTrace(
                 trace_id=number.to_bytes(16, "big"), service=service, reason="scored", completion="root_ended",
-                revision=1, details={"name": name, "input_beginning": f"question {number}"}, verdicts=[verdict],
+                revision=1, verdicts=[verdict],
+                details={"name": name, "input_beginning": f"question {number}", "release": f"1.{number}"},
                 closed_ns=number,
             ))  # fmt: skip
 
@@ -57,6 +59,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (VerdictFilter(metric="accuracy"), [2]),
         (VerdictFilter(below=0.5), [2]),
         (VerdictFilter(since_ns=3), [4, 3]),
+        (VerdictFilter(since_ns=2, until_ns=4), [3, 2]),
+        (VerdictFilter(release="1.2"), [2]),
+        (VerdictFilter(prompt="1.2"), []),
         (VerdictFilter(text="REFUND"), [2, 1]),
         (VerdictFilter(text="ärger", in_reasons=True), [3]),
         (VerdictFilter(text="ärger"), []),
@@ -98,7 +103,18 @@ def test_only_so_many_are_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_search_that_takes_too_long_is_ended_with_the_remedy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdict_search, "_LONGEST_S", -1.0)
-    monkeypatch.setattr(verdict_search, "_INSTRUCTIONS", 1)
+    monkeypatch.setattr(bounded_read, "_LONGEST_S", -1.0)
+    monkeypatch.setattr(bounded_read, "_INSTRUCTIONS", 1)
     with pytest.raises(StoreUnavailable, match="narrow it by time"):
         search_verdicts(path, VerdictFilter(), after=None, limit=10)
+
+
+def test_samples_hold_what_a_comparison_looks_at_and_no_more_than_its_time(path: Path) -> None:
+    where = {"service": "shop", "environment": "prod", "rubric": "qa"}
+    newest, oldest = read_samples(path, **where, since_ns=1, until_ns=3)
+    assert (newest.closed_ns, newest.passed, newest.weight) == (2, False, 2.0)
+    assert (newest.versions, newest.metrics) == ({"release": "1.2"}, {"accuracy": (0.25, True)})
+    assert (oldest.passed, oldest.metrics, oldest.name) == (True, {}, "Refund")
+    assert read_samples(path, **where, since_ns=3, until_ns=9) == []
+    (nameless,) = read_samples(path, **where | {"service": "unknown_service"}, since_ns=0, until_ns=9)
+    assert nameless.passed is None

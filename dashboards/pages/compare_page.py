@@ -1,0 +1,119 @@
+"""Compare page: one service under one rubric before and after a change, with the difference and its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scoring.result.result import Unavailable
+from scoring.statistics.comparison import Difference
+from scoring.statistics.estimate import Estimate
+
+from .rendering import query_of, render
+
+KINDS = {"release": "Version of the application", "prompt": "Version of the prompt", "model": "Model", "time": "Time"}
+"""What the two sides may differ in, by the parameter's value."""
+_RANGES = ("1h", "6h", "1d", "7d", "30d")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSide:
+    """The verdicts of one side. ``estimate`` is None where none passed or failed.
+
+    ``first_ns`` and ``last_ns`` (since the epoch) are None without a verdict. ``failed`` is the address of its failed
+    verdicts, empty where there is none.
+    """
+
+    name: str
+    verdicts: int
+    incomplete: int
+    estimate: Estimate | None
+    first_ns: int | None
+    last_ns: int | None
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedMetric:
+    """A metric on both sides: the weighted shares of verdicts that it fails, and its weighted means.
+
+    ``difference`` is that of the shares; None where it fails on neither side, or too few values are known. A mean is
+    None without a value.
+    """
+
+    metric: str
+    failing: tuple[float | None, float | None]
+    means: tuple[float | None, float | None]
+    difference: Difference | None
+
+    @property
+    def shown(self) -> bool:
+        """Whether it fails more or less often than before, beyond what chance explains."""
+        return self.difference is not None and is_shown(self.difference)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparePage:
+    """``options`` are what may be compared, by name the number of verdicts, the one that was seen first first.
+
+    ``by`` is what the sides differ in; ``at`` the instant between two periods as it was given. ``unversioned`` verdicts
+    state no version. ``difference`` is None where there are no two sides. ``capped``: older verdicts were left out.
+    """
+
+    service: str
+    environment: str
+    rubric: str
+    by: str
+    last: str
+    now_ns: int
+    at: str = ""
+    options: Mapping[str, int]
+    before: ShownSide | None
+    after: ShownSide | None
+    difference: Difference | Unavailable | None
+    metrics: Sequence[ComparedMetric] = ()
+    unversioned: int = 0
+    capped: bool = False
+
+
+def compare_page(page: ComparePage) -> str:
+    """The page as HTML. Every value is escaped."""
+    ranges = dict.fromkeys([*_RANGES, page.last])
+    about = {"service": page.service, "environment": page.environment, "rubric": page.rubric}
+    found = page.difference if isinstance(page.difference, Difference) else None
+    drawn = [each for each in (found, *(row.difference for row in page.metrics)) if each is not None]
+    return render(
+        "compare.html", title=f"Before and after · {page.service} · {page.rubric} · sidejudge", here="/", page=page,
+        about=about, service_page="/services?" + query_of(about), kinds=list(KINDS.items()),
+        ranges=[(each, each) for each in ranges],
+        sides=[(name, f"{name} ({count:,})") for name, count in page.options.items()],
+        stated=in_words(page), found=found, reach=max([0.05, *(max(-each.lower, each.upper) for each in drawn)]),
+    )  # fmt: skip
+
+
+def is_shown(found: Difference) -> bool:
+    """Whether zero lies outside the bounds."""
+    return found.lower > 0 or found.upper < 0
+
+
+def in_words(page: ComparePage) -> str:
+    """What the comparison shows, in a sentence or two."""
+    if page.before is None or page.after is None:
+        if page.by == "time":
+            return "There is no verdict in these times."
+        what = KINDS[page.by].lower()
+        known = "only one is known" if page.options else "no trace states one"
+        return f"A comparison needs two values of “{what}”, and {known} in this time."
+    found = page.difference
+    if not isinstance(found, Difference):
+        return f"Nothing can be compared yet: {found.reason}." if found else "Nothing can be compared yet."
+    before, after, low, high = page.before.name, page.after.name, 100 * found.lower, 100 * found.upper
+    if not is_shown(found):
+        return (
+            f"No difference is shown. “{after}” may pass up to {max(0.0, -low):.1f} points less often than “{before}”, "
+            f"or up to {max(0.0, high):.1f} points more often."
+        )
+    least, most = sorted((abs(low), abs(high)))
+    word = "more" if found.difference > 0 else "less"
+    moved = f"{100 * abs(found.difference):.1f} points {word} often"
+    return f"“{after}” passes {moved} than “{before}”: between {least:.1f} and {most:.1f} points."
