@@ -1,0 +1,75 @@
+"""Datasets: items are written into a dataset of Langfuse, each once; reading them is in ``references.py``.
+
+An item's id is its identity in the whole project: writing it again replaces it, and Langfuse refuses an id that another
+dataset holds (409). A field that is left out keeps its value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from scoring.trace.span import Json
+
+from .client import Langfuse
+from .errors import LangfuseError, LangfuseErrorKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDatasetItem:
+    """An item as it is written. ``source_trace_id`` links it to the trace that it was made from."""
+
+    id: str
+    input: Json
+    expected_output: Json = None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    source_trace_id: str | None = None
+
+
+def item_id(dataset: str, source: str) -> str:
+    """The id of the item that is made from one source, such as a trace: the same each time, another per dataset.
+
+    >>> item_id("failures", "36524d221566b94755e27265a6220988")
+    'sj-7c24195d543ac32ff1b291bf047726dc'
+    """
+    stated = f"{dataset}\x00{source}"
+    return f"sj-{hashlib.sha256(stated.encode()).hexdigest()[:32]}"
+
+
+async def dataset_exists(langfuse: Langfuse, name: str) -> bool:
+    """Whether the project has a dataset of this name. Raises ``LangfuseError``."""
+    try:
+        await langfuse.get(f"v2/datasets/{quote(name, safe='')}")
+    except LangfuseError as error:
+        if error.kind is LangfuseErrorKind.NOT_FOUND and error.body is not None:
+            return False
+        raise
+    return True
+
+
+async def make_dataset(langfuse: Langfuse, name: str, description: str) -> None:
+    """Make a dataset where there is none of this name; one that is there is left as it is. Raises ``LangfuseError``."""
+    if not await dataset_exists(langfuse, name):
+        await langfuse.post("v2/datasets", {"name": name, "description": description})
+
+
+async def put_item(langfuse: Langfuse, dataset: str, item: NewDatasetItem) -> str:
+    """Write an item into a dataset, or replace the one with its id.
+
+    Returns:
+        The item's id.
+
+    Raises:
+        LangfuseError: ``NOT_FOUND`` where there is no such dataset; ``REFUSED`` where the item does not fit the
+            dataset's schema, or where another dataset holds its id.
+    """
+    body: dict[str, Any] = {
+        "id": item.id, "datasetName": dataset, "input": item.input, "expectedOutput": item.expected_output,
+        "metadata": dict(item.metadata), "sourceTraceId": item.source_trace_id,
+    }  # fmt: skip
+    given = {key: value for key, value in body.items() if value is not None}
+    reply = await langfuse.post("dataset-items", given)
+    return str(reply.body.get("id", item.id)) if isinstance(reply.body, Mapping) else item.id
