@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from scoring.lexical.label import label
+from scoring.verdict.verdict import State
 
 from .client import Langfuse
 from .errors import LangfuseError
@@ -19,6 +20,8 @@ from .scores import Declared
 _PAGE: Final = 100
 _MOST_PAGES: Final = 100
 _MAX_DESCRIPTION: Final = 500
+_FORMER_STATES: Final = frozenset(state.value for state in State)
+"""Categories of the state up to 0.1.0."""
 
 
 class ScoreConfigs:
@@ -58,7 +61,11 @@ class ScoreConfigs:
     async def _find_or_create(self, wanted: Declared) -> str | None:
         if self._found is None:
             self._found = await self._list()
-        named = [each for each in self._found if each.get("name") == wanted.name and not each.get("isArchived")]
+        named = [
+            each
+            for each in self._found
+            if each.get("name") == wanted.name and not each.get("isArchived") and not _superseded(each, wanted)
+        ]
         # The oldest that allows what is declared: several monitors then come to the same.
         fitting = sorted((each for each in named if _fits(each, wanted)), key=lambda each: str(each.get("createdAt")))
         if fitting:
@@ -79,6 +86,19 @@ class ScoreConfigs:
         return found
 
 
+def _superseded(config: Mapping[str, Any], wanted: Declared) -> bool:
+    """Whether a config declares the score as an earlier version wrote it: another type, or the names of states."""
+    if config.get("dataType") != wanted.data_type:
+        return True
+    labels = _labels(config)
+    return bool(labels) and labels <= _FORMER_STATES and labels.isdisjoint(wanted.categories)
+
+
+def _labels(config: Mapping[str, Any]) -> set[Any]:
+    categories = config.get("categories")
+    return {c.get("label") for c in categories if isinstance(c, Mapping)} if isinstance(categories, list) else set()
+
+
 def _fits(config: Mapping[str, Any], wanted: Declared) -> bool:
     if config.get("dataType") != wanted.data_type:
         return False
@@ -87,9 +107,7 @@ def _fits(config: Mapping[str, Any], wanted: Declared) -> bool:
         return False
     if high is not None and (wanted.high is None or high < wanted.high):
         return False
-    categories = config.get("categories")
-    labels = {c.get("label") for c in categories if isinstance(c, Mapping)} if isinstance(categories, list) else set()
-    return set(wanted.categories) <= labels
+    return set(wanted.categories) <= _labels(config)
 
 
 def _body(wanted: Declared) -> dict[str, Any]:

@@ -6,6 +6,7 @@ what was null may be missing: values are compared by what they mean.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,9 +71,19 @@ def _mapping(value: object) -> Mapping[str, Any]:
 def _alike(one: object, other: object) -> bool:
     if one in _NOTHING or other in _NOTHING:
         return one in _NOTHING and other in _NOTHING
-    if str(one) == str(other):
+    if str(one) == str(other) or _parsed(one) == _parsed(other):
         return True
     try:
         return math.isclose(float(str(one)), float(str(other)), rel_tol=1e-9, abs_tol=1e-12)
     except ValueError:
         return False
+
+
+def _parsed(value: object) -> object:
+    """A text of a JSON object as the object: some versions parse what they stored as a text."""
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value

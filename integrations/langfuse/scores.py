@@ -1,13 +1,17 @@
 """A verdict as scores of Langfuse: each number, truth value or state is one score.
 
 Ids are derived from what a score is of, so whatever is sent twice replaces itself, and no id ever stands on two traces
-(there the first trace would keep it). Langfuse merges metadata key by key: every key is always sent, null where it has
-no value, so that no value of an earlier revision remains.
+(there the first trace would keep it). Up to 4.16 Langfuse merges metadata key by key: a revision sends every key, null
+where it has no value, so that no value of an earlier one remains. Of a first verdict nothing can remain.
+
+A verdict has more scores than a person wants to see on a trace, so a setting selects them (``ScoreSelection``). The
+values of all metrics stand in the metadata of the pass, whatever is selected: labels of people are compared with them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,15 +19,25 @@ from typing import Any, Final, Literal, TypeAlias
 
 from scoring.lexical.label import label
 from scoring.metrics.metric import Metric
-from scoring.result.result import Judgement, Scored
+from scoring.result.bands import Bands
+from scoring.result.result import Failed, Judgement, Scored, Unavailable
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
 from scoring.verdict.verdict import Score, State, Verdict
 
 DataType: TypeAlias = Literal["NUMERIC", "BOOLEAN", "CATEGORICAL"]
+ScoreSelection: TypeAlias = Literal["summary", "failing", "all"]
+"""Which scores of a verdict are written. ``summary``: pass and composite, and all metrics of a verdict that fails;
+``failing``: also the metrics of other verdicts that are rated a failure; ``all``: every metric and the state. The first
+two write the state only where it is not *valid*."""
+COUNTED: Final = "counted"
+NOT_COUNTED: Final = "not counted"
+METRICS: Final = "metrics"
+"""Key of the metadata that holds the metrics of a verdict, as the text of a JSON object: id → [value, rating]."""
 MAX_COMMENT: Final = 1000
 """Characters of a comment: a reason may quote a trace."""
 _YES_OR_NO: Final = "pass or fail"
+_FAILURES: Final = ("fail", "blocker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,26 +59,38 @@ class Declared:
 
 
 def declared(rubric: Rubric) -> Iterator[Declared]:
-    """Every score that a verdict of a rubric may have."""
+    """Every score that a verdict of a rubric may have, whatever is selected."""
+    mark = "" if rubric.pass_mark is None else f", it passes from {rubric.pass_mark:g}"
     yield Declared(
-        name=composite_name(rubric.id), data_type="NUMERIC", description=f"{rubric.title}: {rubric.formula}",
-        low=0.0, high=rubric.scale,
+        name=composite_name(rubric.id), data_type="NUMERIC",
+        description=f"{rubric.title}: {rubric.formula}. Higher is better{mark}.", low=0.0, high=rubric.scale,
     )  # fmt: skip
-    yield Declared(name=pass_name(rubric.id), data_type="BOOLEAN", description=f"{rubric.title}: whether it passes")
+    yield Declared(
+        name=pass_name(rubric.id), data_type="BOOLEAN", description=f"{rubric.title}: whether it passes. True is good."
+    )
     yield Declared(
         name=state_name(rubric.id), data_type="CATEGORICAL",
-        description=f"{rubric.title}: whether there is a verdict, and whether it counts",
-        categories=tuple(state.value for state in State),
+        description=f"{rubric.title}: whether the verdict counts in pass rates. Without this score it does.",
+        categories=(COUNTED, NOT_COUNTED),
     )  # fmt: skip
     for criterion in (*rubric.criteria, *rubric.opt_in):
         metric = criterion.metric
         yield Declared(
             name=score_name(rubric.id, metric),
             data_type=_type(metric),
-            description=f"{metric.title}: {metric.meaning}",
+            description=f"{metric.title}: {metric.meaning} {_direction(metric)}",
             low=metric.bounds[0] if _type(metric) == "NUMERIC" else None,
             high=metric.bounds[1] if _type(metric) == "NUMERIC" else None,
         )
+
+
+def _direction(metric: Metric) -> str:
+    """Which way is good."""
+    if metric.bands is None:
+        return "It is reported and not rated."
+    if _type(metric) == "BOOLEAN":
+        return "True is good." if metric.bands.higher_is_better else "False is good."
+    return f"{'Higher' if metric.bands.higher_is_better else 'Lower'} is better: {metric.bands.describe()}."
 
 
 def score_id(trace_id: str, name: str, *, observation_id: str = "") -> str:
@@ -77,27 +103,108 @@ def score_id(trace_id: str, name: str, *, observation_id: str = "") -> str:
     return f"sj-{hashlib.sha256(stated.encode()).hexdigest()[:32]}"
 
 
-def scores_of(verdict: Verdict, rubric: Rubric) -> Iterator[dict[str, Any]]:
+def scores_of(verdict: Verdict, rubric: Rubric, which: ScoreSelection = "all") -> Iterator[dict[str, Any]]:
     """The bodies of a verdict's scores, without timestamp and config. A metric without a value has no score."""
     if verdict.trace_id is None and verdict.session_id is None:
         return
     by_id = {c.metric.id: c.metric for c in (*rubric.criteria, *rubric.opt_in)}
     whole = _metadata(verdict, judged=verdict.judgements, rating=verdict.rating)
+    values = _kept({METRICS: _metrics(verdict)}, verdict)
     if verdict.composite is not None:
-        yield _body(
-            verdict, composite_name(rubric.id), "NUMERIC", verdict.composite, reason=verdict.reason, metadata=whole
-        )
+        stated = composite_comment(verdict)
+        yield _body(verdict, composite_name(rubric.id), "NUMERIC", verdict.composite, reason=stated, metadata=whole)
     if verdict.passed is not None:
         yield _body(
-            verdict, pass_name(rubric.id), "BOOLEAN", float(verdict.passed), reason=verdict.reason, metadata=whole
-        )
-    yield _body(
-        verdict, state_name(rubric.id), "CATEGORICAL", verdict.state.value, reason=verdict.reason, metadata=whole
-    )
+            verdict, pass_name(rubric.id), "BOOLEAN", float(verdict.passed), reason=pass_comment(verdict, rubric),
+            metadata={**whole, **values},
+        )  # fmt: skip
+    if which == "all" or verdict.state is not State.VALID:
+        counts = NOT_COUNTED if verdict.state is State.INCOMPLETE else COUNTED
+        yield _body(
+            verdict, state_name(rubric.id), "CATEGORICAL", counts, reason=_state_comment(verdict),
+            metadata={**whole, **values},
+        )  # fmt: skip
     for score in verdict.scores:
         metric = by_id.get(score.metric)
-        if isinstance(score.result, Scored) and metric is not None:
+        if isinstance(score.result, Scored) and metric is not None and _selected(verdict, score, which):
             yield _metric_body(verdict, rubric, metric, score, score.result)
+
+
+def _selected(verdict: Verdict, score: Score, which: ScoreSelection) -> bool:
+    if which == "all" or verdict.passed is False:
+        return True
+    return which == "failing" and score.rating in _FAILURES
+
+
+def pass_comment(verdict: Verdict, rubric: Rubric) -> str:
+    """Why a verdict passes or does not: ``0.90 ≥ 0.87; all good``."""
+    if not verdict.passed or verdict.composite is None:
+        return verdict.reason
+    rated = {c.metric.id: c.metric.bands for c in (*rubric.criteria, *rubric.opt_in)}
+    less = [
+        f"{score.metric} {score.result.value:.4g} {score.rating}"
+        for score in verdict.scores
+        if isinstance(score.result, Scored) and not _is_best(score, rated.get(score.metric))
+    ]
+    mark = verdict.pass_mark
+    composite = _apart(verdict.composite, mark)
+    stated = composite if mark is None else f"{composite} ≥ {_apart(mark, verdict.composite)}"
+    return "; ".join(filter(None, (stated, ", ".join(less) or "all good", verdict.reason)))
+
+
+def composite_comment(verdict: Verdict) -> str:
+    """What the composite is made of: each weighed metric with its value."""
+    return ", ".join(
+        f"{score.metric} {score.result.value:.4g}"
+        for score in verdict.scores
+        if score.weight and isinstance(score.result, Scored)
+    )
+
+
+def _state_comment(verdict: Verdict) -> str:
+    """The state and what made it; the pass has the reasons of a failure."""
+    if verdict.state is State.INCOMPLETE:
+        return f"{verdict.state}: {verdict.reason}"
+    missing = [
+        f"{score.metric} {score.result.status}: {score.result.reason}"
+        for score in verdict.scores
+        if isinstance(score.result, Unavailable | Failed)
+    ]
+    what = ", ".join(verdict.blockers) if verdict.blockers else "; ".join(missing)
+    return f"{verdict.state}: {what}" if what else str(verdict.state)
+
+
+def _is_best(score: Score, bands: Bands | None) -> bool:
+    return bands is None or score.rating == bands.steps[0][0]
+
+
+def _apart(value: float, other: float | None) -> str:
+    """A number to two decimals, or to as many as keep it apart from another."""
+    short = f"{value:.2f}"
+    return f"{value:.6g}" if other is not None and short == f"{other:.2f}" and value != other else short
+
+
+def _metrics(verdict: Verdict) -> str | None:
+    found = {
+        score.metric: [score.result.value, score.rating]
+        for score in verdict.scores
+        if isinstance(score.result, Scored)
+    }  # fmt: skip
+    return json.dumps(found, separators=(",", ":")) if found else None
+
+
+def metric_of(metadata: Mapping[str, Any], metric: str) -> tuple[float, str | None] | None:
+    """(value, rating) of a metric in the metadata of a pass that was read back; None where it is not there."""
+    held = metadata.get(METRICS)
+    if isinstance(held, str):
+        try:
+            held = json.loads(held)
+        except ValueError:
+            return None
+    found = held.get(metric) if isinstance(held, Mapping) else None
+    if not isinstance(found, list) or len(found) != 2 or not isinstance(found[0], int | float):
+        return None
+    return float(found[0]), found[1] if isinstance(found[1], str) else None
 
 
 def _metric_body(verdict: Verdict, rubric: Rubric, metric: Metric, score: Score, result: Scored) -> dict[str, Any]:
@@ -107,7 +214,8 @@ def _metric_body(verdict: Verdict, rubric: Rubric, metric: Metric, score: Score,
     kind = _type(metric)
     if kind == "BOOLEAN" and result.value not in (0.0, 1.0):
         kind = "NUMERIC"  # a share of several answers; as a truth value it would be refused
-    return _body(verdict, score_name(rubric.id, metric), kind, result.value, reason=result.reason, metadata=metadata)
+    stated = result.reason or (f"{result.value:.4g}, {score.rating}" if score.rating else "")
+    return _body(verdict, score_name(rubric.id, metric), kind, result.value, reason=stated, metadata=metadata)
 
 
 def _body(
@@ -136,7 +244,7 @@ def _metadata(
     weight: float | None = None,
 ) -> dict[str, Any]:
     first = judged[0] if judged else None
-    return {
+    stated = {
         "method": method,
         "rating": rating,
         "weight": weight,
@@ -150,6 +258,12 @@ def _metadata(
         "prompt_hash": first.prompt_version if first else None,
         "flags": ",".join(dict.fromkeys(flag for judgement in judged for flag in judgement.flags)) or None,
     }
+    return _kept(stated, verdict)
+
+
+def _kept(metadata: dict[str, Any], verdict: Verdict) -> dict[str, Any]:
+    """Without nulls, where no earlier revision can have left a value that they are to clear."""
+    return {key: value for key, value in metadata.items() if value is not None or verdict.revision > 1}
 
 
 def _type(metric: Metric) -> DataType:

@@ -297,9 +297,9 @@ def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
 
 def _langfuse(key: str, project: LangfuseProject, config: Config | None = None) -> CheckResult:
     """Whether Langfuse answers, what it is, and whose the keys are. Nothing is written there."""
-    from monitor.deliver.langfuse.probe import introduction, most_scores
+    from monitor.deliver.langfuse.probe import introduction, score_counts
 
-    found, remedy = introduction(key, project, most_scores(config) if config is not None else None)
+    found, remedy = introduction(key, project, score_counts(config) if config is not None else None)
     return CheckResult(key, "fail" if remedy else "ok", found, remedy)
 
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr
 
 from integrations.langfuse.client import Access
+from integrations.langfuse.scores import ScoreSelection
 
 from .annotations import AnnotationQueueSection, AnnotationsSection
 from .section import Section
@@ -82,6 +83,13 @@ class LangfuseSink(LangfuseProject):
     A score is put where its trace is by the trace's id: what is judged here has to go to this project as well.
     """
 
+    scores: ScoreSelection = Field(
+        default="summary",
+        description="scores of a verdict that are written. `summary`: `<rubric>_pass` and `<rubric>_score`, and every "
+        "metric of a verdict that fails; `failing`: also the metrics of other verdicts that are rated a failure; "
+        "`all`: every metric. `<rubric>_state` is written where a verdict is not *valid*, with `all` always. "
+        "`sidejudge langfuse prune` deletes what an earlier setting left there",
+    )
     web_url: WebAddress | None = Field(
         default=None, description="address of Langfuse in links for people, if it is another than `base_url`"
     )

@@ -11,6 +11,7 @@ from typing import Any, Final
 from integrations.langfuse.annotations import Annotation, value_of
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.reading_back import MOST_IDS, read_back
+from integrations.langfuse.scores import metric_of
 from scoring.alerts.agreements import Agreements
 from scoring.runs.label_line import PASS, Said
 from scoring.verdict.rubric import Rubric
@@ -57,7 +58,7 @@ class LabelComparison:
         rows = await self._rows(wanted, v3=v3)
         for given in corrections:
             for rubric, each in passes.items():
-                score, state = map(rows.get, each.ids(given.subject))
+                score, _, state = map(rows.get, each.ids(given.subject))
                 if score is not None or state is not None:
                     self._correct(rubric, given.subject, None if score is None else bool(value_of(score)))
 
@@ -72,21 +73,21 @@ class LabelComparison:
         stated = about.read(given.value)
         if stated is None:
             return UNREADABLE
-        score, state = map(rows.get, about.ids(given.subject))
-        row = score or state
+        score, passes, state = map(rows.get, about.ids(given.subject))
+        row = score or passes or state
         if row is None:
             return UNMET
-        reported = row.get("metadata")
-        metadata: Mapping[str, Any] = reported if isinstance(reported, Mapping) else {}
+        metadata = _metadata(row)
         version = self._rubrics[about.rubric].version
         if metadata.get("rubric_version") != version:
             return OTHER_VERSION
         by = self._labeller(given, about)
         if by is None:
             return None
+        ours = _held(about, stated, passes or state or {}) if score is None else _ours(stated, score)
         kept = self._agreements.record(
             rubric=about.rubric, version=version, metric=about.metric, subject=given.subject, by=by,
-            people=stated, ours=None if score is None else _ours(stated, score, metadata),
+            people=stated, ours=ours,
         )  # fmt: skip
         return None if kept else UNREADABLE
 
@@ -108,12 +109,23 @@ class LabelComparison:
         return found
 
 
-def _ours(stated: Said, score: Mapping[str, Any], metadata: Mapping[str, Any]) -> Said | None:
+def _ours(stated: Said, score: Mapping[str, Any]) -> Said | None:
     """Our result in a person's terms: a category is compared with our rating, a number with our value."""
     if not isinstance(stated, str):
         return value_of(score)
-    rating = metadata.get("rating")
+    rating = _metadata(score).get("rating")
     return rating if isinstance(rating, str) else None
+
+
+def _held(about: LabelledScore, stated: Said, verdict: Mapping[str, Any]) -> Said | None:
+    """The same where the metric has no score of its own: its value stands beside the verdict."""
+    value, rating = metric_of(_metadata(verdict), about.metric) or (None, None)
+    return rating if isinstance(stated, str) else value
+
+
+def _metadata(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    reported = row.get("metadata")
+    return reported if isinstance(reported, Mapping) else {}
 
 
 def _gravest(outcomes: Sequence[str | None]) -> str | None:

@@ -32,9 +32,10 @@ class LabelledScore:
             return float(value >= self.pass_at)
         return value if value in (0.0, 1.0) else None
 
-    def ids(self, subject: str) -> tuple[str, str]:
-        """The ids of our score on this subject, and of the state of its verdict."""
-        return score_id(subject, self.ours), score_id(subject, state_name(self.rubric))
+    def ids(self, subject: str) -> tuple[str, str, str]:
+        """The ids of our score on this subject, and of the pass and the state of its verdict."""
+        named = (self.ours, pass_name(self.rubric), state_name(self.rubric))
+        return score_id(subject, named[0]), score_id(subject, named[1]), score_id(subject, named[2])
 
 
 def requested(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mapping[str, list[LabelledScore]]:

@@ -141,6 +141,7 @@ completed = Metric(
     source=SOURCE,
     measure=_completed,
     bands=must_be_one(),
+    unit="pass or fail",
     undefined="not applicable where no model, agent or tool took part",
 )
 answered = Metric(
@@ -151,6 +152,7 @@ answered = Metric(
     source=SOURCE,
     measure=_answered,
     bands=must_be_one(),
+    unit="pass or fail",
     undefined="contents were not captured, or the trace is incomplete; not applicable where nothing gives answers",
 )
 answer_intact = Metric(
@@ -161,6 +163,7 @@ answer_intact = Metric(
     source=SOURCE,
     measure=_answer_intact,
     bands=must_be_one(),
+    unit="pass or fail",
     undefined="not applicable without an answer in words",
 )
 not_refused = Metric(
@@ -171,6 +174,7 @@ not_refused = Metric(
     source=SOURCE,
     measure=_not_refused,
     bands=must_be_one(),
+    unit="pass or fail",
     methods=(Method.LEXICAL,),
     undefined="not applicable without an answer in words",
 )

@@ -294,5 +294,6 @@ response_structure_compliance = Metric(
     source="seed 000, Prerequisite of every task; rubrics §2",
     measure=_measure,
     bands=must_be_one(),
+    unit="pass or fail",
     undefined=_UNDEFINED,
 )

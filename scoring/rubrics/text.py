@@ -168,6 +168,7 @@ dominant_emotion_correctness = Metric(
     source=f"{SOURCE}, Metric 8; rubrics §5",
     measure=dominant_emotion,
     bands=must_be_one(),
+    unit="pass or fail",
     undefined="there is no expected outcome with emotions",
 )
 emotion_score = Metric(

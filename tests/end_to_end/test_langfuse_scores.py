@@ -20,7 +20,7 @@ RECORDED = Path(__file__).parents[1] / "data" / "otlp" / "langfuse-v5" / "s2_age
 
 def sink(fake: FakeLangfuse, **more: object) -> dict[str, object]:
     keys = {"public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
-    return {"langfuse": {"base_url": fake.base_url, **keys, "timeout": "2s", **more}}
+    return {"langfuse": {"base_url": fake.base_url, **keys, "timeout": "2s", "scores": "all", **more}}
 
 
 @pytest.fixture(params=[Mode.V3, Mode.DUAL, Mode.EVENTS_ONLY, Mode.NEW], ids=lambda mode: mode.value)
@@ -43,7 +43,7 @@ def expected(monitor) -> dict[tuple[str, str], float | str]:
     found: dict[tuple[str, str], float | str] = {}
     for verdict in monitor.verdicts():
         of = (verdict["trace_id"], verdict["rubric"])
-        found[of[0], f"{of[1]}_state"] = verdict["state"]
+        found[of[0], f"{of[1]}_state"] = "not counted" if verdict["state"] == "incomplete" else "counted"
         if verdict["composite"] is not None:
             found[of[0], f"{of[1]}_score"] = verdict["composite"]
         if verdict["passed"] is not None:

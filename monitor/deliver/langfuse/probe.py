@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from typing import Final
 
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
@@ -13,16 +15,38 @@ from monitor.config import Config
 from monitor.config.langfuse import LangfuseProject
 from monitor.config.rubrics import reached
 
-
-def most_scores(config: Config) -> int:
-    """Scores of a trace that the rubric with the most of them judges."""
-    return max((sum(1 for _ in declared(rubric)) for rubric in reached(config).values()), default=1)
+_PASS_AND_SCORE: Final = 2
 
 
-def allowed_rate(requests_per_minute: int, scores: int, scores_per_request: int) -> str:
+@dataclass(frozen=True, slots=True)
+class ScoreCounts:
+    """How many scores a trace has, by the rubric with the most of them: where it passes, and at most."""
+
+    passing: int
+    most: int
+
+
+def score_counts(config: Config) -> ScoreCounts:
+    """The scores of a trace under ``sinks.langfuse.scores``."""
+    sink = config.sinks.langfuse
+    most = max((sum(1 for _ in declared(rubric)) for rubric in reached(config).values()), default=1)
+    everything = sink is not None and sink.scores == "all"
+    return ScoreCounts(passing=most if everything else min(_PASS_AND_SCORE, most), most=most)
+
+
+def allowed_rate(requests_per_minute: int, scores: ScoreCounts, scores_per_request: int) -> str:
     """How many traces a minute the budget allows, as text."""
-    traces = traces_per_minute(requests_per_minute, scores, scores_per_request=scores_per_request)
-    return f"{requests_per_minute} requests a minute allow {traces:,.0f} traces a minute at {scores} scores a trace"
+
+    def traces(count: int) -> float:
+        return traces_per_minute(requests_per_minute, count, scores_per_request=scores_per_request)
+
+    stated = f"{requests_per_minute} requests a minute allow {traces(scores.passing):,.0f} traces a minute"
+    if scores.passing == scores.most:
+        return f"{stated} at {scores.most} scores a trace"
+    return (
+        f"{stated} that pass ({scores.passing} scores each), {traces(scores.most):,.0f} that fail "
+        f"(up to {scores.most} scores)"
+    )
 
 
 def allowed_rates(config: Config) -> str | None:
@@ -30,13 +54,12 @@ def allowed_rates(config: Config) -> str | None:
     sink = config.sinks.langfuse
     if sink is None:
         return None
-    scores = most_scores(config)
-    single = traces_per_minute(sink.requests_per_minute, scores, scores_per_request=1)
+    scores = score_counts(config)
     many = allowed_rate(sink.requests_per_minute, scores, EVENTS)
-    return f"{many} ({single:,.0f} where Langfuse takes single scores only)"
+    return f"{many}; where Langfuse takes single scores only, {allowed_rate(sink.requests_per_minute, scores, 1)}"
 
 
-def introduction(key: str, project: LangfuseProject, scores: int | None = None) -> tuple[str, str]:
+def introduction(key: str, project: LangfuseProject, scores: ScoreCounts | None = None) -> tuple[str, str]:
     """Ask a Langfuse what it is.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from integrations.langfuse.scores import scores_of
+from integrations.langfuse.scores import ScoreSelection, scores_of
 from integrations.store.outbox import ScoreRow
 from monitor.evaluate.result import TraceResult
 from scoring.verdict.rubric import Rubric
@@ -16,11 +16,11 @@ def time_of(result: TraceResult) -> int:
     return result.ended_ns if result.last_span_ns is None else result.last_span_ns
 
 
-def outgoing(result: TraceResult, rubrics: Mapping[str, Rubric]) -> list[ScoreRow]:
-    """All scores of all its verdicts, changed or not: the store knows what is new, and what is withdrawn."""
+def outgoing(result: TraceResult, rubrics: Mapping[str, Rubric], which: ScoreSelection) -> list[ScoreRow]:
+    """The selected scores of all its verdicts, changed or not: the store knows what is new, and what is withdrawn."""
     at_ns = time_of(result)
     return [
         ScoreRow(id=body["id"], at_ns=at_ns, body=json.dumps(body, separators=(",", ":"), allow_nan=False))
         for verdict in result.verdicts
-        for body in scores_of(verdict, rubrics[verdict.rubric])
+        for body in scores_of(verdict, rubrics[verdict.rubric], which)
     ]

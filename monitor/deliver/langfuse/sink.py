@@ -52,6 +52,7 @@ class LangfuseScores(Sink):
         clock_ns: Callable[[], int],
         overtaken: Overtaken | None = None,
     ) -> None:
+        self._which = config.scores
         self._web_url = config.web_url or config.base_url
         self._store, self._rubrics, self._langfuse = store, rubrics, langfuse
         self._delivery = ScoreDelivery(
@@ -73,7 +74,7 @@ class LangfuseScores(Sink):
 
     def scores(self, result: TraceResult) -> list[ScoreRow]:
         """The scores that belong to a result."""
-        return outgoing(result, self._rubrics)
+        return outgoing(result, self._rubrics, self._which)
 
     def trace_url(self, trace_id: str) -> str | None:
         """The address of a trace's page; None until the project is known."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.existing_scores import REVISION, ExistingScore, existing_scores
-from integrations.langfuse.scores import declared, score_id, scores_of
+from integrations.langfuse.scores import ScoreSelection, declared, score_id, scores_of
 from integrations.store.outbox import PendingScore, ScoreRow
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.score_name import score_name
@@ -34,16 +34,16 @@ class Numbered:
     stands: bool = False
 
     @classmethod
-    def alone(cls, verdict: Verdict, rubric: Rubric, at_ns: int) -> Numbered:
+    def alone(cls, verdict: Verdict, rubric: Rubric, at_ns: int, which: ScoreSelection) -> Numbered:
         """A verdict beside which nothing stands."""
-        return cls(verdict=verdict, scores=_out({body["id"]: body for body in scores_of(verdict, rubric)}, {}, at_ns))
+        return cls(verdict=verdict, scores=_out(_bodies(verdict, rubric, which), {}, at_ns))
 
 
 class Numbering:
-    """Reads one Langfuse; ``v3`` is whether by the old API."""
+    """Reads one Langfuse; ``v3`` is whether by the old API, ``which`` scores are to be there."""
 
-    def __init__(self, langfuse: Langfuse, rubrics: Mapping[str, Rubric], *, v3: bool) -> None:
-        self._langfuse, self._rubrics, self._v3 = langfuse, rubrics, v3
+    def __init__(self, langfuse: Langfuse, rubrics: Mapping[str, Rubric], *, v3: bool, which: ScoreSelection) -> None:
+        self._langfuse, self._rubrics, self._v3, self._which = langfuse, rubrics, v3, which
         self._names = {
             rubric.id: tuple(dict.fromkeys(each.name for each in declared(rubric))) for rubric in rubrics.values()
         }
@@ -75,14 +75,16 @@ class Numbering:
     def _numbered(self, verdict: Verdict, there: Mapping[str, ExistingScore], at_ns: int) -> Numbered:
         rubric, of = self._rubrics[verdict.rubric], _subject(verdict)
         known = {score: there[score] for name in self._names[rubric.id] if (score := score_id(of, name)) in there}
-        bodies = {body["id"]: body for body in scores_of(verdict, rubric)}
         if not known:
-            return Numbered.alone(verdict, rubric, at_ns)
+            return Numbered.alone(verdict, rubric, at_ns, self._which)
+        bodies = _bodies(verdict, rubric, "all")
         latest, first_ns = max(each.revision for each in known.values()), min(each.at_ns for each in known.values())
         same = known.keys() <= bodies.keys() and all(self._states(known[score], bodies[score]) for score in known)
         revision = latest if same else max(verdict.revision, latest + 1)
         verdict = replace(verdict, revision=revision)
-        bodies = {body["id"]: body for body in scores_of(verdict, rubric)}
+        # What another setting left there stays, and is kept true.
+        wanted = _bodies(verdict, rubric, self._which).keys() | known.keys()
+        bodies = {score: body for score, body in _bodies(verdict, rubric, "all").items() if score in wanted}
         gone = tuple(
             ScoreRow(id=score, at_ns=each.at_ns, body=None) for score, each in known.items() if score not in bodies
         )
@@ -91,6 +93,10 @@ class Numbering:
 
     def _states(self, existing: ExistingScore, body: Mapping[str, Any]) -> bool:
         return existing.states(body, within=self._within.get(body["name"], 0.0))
+
+
+def _bodies(verdict: Verdict, rubric: Rubric, which: ScoreSelection) -> dict[str, Mapping[str, Any]]:
+    return {body["id"]: body for body in scores_of(verdict, rubric, which)}
 
 
 def _out(

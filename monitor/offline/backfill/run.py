@@ -136,7 +136,8 @@ class Backfill:
         self._origin = ChunkOrigin(None, None, sampler.admission, hashed=hashed)
         rubrics = self._rubrics = configured(config)
         readable = server.scores_v3 or server.legacy_reads
-        self.numbering = Numbering(langfuse, rubrics, v3=server.scores_v3) if readable else None
+        self._which = sink.scores
+        self.numbering = Numbering(langfuse, rubrics, v3=server.scores_v3, which=sink.scores) if readable else None
         self.scores_out = LangfuseScores(
             sink, langfuse=langfuse, store=store, rubrics=rubrics, counters=SilentScoreCounters(), clock_ns=clock_ns,
             overtaken=self.numbering.overtaken_by if self.numbering else None,
@@ -276,7 +277,10 @@ class Backfill:
 
     async def _numbered(self, result: TraceResult, at_ns: int) -> list[Numbered]:
         if self.numbering is None:
-            return [Numbered.alone(verdict, self._rubrics[verdict.rubric], at_ns) for verdict in result.verdicts]
+            return [
+                Numbered.alone(verdict, self._rubrics[verdict.rubric], at_ns, self._which)
+                for verdict in result.verdicts
+            ]
         numbering = self.numbering
         return await self._reader.patiently(lambda: numbering.number(result.verdicts, at_ns))
 

@@ -9,12 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.langfuse.scores import MAX_COMMENT, declared, environment, score_id, scores_of, timestamp
+from integrations.langfuse.scores import (
+    MAX_COMMENT,
+    declared,
+    environment,
+    metric_of,
+    pass_comment,
+    score_id,
+    scores_of,
+    timestamp,
+)
 from scoring.case.case import Case
 from scoring.result.result import Judgement, Method, Scored, Unavailable
 from scoring.rubrics import RUBRICS
 from scoring.verdict.score_name import score_name
-from scoring.verdict.verdict import State, reach_verdict
+from scoring.verdict.verdict import reach_verdict
 
 TRACE = "36524d221566b94755e27265a6220988"
 JUDGED = Judgement(
@@ -58,16 +67,106 @@ def test_a_score_tells_method_version_judge_prompt_probability_coverage_flags_an
 def test_every_score_has_the_same_keys_of_metadata_for_langfuse_merges_them():
     rubric = RUBRICS["qa"]
     plain = verdict(rubric, **{c.metric.id: Scored(value=1.0) for c in rubric.criteria})
-    keys = {tuple(b["metadata"]) for v in (verdict(rubric), plain) for b in scores_of(v, rubric)}
-    assert len(keys) == 1
+    for name in {b["name"] for b in scores_of(plain, rubric)}:
+        keys = {
+            frozenset(b["metadata"])
+            for v in (verdict(rubric), plain)
+            for b in scores_of(v, rubric)
+            if b["name"] == name
+        }
+        assert len(keys) == 1, name
+
+
+def test_a_first_verdict_has_no_nulls_in_its_metadata():
+    rubric = RUBRICS["qa"]
+    first = replace(verdict(rubric, **{c.metric.id: Scored(value=1.0) for c in rubric.criteria}), revision=1)
+    assert all(None not in b["metadata"].values() for b in scores_of(first, rubric))
+    assert any(None in b["metadata"].values() for b in scores_of(replace(first, revision=2), rubric))
 
 
 def test_what_could_not_be_told_has_no_score_and_the_state_says_so():
     rubric = RUBRICS["qa"]
     untold = verdict(rubric, **{c.metric.id: Unavailable("no reference") for c in rubric.criteria})
     (body,) = scores_of(untold, rubric)
-    assert (body["name"], body["value"]) == ("qa_state", State.INCOMPLETE.value)
+    assert (body["name"], body["value"]) == ("qa_state", "not counted")
+    assert body["comment"].startswith("incomplete: ")
     assert "no reference" in body["comment"]
+
+
+QA = RUBRICS["qa"]
+BLOCKING = {"compliance_false_pass_rate": Scored(value=0.0)}
+METRICS = [c.metric.id for c in QA.criteria]
+GOOD = {name: Scored(value=1.0) for name in METRICS} | BLOCKING
+WEAK = GOOD | {"score_gap_accuracy": Scored(value=0.79)}
+FAILING = GOOD | {"question_score_accuracy": Scored(value=0.2, reason="2 of 10")}
+PARTIAL = GOOD | {"evidence_backed_reasoning": Unavailable("no judge")}
+SHORT = {"pass", "score"}
+
+
+@pytest.mark.parametrize(
+    ("results", "which", "names"),
+    [
+        (GOOD, "summary", SHORT), (GOOD, "failing", SHORT), (GOOD, "all", {*SHORT, "state", *METRICS}),
+        (WEAK, "summary", SHORT), (WEAK, "failing", {*SHORT, "score_gap_accuracy"}),
+        (FAILING, "summary", {*SHORT, *METRICS}), (FAILING, "failing", {*SHORT, *METRICS}),
+    ],
+)  # fmt: skip
+def test_a_setting_selects_the_scores_of_a_verdict(results, which, names):
+    reached = verdict(QA, **results)
+    found = [b["name"].removeprefix("qa_") for b in scores_of(reached, QA, which)]
+    assert sorted(found) == sorted({score_name("qa", m).removeprefix("qa_") if (m := _of(n)) else n for n in names})
+    assert {b["id"] for b in scores_of(reached, QA, which)} <= {b["id"] for b in scores_of(reached, QA)}
+    held = next(b for b in scores_of(reached, QA, which) if b["name"] == "qa_pass")["metadata"]
+    assert metric_of(held, "question_score_accuracy")[0] == results["question_score_accuracy"].value
+
+
+def _of(name):
+    return next((c.metric for c in QA.criteria if c.metric.id == name), None)
+
+
+@pytest.mark.parametrize("which", ["summary", "failing", "all"])
+def test_a_verdict_that_is_not_valid_says_whether_it_counts(which):
+    partial = replace(QA, min_coverage=0.5)
+    (state,) = [b for b in scores_of(verdict(partial, **PARTIAL), partial, which) if b["name"] == "qa_state"]
+    assert (state["value"], state["comment"]) == (
+        "counted",
+        "partial: evidence_backed_reasoning unavailable: no judge",
+    )
+
+
+@pytest.mark.parametrize(
+    ("results", "passes", "composite"),
+    [
+        (GOOD, "1.00 ≥ 0.87; all good", "question_score_accuracy 1, "),
+        (WEAK, "0.96 ≥ 0.87; score_gap_accuracy 0.79 fail", "question_score_accuracy 1, score_gap_accuracy 0.79"),
+        (FAILING, "question_score_accuracy: 2 of 10", "question_score_accuracy 0.2, "),
+    ],
+)
+def test_comments_give_the_reason_of_a_pass_too_and_no_two_are_the_same(results, passes, composite):
+    found = {b["name"]: b["comment"] for b in scores_of(verdict(QA, **results), QA, "summary")}
+    assert found["qa_pass"] == passes
+    assert found["qa_score"].startswith(composite)
+    assert found["qa_pass"] != found["qa_score"]
+    assert None not in found.values()
+
+
+def test_a_number_is_written_long_enough_to_differ_from_the_pass_mark():
+    near = replace(verdict(QA, **GOOD), composite=0.8749)
+    assert pass_comment(near, QA).startswith("0.8749 ≥ 0.87; ")
+
+
+@pytest.mark.parametrize("rubric", RUBRICS.values(), ids=RUBRICS.keys())
+def test_a_description_says_which_way_is_good(rubric):
+    words = ("is better", "is good", "not rated", "whether the verdict counts")
+    for each in declared(rubric):
+        assert any(word in each.description for word in words), each
+
+
+def test_metrics_with_two_values_are_truth_values():
+    kinds = {each.name: each.data_type for rubric in RUBRICS.values() for each in declared(rubric)}
+    for name in ("qa_response_structure_compliance", "run_health_completed", "text_dominant_emotion_correctness"):
+        assert kinds[name] == "BOOLEAN", name
+    assert kinds["run_health_tool_success"] == "NUMERIC"
 
 
 def test_a_share_of_a_truth_value_is_a_number():

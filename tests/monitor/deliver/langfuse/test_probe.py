@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from monitor.cli.check import check
 from monitor.config.langfuse import LangfuseProject
-from monitor.deliver.langfuse.probe import introduction
+from monitor.deliver.langfuse.probe import ScoreCounts, introduction
 from tests.fakes.langfuse.server import (
     PUBLIC_KEY,
     SECRET_KEY,
@@ -19,6 +19,9 @@ from tests.fakes.langfuse.server import (
     proxy_page,
     rate_limited,
 )  # fmt: skip
+
+
+ALL = ScoreCounts(passing=13, most=13)
 
 
 @pytest.mark.parametrize(
@@ -52,20 +55,23 @@ def test_wrong_keys_are_told_apart_from_a_wrong_address():
 
 
 @pytest.mark.parametrize(
-    ("mode", "takes_events", "stated"),
+    ("mode", "takes_events", "counts", "stated"),
     [
-        (Mode.DUAL, True, "up to 40 scores a request; 600 requests a minute allow 1,026 traces a minute at 13 scores"),
-        (Mode.NEW, False, "up to 15 scores a request; 600 requests a minute allow 533 traces a minute at 13 scores"),
-        (Mode.DUAL, False, "single scores; 600 requests a minute allow 45 traces a minute at 13 scores a trace"),
+        (Mode.DUAL, True, ALL, "up to 40 scores a request; 600 requests a minute allow 1,026 traces a minute at 13"),
+        (Mode.NEW, False, ALL, "up to 15 scores a request; 600 requests a minute allow 533 traces a minute at 13"),
+        (Mode.DUAL, False, ALL, "single scores; 600 requests a minute allow 45 traces a minute at 13 scores a trace"),
+        (Mode.DUAL, False, ScoreCounts(2, 13), "allow 294 traces a minute that pass (2 scores each), 45 that fail"),
     ],
 )
-def test_what_rate_of_traces_the_budget_allows_follows_the_way_that_the_server_takes_scores(mode, takes_events, stated):
+def test_what_rate_of_traces_the_budget_allows_follows_the_way_that_the_server_takes_scores(
+    mode, takes_events, counts, stated
+):
     with FakeLangfuse(mode) as fake:
         fake.scores.takes_events = takes_events
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
         )
-        assert stated in introduction("sinks.langfuse", project, 13)[0]
+        assert stated in introduction("sinks.langfuse", project, counts)[0]
 
 
 def test_before_a_server_is_asked_both_rates_are_shown(tmp_path):
@@ -75,5 +81,5 @@ def test_before_a_server_is_asked_both_rates_are_shown(tmp_path):
         "sinks: {langfuse: {base_url: http://127.0.0.1:9, public_key: pk, secret_key: sk, requests_per_minute: 300}}\n"
     )
     shown = CliRunner().invoke(check, [str(path)], catch_exceptions=False).output
-    assert "300 requests a minute allow 392 traces a minute at 17 scores a trace" in shown
-    assert "(17 where Langfuse takes single scores only)" in shown
+    assert "300 requests a minute allow 3,333 traces a minute that pass (2 scores each), 392 that fail" in shown
+    assert "where Langfuse takes single scores only, 300 requests a minute allow 147 traces" in shown

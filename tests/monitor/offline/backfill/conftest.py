@@ -126,7 +126,7 @@ async def _no_time(_seconds: float) -> None:
 async def scene(tmp_path):
     with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as fake:
         access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
-        keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
+        keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY, "scores": "all"}
         config = Config.model_validate(
             {
                 "sampling": {"rate": 1.0},
