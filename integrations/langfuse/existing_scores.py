@@ -6,7 +6,6 @@ what was null may be missing: values are compared by what they mean.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any, Final
 from .client import Langfuse
 from .observations import instant_ns
 from .reading_back import MOST_IDS, read_back, same_value
+from .scores import METRICS
 
 REVISION: Final = "revision"
 _NOTHING: Final = (None, "", "null")
@@ -39,7 +39,7 @@ class ExistingScore:
         if not same_value(self.row, body["value"], within=within):
             return False
         reported, meant = _mapping(self.row.get("metadata")), _mapping(body.get("metadata"))
-        if not all(_alike(reported.get(key), value) for key, value in meant.items() if key != REVISION):
+        if not all(_alike(reported.get(key), value) for key, value in meant.items() if key not in (REVISION, METRICS)):
             return False
         return within > 0 or _alike(self.row.get("comment"), body.get("comment"))
 
@@ -71,19 +71,9 @@ def _mapping(value: object) -> Mapping[str, Any]:
 def _alike(one: object, other: object) -> bool:
     if one in _NOTHING or other in _NOTHING:
         return one in _NOTHING and other in _NOTHING
-    if str(one) == str(other) or _parsed(one) == _parsed(other):
+    if str(one) == str(other):
         return True
     try:
         return math.isclose(float(str(one)), float(str(other)), rel_tol=1e-9, abs_tol=1e-12)
     except ValueError:
         return False
-
-
-def _parsed(value: object) -> object:
-    """A text of a JSON object as the object: some versions parse what they stored as a text."""
-    if not isinstance(value, str) or not value.startswith("{"):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value

@@ -17,11 +17,13 @@ from integrations.langfuse.existing_scores import REVISION, ExistingScore, exist
 from integrations.langfuse.scores import ScoreSelection, declared, score_id, scores_of
 from integrations.store.outbox import PendingScore, ScoreRow
 from scoring.verdict.rubric import Rubric
-from scoring.verdict.score_name import score_name
+from scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
 from scoring.verdict.verdict import Verdict
 
 WITHIN_MS: Final = 2.0
 """Durations may be this far apart: Langfuse keeps times to the millisecond, exporters to the nanosecond."""
+_QUOTES: Final = 1e-9
+"""Numbers of a verdict agree exactly; its comments are not compared, for they quote the values of metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,9 @@ class Numbering:
         self._within = {
             score_name(rubric.id, c.metric): WITHIN_MS
             for rubric in rubrics.values() for c in (*rubric.criteria, *rubric.opt_in) if c.metric.unit == "ms"
+        } | {
+            name: _QUOTES
+            for rubric in rubrics for name in (composite_name(rubric), pass_name(rubric), state_name(rubric))
         }  # fmt: skip
         self.overtaken = 0
         """Scores that were not sent, for a later word stood there."""

@@ -384,5 +384,5 @@ async def test_through_faults_of_every_kind_and_restarts_each_verdict_is_revised
     assert (reported.waiting, reported.over) == (0, 0)
     await scene.until(lambda: not scene.monitor.store.outbox.counts().waiting)
     for number in many:
-        state = scene.scores(number)["entity_state"]
-        assert (state["value"], str(state["metadata"]["revision"])) == (scene.verdict(number)["state"], "2")
+        passes = scene.scores(number)["entity_pass"]["metadata"]
+        assert (passes["state"], str(passes["revision"])) == (scene.verdict(number)["state"], "2")

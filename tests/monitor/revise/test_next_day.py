@@ -37,7 +37,7 @@ async def test_an_item_added_the_next_day_revises_yesterdays_verdict(opened):
     after = scene.scores()
     for name, row in before.items():
         assert (after[name]["id"], after[name]["timestamp"]) == (row["id"], row["timestamp"])
-    assert (before["entity_state"]["value"], after["entity_state"]["value"]) == ("incomplete", tuesday["state"])
+    assert (before["entity_state"]["value"], after["entity_state"]["value"]) == ("not counted", "counted")
     assert after["entity_state"]["metadata"]["revision"] in (2, "2")
 
     # And nothing is owed any more.

@@ -20,7 +20,6 @@ from tests.fakes.langfuse.server import (
     rate_limited,
 )  # fmt: skip
 
-
 ALL = ScoreCounts(passing=13, most=13)
 
 
