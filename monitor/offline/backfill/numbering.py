@@ -23,7 +23,7 @@ from scoring.verdict.verdict import Verdict
 WITHIN_MS: Final = 2.0
 """Durations may be this far apart: Langfuse keeps times to the millisecond, exporters to the nanosecond."""
 _QUOTES: Final = 1e-9
-"""Numbers of a verdict agree exactly; its comments are not compared, for they quote the values of metrics."""
+"""Numbers of a verdict agree exactly. Its comments quote the values of metrics: not compared where these may differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,8 @@ class Numbering:
             for rubric in rubrics.values() for c in (*rubric.criteria, *rubric.opt_in) if c.metric.unit == "ms"
         } | {
             name: _QUOTES
-            for rubric in rubrics for name in (composite_name(rubric), pass_name(rubric), state_name(rubric))
+            for rubric in rubrics.values() if any(c.metric.unit == "ms" for c in rubric.criteria)
+            for name in (composite_name(rubric.id), pass_name(rubric.id), state_name(rubric.id))
         }  # fmt: skip
         self.overtaken = 0
         """Scores that were not sent, for a later word stood there."""
