@@ -48,6 +48,7 @@ FUZZING_S = 30
 """Seconds of one round of mutations of one target; the targets take turns."""
 CALLS_S = 20
 """Seconds in which the API is called in every way that its schema allows, and in some that it does not."""
+SHOWN_EVERY_S = 30
 LIVEZ_S = 0.1
 SETTLE_S = 240
 """How long scores may take to reach Langfuse once nothing is broken any more."""
@@ -114,14 +115,14 @@ class Campaign:
                 attackers.append(threading.Thread(target=self._fuzz, args=(seconds,)))
             for attacker in attackers:
                 attacker.start()
-            end = time.monotonic() + seconds
+            end, shown = time.monotonic() + seconds, seconds
             try:
                 while time.monotonic() < end:
                     self._act(monitor)
                     left = max(0.0, end - time.monotonic())
-                    self._show(
-                        f"{left:4.0f} s left, {len(self.seen.acknowledged)} acknowledged, {dict(self.seen.actions)}"
-                    )
+                    if shown - left > SHOWN_EVERY_S or not left:
+                        shown, done = left, dict(self.seen.actions)
+                        self._show(f"{left:4.0f} s left, {len(self.seen.acknowledged)} acknowledged, {done}")
             finally:
                 self._stop.set()
                 for attacker in attackers:
