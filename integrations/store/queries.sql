@@ -502,3 +502,21 @@ WHERE v.rubric = :rubric AND coalesce(nullif(v.service, ''), 'unknown_service') 
   AND coalesce(nullif(v.environment, ''), 'unknown') = :environment
   AND v.closed_ns >= :since AND v.closed_ns < :until
 ORDER BY v.closed_ns DESC LIMIT :most;
+
+-- name: compared
+-- Verdicts with what they may be compared by; of too many the latest.
+SELECT v.closed_ns, coalesce(nullif(v.service, ''), 'unknown_service') AS service,
+    coalesce(nullif(v.environment, ''), 'unknown') AS environment, v.rubric, v.passed,
+    1.0 / json_extract(v.verdict, '$.sampling_probability'), json_extract(t.story, '$.session_id'),
+    json_extract(t.story, '$.user'), json_extract(t.story, '$.name'), json_extract(t.story, '$.release'),
+    json_extract(t.story, '$.prompt'), json_extract(v.verdict, '$.rubric_version'),
+    CASE WHEN :metric IS NOT NULL THEN
+        (SELECT json_extract(s.value, '$.value') FROM json_each(v.verdict, '$.scores') AS s
+         WHERE json_extract(s.value, '$.metric') = :metric AND json_type(s.value, '$.value') IN ('integer', 'real'))
+    END
+FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id
+WHERE v.closed_ns >= :since AND v.closed_ns < :until
+    AND (:rubric IS NULL OR v.rubric = :rubric)
+    AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
+    AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
+ORDER BY v.closed_ns DESC LIMIT :most;

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from fastapi import Request
 
 from monitor.config.errors import nearest
+from monitor.config.units import parse_duration
 from monitor.config.values import rubric_named
 from monitor.ingest.outcomes import Reason
 
@@ -59,6 +60,16 @@ def nanoseconds_of(at: datetime | None) -> int | None:
     since = aware - datetime.fromtimestamp(0, UTC)
     ns = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
     return max(-_MOST_NS, min(ns, _MOST_NS))
+
+
+def duration_of(name: str, text: str) -> int:
+    """A duration in ns."""
+    try:
+        return parse_duration(text).ns
+    except ValueError:
+        raise ProblemError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, f"{name}: cannot be read", f"write {name}=12h, {name}=7d"
+        ) from None
 
 
 def reason_of(name: str | None) -> str | None:

@@ -15,14 +15,18 @@ from dashboards.pages.service_page import ServicePage
 from dashboards.pages.trace_page import TracePage
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, QueueSize, Snapshot
+from integrations.store.compared import MOST as MOST_COMPARED
+from integrations.store.compared import ComparedFilter, read_compared
 from integrations.store.late_references import PendingRevisions
 from integrations.store.verdict_samples import VerdictSample, read_samples
 from integrations.store.verdict_search import VerdictFilter, search_verdicts
+from monitor.alerting.comparisons import ComparisonQuery, compare
 from monitor.alerting.observation import Key
 from monitor.alerting.trends import Trends
 from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
 from monitor.config import Config
+from monitor.config.rubrics import configured
 from monitor.config.summary import in_force
 from monitor.config.warnings import cautions
 from monitor.evaluate.pipeline import Pipeline
@@ -44,6 +48,7 @@ from scoring.status.trend import Trend
 
 from .comparison import ComparisonChoice, Period
 from .report import (
+    ComparedReport,
     MonitorReport,
     Position,
     ReloadOutcome,
@@ -202,6 +207,23 @@ class MonitorQueries:
         )
         page = self._page_of(found.verdicts, query.limit, contents=contents)
         return replace(page, counts=found.counts, capped=found.capped)
+
+    async def compare(self, wanted: ComparedFilter, query: ComparisonQuery) -> ComparedReport:
+        def read() -> ComparedReport:
+            verdicts = read_compared(self.store.path, wanted)
+            rubrics = configured(self.config)
+            directions = {
+                criterion.metric.bands.higher_is_better
+                for name, rubric in rubrics.items() if wanted.rubric in (None, name)
+                for criterion in rubric.criteria
+                if criterion.metric.id == wanted.metric and criterion.metric.bands is not None
+            }  # fmt: skip
+            return ComparedReport(
+                comparisons=compare(verdicts, query), capped=len(verdicts) >= MOST_COMPARED,
+                higher_is_better=directions != {False},
+            )  # fmt: skip
+
+        return await asyncio.to_thread(read)
 
     async def service(self, choice: ServiceChoice, span_ns: int, *, contents: bool) -> ServicePage | None:
         if choice.rubric not in self.rubrics:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
+from monitor.alerting.comparisons import PlaceComparison
 from monitor.ingest.anomaly import Anomaly
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
@@ -68,6 +69,15 @@ class MonitorReport:
         """The worst status of any window; insufficient data only when all windows are."""
         found = {each.appraisal.status for each in self.services}
         return next((status for status in WORST_FIRST if status in found), Status.INSUFFICIENT_DATA)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedReport:
+    """Comparisons, and whether older verdicts were left unread. ``higher_is_better`` is about what was compared."""
+
+    comparisons: Sequence[PlaceComparison]
+    capped: bool
+    higher_is_better: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tail": ("monitor.cli.tail:tail", "Follow the traces of a running monitor as they end."),
     "forget": ("monitor.cli.forget:forget", "Erase what is held of traces, a user or a session."),
     "status": ("monitor.cli.status:status", "Show the status of a running monitor."),
+    "compare": ("monitor.cli.compare:compare", "Show whether it got worse: since a moment, or with a version."),
     "export": ("monitor.cli.export:export", "Write rules and dashboards; send scores again."),
     "metrics": ("monitor.cli.metrics:metrics", "List every metric with its weight, bands and source."),
     "try": ("monitor.cli.try_rubric:try_rubric", "Judge one trace by one rubric, showing each step."),

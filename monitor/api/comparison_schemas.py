@@ -1,0 +1,84 @@
+"""Comparison schemas: the JSON body of ``/v1/compare``, as the OpenAPI document describes it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from monitor.alerting.comparisons import By, Cluster, PlaceComparison, Within
+from scoring.result.result import Unavailable
+from scoring.statistics.comparison import ComparedSide
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SideBody(_Body):
+    """One side of a comparison."""
+
+    label: str = Field(description="`before`, `after`, or the version")
+    n: int
+    clusters: int = Field(description="sessions or users; a verdict that names none is one of its own")
+    mean: float = Field(description="pass rate or mean, over what both sides have, in their common mix")
+    raw_mean: float = Field(description="the same over all verdicts of the side, in its own mix")
+
+    @classmethod
+    def of(cls, label: str, side: ComparedSide) -> SideBody:
+        return cls(label=label, n=side.n, clusters=side.clusters, mean=side.mean, raw_mean=side.raw_mean)
+
+
+class ComparisonBody(_Body):
+    """After minus before, for one service, environment and rubric. What cannot be known is null, with the reason."""
+
+    service: str
+    environment: str
+    rubric: str
+    before: SideBody | None
+    after: SideBody | None
+    difference: float | None
+    lower: float | None = Field(description="the interval holds at any look, however often one looks")
+    upper: float | None
+    confidence: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        description="of this interval: together all keep `confidence` of the body"
+    )
+    strata: int | None = Field(description="kinds of traces that were compared with their like")
+    compared: float | None = Field(description="share of the weight that both sides have a like for")
+    verdict: Literal["worse", "better", "no_difference_shown"] | None
+    unavailable: str | None = Field(description="why there is no difference")
+
+    @classmethod
+    def of(cls, each: PlaceComparison, *, higher_is_better: bool) -> ComparisonBody:
+        found, key = each.found, each.key
+        if isinstance(found, Unavailable):
+            return cls(
+                service=key.service, environment=key.environment, rubric=key.rubric, before=None, after=None,
+                difference=None, lower=None, upper=None, confidence=None, strata=None, compared=None, verdict=None,
+                unavailable=found.reason,
+            )  # fmt: skip
+        worse, better = (found.worse_by(higher_is_better=higher is higher_is_better) for higher in (True, False))
+        return cls(
+            service=key.service, environment=key.environment, rubric=key.rubric,
+            before=SideBody.of(each.before, found.before), after=SideBody.of(each.after, found.after),
+            difference=found.difference, lower=found.lower, upper=found.upper, confidence=1 - found.error,
+            strata=found.strata, compared=found.compared,
+            verdict="worse" if worse else "better" if better else "no_difference_shown", unavailable=None,
+        )  # fmt: skip
+
+
+class CompareBody(_Body):
+    """Comparisons by service, environment and rubric."""
+
+    by: By
+    metric: str | None = Field(description="null: the pass rate")
+    higher_is_better: bool
+    cluster: Cluster
+    within: Within
+    since: datetime = Field(description="the first verdicts that were read")
+    split: datetime | None = Field(description="the moment between before and after")
+    until: datetime
+    confidence: float = Field(description="that all intervals hold, at any look")
+    capped: bool = Field(description="older verdicts were not read")
+    comparisons: list[ComparisonBody]

@@ -1,0 +1,135 @@
+"""``sidejudge compare``: is it worse since a moment, or in one version than in another?"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from .ask import ask, url_option
+from .errors import DATA, CommandError
+from .settings import own_name
+
+NOT_KNOWN = 4
+"""Exit code where nothing could be compared, as ``status`` has it for too little data."""
+
+
+@click.command()
+@click.option("--since", help="The moment of the change: a time, or how long ago: 2h, 3d. Default: a day ago.")
+@click.option("--before", default="7d", show_default=True, help="How far back of that (or of now) verdicts are read.")
+@click.option(
+    "--by",
+    type=click.Choice(["time", "release", "prompt", "rubric_version"]),
+    default="time",
+    show_default=True,
+    help="What distinguishes the sides; release: service.version.",
+)
+@click.option("--a", "a", help="Version to compare with; without it the one before B.")
+@click.option("--b", "b", help="Version that is compared; without it the one that began last.")
+@click.option("--service", help="Only this service.")
+@click.option("--environment", help="Only this environment.")
+@click.option("--rubric", callback=own_name, help="Only this rubric.")
+@click.option("--metric", help="The mean of this metric instead of the pass rate.")
+@click.option(
+    "--cluster",
+    type=click.Choice(["session", "user", "none"]),
+    default="session",
+    show_default=True,
+    help="What belongs together.",
+)
+@click.option(
+    "--within",
+    type=click.Choice(["name", "none"]),
+    default="name",
+    show_default=True,
+    help="What must be alike to be compared: the trace's name.",
+)
+@click.option(
+    "--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(min=0),
+    help="Exit with 0 only where it is shown that nothing is worse by this much.",
+)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@url_option
+def compare(url: str, form: str, margin: float | None, since: str | None, **wanted: Any) -> int:
+    """Compare the verdicts of the running monitor at URL before and after a moment, or of two versions.
+
+    The intervals hold at any look: the command may run after every deployment, or every minute. Exit code 0: nothing is
+    shown to be worse; 1: something is; 4: nothing can be compared. With --margin 1 also means: not shown yet.
+    """
+    query = {name: value for name, value in wanted.items() if value is not None}
+    if since is not None:
+        query["since"] = _moment(since)
+    answer = ask(url, f"/v1/compare?{urlencode(query)}")
+    if not isinstance(answer, Mapping) or "comparisons" not in answer:
+        raise CommandError(f"{url}/v1/compare does not answer as a monitor does", "name a monitor's address with --url")
+    if form == "json":
+        click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+    else:
+        _show(answer)
+    return _exit_code(answer, margin)
+
+
+def _moment(text: str) -> str:
+    from monitor.config.units import parse_duration
+
+    from .instants import instant_of
+
+    try:
+        ns = time.time_ns() - parse_duration(text).ns
+    except ValueError:
+        ns = instant_of("--since", text)
+    return datetime.fromtimestamp(ns / 1e9, UTC).isoformat()
+
+
+def _exit_code(answer: Mapping[str, Any], margin: float | None) -> int:
+    known = [each for each in answer["comparisons"] if each["verdict"] is not None]
+    if not known:
+        return NOT_KNOWN
+    if margin is None:
+        return DATA if any(each["verdict"] == "worse" for each in known) else 0
+    higher = answer["higher_is_better"]
+    return 0 if all(each["lower"] > -margin if higher else each["upper"] < margin for each in known) else DATA
+
+
+def _show(answer: Mapping[str, Any]) -> None:
+    from .table import number, table, visible
+
+    rows: list[Sequence[str]] = []
+    for each in answer["comparisons"]:
+        if each["verdict"] is not None:
+            before, after = each["before"], each["after"]
+            rows.append(
+                (
+                    each["verdict"].replace("_", " "), each["service"], each["environment"], each["rubric"],
+                    number(before["mean"]), number(after["mean"]), f"{each['difference']:+.3f}",
+                    f"{each['lower']:+.3f}", f"{each['upper']:+.3f}", _counted(before, answer), _counted(after, answer),
+                )
+            )  # fmt: skip
+    head = ("", "service", "environment", "rubric", "before", "after", "difference", "lower", "upper", "of", "and of")
+    click.echo(table(head, rows) if rows else "nothing can be compared")
+    for each in answer["comparisons"]:
+        if each["unavailable"] is not None:
+            where = f"{each['service']}, {each['environment']}, {each['rubric']}"
+            click.echo(visible(f"  {where}: {each['unavailable']}"))
+        elif answer["by"] != "time":
+            sides = f"{each['before']['label']} and {each['after']['label']}"
+            click.echo(visible(f"  {each['service']}, {each['rubric']}: {answer['by']} {sides}"))
+    what = "pass rate" if answer["metric"] is None else f"mean of {answer['metric']}"
+    click.echo(visible(f"\n{what}; all intervals hold with {answer['confidence']:.0%} together, at any look"))
+    if answer["capped"]:
+        click.echo("there are more verdicts than are read; the oldest are left out. Name a service or a rubric")
+
+
+def _counted(side: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+    """``120 in 24 sessions``."""
+    alone = answer["cluster"] == "none" or side["clusters"] == side["n"]
+    return str(side["n"]) if alone else f"{side['n']} in {side['clusters']} {answer['cluster']}s"

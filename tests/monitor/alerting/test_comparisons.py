@@ -1,0 +1,85 @@
+"""Which verdicts are on which side, what belongs together, what is compared with its like."""
+
+from __future__ import annotations
+
+import pytest
+
+from integrations.store.compared import ComparedVerdict
+from monitor.alerting.comparisons import ComparisonQuery, compare
+from scoring.result.result import Unavailable
+from scoring.statistics.comparison import Difference
+
+PLACE = {"service": "shop", "environment": "prod", "rubric": "qa", "weight": 1.0}
+
+
+def verdicts(n: int, *, begin: int = 0, fails: int = 1, **fields: object) -> list[ComparedVerdict]:
+    return [
+        ComparedVerdict(closed_ns=begin + i, passed=i % 10 >= fails, **{**PLACE, **fields})  # type: ignore[arg-type]  # as given
+        for i in range(n)
+    ]
+
+
+RELEASES = [
+    *verdicts(100, release="a"), *verdicts(200, begin=1_000, release="b"), *verdicts(300, begin=2_000, release="c"),
+    *verdicts(50, begin=3_000),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "sides", "n"),
+    [
+        (ComparisonQuery(split_ns=1_000), ("before", "after"), (100, 550)),
+        (ComparisonQuery(by="release"), ("b", "c"), (200, 300)),
+        (ComparisonQuery(by="release", a="a"), ("a", "c"), (100, 300)),
+        (ComparisonQuery(by="release", b="b"), ("c", "b"), (300, 200)),
+        (ComparisonQuery(by="release", a="c", b="a"), ("c", "a"), (300, 100)),
+    ],
+)
+def test_the_sides_are_a_moments_or_the_last_two_versions_or_those_that_are_named(query, sides, n):
+    (one,) = compare(RELEASES, query)
+    assert (one.before, one.after) == sides
+    assert isinstance(one.found, Difference)
+    assert (one.found.before.n, one.found.after.n) == n
+
+
+def test_each_place_is_compared_for_itself_and_the_chance_of_an_error_is_split():
+    rows = [*verdicts(200), *verdicts(200, rubric="text"), *verdicts(200, service="bank")]
+    found = compare(rows, ComparisonQuery(split_ns=100, error=0.03))
+    assert [(one.key.service, one.key.rubric) for one in found] == [("bank", "qa"), ("shop", "qa"), ("shop", "text")]
+    assert all(isinstance(one.found, Difference) and one.found.error == pytest.approx(0.01) for one in found)
+
+
+@pytest.mark.parametrize(("cluster", "clusters"), [("session", 40), ("user", 10), ("none", 200)])
+def test_what_belongs_together_counts_as_one(cluster, clusters):
+    rows = [v._replace(session=str(i % 40), user=str(i % 10)) for i, v in enumerate(verdicts(200))]
+    after = [v._replace(closed_ns=v.closed_ns + 1_000, session=f"{v.session}'", user=f"{v.user}'") for v in rows]
+    (one,) = compare([*rows, *after], ComparisonQuery(split_ns=1_000, cluster=cluster))
+    assert isinstance(one.found, Difference)
+    assert one.found.before.clusters == clusters
+
+
+def test_names_that_are_rare_on_a_side_are_one_stratum_together():
+    rows = [
+        *verdicts(100, name="often"), *verdicts(30, name="rare"), *verdicts(15, name="new"),
+        *verdicts(100, begin=1_000, name="often"), *verdicts(9, begin=1_000, name="rare"),
+    ]  # fmt: skip
+    (alike,) = compare(rows, ComparisonQuery(split_ns=1_000))
+    (plain,) = compare(rows, ComparisonQuery(split_ns=1_000, within="none"))
+    assert isinstance(alike.found, Difference)
+    assert isinstance(plain.found, Difference)
+    assert (alike.found.strata, plain.found.strata) == (2, 1)
+    assert alike.found.compared == 1.0
+
+
+def test_a_metric_is_compared_where_it_has_a_value_also_of_verdicts_that_did_not_pass_or_fail():
+    rows = [v._replace(value=float(i % 7), passed=None) for i, v in enumerate(verdicts(100))] + verdicts(50, begin=50)
+    (one,) = compare(rows, ComparisonQuery(split_ns=50, metric="latency"))
+    assert isinstance(one.found, Difference)
+    assert (one.found.before.n, one.found.after.n) == (50, 50)
+    assert compare(rows, ComparisonQuery(split_ns=50, metric=None))[0].key.service == "shop"
+
+
+def test_without_a_version_there_is_nothing_to_compare_and_the_reason_is_named():
+    (one,) = compare(verdicts(100), ComparisonQuery(by="prompt"))
+    assert one.found == Unavailable("all verdicts are of one version: none is named")
+    assert compare([], ComparisonQuery()) == []

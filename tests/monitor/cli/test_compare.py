@@ -1,0 +1,95 @@
+"""``compare`` against a running monitor: versions, prompts, metrics, before and after, as a gate."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.otlp_requests import S, request, span, trace
+from tests.running import Running
+
+RUBRIC = {
+    "title": "Answers", "pass_mark": 0.8, "metrics": [{"id": "cites", "check": {"icontains": "source"}, "weight": 1}],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str]]:
+    """Release 1.9 passes nine of ten, 1.10 with another prompt every second; five turns a session."""
+    running = Running(
+        tmp_path_factory.mktemp("compare"),
+        {
+            "routes": [{"rubrics": ["answers"]}],
+            "rubrics": {"answers": RUBRIC},
+            "assembly": {"grace": "100ms", "idle": "300ms"},
+        },
+    ).start()
+    at = ""
+    for version, (release, prompt, period) in enumerate((("1.9", 3, 10), ("1.10", 4, 2))):
+        spans = [
+            S(
+                trace_id=trace(version * 1000 + number + 1), span_id=span(number + 1),
+                attributes={
+                    "gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+                    "session.id": f"{release}/{number % 50}",
+                    "langfuse.observation.prompt.name": "help", "langfuse.observation.prompt.version": prompt,
+                    "langfuse.observation.output": "no idea" if number % period == 0 else "The source is …",
+                    "langfuse.observation.type": "generation",
+                },
+            )
+            for number in range(250)
+        ]  # fmt: skip
+        running.post(request(spans, {"service.version": release})).raise_for_status()
+        running.settled(250 * (version + 1))
+        at = at or datetime.now(UTC).isoformat()
+        time.sleep(0.01)
+    yield running, at
+    running.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "verdict"),
+    [
+        (["--by", "release"], 1, "worse"),
+        (["--by", "release", "--a", "1.10", "--b", "1.9", "--cluster", "none"], 0, "better"),
+        (["--by", "prompt", "--metric", "cites"], 1, "worse"),
+        (["--by", "release", "--a", "1.9", "--b", "1.9"], 4, None),
+        (["--by", "rubric_version"], 4, None),
+        (["--rubric", "answers", "--since", "AT"], 1, "worse"),
+        (["--since", "AT", "--margin", "0.8"], 0, "worse"),
+        (["--since", "1h"], 4, None),
+    ],
+)
+def test_it_ends_as_a_gate_does(call, compared, options, code, verdict):
+    running, at = compared
+    given = [at if each == "AT" else each for each in options]
+    done = call("compare", "--url", running.api, "--format", "json", *given)
+    assert done.exit_code == code, done.output
+    (found,) = json.loads(done.stdout)["comparisons"]
+    assert found["verdict"] == verdict
+    if verdict is None:
+        assert found["unavailable"]
+    elif "none" not in options:
+        assert (found["before"]["n"], found["before"]["clusters"]) == (250, 50)
+        assert found["difference"] == pytest.approx(-0.4)
+
+
+def test_people_read_the_versions_the_counts_and_the_promise(call, compared):
+    done = call("compare", "--url", compared[0].api, "--by", "prompt")
+    assert "250 in 50 sessions" in done.stdout
+    assert "prompt help:3 and help:4" in done.stdout
+    assert "95% together, at any look" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [({"before": "soon"}, "before"), ({"by": "moon"}, "by"), ({"rubric": "nope"}, "rubric"), ({"sinse": "1"}, "since")],
+)
+def test_the_api_refuses_what_it_cannot_read_and_names_it(compared, query, why):
+    answer = compared[0].http.get(compared[0].api + "/v1/compare", params=query)
+    assert answer.status_code == 422
+    assert why in answer.text
