@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Protocol, TypeAlias
 
@@ -16,19 +16,16 @@ import orjson
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from integrations.store.compared import ComparedFilter
-from monitor.alerting.comparisons import By, Cluster, ComparisonQuery, Within
 from scoring.metrics.judge_metrics import available_metrics
 from scoring.verdict.verdict import State
 
 from .access import AccessRules, Guard
-from .alert_schemas import AlertBody, BoardBody, ConditionBody, instant
-from .comparison_schemas import CompareBody, ComparisonBody
+from .alert_schemas import AlertBody, BoardBody, ConditionBody
+from .compare_route import ComparedView, add_comparisons
 from .compression import compressed
 from .errors import ProblemError, SecurityHeaders, explain_errors
 from .pages import PagesView, add_pages
 from .params import (
-    duration_of,
     nanoseconds_of,
     only_known,
     position_of,
@@ -38,7 +35,7 @@ from .params import (
     trace_position_of,
     unknown_trace,
 )
-from .report import ComparedReport, Passed, ReloadOutcome, TraceQuery, VerdictQuery
+from .report import Passed, ReloadOutcome, TraceQuery, VerdictQuery
 from .schemas import AvailableMetricsBody, ProblemBody, StatusBody, TraceBody, TracesBody, VerdictsBody
 from .shared_result import SharedResult
 
@@ -49,7 +46,7 @@ _Responses: TypeAlias = dict[int | str, dict[str, Any]]
 _WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is wrong; the body describes how."}}
 
 
-class MonitorView(PagesView, Protocol):
+class MonitorView(PagesView, ComparedView, Protocol):
     """The queries of the API. They run on the event loop; only the store may make them wait."""
 
     reload: Callable[[], Awaitable[ReloadOutcome]] | None
@@ -62,9 +59,6 @@ class MonitorView(PagesView, Protocol):
 
     def started(self) -> bool:
         """Whether its start is over."""
-
-    async def compare(self, wanted: ComparedFilter, query: ComparisonQuery) -> ComparedReport:
-        """How far verdicts before and after, or of two versions, lie apart. Raises ``StoreError``."""
 
     async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
         """The details of a trace (32 lower-case hex digits), None when unknown; ``contents`` if they are shown."""
@@ -91,7 +85,7 @@ def create_app(view: MonitorView, *, version: str = "0", rules: AccessRules | No
     _reloading(app, view)
     _catalogue(app)
     _queries(app, view, rules)
-    _comparing(app, view)
+    add_comparisons(app, view)
     _traces(app, view, rules)
     _misdirected(app)
     add_pages(app, view, rules)
@@ -201,52 +195,6 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         )  # fmt: skip
         found = {"verdicts": list(page.verdicts), "next_cursor": str(page.next) if page.next else None}
         return _json(found, request)
-
-
-def _comparing(app: FastAPI, view: MonitorView) -> None:
-    @app.get(
-        "/v1/compare", response_model=CompareBody, responses=_WRONG, tags=["v1"], dependencies=[Depends(only_known)]
-    )
-    async def comparison(  # noqa: PLR0917  # the framework calls it by name
-        rubric: Annotated[str | None, Query(max_length=200)] = None,
-        service: Annotated[str | None, Query(max_length=2000)] = None,
-        environment: Annotated[str | None, Query(max_length=2000)] = None,
-        metric: Annotated[str | None, Query(max_length=200, description="its mean instead of the pass rate")] = None,
-        by: Annotated[By, Query(description="what distinguishes the sides; `release` is `service.version`")] = "time",
-        a: Annotated[str | None, Query(max_length=200, description="version; default: the one before `b`")] = None,
-        b: Annotated[str | None, Query(max_length=200, description="version; default: the one that began last")] = None,
-        since: Annotated[
-            datetime | None, Query(description="by time: the moment of the change; default: a day ago")
-        ] = None,
-        before: Annotated[str, Query(max_length=20, description="how far back of `since`, or of now, is read")] = "7d",
-        cluster: Annotated[Cluster, Query(description="what belongs together")] = "session",
-        within: Annotated[Within, Query(description="what must be alike: the trace's name")] = "name",
-        confidence: Annotated[float, Query(gt=0, lt=1, description="that all intervals hold, at any look")] = 0.95,
-    ) -> Response:
-        """Before and after, or version against version: differences with intervals that hold at any look."""
-        now_ns = view.clock_ns()
-        split_ns = since_ns = nanoseconds_of(since)
-        if since_ns is None:
-            since_ns = now_ns if by != "time" else now_ns - 86_400 * 10**9
-        if by == "time":
-            split_ns = since_ns
-        query = ComparisonQuery(
-            by=by, split_ns=split_ns or 0, a=a, b=b, metric=metric, cluster=cluster, within=within,
-            error=round(1 - confidence, 9),
-        )  # fmt: skip
-        read_ns = since_ns - duration_of("before", before) if by == "time" or since is None else since_ns
-        wanted = ComparedFilter(
-            since_ns=read_ns, until_ns=now_ns, service=service, environment=environment,
-            rubric=rubric_of(rubric, view.rubrics), metric=metric,
-        )  # fmt: skip
-        found = await view.compare(wanted, query)
-        first, last = (datetime.fromtimestamp(ns / 1e9, UTC) for ns in (read_ns, now_ns))
-        body = CompareBody(
-            by=by, metric=metric, higher_is_better=found.higher_is_better, cluster=cluster, within=within, since=first,
-            split=instant(split_ns) if by == "time" else None, until=last, confidence=confidence, capped=found.capped,
-            comparisons=[ComparisonBody.of(e, higher_is_better=found.higher_is_better) for e in found.comparisons],
-        )  # fmt: skip
-        return Response(body.model_dump_json(), media_type="application/json")
 
 
 def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
