@@ -52,12 +52,15 @@ def run_effort(case: Case) -> Mapping[str, float]:
 
 
 def rows(calls: tuple[CallStep, ...]) -> list[tuple[CallStep, int]]:
-    """Each call with how many of its tool stand in a row up to it."""
+    """Each call with how many of its tool stand in a row up to it; calls beside each other count as one."""
     found: list[tuple[CallStep, int]] = []
     length, before = 0, None
     for step in calls:
-        length = length + 1 if step.call.name == before else 1
-        before = step.call.name
+        if before is None or step.call.name != before.call.name:
+            length = 1
+        elif not step.is_beside(before):
+            length += 1
+        before = step
         found.append((step, length))
     return found
 

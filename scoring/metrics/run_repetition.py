@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from scoring.case.case import Case
@@ -20,6 +20,8 @@ STREAK: Final = 8
 """Calls of one tool in a row, beyond which each further one counts, where nothing is known of the service's habit."""
 LEAST_STREAK: Final = 4
 """The same where the service's habit is known, at the least: four in a row are nobody's loop."""
+LEAST: Final = 0.05
+"""The value of a run that repeats and still is no loop, at the least."""
 _TURNS: Final = 4
 """Calls of two kinds in turns (a b a b) from which on they count as an alternation."""
 
@@ -30,33 +32,57 @@ def _no_repetition(case: Case) -> Result:
         return Unavailable("which tools were called is not known: contents were not captured")
     if len(calls) < 2:
         return NotApplicable("fewer than two tools were called")
-    found = dict((*_streaks(calls, _most_in_a_row(case)), *_alternations(calls), *_repeats(calls)))
+    most = _most_in_a_row(case)
+    repeats = dict(_repeats(calls))
+    found = dict((*_streaks(calls, most), *_alternations(calls), *repeats.items()))
     if not found:
         return Scored(value=1.0)
     marked = [(calls[index].span_id, found[index]) for index in sorted(found)]
+    loop = _longest_stretch(repeats) > max(STREAK, most)
     return Scored(
-        value=max(0.0, 1.0 - len(found) / max(4, len(calls))),
+        value=0.0 if loop else max(LEAST, 1.0 - len(found) / max(4, len(calls))),
         reason=f"{len(found)} of {len(calls)} tool calls repeat: " + ", ".join(dict.fromkeys(s for _, s in marked[:3])),
         details={**signs(marked), "calls": len(calls)},
     )
 
 
 def _repeats(calls: Sequence[CallStep]) -> Iterator[tuple[int, str]]:
-    """Calls that were made before with equal arguments and brought nothing new: polling that sees a change is none."""
-    seen: dict[tuple[str, str], set[str]] = {}
+    """Calls that were made before with equal arguments and brought nothing new, then or later.
+
+    Polling that sees a change in the end is none, nor are equal calls beside each other: one turn asked for both.
+    """
+    seen: dict[tuple[str, str], dict[str, CallStep]] = {}
+    waiting: dict[tuple[str, str], list[int]] = {}
     for index, step in enumerate(calls):
+        if step.call.arguments is None and step.call.result is None:
+            continue  # contents may not have been captured: the name alone makes no two calls equal
+        outcomes = seen.setdefault(step.key, {})
         outcome = "failed" if step.failure is not None else canonical(step.call.result)[:20_000]
-        before = seen.get(step.key)
-        if before is not None and outcome in before:
-            yield index, f"{label(step.call.name)}: equal call again"
-        seen.setdefault(step.key, set()).add(outcome)
+        before = outcomes.setdefault(outcome, step)
+        if before is step:
+            waiting[step.key] = []
+        elif not step.is_beside(before):
+            waiting[step.key].append(index)
+    for indices in waiting.values():
+        yield from ((index, f"{label(calls[index].call.name)}: equal call again") for index in indices)
+
+
+def _longest_stretch(repeats: Collection[int]) -> int:
+    """How many calls one after the other repeat."""
+    longest = length = 0
+    for index in sorted(repeats):
+        length = length + 1 if index - 1 in repeats else 1
+        longest = max(longest, length)
+    return longest
 
 
 def _alternations(calls: Sequence[CallStep]) -> Iterator[tuple[int, str]]:
     """The calls of an alternation beyond its first two."""
     length = 2
     for index in range(2, len(calls)):
-        same = calls[index].key == calls[index - 2].key and calls[index].key != calls[index - 1].key
+        step, before, beside = calls[index], calls[index - 1], calls[index - 2]
+        same = step.key == beside.key != before.key and not (step.is_beside(before) or before.is_beside(beside))
+        same = same and step.call.arguments is not None
         length = length + 1 if same else 2
         if length >= _TURNS:
             yield index, f"{label(calls[index - 1].call.name)} and {label(calls[index].call.name)} in turns"
@@ -78,8 +104,9 @@ no_repetition = Metric(
     id="no_repetition",
     title="No repetition",
     meaning="How free the run is of equal calls without a new result, of two in turns, of one tool over and over.",
-    formula=f"1 − repeating calls / max(4, calls); in a row: from the {STREAK + 1}th call of one tool "
-    "on, or beyond the outer fence of what is usual for the service",
+    formula=f"1 − repeating calls / max(4, calls), {LEAST} at the least; 0 for a loop: more than {STREAK} equal calls one "
+    "after the other, alone or in turns, that bring nothing new. In a row: from the "
+    f"{STREAK + 1}th call of one tool on, or beyond the outer fence of what is usual for the service",
     source=SOURCE,
     measure=_no_repetition,
     bands=at_least(good=1.0, acceptable=0.7),

@@ -47,8 +47,7 @@ def _unused(case: Case, steps: RunSteps) -> tuple[list[tuple[str | None, str]], 
     found: list[tuple[str | None, str]] = []
     settled = 0
     for step in reversed(steps.calls or ()):
-        ended_ns = _ended_ns(case, step)
-        while spoken and spoken[-1].end_ns >= ended_ns:
+        while spoken and spoken[-1].end_ns >= step.end_ns:
             later.add(spoken.pop().output)
         borne_out = later.bear_out(step.call, result=_brings_a_result(step))
         if borne_out is not None:
@@ -60,11 +59,6 @@ def _unused(case: Case, steps: RunSteps) -> tuple[list[tuple[str | None, str]], 
 
 def _brings_a_result(step: CallStep) -> bool:
     return step.failure is None and step.call.result not in (None, "", [], {})
-
-
-def _ended_ns(case: Case, step: CallStep) -> int:
-    shown = case.trace.by_id.get(step.span_id) if case.trace is not None and step.span_id is not None else None
-    return 0 if shown is None else shown.end_ns
 
 
 def _size(steps: RunSteps) -> int:

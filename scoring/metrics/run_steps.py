@@ -15,6 +15,7 @@ from scoring.trace.jsontext import decoded
 from scoring.trace.record import record
 from scoring.trace.span import Span, SpanKind, ToolCall
 from scoring.trace.tool_answers import canonical
+from scoring.trace.trace import Trace
 
 from .tool_failure import failure_of
 
@@ -32,13 +33,21 @@ _LONGEST_KEY: Final = 20_000
 class CallStep:
     """One tool call of a run. ``failure`` is why it failed, None where nothing shows that it did.
 
-    ``key`` is equal for equal calls: the name and the arguments, whatever the order of their keys.
+    ``key`` is equal for equal calls: the name and the arguments, whatever the order of their keys. The times are those
+    of the span that shows the call, both 0 without one.
     """
 
     call: ToolCall
     span_id: str | None
     failure: str | None
     key: tuple[str, str]
+    start_ns: int = 0
+    end_ns: int = 0
+
+    def is_beside(self, earlier: CallStep) -> bool:
+        """Whether the call began before an earlier one had ended, so that nobody knew that one's result."""
+        same_turn = self.span_id is not None and self.span_id == earlier.span_id
+        return same_turn or self.start_ns < earlier.end_ns
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -63,7 +72,7 @@ def run_steps(case: Case) -> RunSteps:
     if case.tools_used is not None:
         ids = case.tool_span_ids or (None,) * len(case.tools_used)
         calls = tuple([
-            _step(call, span_id)
+            _step(call, span_id, trace)
             for call, span_id in zip(case.tools_used[:MOST_CALLS], ids[:MOST_CALLS], strict=True)
             if not call.handoff
         ])  # fmt: skip
@@ -75,10 +84,14 @@ def run_steps(case: Case) -> RunSteps:
     )
 
 
-def _step(call: ToolCall, span_id: str | None) -> CallStep:
+def _step(call: ToolCall, span_id: str | None, trace: Trace | None) -> CallStep:
     arguments = decoded(call.arguments)
     key = arguments if isinstance(arguments, str) else canonical(arguments)
-    return CallStep(call=call, span_id=span_id, failure=failure_of(call), key=(call.name, key[:_LONGEST_KEY].strip()))
+    shown = None if trace is None or span_id is None else trace.by_id.get(span_id)
+    return CallStep(
+        call=call, span_id=span_id, failure=failure_of(call), key=(call.name, key[:_LONGEST_KEY].strip()),
+        start_ns=0 if shown is None else shown.start_ns, end_ns=0 if shown is None else shown.end_ns,
+    )  # fmt: skip
 
 
 def signs(found: Sequence[tuple[str | None, str]]) -> Mapping[str, object]:

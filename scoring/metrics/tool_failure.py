@@ -17,6 +17,26 @@ from scoring.trace.span import Json, ToolCall
 
 _HEAD: Final = 400
 """Characters at the beginning of a result that are read."""
+_THING: Final = (
+    r"(?:\b(?:files?|director(?:y|ies)|folders?|paths?|pages?|urls?|hosts?|hostnames?|domain|dns|endpoints?|modules?|packages?"
+    r"|librar(?:y|ies)|commands?|binary|executables?|tools?|functions?|methods?|attributes?|keys?|tokens?|certificates?"
+    r"|credentials?|sessions?|cookies?|columns?|tables?|relations?|schemas?|databases?|indexe?s?|query|queries|containers?|images?|pods?"
+    r"|namespaces?|clusters?|commits?|repositor(?:y|ies)|repo|elements?|selectors?|nodes?|devices?|drivers?|plugins?|resources?"
+    r"|variables?|symbols?|parameters?|arguments?|inputs?|json|xml|html|csv|pdf|servers?|services?|apis?|backends?|gateways?"
+    r"|prox(?:y|ies)|connections?|sockets?|networks?|requests?|responses?|calls?|operations?|process(?:es)?|jobs?|tasks?"
+    r"|threads?|builds?|tests?|pipelines?|deployments?|uploads?|downloads?|imports?|exports?|quotas?|limits?|timeouts?"
+    r"|deadlines?|memory|disk|storage|cache|lock|access|permissions?|authentication|authori[sz]ation|logins?|passwords?"
+    r"|formats?|encodings?|protocols?|websites?|webpages?|screenshots?|browsers?|sandbox|scripts?|programs?|syntax|you"
+    r"|datei|pfad|verzeichnis|ordner|seite|modul|paket|tabelle|spalte|werkzeug|funktion|befehl|ressource|dienst|sitzung"
+    r"|zertifikat|schlüssel|anmeldung|verbindung|datenbank|system|archivo|fichero|carpeta|ruta|página|recurso|módulo|tabla"
+    r"|columna|herramienta|función|servidor|servicio|sistema|arquivo|pasta|caminho|tabela|ferramenta|fichier|dossier|chemin"
+    r"|ressource|colonne|outil|fonction|serveur|hôte|cartella|percorso|pagina|risorsa|modulo|tabella|colonna|strumento"
+    r"|funzione|файл|папка|путь|страница|ресурс|модуль|таблица|столбец|инструмент|функция|сервер)\b"
+    r"|文件|目录|路径|页面|网页|链接|工具|函数|模块|资源|接口|服务|主机|ファイル|ページ|フォルダ|파일|페이지|폴더"
+    r"|\w\.(?:py|txt|csv|json|pdf|md|xml|html?|docx?|xlsx?|png|jpe?g|ya?ml|sql|sh|[jt]s|log|zip)\b|[/\\]\w+[/\\]|://"
+    r"|\w_\w|\w\(\)|::)"
+)
+"""What programs name that fail at their own work. Customers, orders and rooms that are not there are answers."""
 _TRACEBACK: Final = "Traceback (most recent call last)"
 _ERROR_TEXT: Final = re.compile(
     r"""\W*(?!(?:no(?!\s+(?:se|such)\b)|zero|without|keine?|sin|ning[uú]n)\s)(?:
@@ -30,17 +50,20 @@ _ERROR_TEXT: Final = re.compile(
         (?:calling|executing|running|while|when|in\s+(?:line|code|tool|function|file|step)|during|occurred|code|parsing|
         fetching|reading|processing|invoking|accessing|loading|searching|opening|downloading|querying|retrieving)\b
       |(?:sorry[\s,]+)?(?:there\s+was|we\s+encountered|i\s+encountered|encountered)\s+an?\s+(?:\w+\s+)?
-        (?:error|problem|issue|exception)\b
+        (?:(?:error|exception)\b|(?:problem|issue)\s+(?:\w+ing\b|with\s+(?:the|your|this)\s+(?:request|connection|server|query|tool|call)\b))
       |an?\s+(?:\w+\s+){0,2}(?:error|exception)\s+(?:has\s+)?occurred
-      |exception\s*[:(]|exception\s+(?:while|in\s+thread|when|occurred)\b
+      |exception\s*[:(](?=[^\n]*(?:\b(?:fail|error|invalid|denied|refused|exhaust|exceed|missing|unable|unknown|expired|timed?[ -]?out
+        |cannot|can['’]t|could\s+not|couldn['’]t|unexpected|unsupported|closed|reset|null|none|empty|bad|no\s+such|not\s+(?:found|allowed|supported
+        |valid|available|an?\b|defined|implemented))|\d{3}\b|[\w.]*(?:Error|Exception)\b))
+      |exception\s+(?:while|in\s+thread|when|occurred)\b
       |(?:code\s+|tool\s+|function\s+)?(?:execution|call|request|command|query|operation|parsing|validation|connection|
         build|compilation|import|upload|download|authentication|login)\s+(?:failed|timed\s+out|refused|reset)\b
-      |failed\s+(?:to|with|because)\b|failure\s*:|fatal\s*:|panic\s*:|npm\s+err!|something\s+went\s+wrong\b
+      |failed\s+(?:to(?!\s+(?:find|locate)\s+(?:any|an?)\b)|with|because)\b|failure\s*:(?!\s*(?:0|none)\b)|fatal\s*:|panic\s*:|npm\s+err!|something\s+went\s+wrong\b
       |(?:the\s+)?(?:(?:request|connection|operation|command|tool|call)\s+)?timed\s+out\b|time-?out\s*[:(](?!\s*\d+\s*(?:ms|s|m|min)?\s*(?:$|\n))
       |(?:permission|access)\s+denied\b(?!\s+events?\b)|unauthori[sz]ed\s*(?:$|[:.])|too\s+many\s+requests\b
       |rate\s+limit(?:ed)?\s+(?:exceeded|reached|hit)\b
-      |(?:unable\s+to|could\s+not|couldn['’]t|cannot|can['’]t)\s+(?:be\s+found|connect|find|open|read|load|parse|fetch|
-        reach|retrieve|access|locate|resolve|execute|process|complete|import|query|download)\b
+      |(?:unable\s+to|could\s+not|couldn['’]t|cannot|can['’]t)\s+(?:(?:connect|open|read|load|parse|fetch|
+        reach|retrieve|access|resolve|execute|process|complete|import|query|download)\b|(?:find|locate)\s+(?:[^\s.]+\s+){0,3}?\S{0,40}THING)
       |(?:unknown|no\s+such|invalid|unrecogni[sz]ed)\s+(?:tool|function|command|method|argument|arguments|parameter|
         parameters|input|json|syntax)\b
       |(?:tool|function)\s+\S{1,80}\s+(?:not\s+found|does\s+not\s+exist|is\s+not\s+(?:a\s+valid|available))
@@ -62,14 +85,14 @@ _ERROR_TEXT: Final = re.compile(
       |произошла\s+ошибка|ошибка\s+(?:при|в)\s|не\s+удалось\b|доступ\s+запрещ[её]н
       |(?:请求|执行|操作|调用|连接|加载|查询|获取|解析|处理|下载)(?:失败|超时|出错|错误)|发生(?:了)?(?:一个)?错误|出错(?!率)
       |エラーが発生|[^\s。]{1,20}に失敗しました|오류가\s*발생|[^\s.]{1,20}에?\s*실패(?:했|하였)
-    )""",
+    )""".replace("THING", _THING),
     re.IGNORECASE | re.VERBOSE,
 )
 _SHORT: Final = 160
 """Characters of a text of one line that is read as a message, not as a document."""
 _SHORT_FAILURE: Final = re.compile(
     r"""(?-i:[A-Z]\w*(?:Error|Exception))\s*$
-    |.*(?:\bnet::err_|certificate_verify_failed|segmentation\s+fault|core\s+dumped|out\s+of\s+memory)
+    |.*(?:\b(?:is|are)\s+(?:currently\s+)?overloaded\b|\bnet::err_|certificate_verify_failed|segmentation\s+fault|core\s+dumped|out\s+of\s+memory)
     |.*\breturned\s+(?:an?\s+)?(?:error|status|http)?:?\s*(?:code\s+)?[45]\d\d\b
     |(?:response\s+)?status(?:\s+code)?[:\s]+[45]\d\d\b|error\s+[A-Z]{2,4}\d+:|\S+:\s\*\*\*\s.{0,40}\berror\b
     |(?:payment|card|transaction|charge)\s+(?:was\s+)?declined\b|(?:\S+\s+){1,4}(?:halted|aborted|crashed)\s*(?:$|[.:!(])|(?:\S+\s+){1,4}(?:closed|terminated|stopped)\s+unexpectedly
@@ -77,19 +100,26 @@ _SHORT_FAILURE: Final = re.compile(
     |killed\s*$|invalid\s+(?:[\w-]+\s+){0,2}(?:key|token|request|credentials?|password|url|id|identifier|format|date|
       value|query|response|path|option|state|signature|address|number|parameters?|selector)\b(?!\s+is\b)
     |(?:authentication|authori[sz]ation|login|an?\s+api\s+key)\s+(?:is\s+)?required\b
-    |(?!no\b)(?!.*\b(?:0\s+failed|means)\b)(?:\S+\s+){1,7}?(?:(?:was|is|were|are|has|have)\s+)?(?:currently\s+)?(?:not\s+found(?!\s+in\s+stock)|does(?:\s+not|n['’]t)\s+exist
+    |.{0,60}?\b(?:antwortet\s+nicht|falha\s+ao\b|konnten?\s+(?:\w+\s+){0,3}nicht\b|konnte\s+keine\s+verbindung|ungültige[rsn]?\s
+      |tiempo\s+de\s+espera\s+agotado|kein(?:en)?\s+zugriff\b)
+    |.{0,16}?(?:无效的|网络错误|无法(?:连接|访问|打开|加载|读取|解析|完成)|没有权限|できませんでした)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_OF_A_THING: Final = re.compile(
+    r"""(?!no\b)(?!.*\b(?:0\s+failed|means)\b)(?P<subject>(?:\S+\s+){1,7}?)(?:(?:was|is|were|are|has|have)\s+)?(?:currently\s+)?
+      (?:not\s+found|does(?:\s+not|n['’]t)\s+exist
       |do\s+not\s+exist|not\s+(?:available|permitted|allowed|authori[sz]ed|supported|reachable)\s*(?:$|[.:!])
       |(?:could\s+not|couldn['’]t|cannot|can['’]t)\s+be\s+(?:found|loaded|opened|read|reached|accessed|parsed|resolved|
         completed|processed|retrieved|executed|established)
-      |(?:failed|unreachable|unavailable|overloaded|timed\s+out|expired|denied|refused|exceeded)\s*(?:$|[.:!(]|for\b|with\b))
-    |.{0,60}?\b(?:nicht\s+gefunden|existiert\s+nicht|antwortet\s+nicht|abgelaufen\b|falha\s+ao\b|konnten?\s+(?:\w+\s+){0,3}nicht\b|konnte\s+keine?\b|ungültige[rsn]?\s|
-      tiempo\s+de\s+espera\s+agotado|no\s+(?:encontrad[oa]|existe|válid[oa]|disponible(?!\s+(?:hasta|el|los)\b))\b|introuvable|n['’]existe\s+pas|
-      (?:dienst|server|service|system|datenbank)\b.{0,20}?\bnicht\s+(?:erreichbar|verfügbar)\b|kein(?:en)?\s+zugriff\b|
-      (?:servicio|servidor|sistema)\b.{0,20}?\bno\s+está\s+disponible\b|não\s+(?:encontrad[oa]|existe)\b|non\s+(?:trovat[oa]|esiste)\b|не\s+(?:найден[оаы]?|существует)\b)
-    |.{0,16}?(?:不存在|未找到|找不到|无效的|网络错误|无法(?:连接|访问|打开|加载|读取|找到|解析|完成)|没有权限|できませんでした|見つかりません|
-      찾을\s*수\s*없)""",
+      |(?:failed|unreachable|unavailable|timed\s+out|expired|denied|refused|exceeded)\s*(?:$|[.:!(]|for\b|with\b))
+    |(?P<subject_elsewhere>.{0,60}?\b(?:nicht\s+(?:gefunden|erreichbar|verfügbar)|existiert\s+nicht|abgelaufen\b
+      |n(?:o|ão)\s+(?:está\s+)?(?:encontrad[oa]|existe|válid[oa]|disponible(?!\s+(?:hasta|el|los)\b))\b|introuvable|n['’]existe\s+pas
+      |non\s+(?:trovat[oa]|esiste)\b|не\s+(?:найден[оаы]?|существует)\b))
+    |(?P<line>.{0,16}?(?:不存在|未找到|找不到|无法找到|見つかりません|찾을\s*수\s*없).{0,40})""",
     re.IGNORECASE | re.VERBOSE,
 )
+"""That something is not there, or failed: an error where it is a program's thing, else an answer."""
+_A_THING: Final = re.compile(_THING, re.IGNORECASE)
 _PUNCTUATION: Final = ".,:;!?()[]'\"*#"
 _SHORT_WORDS: Final = frozenset({
     "not", "can't", "cannot", "couldn't", "doesn't", "failed", "unreachable", "unavailable", "overloaded", "out",
@@ -98,7 +128,7 @@ _SHORT_WORDS: Final = frozenset({
     "conflict", "such", "blocked", "nicht", "keine", "agotado", "no", "abgelaufen", "introuvable", "ao", "existe",
     "n'existe", "non", "esiste", "kein", "keinen",
 })  # fmt: skip
-"""At least one word of each ASCII alternative of ``_SHORT_FAILURE``."""
+"""At least one word of each ASCII alternative of ``_SHORT_FAILURE`` and ``_OF_A_THING``."""
 _PRINTED: Final = re.compile(
     r"""\{\s*'(?:error|errors|exception|error_message|errorMessage)'\s*:\s*(?!None|''|False|0|\[\]|\{\})"""
 )
@@ -109,7 +139,7 @@ _HTTP_PHRASES: Final = frozenset({
 })  # fmt: skip
 _CLASS: Final = re.compile(r"[A-Z]\w*(?:Error|Exception|Timeout)")
 _FAILED_WORDS: Final = frozenset(
-    {"error", "errored", "failed", "failure", "exception", "fatal", "timeout", "denied", "not_found"}
+    {"error", "errored", "failed", "failure", "exception", "fatal", "timeout"}
 )
 _ERROR_KEYS: Final = ("error", "errors", "exception", "errormessage", "errorcode", "err", "fault")
 """These and the keys below as ``_plain`` gives them."""
@@ -177,7 +207,10 @@ def _is_short_failure(text: str) -> bool:
         words = {word.strip(_PUNCTUATION) for word in line.lower().split()}
         if _SHORT_WORDS.isdisjoint(words):
             return False
-    return _SHORT_FAILURE.match(line) is not None
+    if _SHORT_FAILURE.match(line) is not None:
+        return True
+    found = _OF_A_THING.match(line)
+    return found is not None and _A_THING.search(found[found.lastgroup or 0]) is not None
 
 
 def _declared(stated: Mapping[str, Json], depth: int = 1) -> str | None:

@@ -8,7 +8,7 @@ from scoring.case.case import Case
 from scoring.metrics.run_contract import calls_valid, tools_tried
 from scoring.metrics.run_effort import within_budget, within_usual
 from scoring.metrics.run_ending import SOURCE, answer_intact, answered, completed, not_refused
-from scoring.metrics.run_repetition import no_repetition
+from scoring.metrics.run_repetition import LEAST, no_repetition
 from scoring.metrics.run_results import results_used
 from scoring.metrics.run_telemetry import telemetry
 from scoring.metrics.run_tools import error_variety, step_success, tool_success
@@ -18,6 +18,7 @@ from scoring.verdict.rubric import Criterion, Rubric
 
 _MOST = 50
 _FAILS = Blocker(effect=Effect.DISQUALIFIED, below=1.0)
+_LOOPS = Blocker(effect=Effect.DISQUALIFIED, below=LEAST)
 
 
 def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
@@ -46,7 +47,7 @@ RUBRIC = Rubric(
         Criterion(metric=tool_success, weight=0.30),
         Criterion(metric=step_success, weight=0.10),
         Criterion(metric=error_variety, weight=0.10),
-        Criterion(metric=no_repetition, weight=0.10),
+        Criterion(metric=no_repetition, weight=0.10, blocker=_LOOPS),
         Criterion(metric=calls_valid, weight=0.075),
         Criterion(metric=tools_tried, weight=0.075),
         Criterion(metric=results_used),

@@ -183,6 +183,47 @@ def test_polling_that_sees_a_change_is_no_repetition():
     assert values(judged(case))["no_repetition"] == 1.0
 
 
+def in_turns(times, result="nothing new"):
+    return [tool(f"t{n}", n, result, port=("Riga", "Oslo")[n % 2]) for n in range(1, times + 1)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "value", "passed"),
+    [
+        (in_turns(4), 0.5, True),
+        (in_turns(10), 0.2, True),
+        (in_turns(12), 0.0, False),
+        (in_turns(40), 0.0, False),
+        ([tool(f"t{n}", n, "nothing new") for n in range(1, 12)], 0.0, False),
+        ([tool(f"t{n}", n, "done" if n == 30 else "waiting") for n in range(1, 31)], 1 - 22 / 30, True),
+        ([tool(f"t{n}", n, f"page {n}", port=f"port {n}") for n in range(1, 41)], 1 - 32 / 40, True),
+        ([tool(f"t{n}", n, "nothing new") for n in range(1, 9)] + list(in_turns(30, "x")[8:]), 0.0, False),
+    ],
+    ids=["a few", "many", "a loop of two", "a long one", "a loop of one", "polling", "many pages", "of both kinds"],
+)  # fmt: skip
+def test_a_loop_that_brings_nothing_new_fails_the_run_and_other_repetition_is_noticed(steps, value, passed):
+    verdict = judged(run(*steps))
+    assert values(verdict)["no_repetition"] == pytest.approx(value)
+    assert verdict.passed is passed
+    assert {sign["metric"] for sign in verdict.to_json()["signs"]} >= {"no_repetition"}
+
+
+def beside(count, *, start=1, **fields):
+    """Calls that one turn made: each begins before the first has ended."""
+    calls = [tool(f"t{n}", start, **fields, **({} if fields else {"port": f"port {n}"})) for n in range(count)]
+    return [replace(call, end_ns=call.start_ns + 50 * MS) for call in calls]
+
+
+@pytest.mark.parametrize("calls", [beside(2, port="Riga"), beside(12)], ids=["equal", "many of one tool"])
+def test_calls_beside_each_other_are_no_repetition(calls):
+    assert values(judged(run(*calls)))["no_repetition"] == 1.0
+
+
+def test_calls_without_contents_are_not_taken_for_equal():
+    calls = [span(f"t{n}", "agent", SpanKind.TOOL, n, name="find", tool=ToolCall(name="find")) for n in range(8)]
+    assert values(judged(run(*calls)))["no_repetition"] == 1.0
+
+
 def test_two_calls_in_turns_and_one_tool_over_and_over_are_repetitions():
     turns = [tool(f"t{n}", n, f"r{n}", port=("Riga", "Oslo")[n % 2]) for n in range(1, 7)]
     assert values(judged(run(*turns)))["no_repetition"] == pytest.approx(0.5)
