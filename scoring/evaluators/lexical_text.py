@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 
 from scoring.case.case import Case
 from scoring.lexical.claims import Claim, claims
 from scoring.lexical.facts import names
-from scoring.lexical.known_figures import made_up
+from scoring.lexical.known_figures import Account, account
+from scoring.lexical.restatement import gives_another_number, restates
 from scoring.lexical.statement import (
     MAX_STATEMENT,
     Statement,
@@ -36,16 +37,27 @@ from scoring.result.result import Method
 
 QUESTIONS = (SameIntent, SameHighlight, CorrectHighlight, SummaryClaims, Supported)
 
+_MOST_NUMBERS = 20
+"""Numbers of one claim that are looked up."""
 _OPEN = NoAnswer("words alone cannot tell: it needs a judge")
 _NAME_ENDINGS = ("name", "names", "nombre", "नाम")
 """How the name of a field ends that holds a name (``customer_name``)."""
 _DEMONYMS = ("man", "men", "woman", "women", "ish", "ese", "ian", "ians", "ean", "eans", "ican", "icans")
 _CALENDAR = words_of(
     "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august",
-    "september october november december christmas easter ok okay tv internet online english german spanish",
+    "september october november december christmas easter ok okay tv online english german spanish",
     "french dutch swiss danish irish welsh greek british american european",
+    "street avenue road lane square park lake river mount island bridge county state city airport station hotel",
+    "harbour museum university college school hospital church bank restaurant bar theatre theater cinema club company",
+    "court",
+    "north south east west northern southern eastern western god mum mom dad grandma grandpa internet facebook google",
 )
 """Words with a capital that name no party: a writer may know them without the transcript."""
+_CALLED = (
+    "mr", "mrs", "ms", "miss", "dr", "prof", "herr", "frau", "señor", "señora", "sr", "sra", "uncle", "aunt", "cousin",
+    "brother", "sister", "onkel", "tante", "tío", "tía",
+)  # fmt: skip
+"""Words after which a name is that of a person."""
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "herr", "frau", "señor", "señora", "sr", "sra", "श्री", "श्रीमती"))
 
 
@@ -168,25 +180,42 @@ def _look_up(case: Case, text: str) -> Reply:
 
 
 def _made_up(claim: Claim, text: str, indexes: tuple[TranscriptIndex, ...]) -> str | None:
-    """A figure, a date or a name that stands nowhere, in no form, and follows from nothing that does."""
+    """What contradicts a claim: another number for the same thing, another date, or a name that is nowhere.
+
+    A count that is nowhere may be the writer's, and a name common knowledge (*Portugal* for Lisbon): both are a
+    contradiction only where the rest of the claim stands in the transcript together, or where a title names a person.
+    """
     figures = tuple(index.figures for index in indexes)
-    for number in claim.numbers:
-        if made_up(number, text, figures):
+    for number in claim.numbers[:_MOST_NUMBERS]:
+        found = account(number, text, figures)
+        another = found is Account.OPEN and any(gives_another_number(i, claim, text, number) for i in indexes)
+        if another or found is Account.AGAINST:
             return f"the number {number.text[:30]} stands neither in transcript nor in reference"
     for day in claim.dates:
-        elsewhere = [index.lacks(day) for index in indexes]
-        if all(elsewhere) and any(index.gives_dates() for index in indexes):
+        spoken = any(known.gives(float(reading[-2:])) for known in figures for reading in day)  # *the 2nd*
+        if not spoken and all(index.lacks(day) for index in indexes) and any(index.gives_dates() for index in indexes):
             return f"the date {min(day)} stands neither in transcript nor in reference, which give another"
-    for name in claim.names:
-        words = [word for word in tokens(name) if len(word) > 1]
-        strange = [word for word in words if not any(index.may_name(word) for index in indexes)]
-        if strange and _CALENDAR.isdisjoint(strange) and not _describes(name, text):
+    strange = [name for name in claim.names if _is_strange(name, text, indexes)]
+    for name in strange:
+        titled = re.search(rf"\b(?:{'|'.join(_CALLED)})\.? {re.escape(name)}", text, re.IGNORECASE) is not None
+        whole = any(f"{left} {right}" in text for left, right in pairwise(strange) if name in (left, right))
+        if titled or any(restates(index, claim, whole_name=whole) for index in indexes):
             return f"the name {name[:40]} stands neither in transcript nor in reference"
     return None
 
 
+def _is_strange(name: str, text: str, indexes: tuple[TranscriptIndex, ...]) -> bool:
+    """Whether a name stands nowhere, in no form, and is no word that anybody may know."""
+    words = [word for word in tokens(name) if len(word) > 1]
+    known = not _CALENDAR.isdisjoint(words) or _describes(name, text)
+    return not known and any(not any(index.may_name(word) for index in indexes) for word in words)
+
+
 def _describes(name: str, text: str) -> bool:
-    """Whether a word with a capital describes somebody, and names nobody: *an Englishman*, *Norwegian*."""
+    """Whether a word with a capital describes, and names no party: *an Englishman*, *in Portugal*, *Tolstoy's War*."""
+    bare = re.escape(name)
+    if re.search(rf"\b(?:in|from|to|near|of|aus|nach|de|en) (?:[A-Z]\w+ )?{bare}\b|{bare}['’]s? [A-Z]", text):
+        return True
     word = name.casefold().removesuffix("'s").removesuffix("’s")
     return word.endswith(_DEMONYMS) or re.search(rf"\b(?:an?|any|eine?|una?) {re.escape(name)}\b", text) is not None
 

@@ -38,7 +38,7 @@ _LONG_QUOTE = 4
 """Words from which a quotation may consist of ordinary words alone (*how can I help*)."""
 _QUOTED = "\x00"
 
-_SENTENCES = re.compile(r"(?<=[.!?;।。！？])\s+|(?<=[।。！？])|\n")
+_SENTENCES = re.compile(r"(?<=[.!?;।。！？])(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bMrs\.)\s+|(?<=[।。！？])|\n")
 _STAMP = re.compile(r"(?<![\d:.])\d{1,3}:[0-5]\d(?::[0-5]\d)?(?![\d:])")
 _MARKS_GIVEN = re.compile(
     r"\b\d+(?:\.\d+)? ?/ ?\d+\b|\b\d+(?:\.\d+)? (?:points?|marks?|out of \d+|punkte?n?|puntos?|अंक)"

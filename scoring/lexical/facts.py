@@ -28,6 +28,7 @@ _MONTH_DAY = re.compile(rf"\b({_MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,? (
 _QUOTE_PAIRS = {
     "“": "”", "„": "“”", "«": "»", "»": "«", "‹": "›", "「": "」", "『": "』", '"': '"', "‘": "’", "'": "'’",
 }  # fmt: skip
+_TITLE = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|St)\. \Z")
 _NAME = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 
@@ -158,7 +159,9 @@ def names(text: str) -> list[str]:
     for match in _NAME.finditer(text):
         before = text[max(0, match.start() - 3) : match.start()]
         begins = "\n" in before or not before.strip() or before.rstrip()[-1] in ".!?:;।。\"'“‘„«(["
-        if match.group()[0].isupper() and not begins:
+        begins = begins and not _TITLE.search(text[max(0, match.start() - 6) : match.start()])
+        of_code = text[match.end() : match.end() + 1].isdigit()
+        if match.group()[0].isupper() and not begins and not of_code:
             found.append(match.group())
     return found
 

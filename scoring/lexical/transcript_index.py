@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cached_property
 
 from .assertion import Assertions
@@ -43,6 +44,12 @@ so whether all reasons of a case fit does not depend on their order.
 _BEGINNING, _BEGINNING_OF_NAME = 4, 3
 """Letters by which two forms of a name begin alike, fewer where both have a capital."""
 _CAPITAL = re.compile(r"\b[^\W\d_a-z][^\W\d_]{2,40}")
+_MOST_NAMES = 300
+"""Words with a capital that a name is held against, and names that are; any other may stand here."""
+_LONGEST_NAME = 40
+_SAME_NAME = 0.75
+_MOST_WORDS = 2_000
+"""Words of one moment that are looked at for another number."""
 _PRICE_OF_NUMBER = 4
 """Work of reading one number of the transcript: a transcript of nothing else leaves less for its reasons."""
 
@@ -86,6 +93,7 @@ class TranscriptIndex:
                         stated.append((at, number))
         self._digits = _joined_digits(normalise(text))
         self._dates = list(dict.fromkeys(dates(text)))
+        self._alike: dict[str, bool] = {}
         self._matches: dict[Claim, TranscriptMatch] = {}
         self._costs: dict[str, bool] = {}
         self._length = len(text)
@@ -110,8 +118,37 @@ class TranscriptIndex:
 
     def may_name(self, word: str) -> bool:
         """Whether a word like this one stands here, in any form (*Rome* where *Roman* does)."""
+        if self._index.has_word(word):
+            return True
         alike = (word[:_BEGINNING], word[:_BEGINNING_OF_NAME])
-        return self._index.has_word(word) or (len(word) >= _BEGINNING and not self._beginnings.isdisjoint(alike))
+        if len(word) >= _BEGINNING and not self._beginnings.isdisjoint(alike):
+            return True
+        if word not in self._alike:
+            self._alike[word] = len(self._alike) >= _MOST_NAMES or len(word) > _LONGEST_NAME or self._is_misspelt(word)
+        return self._alike[word]
+
+    def _is_misspelt(self, word: str) -> bool:
+        """Whether a word with a capital here is spelt nearly so, or is short for it (*Liz*, *Elizabeth*)."""
+        return any(
+            known in word or word in known or SequenceMatcher(None, known, word).ratio() >= _SAME_NAME
+            for known in self._capital
+        )
+
+    @cached_property
+    def _capital(self) -> list[str]:
+        labels = " ".join(dict.fromkeys(moment.speaker or "" for moment in self._moments))
+        return list(dict.fromkeys(map(str.casefold, _CAPITAL.findall(f"{labels} {self._text}"))))[:_MOST_NAMES]
+
+    def together(self, content: frozenset[str]) -> tuple[list[list[str]], float]:
+        """The words of the moments around the place where most of these stems stand, and the share of stems there."""
+        tally: Counter[int] = Counter()
+        for stem in content:
+            tally.update(_around(self._where.get(stem, ())))
+        if not tally:
+            return [], 0.0
+        centre, number = max(tally.items(), key=lambda item: (item[1], -item[0]))
+        around = self._words[max(0, centre - _WINDOW) : centre + _WINDOW + 1]
+        return [words[:_MOST_WORDS] for words in around], number / len(content)
 
     def gives_dates(self) -> bool:
         """Whether any date stands here."""

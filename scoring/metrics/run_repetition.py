@@ -104,9 +104,9 @@ no_repetition = Metric(
     id="no_repetition",
     title="No repetition",
     meaning="How free the run is of equal calls without a new result, of two in turns, of one tool over and over.",
-    formula=f"1 − repeating calls / max(4, calls), {LEAST} at the least; 0 for a loop: more than {STREAK} equal calls one "
-    "after the other, alone or in turns, that bring nothing new. In a row: from the "
-    f"{STREAK + 1}th call of one tool on, or beyond the outer fence of what is usual for the service",
+    formula=f"1 − repeating calls / max(4, calls), {LEAST} at the least; 0 for a loop: more than {STREAK} equal calls "
+    f"one after the other, alone or in turns, that bring nothing new. In a row: from the {STREAK + 1}th call of one "
+    "tool on, or beyond the outer fence of what is usual for the service",
     source=SOURCE,
     measure=_no_repetition,
     bands=at_least(good=1.0, acceptable=0.7),

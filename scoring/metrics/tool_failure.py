@@ -52,8 +52,9 @@ _ERROR_TEXT: Final = re.compile(
       |(?:sorry[\s,]+)?(?:there\s+was|we\s+encountered|i\s+encountered|encountered)\s+an?\s+(?:\w+\s+)?
         (?:(?:error|exception)\b|(?:problem|issue)\s+(?:\w+ing\b|with\s+(?:the|your|this)\s+(?:request|connection|server|query|tool|call)\b))
       |an?\s+(?:\w+\s+){0,2}(?:error|exception)\s+(?:has\s+)?occurred
-      |exception\s*[:(](?=[^\n]*(?:\b(?:fail|error|invalid|denied|refused|exhaust|exceed|missing|unable|unknown|expired|timed?[ -]?out
-        |cannot|can['’]t|could\s+not|couldn['’]t|unexpected|unsupported|closed|reset|null|none|empty|bad|no\s+such|not\s+(?:found|allowed|supported
+      |exception\s*[:(](?=[^\n]*(?:\b(?:fail|error|invalid|denied|refused|exhaust|exceed|missing|unable|unknown|expired
+        |timed?[ -]?out|cannot|can['’]t|could\s+not|couldn['’]t|unexpected|unsupported|closed|reset|null|none
+        |empty|bad|no\s+such|not\s+(?:found|allowed|supported
         |valid|available|an?\b|defined|implemented))|\d{3}\b|[\w.]*(?:Error|Exception)\b))
       |exception\s+(?:while|in\s+thread|when|occurred)\b
       |(?:code\s+|tool\s+|function\s+)?(?:execution|call|request|command|query|operation|parsing|validation|connection|
@@ -138,9 +139,7 @@ _HTTP_PHRASES: Final = frozenset({
     "bad gateway", "gateway timeout", "too many requests", "method not allowed", "conflict", "request timeout",
 })  # fmt: skip
 _CLASS: Final = re.compile(r"[A-Z]\w*(?:Error|Exception|Timeout)")
-_FAILED_WORDS: Final = frozenset(
-    {"error", "errored", "failed", "failure", "exception", "fatal", "timeout"}
-)
+_FAILED_WORDS: Final = frozenset({"error", "errored", "failed", "failure", "exception", "fatal", "timeout"})
 _ERROR_KEYS: Final = ("error", "errors", "exception", "errormessage", "errorcode", "err", "fault")
 """These and the keys below as ``_plain`` gives them."""
 _STATUS_KEYS: Final = ("status", "state", "resultstatus", "outcome", "result")
