@@ -65,13 +65,16 @@ def _alert(event: AlertEvent, wording: Wording, labels: Mapping[str, str], now_n
         **dict(event.labels), **labels,
     }  # fmt: skip
     annotations = {"summary": reported.title, "description": reported.text.partition("\n\n")[2].strip()}
-    runbook, trace = wording.runbook(event.runbook), _worst(event, wording)
+    if wording.instance is not None:
+        named = {"instance": wording.instance, **named}
+    links = {"runbook_url": wording.runbook(event.runbook), "dashboard_url": wording.dashboard(event.labels)}
+    source = links["dashboard_url"] or _worst(event, wording)
     return {
         "labels": {name: plain(value, _MAX_VALUE) for name, value in named.items()},
-        "annotations": annotations | ({"runbook_url": runbook} if runbook is not None else {}),
+        "annotations": annotations | {name: link for name, link in links.items() if link is not None},
         "startsAt": _instant(event.since_ns),
         "endsAt": _instant(ends_ns),
-        **({"generatorURL": trace} if trace is not None else {}),
+        **({"generatorURL": source} if source is not None else {}),
     }
 
 

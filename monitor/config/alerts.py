@@ -144,6 +144,12 @@ class AlertsSection(Section):
         default=parse_duration("4h"), description="an alert that still fires is sent again after this long"
     )
     links: LinksSection = LinksSection()
+    instance: str | None = Field(
+        default=None,
+        min_length=1,
+        description="name of this monitor in notices, where several watch the same services (a Pod's: `${POD_NAME}`); "
+        "each then has alerts of its own, so that none ends what another holds",
+    )
     report: ReportSection | None = Field(default=None, description="no daily report unless this section is there")
 
     @field_validator("notify")

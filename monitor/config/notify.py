@@ -11,15 +11,18 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
+from integrations.notify.webhook import body_template
 from scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
-from .section import JsonMap, Section
+from .section import GIVEN_AS_LIST, JsonMap, Section
 from .units import PositiveDuration
 from .values import DestinationName
 
 SeverityName: TypeAlias = Literal["critical", "warning", "info"]
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-_KINDS = ("alertmanager", "webhook", "slack", "plugin")
+_KINDS = (
+    "alertmanager", "webhook", "slack", "pagerduty", "opsgenie", "teams", "google_chat", "email", "plugin",
+)  # fmt: skip
 _AT = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
@@ -43,6 +46,21 @@ def _has_trace_id(url: str) -> str:
     if "{trace_id}" not in url:
         raise ValueError(f"must hold {{trace_id}} where the id of a trace goes, got {url!r}")
     return _is_url(url)
+
+
+def _is_template(text: str) -> str:
+    try:
+        body_template(text)
+    except Exception as error:  # noqa: BLE001  # whatever a template raises is a mistake in it
+        raise ValueError(f"is no Jinja2 template: {error}") from None
+    return text
+
+
+def _is_mail_address(address: str) -> str:
+    _, at, domain = address.rpartition("@")
+    if not at or not domain or not address.isprintable() or any(char in address for char in " ,;<>"):
+        raise ValueError(f"must be an e-mail address such as ops@example.com, got {address!r}")
+    return address
 
 
 def _are_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
@@ -72,6 +90,7 @@ def _is_timezone(name: str) -> str:
 Url: TypeAlias = Annotated[str, AfterValidator(_is_url)]
 SecretUrl: TypeAlias = Annotated[SecretStr, AfterValidator(_is_secret_url)]
 TraceUrl: TypeAlias = Annotated[str, AfterValidator(_has_trace_id)]
+MailAddress: TypeAlias = Annotated[str, AfterValidator(_is_mail_address)]
 Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
 
 
@@ -97,11 +116,17 @@ class AlertmanagerReceiver(Section):
     reasons: Reasons = REASONS
 
 
-class WebhookReceiver(Section):
-    """Any HTTP receiver of JSON, signed with HMAC-SHA256; see `integrations/notify/README.md`."""
+class PagerReceiver(Section):
+    """**Base of receivers that hold an incident for each alert**: they get neither digests nor reports."""
 
-    url: SecretUrl = Field(description="where to post to, as `${NAME}` if it holds a secret; it is never shown")
-    secret: Secret = Field(description="common secret of the signature, as `${NAME}`")
+    severity: SeverityName = Field(default="critical", description="least severe alert that is sent")
+    reasons: Reasons = REASONS
+    digest: None = None
+
+
+class PeopleReceiver(Section):
+    """**Base of receivers that people read**."""
+
     severity: SeverityName = Field(default="warning", description="least severe alert that is sent at once")
     digest: PositiveDuration | None = Field(
         default=None, description="less severe ones are sent together, at most once in this time; without it: not"
@@ -109,31 +134,93 @@ class WebhookReceiver(Section):
     reasons: Reasons = REASONS
 
 
-class SlackReceiver(Section):
+class WebhookReceiver(PeopleReceiver):
+    """Any HTTP receiver, JSON and signed as Standard Webhooks are; see `integrations/notify/README.md`."""
+
+    url: SecretUrl = Field(description="where to post to, as `${NAME}` if it holds a secret; it is never shown")
+    secret: Secret | None = Field(
+        default=None, description="common secret of the signature, as `${NAME}`; without it nothing is signed"
+    )
+    template: Annotated[str, AfterValidator(_is_template)] | None = Field(
+        default=None,
+        description="body in place of the JSON, as a Jinja2 template with the fields of that (`title`, `text`, "
+        "`alerts`, …); write each value as `{{ title | tojson }}`, for it may hold anything",
+    )
+    headers: Mapping[str, Secret] = Field(
+        default_factory=dict, description="further headers, such as `content-type` or `authorization`, as `${NAME}`"
+    )
+
+
+class SlackReceiver(PeopleReceiver):
     """A Slack incoming webhook."""
 
     url: SecretUrl = Field(description="address of the incoming webhook, as `${NAME}`; it is a secret, never shown")
-    severity: SeverityName = Field(default="warning", description="least severe alert that is sent at once")
-    digest: PositiveDuration | None = Field(
-        default=None, description="less severe ones are sent together, at most once in this time; without it: not"
+
+
+class TeamsReceiver(PeopleReceiver):
+    """A Microsoft Teams workflow that posts what a webhook request brings."""
+
+    url: SecretUrl = Field(description="address of the workflow, as `${NAME}`; it is a secret, never shown")
+
+
+class GoogleChatReceiver(PeopleReceiver):
+    """A Google Chat webhook."""
+
+    url: SecretUrl = Field(description="address of the webhook, as `${NAME}`; it is a secret, never shown")
+
+
+class EmailReceiver(PeopleReceiver):
+    """E-mail to the same people, by SMTP."""
+
+    host: str = Field(min_length=1, description="SMTP server that takes submissions")
+    port: int = Field(default=587, ge=1, le=65_535, description="its port")
+    encryption: Literal["starttls", "tls", "none"] = Field(
+        default="starttls", description="`tls` from the first byte (port 465), `starttls`, or `none`"
     )
-    reasons: Reasons = REASONS
+    user: str | None = Field(default=None, description="user name; without it no login")
+    password: Secret | None = Field(default=None, description="password, as `${NAME}`")
+    sender: MailAddress = Field(description="address that it comes from")
+    to: Annotated[tuple[MailAddress, ...], GIVEN_AS_LIST] = Field(min_length=1, description="addresses that get it")
 
 
-class PluginReceiver(Section):
+class PagerDutyReceiver(PagerReceiver):
+    """A service of PagerDuty (Events API v2): an incident for each alert, resolved with it."""
+
+    routing_key: Secret = Field(description="integration key of the service, as `${NAME}`")
+    url: Url = Field(default="https://events.pagerduty.com/v2/enqueue", description="address; of the EU: `events.eu`")
+
+
+class OpsgenieReceiver(PagerReceiver):
+    """Opsgenie (Alert API v2): an alert for each alert, closed with it."""
+
+    key: Secret = Field(description="key of an API integration, as `${NAME}`")
+    url: Url = Field(
+        default="https://api.opsgenie.com", description="address; of the EU: `https://api.eu.opsgenie.com`"
+    )
+
+
+class PluginReceiver(PeopleReceiver):
     """A notifier that an installed package brings by its entry point in `sidejudge.notifiers`."""
 
     use: str = Field(min_length=1, description="name of the entry point")
     arguments: JsonMap = Field(default_factory=dict, description="keyword arguments that it is made with")
-    severity: SeverityName = Field(default="warning", description="least severe alert that is sent at once")
-    digest: PositiveDuration | None = Field(
-        default=None, description="less severe ones are sent together, at most once in this time; without it: not"
-    )
-    reasons: Reasons = REASONS
+
+
+Receiver: TypeAlias = (
+    AlertmanagerReceiver
+    | WebhookReceiver
+    | SlackReceiver
+    | PagerDutyReceiver
+    | OpsgenieReceiver
+    | TeamsReceiver
+    | GoogleChatReceiver
+    | EmailReceiver
+    | PluginReceiver
+)
 
 
 class NotifySection(Section):
-    """One receiver of alerts: exactly one of `alertmanager`, `webhook`, `slack` and `plugin`."""
+    """One receiver of alerts: exactly one of the keys below beside `name`."""
 
     name: DestinationName | None = Field(
         default=None, description="its name in metrics and logs (default: its kind, numbered from the second on)"
@@ -141,6 +228,11 @@ class NotifySection(Section):
     alertmanager: AlertmanagerReceiver | None = Field(default=None, description="a Prometheus Alertmanager")
     webhook: WebhookReceiver | None = Field(default=None, description="any HTTP receiver, signed JSON")
     slack: SlackReceiver | None = Field(default=None, description="a Slack incoming webhook")
+    pagerduty: PagerDutyReceiver | None = Field(default=None, description="a service of PagerDuty")
+    opsgenie: OpsgenieReceiver | None = Field(default=None, description="Opsgenie")
+    teams: TeamsReceiver | None = Field(default=None, description="a Microsoft Teams workflow")
+    google_chat: GoogleChatReceiver | None = Field(default=None, description="a Google Chat webhook")
+    email: EmailReceiver | None = Field(default=None, description="e-mail by SMTP")
     plugin: PluginReceiver | None = Field(default=None, description="a notifier of an installed package")
 
     @model_validator(mode="after")
@@ -148,21 +240,20 @@ class NotifySection(Section):
         stated = [kind for kind in _KINDS if getattr(self, kind) is not None]
         if len(stated) != 1:
             raise ValueError(
-                f"must hold exactly one of alertmanager, webhook, slack and plugin, got "
+                f"must hold exactly one of {', '.join(_KINDS[:-1])} and {_KINDS[-1]}, got "
                 f"{' and '.join(stated) or 'none'}"
             )
         return self
 
     @property
-    def receiver(self) -> AlertmanagerReceiver | WebhookReceiver | SlackReceiver | PluginReceiver:
+    def receiver(self) -> Receiver:
         """The one that is given."""
-        given = self.alertmanager or self.webhook or self.slack or self.plugin
-        assert given is not None  # noqa: S101  # validated
+        given: Receiver = next(each for kind in _KINDS if (each := getattr(self, kind)) is not None)
         return given
 
     @property
     def kind(self) -> str:
-        """``alertmanager``, ``webhook``, ``slack``, or the name of the plugin's entry point."""
+        """The key that is given, or the name of the plugin's entry point."""
         if self.plugin is not None:
             return self.plugin.use
         return next(kind for kind in _KINDS if getattr(self, kind) is not None)
@@ -190,6 +281,11 @@ class LinksSection(Section):
         "(`http://monitor:8790/traces/{trace_id}`)",
     )
     runbooks: Url | None = Field(default=None, description="address that runbooks lie under; the alert's name follows")
+    dashboard: Url | None = Field(
+        default=None,
+        description="address of a dashboard, with `{service}`, `{environment}`, `{rubric}` and `{metric}` where these "
+        "go: of Grafana, or of this monitor (`http://monitor:8790/services?service={service}`)",
+    )
 
 
 class ReportSection(Section):

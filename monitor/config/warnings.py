@@ -120,10 +120,26 @@ def _unheard(config: Config) -> Iterator[tuple[str, str]]:
             "alerts.report: nobody gets it; Alertmanager takes alerts only",
             "add a webhook or slack to alerts.notify, or take the report out",
         )
+    for index, entry in enumerate(alerts.notify):
+        if entry.webhook is not None and entry.webhook.secret is None and entry.webhook.template is None:
+            yield (
+                f"alerts.notify[{index}].webhook: without a secret nobody can know that a notice comes from here",
+                "set secret, as ${NAME}, where the receiver verifies signatures",
+            )
+        if alerts.instance is not None and entry.alertmanager is None:
+            yield (
+                f"alerts.notify[{index}]: fits one monitor; each of several sends its own notices, on its own traffic",
+                "for a fleet alert by the Prometheus rules, or send to an Alertmanager, which groups by service",
+            )
     if alerts.notify and alerts.links.trace is None:
         yield (
             "alerts.links.trace is not set, so that messages name failing traces without a link",
             "set it to the address of a trace's page, with {trace_id} in it",
+        )
+    if alerts.notify and alerts.links.dashboard is None:
+        yield (
+            "alerts.links.dashboard is not set, so that messages show no way to the service's numbers",
+            "set it to the address of a dashboard, with {service} in it",
         )
 
 

@@ -445,6 +445,7 @@ class Monitor:
     async def report(self) -> None:
         await self._watch_alerts()
         await self.notifications.tick()
+        await self.notifications.end()
 
     async def stop_judging(self) -> None:
         if self._judging is None or self._judging.cancelled():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,6 +11,7 @@ from datetime import UTC, datetime
 from scoring.alerts.event import Example
 from scoring.lexical.label import label
 
+_PLACE = re.compile(r"\{(service|environment|rubric|metric)\}")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
 
@@ -18,11 +21,15 @@ class Wording:
 
     ``trace_url`` is the address of a trace's page with ``{trace_id}`` in it, ``runbooks`` the address that runbooks
     lie under; ``None``: no links. Without ``reasons`` the reasons of verdicts are left out; they are sent without what
-    people and models wrote, unless they are to be ``quoted``.
+    people and models wrote, unless they are to be ``quoted``. ``dashboard_url`` is the address of a dashboard, with
+    ``{service}``, ``{environment}``, ``{rubric}`` and ``{metric}`` where these go. ``instance`` names one of several
+    monitors: each has alerts of its own, so that none ends what another holds.
     """
 
     trace_url: str | None = None
     runbooks: str | None = None
+    dashboard_url: str | None = None
+    instance: str | None = None
     reasons: bool = True
     quoted: bool = False
 
@@ -35,6 +42,19 @@ class Wording:
     def trace(self, trace_id: str) -> str | None:
         """The address of a trace's page."""
         return None if self.trace_url is None else self.trace_url.replace("{trace_id}", _quoted(trace_id))
+
+    def dashboard(self, labels: Iterable[tuple[str, str]]) -> str | None:
+        """The address of the dashboard of an alert with these labels; what it has no label for is left empty."""
+        if self.dashboard_url is None:
+            return None
+        known = dict(labels)
+        return _PLACE.sub(lambda found: _quoted(known.get(found[1], "")), self.dashboard_url)
+
+    def fingerprint(self, fingerprint: str) -> str:
+        """The identity of an alert for receivers, 16 hex digits: that of the condition, and of the instance."""
+        if self.instance is None:
+            return fingerprint
+        return hashlib.sha256(f"{self.instance}\n{fingerprint}".encode()).hexdigest()[:16]
 
     def runbook(self, slug: str) -> str | None:
         """The address of a runbook."""

@@ -42,7 +42,7 @@ def report_event(event: AlertEvent, wording: Wording, *, again: bool = False) ->
         paragraphs=paragraphs(
             _facts(event),
             _examples(event, wording),
-            [_runbook(event, wording)] if event.transition in {AlertTransition.FIRING, AlertTransition.UNKNOWN} else [],
+            _links(event, wording),
         ),
     )
 
@@ -123,6 +123,15 @@ def example_line(number: int, example: Example, wording: Wording) -> TextLine:
     scored = "no score" if example.composite is None else f"scored {example.composite:.4g}"
     reason = f": {plain(given)}" if (given := wording.reason(example)) else ""
     return TextLine(text=f"{number}. {name}, {scored}{reason}", link=wording.trace(example.trace_id), link_text="open")
+
+
+def _links(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
+    if event.transition in {AlertTransition.FIRING, AlertTransition.UNKNOWN}:
+        yield _runbook(event, wording)
+    if (dashboard := wording.dashboard(event.labels)) is not None:
+        yield TextLine(text="How it looks:", link=dashboard, link_text="dashboard")
+    if wording.instance is not None:
+        yield TextLine(text=f"Reported by {plain(wording.instance, 100)}.")
 
 
 def _runbook(event: AlertEvent, wording: Wording) -> TextLine:

@@ -17,6 +17,8 @@ Refuses what cannot work, in a sentence.
 {{- if and .configMap (not $foreign) }}{{ $_ = set $surroundings "reload" (dict "watch" true) }}{{ end -}}
 {{- /* The store ends with the Pod: what is left of the grace period is for what is open. Some seconds stay for the end itself. */}}
 {{- with $settings.graceSeconds }}{{ $_ = set $surroundings "drain" (dict "timeout" (printf "%ds" (max 1 (sub (. | int64) 5)))) }}{{ end -}}
+{{- /* Several Pods watch one service: each has alerts of its own. */}}
+{{- if (($settings.config | default dict).alerts | default dict).notify }}{{ $_ = set $surroundings "alerts" (dict "instance" "${POD_NAME}") }}{{ end -}}
 {{- $effective := mergeOverwrite $surroundings (deepCopy ($settings.config | default dict)) -}}
 {{- if ge (include "sidejudge-sidecar.bytes" $effective.store.max_bytes | int64) $limit -}}
 {{- fail (printf "%s.store.max_bytes (%v) must be less than state.sizeLimit (%s): a Pod whose volume is over its limit is evicted, with everything in it; leave it out for half the limit" .key $effective.store.max_bytes $settings.state.sizeLimit) -}}

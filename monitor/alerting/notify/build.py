@@ -7,6 +7,10 @@ import logging
 from collections.abc import Callable, Sequence
 
 from integrations.notify.alertmanager import Alertmanager
+from integrations.notify.cards import CardChat, google_chat_body, teams_body
+from integrations.notify.email import Email, MailServer
+from integrations.notify.opsgenie import Opsgenie
+from integrations.notify.pagerduty import PagerDuty
 from integrations.notify.slack import Slack
 from integrations.notify.webhook import Webhook
 from integrations.post import Poster
@@ -14,7 +18,20 @@ from integrations.store.sqlite import Store, StoreError
 from monitor.alerting.details import WatchedWindow
 from monitor.alerting.watch import Watch
 from monitor.config import Config
-from monitor.config.notify import AlertmanagerReceiver, NotifySection, SlackReceiver, WebhookReceiver, names
+from monitor.config.notify import (
+    AlertmanagerReceiver,
+    EmailReceiver,
+    GoogleChatReceiver,
+    NotifySection,
+    OpsgenieReceiver,
+    PagerDutyReceiver,
+    PluginReceiver,
+    Receiver,
+    SlackReceiver,
+    TeamsReceiver,
+    WebhookReceiver,
+    names,
+)
 from monitor.config.rubrics import configured
 from monitor.deliver.dispatcher import KEEP_PARKED_NS, Dispatcher
 from monitor.deliver.queue import StoredQueue
@@ -51,6 +68,8 @@ def _receiver(name: str, entry: NotifySection, config: Config, clock_ns: Callabl
     wording = Wording(
         trace_url=links.trace,
         runbooks=links.runbooks,
+        dashboard_url=links.dashboard,
+        instance=config.alerts.instance,
         reasons=given.reasons is not False,
         quoted=given.reasons == "quoted",
     )
@@ -65,18 +84,43 @@ def _receiver(name: str, entry: NotifySection, config: Config, clock_ns: Callabl
         )
         return NoticeReceiver(name=name, sender=manager, least=least, keeps_state=True)
     digest_ns = given.digest.ns if given.digest is not None else None
-    if isinstance(given, SlackReceiver):
-        return NoticeReceiver(
-            name=name, sender=Slack(Poster(given.url.get_secret_value()), wording), least=least, digest_ns=digest_ns,
-            batch=MOST_IN_A_MESSAGE, gather_s=GATHER_S,
-        )  # fmt: skip
-    sender: Sender
-    if isinstance(given, WebhookReceiver):
-        poster = Poster(given.url.get_secret_value())
-        sender = Webhook(poster, given.secret.get_secret_value(), wording, clock_ns)
-    else:
-        sender = PluginNotifier(name, given, wording)
-    return NoticeReceiver(name=name, sender=sender, least=least, digest_ns=digest_ns)
+    together = isinstance(given, SlackReceiver | TeamsReceiver | GoogleChatReceiver | EmailReceiver)
+    return NoticeReceiver(
+        name=name, sender=_sender(name, given, wording, clock_ns), least=least, digest_ns=digest_ns,
+        most=MOST_IN_A_MESSAGE if together else 1, gather_s=GATHER_S if together else 0.0,
+    )  # fmt: skip
+
+
+def _sender(name: str, given: Receiver, wording: Wording, clock_ns: Callable[[], int]) -> Sender:
+    """What sends to a receiver that is not an Alertmanager."""
+    match given:
+        case SlackReceiver():
+            return Slack(Poster(given.url.get_secret_value()), wording)
+        case TeamsReceiver():
+            return CardChat(Poster(given.url.get_secret_value()), wording, teams_body)
+        case GoogleChatReceiver():
+            return CardChat(Poster(given.url.get_secret_value()), wording, google_chat_body)
+        case PagerDutyReceiver():
+            return PagerDuty(Poster(given.url), given.routing_key.get_secret_value(), wording)
+        case OpsgenieReceiver():
+            return Opsgenie(given.url, given.key.get_secret_value(), wording)
+        case EmailReceiver():
+            server = MailServer(
+                host=given.host, port=given.port, encryption=given.encryption, user=given.user,
+                password=given.password.get_secret_value() if given.password is not None else None,
+            )  # fmt: skip
+            return Email(server, given.sender, given.to, wording)
+        case WebhookReceiver():
+            return Webhook(
+                Poster(given.url.get_secret_value()),
+                given.secret.get_secret_value() if given.secret is not None else None,
+                wording, clock_ns, template=given.template,
+                headers={key.lower(): value.get_secret_value() for key, value in given.headers.items()},
+            )  # fmt: skip
+        case PluginReceiver():
+            return PluginNotifier(name, given, wording)
+        case _:
+            raise TypeError(f"no sender for {type(given).__name__}")
 
 
 class Notifications:
@@ -95,6 +139,7 @@ class Notifications:
     ) -> None:
         outbox = self._outbox = store.notifications
         self._clock_ns, self._watch = clock_ns, watch
+        self._known_by_name = config.alerts.instance is not None
         targets = receivers(config, clock_ns)
         self.dispatchers = [
             Dispatcher(each, StoredQueue(outbox, each.name), clock_ns=clock_ns, counters=counters) for each in targets
@@ -131,6 +176,11 @@ class Notifications:
             await self._outbox.forget(now_ns - KEEP_PARKED_NS)
         except StoreError as error:
             log.warning("the store could not be used; it is tried again", extra={"cause": str(error)})
+
+    async def end(self) -> None:
+        """The monitor and its store end: receivers that know it by name are sent what stands no longer."""
+        if self._known_by_name:
+            await self.notifier.end()
 
     async def close(self) -> None:
         """End. What was not delivered is in the store."""

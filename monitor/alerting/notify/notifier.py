@@ -104,6 +104,16 @@ class Notifier:
                 await self._give_up(receiver, active, now_ns)
             await self._forget(now_ns)
 
+    async def end(self) -> None:
+        """Report alerts that stand as given up: this monitor, which they are known by, ends and does not come back."""
+        now_ns = self._clock_ns()
+        async with self._one:
+            for receiver in self._receivers:
+                if not receiver.keeps_state:  # there they end by themselves
+                    for name, sent in self._of(receiver):
+                        if sent.stands:
+                            await self._expire(receiver, name, sent, now_ns, "the monitor that reported it has ended")
+
     async def report(self, report: DailyReportText, note: tuple[str, str]) -> None:
         """Send a report to everybody who takes one, and note in the same transaction that it was sent."""
         takers = [receiver for receiver in self._receivers if not receiver.keeps_state]
@@ -164,14 +174,16 @@ class Notifier:
                 continue
             if now_ns - self._unwatched_ns.setdefault(name, now_ns) < UNWATCHED_NS:
                 continue
-            event = replace(
-                sent.event, transition=AlertTransition.EXPIRED, at_ns=now_ns, number=sent.event.number + 1,
-                examples=(), stated="it is not watched any more under the configuration in force",
-            )  # fmt: skip
-            over = SentNotices(event=event, at_ns=now_ns, at_once=sent.at_once, in_digest=not sent.at_once)
-            await self._put(
-                [] if over.in_digest else [_entry(receiver, _notice(NoticeKind.ALERT, event))], {name: over}
-            )
+            why = "it is not watched any more under the configuration in force"
+            await self._expire(receiver, name, sent, now_ns, why)
+
+    async def _expire(self, receiver: NoticeReceiver, name: str, sent: SentNotices, now_ns: int, why: str) -> None:
+        event = replace(
+            sent.event, transition=AlertTransition.EXPIRED, at_ns=now_ns, number=sent.event.number + 1,
+            examples=(), stated=why,
+        )  # fmt: skip
+        over = SentNotices(event=event, at_ns=now_ns, at_once=sent.at_once, in_digest=not sent.at_once)
+        await self._put([] if over.in_digest else [_entry(receiver, _notice(NoticeKind.ALERT, event))], {name: over})
 
     async def _forget(self, now_ns: int) -> None:
         gone = [name for name, sent in self._sent.items() if not sent.stands and not sent.in_digest

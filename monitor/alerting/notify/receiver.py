@@ -12,6 +12,8 @@ from integrations.store.notification_outbox import PendingNotice
 from scoring.alerts.condition import Severity
 from scoring.notices.notice import Notice, NoticeKind
 
+LOOKED_AT = 50
+"""Notices among which the most severe goes first."""
 _ORDER = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
 
 
@@ -28,7 +30,8 @@ class NoticeReceiver:
     Alerts of at least the severity ``least`` are sent at once, the others in a digest, at most once in ``digest_ns``
     (``None``: not at all). ``keeps_state``: it is sent every alert that is not over again and again, and reminds
     people itself, as Alertmanager does; it gets neither digests nor reports. Of alerts that wait for it at a time up to
-    ``batch`` are one message, for which ``gather_s`` are waited: what one cause breaks is seen in one look.
+    ``most`` are one message, for which ``gather_s`` are waited: what one cause breaks is seen in one look. What is more
+    severe overtakes the rest of the ``batch`` that waits.
     """
 
     name: str
@@ -36,17 +39,20 @@ class NoticeReceiver:
     least: Severity = Severity.WARNING
     digest_ns: int | None = None
     keeps_state: bool = False
-    batch: int = 1
+    most: int = 1
     gather_s: float = 0.0
+    batch: int = LOOKED_AT
 
     def at_once(self, severity: Severity) -> bool:
         """Whether an alert of this severity is sent at once."""
         return _ORDER.index(severity) >= _ORDER.index(self.least)
 
     def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
-        """The first of them that are one message: alerts as far as they follow each other, else the first alone."""
-        alerts = list(takewhile(lambda entry: _notice(entry).kind is NoticeKind.ALERT, entries))
-        return alerts or entries[:1]
+        """The most severe of them that are one message: alerts as far as they follow each other, else one alone."""
+        read = {entry.seq: _notice(entry) for entry in entries}
+        ordered = sorted(entries, key=lambda entry: _rank(read[entry.seq]))  # stable: one alert's stay in their order
+        alerts = list(takewhile(lambda entry: read[entry.seq].kind is NoticeKind.ALERT, ordered))
+        return alerts[: self.most] or ordered[:1]
 
     async def deliver(self, entries: Sequence[PendingNotice]) -> Mapping[int, str]:
         """Send the entries as one message; see ``Destination``."""
@@ -57,6 +63,11 @@ class NoticeReceiver:
             notice = Notice(id=notices[-1].id, kind=NoticeKind.GROUP, at_ns=notices[-1].at_ns, events=events)
         await self.sender.send(notice)
         return {}
+
+
+def _rank(notice: Notice) -> int:
+    """0 for the most severe; what is about no alert comes last."""
+    return min((len(_ORDER) - _ORDER.index(event.severity) for event in notice.events), default=len(_ORDER) + 1)
 
 
 def _notice(entry: PendingNotice) -> Notice:

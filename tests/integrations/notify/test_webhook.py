@@ -45,7 +45,7 @@ async def test_a_forged_changed_or_old_request_is_not_genuine(is_genuine):
     got = await sent()
     assert not is_genuine(got.headers, got.body + b" ", "s3cret")
     assert not is_genuine(got.headers, got.body, "another")
-    assert not is_genuine({**got.headers, "sidejudge-timestamp": str(int(time.time()) + 1)}, got.body, "s3cret")
+    assert not is_genuine({**got.headers, "webhook-timestamp": str(int(time.time()) + 1)}, got.body, "s3cret")
     assert not is_genuine({}, got.body, "s3cret")
     old = await sent(clock_ns=lambda: time.time_ns() - 3_600 * 10**9)
     assert not is_genuine(old.headers, old.body, "s3cret")

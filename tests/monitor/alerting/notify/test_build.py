@@ -54,11 +54,13 @@ def test_a_name_of_ones_own_that_is_taken_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("alerts", "words"),
     [
-        ({"notify": [{}]}, "exactly one of alertmanager, webhook, slack and plugin, got none"),
+        ({"notify": [{}]}, "exactly one of alertmanager, webhook, slack, pagerduty, opsgenie"),
         ({"notify": [{**ALL[0], **ALL[2]}]}, "got alertmanager and slack"),
         ({"notify": [{"slack": {"url": "hooks.slack.example/tokensecret"}}]}, "must be an address such as"),
         ({"notify": [{"slack": {"url": "ftp://x/keysecret"}}]}, "must be an address such as"),
-        ({"notify": [{"webhook": {"url": "https://x"}}]}, "line 3): is required"),
+        ({"notify": [{"pagerduty": {"url": "https://x"}}]}, "line 3): is required"),
+        ({"notify": [{"webhook": {"url": "https://x", "template": "{{ title"}}]}, "is no Jinja2 template"),
+        ({"notify": [{"email": {"host": "m", "sender": "a@b", "to": ["nobody"]}}]}, "must be an e-mail address"),
         ({"notify": [{"webhook": {"url": "https://x", "secret": 12345678}}]}, "got something else"),
         ({"notify": [{"webhook": {"url": "https://x", "secret": ""}}]}, "alerts.notify[0].webhook.secret"),
         ({"notify": [{"slak": {"url": "https://x"}}]}, "did you mean slack?"),

@@ -299,3 +299,18 @@ async def test_a_report_goes_to_those_who_are_told_of_changes(desk):
     assert [each.kind for each in office.waiting()] == [NoticeKind.REPORT]
     assert office.waiting("am") == []
     assert office.store.notifications.notes() == {"report": "5"}
+
+
+async def test_a_monitor_that_ends_for_good_gives_up_what_it_holds_where_nothing_ends_by_itself(desk):
+    b = desk(
+        NoticeReceiver(name="slack", sender=None),
+        NoticeReceiver(name="alertmanager", sender=None, keeps_state=True),
+    )
+    await b.notifier.take(event())
+    await b.delivered()
+    await b.delivered("alertmanager")
+    await b.notifier.end()
+    assert await b.delivered() == [(NoticeKind.ALERT, AlertTransition.EXPIRED)]
+    assert await b.delivered("alertmanager") == []
+    await b.notifier.end()
+    assert await b.delivered() == [], "once"

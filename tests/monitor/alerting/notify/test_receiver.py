@@ -31,7 +31,7 @@ def waiting(*kinds):
 
 
 def test_alerts_that_follow_each_other_are_one_message_and_nothing_else_is():
-    receiver = NoticeReceiver(name="slack", sender=Sender(), batch=15)
+    receiver = NoticeReceiver(name="slack", sender=Sender(), most=15)
     alerts = waiting(NoticeKind.ALERT, NoticeKind.ALERT, NoticeKind.REMINDER, NoticeKind.ALERT)
     assert [each.seq for each in receiver.together(alerts)] == [0, 1]
     assert [each.seq for each in receiver.together(alerts[2:])] == [2]
@@ -39,7 +39,7 @@ def test_alerts_that_follow_each_other_are_one_message_and_nothing_else_is():
 
 async def test_a_message_of_several_tells_of_all_in_their_order():
     sender = Sender()
-    receiver = NoticeReceiver(name="slack", sender=sender, batch=15)
+    receiver = NoticeReceiver(name="slack", sender=sender, most=15)
     entries = waiting(NoticeKind.ALERT, NoticeKind.ALERT)
     assert await receiver.deliver(entries) == {}
     assert await receiver.deliver(entries[:1]) == {}

@@ -1,0 +1,94 @@
+"""E-mail: notices as plain text, by SMTP (RFC 5321), encrypted by STARTTLS or from the first byte."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import smtplib
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.utils import format_datetime, make_msgid
+from typing import Final, Literal
+
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from scoring.notices.notice import Notice
+from scoring.notices.text import Wording, plain
+from scoring.notices.wording import report
+
+from .webhook import notice_id
+
+log = logging.getLogger("sidejudge.notify")
+
+_TIMEOUT_S: Final = 10.0
+_PERMANENT: Final = 500
+_SUBJECT: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailServer:
+    """Where messages are submitted, and as whom. ``encryption``: before the first byte, by STARTTLS, or none."""
+
+    host: str
+    port: int
+    encryption: Literal["tls", "starttls", "none"]
+    user: str | None = None
+    password: str | None = None
+
+
+class Email:
+    """Sends notices to the same people."""
+
+    def __init__(self, server: MailServer, sender: str, to: Sequence[str], wording: Wording) -> None:
+        self._server, self._sender, self._to, self._wording = server, sender, tuple(to), wording
+
+    async def send(self, notice: Notice) -> None:
+        """Return once the server has taken it for every recipient."""
+        message = email_message(notice, self._wording, self._sender, self._to)
+        try:
+            await asyncio.to_thread(self._submit, message)
+        except smtplib.SMTPRecipientsRefused as error:
+            codes = [code for code, _ in error.recipients.values()]
+            raise _failure(min(codes, default=_PERMANENT), "it refuses the recipients") from None
+        except smtplib.SMTPResponseException as error:
+            words = error.smtp_error.decode(errors="replace") if isinstance(error.smtp_error, bytes) else ""
+            raise _failure(error.smtp_code, f"it answered {error.smtp_code} {plain(words, 200)}".strip()) from None
+        except smtplib.SMTPNotSupportedError as error:
+            raise RefusedError(f"the SMTP server does not support what is configured: {error}") from None
+        except (OSError, smtplib.SMTPException) as error:
+            raise DestinationUnreachableError(f"the SMTP server cannot be reached: {type(error).__name__}") from None
+
+    def _submit(self, message: EmailMessage) -> None:
+        server, context = self._server, ssl.create_default_context()
+        connected: smtplib.SMTP
+        if server.encryption == "tls":
+            connected = smtplib.SMTP_SSL(server.host, server.port, timeout=_TIMEOUT_S, context=context)
+        else:
+            connected = smtplib.SMTP(server.host, server.port, timeout=_TIMEOUT_S)
+        with connected:
+            if server.encryption == "starttls":
+                connected.starttls(context=context)
+            if server.user is not None and server.password is not None:
+                connected.login(server.user, server.password)
+            refused = connected.send_message(message)  # raises where every recipient is refused
+        if refused:  # sending again would reach those who have it twice
+            log.warning("an SMTP server refused some recipients", extra={"recipients": len(refused)})
+
+
+def email_message(notice: Notice, wording: Wording, sender: str, to: Sequence[str]) -> EmailMessage:
+    """The notice as a message; the subject is its title, on one line."""
+    reported = report(notice, wording)
+    message = EmailMessage()
+    message["From"], message["To"] = sender, ", ".join(to)
+    message["Subject"] = plain(f"[sidejudge] {reported.title}", _SUBJECT)
+    message["Date"] = format_datetime(datetime.fromtimestamp(notice.at_ns / 1e9, UTC))
+    message["Message-ID"] = make_msgid(idstring=notice_id(notice, wording), domain="sidejudge.invalid")
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(reported.text)
+    return message
+
+
+def _failure(code: int, reason: str) -> Exception:
+    return RefusedError(reason) if code >= _PERMANENT else DestinationUnreachableError(reason)

@@ -1,0 +1,186 @@
+"""PagerDuty, Opsgenie, Teams, Google Chat and mail: what each is sent, and that text of a trace does nothing there."""
+
+from __future__ import annotations
+
+import email
+import json
+from email import policy
+
+import pytest
+
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from integrations.notify.alertmanager import alertmanager_body
+from integrations.notify.cards import CardChat, google_chat_body, teams_body
+from integrations.notify.email import Email, MailServer
+from integrations.notify.opsgenie import Opsgenie
+from integrations.notify.pagerduty import PagerDuty
+from integrations.notify.webhook import Webhook, body_template, notice_record, standard_signature
+from integrations.post import Poster
+from scoring.alerts.condition import Severity
+from scoring.alerts.event import Example
+from scoring.alerts.lifecycle import AlertTransition
+from scoring.notices.notice import Notice, NoticeKind
+from scoring.notices.text import Wording
+from scoring.notices.wording import report
+from tests.alert_events import SINCE_NS, TRACES, event
+from tests.fakes.mail_server import mail_server
+from tests.fakes.receiver import receiving
+
+LINKED = Wording(
+    trace_url="https://t.example/{trace_id}", runbooks="https://r.example",
+    dashboard_url="https://g.example/d/x?service={service}&metric={metric}", instance="pod-1",
+)  # fmt: skip
+NASTY = "<b>[x](https://evil.example)</b> <users/all> **bold**"
+HOSTILE = Example(trace_id=TRACES[0], reason=NASTY, composite=0.1, closed_ns=1)
+
+
+def notice(kind=NoticeKind.ALERT, **changes):
+    return Notice(id="n-1", kind=kind, at_ns=SINCE_NS, events=(event(**changes),))
+
+
+OVER = notice(transition=AlertTransition.RESOLVED)
+UNKNOWN = notice(transition=AlertTransition.UNKNOWN)
+GIVEN_UP = notice(transition=AlertTransition.EXPIRED)
+TEST = Notice(id="test-1", kind=NoticeKind.TEST, at_ns=SINCE_NS)
+DIGEST = notice(NoticeKind.DIGEST)
+
+
+async def sent(make, *notices):
+    with receiving() as fake:
+        sender = make(fake.url)
+        for each in notices:
+            await sender.send(each)
+    return fake.got
+
+
+async def test_an_incident_of_pagerduty_is_triggered_and_resolved_under_one_key():
+    got = await sent(lambda url: PagerDuty(Poster(url), "key", LINKED), notice(), UNKNOWN, OVER, GIVEN_UP, DIGEST, TEST)
+    bodies = [each.json for each in got]
+    actions = ["trigger", "trigger", "resolve", "resolve", "trigger", "resolve"]
+    assert [body["event_action"] for body in bodies] == actions
+    assert {body["dedup_key"] for body in bodies[:4]} == {f"sidejudge-{LINKED.fingerprint(event().fingerprint)}"}
+    first = bodies[0]
+    assert first["routing_key"] == "key"
+    assert (first["payload"]["severity"], first["payload"]["source"]) == ("critical", "pod-1")
+    assert first["payload"]["custom_details"]["service"] == "checkout"
+    assert [link["href"] for link in first["links"]][:2] == [
+        "https://r.example/pass-rate-critical", "https://g.example/d/x?service=checkout&metric=",
+    ]  # fmt: skip
+
+
+async def test_an_alert_of_opsgenie_is_made_and_closed_by_its_alias():
+    got = await sent(lambda url: Opsgenie(url, "key", LINKED), notice(), OVER, DIGEST)
+    alias = f"sidejudge-{LINKED.fingerprint(event().fingerprint)}"
+    assert [each.path for each in got] == ["/v2/alerts", f"/v2/alerts/{alias}/close?identifierType=alias"]
+    assert got[0].headers["authorization"] == "GenieKey key"
+    body = got[0].json
+    assert (body["alias"], body["priority"], len(body["message"]) <= 130) == (alias, "P1", True)
+    assert body["details"]["runbook"] == "https://r.example/pass-rate-critical"
+
+
+async def test_a_card_of_teams_holds_no_markup_but_its_links():
+    got = await sent(lambda url: CardChat(Poster(url), LINKED, teams_body), notice(examples=(HOSTILE,)))
+    card = got[0].json["attachments"][0]["content"]
+    assert {block["type"] for block in card["body"]} == {"RichTextBlock"}, "its text runs know no Markdown"
+    assert NASTY in json.dumps(card["body"])
+    assert [action["url"] for action in card["actions"]] == [
+        f"https://t.example/{TRACES[0]}", "https://r.example/pass-rate-critical",
+        "https://g.example/d/x?service=checkout&metric=",
+    ]  # fmt: skip
+
+
+async def test_a_card_of_google_chat_escapes_what_is_not_ours():
+    got = await sent(lambda url: CardChat(Poster(url), LINKED, google_chat_body), notice(examples=(HOSTILE,)))
+    text = json.dumps(got[0].json["cardsV2"][0]["card"]["sections"])
+    assert "&lt;b&gt;" in text
+    assert "<b>" not in text
+    assert "<users" not in text
+
+
+async def test_mail_is_plain_text_with_the_title_as_its_subject():
+    with mail_server() as server:
+        mail = Email(MailServer(host="127.0.0.1", port=server.port, encryption="none"), "a@x.org", ["b@y.org"], LINKED)
+        await mail.send(notice(title="Too few\r\nBcc: c@z.org traces pass"))
+    (got,) = server.mails
+    message = email.message_from_string(got, policy=policy.default)
+    assert message["Subject"].startswith("[sidejudge] Critical: Too few Bcc: c@z.org traces pass")
+    assert (message["To"], message["Bcc"]) == ("b@y.org", None)
+    assert "Reported by pod-1." in message.get_content()
+
+
+@pytest.mark.parametrize(
+    ("answers", "error"),
+    [
+        ({"RCPT": "550 no such user"}, RefusedError), ({"RCPT": "451 later"}, DestinationUnreachableError),
+        ({"DATA": "554 no"}, RefusedError), ({"MAIL": "421 busy"}, DestinationUnreachableError),
+    ],
+)  # fmt: skip
+async def test_what_a_mail_server_refuses_for_good_is_not_tried_again(answers, error):
+    with mail_server(**answers) as server:
+        mail = Email(MailServer(host="127.0.0.1", port=server.port, encryption="none"), "a@x.org", ["b@y.org"], LINKED)
+        with pytest.raises(error):
+            await mail.send(notice())
+
+
+async def test_a_mail_server_that_is_not_there_or_cannot_encrypt():
+    gone = Email(MailServer(host="127.0.0.1", port=1, encryption="none"), "a@x.org", ["b@y.org"], LINKED)
+    with pytest.raises(DestinationUnreachableError):
+        await gone.send(notice())
+    with mail_server() as server:
+        plain = Email(
+            MailServer(host="127.0.0.1", port=server.port, encryption="starttls"), "a@x.org", ["b@y.org"], LINKED
+        )
+        with pytest.raises(RefusedError, match="does not support"):
+            await plain.send(notice())
+    assert server.mails == [], "nothing goes in the open that was to be encrypted"
+
+
+async def test_a_template_replaces_the_body_and_no_text_ends_a_value_early():
+    template = '{"summary": {{ title | tojson }}, "why": {{ alerts[0].examples[0].reason | tojson }}}'
+    hook = notice(title='x", "admin": "yes', examples=(HOSTILE,))
+    got = await sent(
+        lambda url: Webhook(Poster(url), None, LINKED, lambda: SINCE_NS, template=template, headers={"x-key": "k"}),
+        hook,
+    )
+    assert got[0].json.keys() == {"summary", "why"}
+    assert got[0].json["why"] == NASTY
+    assert (got[0].headers["x-key"], "webhook-signature" in got[0].headers) == ("k", False)
+
+
+async def test_a_template_is_in_a_sandbox_and_costs_one_notice_when_it_fails():
+    for text in ("{{ ''.__class__.__mro__ }}", "{{ unknown_field }}"):
+        with receiving() as fake, pytest.raises(RefusedError, match="template"):
+            await Webhook(Poster(fake.url), None, LINKED, lambda: SINCE_NS, template=text).send(notice())
+        assert fake.got == []
+    assert body_template("{{ title }}").render(title="<x>") == "<x>", "it is no HTML"
+
+
+def test_the_signature_is_that_of_standard_webhooks():
+    # The example of the specification's reference libraries.
+    secret, id_, at = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330"
+    assert (
+        standard_signature(secret, id_, at, b'{"test": 2432232314}') == "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    )
+
+
+def test_two_monitors_share_no_fingerprint_and_each_names_itself():
+    one, other, alone = (Wording(instance=name) for name in ("pod-1", "pod-2", None))
+    records = [notice_record(notice(), wording) for wording in (one, other, alone)]
+    assert [record["instance"] for record in records] == ["pod-1", "pod-2", None]
+    assert len({record["alerts"][0]["fingerprint"] for record in records}) == 3
+    assert len({record["id"] for record in records}) == 3
+    assert records[2]["alerts"][0]["fingerprint"] == event().fingerprint, "one monitor keeps its identities"
+    assert "Reported by pod-2." in report(notice(), other).text
+    labels = [json.loads(alertmanager_body(notice(), wording, {}, 0) or b"")[0]["labels"] for wording in (one, alone)]
+    assert (labels[0].pop("instance"), labels[0]) == ("pod-1", labels[1])
+
+
+def test_the_source_of_an_alert_is_its_dashboard_else_its_worst_trace():
+    sources = [
+        json.loads(alertmanager_body(notice(), wording, {}, 0) or b"")[0]["generatorURL"]
+        for wording in (LINKED, Wording(trace_url="https://t.example/{trace_id}"))
+    ]
+    assert sources == ["https://g.example/d/x?service=checkout&metric=", f"https://t.example/{TRACES[0]}"]
+    assert Wording(dashboard_url="https://g.example/{service}/{rubric}").dashboard(
+        (("service", "a/b&c"), ("severity", Severity.INFO))
+    ) == "https://g.example/a%2Fb%26c/"  # fmt: skip
