@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from integrations.otlp.server.traffic import Receiving
+from scoring.lexical.amount import amount
 
 _INCOMPLETE = "/verdicts?passed=none"
 _BY_REASON = {
@@ -53,7 +54,7 @@ def next_step(
     if not seen:
         return _nothing_seen(receiving, otlp_port)
     reason, most = max(ended.items(), key=lambda item: item[1], default=("", 0))
-    happened = f"{seen:,} traces have come in; {still_open:,} are open"
+    happened = f"{amount(seen, 'trace')} came in, {still_open:,} still open"
     if not most:
         return NextStep(happened=f"{happened}.", advice="A trace is judged once it is whole; that takes some seconds.")
     link = {"link": _INCOMPLETE, "link_text": "verdicts with the reasons"} if reason == "unavailable" else {}
@@ -68,12 +69,12 @@ def _nothing_seen(receiving: Receiving | None, otlp_port: int) -> NextStep:
     if refused:
         codes = ", ".join(map(str, sorted(receiving.refused)))
         return NextStep(
-            happened=f"{refused:,} requests were refused ({codes}), none brought a trace.",
+            happened=f"{amount(refused, 'request')} refused ({codes}), none brought a trace.",
             advice="See the log for the cause, and what the application's exporter sends.",
         )
     if receiving.requests:
         return NextStep(
-            happened=f"{receiving.requests:,} requests have come in, none with a span.",
+            happened=f"{amount(receiving.requests, 'request')} came in, none with a span.",
             advice="Send traces, not only logs or metrics.",
         )
     scheme = "https" if receiving.encrypted else "http"

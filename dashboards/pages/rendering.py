@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from scoring.lexical.counted import counted
+from scoring.lexical.amount import amount
 from scoring.rubrics import RUBRICS
 
 from .failing_metrics import failing_metrics, value_of
@@ -78,7 +78,7 @@ def environment() -> Environment:
     )  # fmt: skip
     made.filters.update(
         clip=clip, prose=prose, words=_words, count=_count, percent=_percent, duration=duration, iso=_iso, utc=_utc,
-        json=_json, counted=counted,
+        json=_json, amount=amount,
     )  # fmt: skip
     made.tests["web_address"] = lambda text: text.startswith(("https://", "http://"))
     made.globals.update(

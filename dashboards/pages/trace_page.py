@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from scoring.case.case import Case
+from scoring.lexical.amount import amount
 from scoring.lexical.label import MAX_REASON
 from scoring.trace.trace import Trace
 
@@ -109,7 +110,8 @@ def _facts(verdict: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     yield "rubric", verdict.get("rubric_version") or "–"
     judge = verdict.get("judge")
     if isinstance(judge, Mapping) and judge.get("model"):
-        yield "judge", f"{judge['model']}, {judge.get('calls', 0)} calls, ${float(judge.get('cost_usd') or 0):.4f}"
+        calls, cost_usd = int(judge.get("calls") or 0), float(judge.get("cost_usd") or 0)
+        yield "judge", f"{judge['model']}, {amount(calls, 'call')}, ${cost_usd:.4f}"
 
 
 def _former(revision: object) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from monitor.config import Config
 from monitor.ingest.sampler import probability, random_bits, threshold
+from scoring.lexical.amount import amount
 from scoring.trace.instant import written
 
 _REASONS = {
@@ -84,15 +85,15 @@ def happened(details: Mapping[str, Any]) -> Iterator[str]:
 def _arrival(details: Mapping[str, Any]) -> Iterator[str]:
     if details.get("spans") is not None:
         dialects = ", ".join(details.get("dialects", []))
-        yield f"  {details['spans']} spans arrived" + (f", in the dialect of {dialects}" if dialects else "")
+        yield f"  {amount(details['spans'], 'span')} arrived" + (f", in the dialect of {dialects}" if dialects else "")
     if details.get("kind") == "session":
-        yield f"  it has {details['turns']} turns, each a trace of its own"
+        yield f"  it has {amount(details['turns'], 'turn')}, each a trace of its own"
     if details.get("session"):
         yield f"  it is a turn of the session {details['session']}"
     if details.get("damaged_chunks"):
         yield f"  {details['damaged_chunks']} of its parts could not be read"
     if details.get("missing_parents"):
-        yield f"  {details['missing_parents']} spans name a parent that never came"
+        yield f"  {amount(details['missing_parents'], 'span')} with a parent that never came"
     if details.get("completion"):
         completion = str(details["completion"])
         at = f" at {written(details['closed_ns'], 'seconds')}" if isinstance(details.get("closed_ns"), int) else ""

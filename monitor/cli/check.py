@@ -1,46 +1,77 @@
-"""``sidejudge check``: is this configuration valid, and which values are in force?"""
+"""``sidejudge check``: is this configuration valid, and what will a monitor do with it?"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .settings import config_option, format_option, runnable, show_json
 
+if TYPE_CHECKING:
+    from monitor.config import Loaded
+
+
+_GIVEN = 12
+"""Values that are shown without --all."""
+
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @config_option
+@click.option("--all", "--verbose", "everything", is_flag=True, help="Every value in force, alerts and memory.")
 @format_option
-def check(file: Path | None, config: Path | None, form: str) -> None:
-    """Validate FILE (or --config FILE) and the environment, and show every value in force and where it comes from.
+def check(file: Path | None, config: Path | None, form: str, *, everything: bool) -> None:
+    """Validate FILE (or --config FILE) and the environment, and show what a monitor will do with it.
 
-    Then what is watched with these values, what raises an alert, and how much memory it takes at most.
-    Exit 2 with every mistake at once. What is valid but will disappoint is a warning. Without FILE the
-    embedded defaults and the environment are checked.
+    Exit 2 with every mistake at once. What is valid but will disappoint is a warning. With --all every value in force
+    and where it comes from, what is watched and what raises an alert, and how much memory it takes at most, part by
+    part; JSON holds all of it. Without FILE the embedded defaults and the environment are checked.
     """
+    from monitor.config.warnings import cautions
+    from monitor.runtime.memory_bound import memory_bound
+
+    resolved = runnable(file or config)
+    if form == "json":
+        _show_json(resolved)
+        return
+    if everything:
+        _show_all(resolved)
+    else:
+        _show_outline(resolved, sum(part.max_bytes for part in memory_bound(resolved.config)))
+    for cause, remedy in cautions(resolved.config):
+        click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)
+    more = "" if everything else "; --all shows every value"
+    click.echo(f"\nconfiguration ok, fingerprint {resolved.config.fingerprint[:12]}{more}")
+
+
+def _show_outline(resolved: Loaded, memory_bytes: int) -> None:
+    from monitor.config.summary import summary
+
+    from .check_outline import left_out, outline
+    from .table import paragraph, table, visible
+
+    for what, how in outline(resolved.config, memory_bytes):
+        click.echo(paragraph(visible(f"{what:<10} {how}"), 11))
+    given = [row for row in summary(resolved) if row[2] != "default"]
+    if given:
+        click.echo("\n" + table(("set", "value", "from"), given[:_GIVEN]))
+        if len(given) > _GIVEN:
+            click.echo(f"and {len(given) - _GIVEN} more")
+    absent = list(left_out(resolved.config))
+    if absent:
+        click.echo("\n" + table(("what does not happen", "what would do it"), absent))
+
+
+def _show_all(resolved: Loaded) -> None:
     from monitor.alerting.condition_table import WATCHED, watched
     from monitor.config.summary import summary
-    from monitor.config.warnings import cautions
     from monitor.deliver.langfuse.probe import allowed_rates
     from monitor.runtime.memory_bound import memory_bound
 
     from .table import table
 
-    resolved = runnable(file or config)
-    if form == "json":
-        show_json({
-            "values": [dict(zip(("key", "value", "from"), row, strict=True)) for row in summary(resolved)],
-            "watched": [dict(zip(WATCHED, row, strict=True)) for row in watched(resolved.config)],
-            "memory": [
-                {"for": part.name, "max_bytes": part.max_bytes, "keys": part.keys}
-                for part in memory_bound(resolved.config)
-            ],
-            "warnings": [{"cause": cause, "remedy": remedy} for cause, remedy in cautions(resolved.config)],
-            "fingerprint": resolved.config.fingerprint,
-        })  # fmt: skip
-        return
     click.echo(table(("key", "value", "from"), summary(resolved)))
     click.echo("\nwhat is watched, and when it changes status:")
     click.echo(table(WATCHED, watched(resolved.config)))
@@ -51,6 +82,21 @@ def check(file: Path | None, config: Path | None, form: str) -> None:
     click.echo(table(("for", "at most", "decided by"), [*rows, ("in all", f"{total:,.0f} MiB", "")]))
     if (rates := allowed_rates(resolved.config)) is not None:
         click.echo(f"\nscores to Langfuse, at most:\n{rates}")
-    for cause, remedy in cautions(resolved.config):
-        click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)
-    click.echo(f"\nconfiguration ok, fingerprint {resolved.config.fingerprint[:12]}")
+
+
+def _show_json(resolved: Loaded) -> None:
+    from monitor.alerting.condition_table import WATCHED, watched
+    from monitor.config.summary import summary
+    from monitor.config.warnings import cautions
+    from monitor.runtime.memory_bound import memory_bound
+
+    show_json({
+        "values": [dict(zip(("key", "value", "from"), row, strict=True)) for row in summary(resolved)],
+        "watched": [dict(zip(WATCHED, row, strict=True)) for row in watched(resolved.config)],
+        "memory": [
+            {"for": part.name, "max_bytes": part.max_bytes, "keys": part.keys}
+            for part in memory_bound(resolved.config)
+        ],
+        "warnings": [{"cause": cause, "remedy": remedy} for cause, remedy in cautions(resolved.config)],
+        "fingerprint": resolved.config.fingerprint,
+    })  # fmt: skip

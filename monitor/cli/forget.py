@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from scoring.lexical.amount import amount
+
 from .errors import CALL, DATA, CommandError
 from .instants import instant_of
 from .settings import config_option, loaded
@@ -47,13 +49,13 @@ def forget(  # noqa: PLR0917  # click passes options by name
         if not found:
             click.echo("nothing is held of them")
             return DATA
-        if not yes and not click.confirm(f"Erase {len(found)} traces from {path}?"):
+        if not yes and not click.confirm(f"Erase {amount(len(found), 'trace')} from {path}?"):
             return 0
         erased = erase(path, found, scores=langfuse, now_ns=time.time_ns())
     except StoreError as error:
         raise CommandError(str(error), "name the file with --store, and check its permissions") from error
     rows = ", ".join(f"{count} {name}" for name, count in sorted(erased.rows.items()))
-    click.echo(f"forgot {erased.traces} traces ({rows})")
+    click.echo(f"forgot {amount(erased.traces, 'trace')} ({rows})")
     if not erased.rewritten:
         click.echo("a monitor uses the store: what was deleted is overwritten, the file keeps its size")
     if settings.sinks.jsonl is not None:

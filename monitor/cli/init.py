@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from scoring.lexical.amount import amount
+
 from .errors import CommandError
 from .progress import counted
 
@@ -65,7 +67,7 @@ def init(  # noqa: PLR0917  # click passes options by name
             click.echo("no trace with a model, an agent or a tool was found; the file holds defaults", err=True)
             proposal = with_judge(proposal) if judge is not None else proposal
         of = ", ".join(sources) if len(sources) <= _NAMED else f"{len(sources)} files"
-        where = f"{len(cases)} traces of {of}"
+        where = f"{amount(len(cases), 'trace')} of {of}"
         reads = "langfuse" in sources
         base = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
         choices = Choices(
@@ -225,7 +227,10 @@ def _summary(proposal: Proposal, out: Path, secrets: Sequence[str]) -> None:
     for route in proposal.routes:
         where = ", ".join(f"{key} {value}" for key, value in route.match.items())
         click.echo(
-            visible(f"  {where}: {', '.join(route.rubrics)}" + (f" ({route.traces} traces)" if route.traces else ""))
+            visible(
+                f"  {where}: {', '.join(route.rubrics)}"
+                + (f" ({amount(route.traces, 'trace')})" if route.traces else "")
+            )
         )
     for hint in proposal.hints:
         click.echo(visible(f"  note: {hint}"))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from scoring.lexical.amount import amount
+
 from .errors import DATA, CommandError
 from .instants import instant_of
 from .matching import match_of
@@ -187,7 +189,9 @@ def _show(contract: Contract, allowed: float) -> None:
         ]
         for learned in contract.lines
     ]  # fmt: skip
-    click.echo(f"{contract.group}: {contract.runs} good runs, {len(contract.lines)} lines", err=True)
+    click.echo(
+        f"{contract.group}: {amount(contract.runs, 'good run')}, {amount(len(contract.lines), 'line')}", err=True
+    )
     click.echo(table(["line", "about", "runs", "kept by at least", "bad runs that break it"], rows), err=True)
     caught = "" if contract.caught is None else f"; {contract.caught:.0%} of the bad runs break it"
     click.echo(
@@ -196,8 +200,8 @@ def _show(contract: Contract, allowed: float) -> None:
     )
     if contract.left_out or contract.upper > allowed:
         click.echo(
-            f"{contract.left_out} lines were left out; about {contract.more_runs} good runs more would settle at "
-            f"{allowed:.1%} what is open",
+            f"{amount(contract.left_out, 'line')} left out; about {amount(contract.more_runs, 'good run')} more would "
+            f"settle at {allowed:.1%} what is open",
             err=True,
         )
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from scoring.lexical.amount import amount
+
 from .ask import ask, url_option
 from .errors import CommandError
 
@@ -80,7 +82,7 @@ def _show(answer: Mapping[str, Any]) -> None:
         if each["status"] in ("warning", "critical"):  # the table is enough for the others
             where = f"{each['service']}, {each['environment']}, {each['rubric']}"
             click.echo(visible(f"  {where}: {each['reason']}"))
-    if any(str(each["service"]).startswith("unknown_service") for each in answer["standings"]):
+    if any(str(each["service"]).startswith("unknown_service") for each in answer["services"]):
         click.echo("hint: some traces name no service; set OTEL_SERVICE_NAME=its-name in the application")
     for each in answer.get("anomalies", ()):
         click.echo(visible(f"suspicious: {each['cause']}"))
@@ -122,7 +124,9 @@ def _show_pull(pull: Mapping[str, Any]) -> None:
         f" ({pull['reason']})" if pull["reason"] else ""
     )
     lag = "" if pull["lag_s"] is None else f", {pull['lag_s']:.0f} s behind"
-    click.echo(visible(f"{reported}, {pull['taken']} traces taken, {pull['pending']} not whole or not read yet{lag}"))
+    click.echo(
+        visible(f"{reported}, {amount(pull['taken'], 'trace')} taken, {pull['pending']} not whole or not read yet{lag}")
+    )
 
 
 def _show_late_references(late: Mapping[str, Any]) -> None:
@@ -132,7 +136,7 @@ def _show_late_references(late: Mapping[str, Any]) -> None:
         return
     why = f" ({late['reason']})" if late["reason"] else ""
     vain = "".join(f", {reason} {count}" for reason, count in late["failures"].items())
-    reported = f"{late['waiting']} verdicts wait to be revised, {late['given_up']} stand all the same"
+    reported = f"{amount(late['waiting'], 'verdict')} to be revised, {late['given_up']} left as they are"
     click.echo(visible(f"references that came late: {late['state']}{why}, {reported}{vain}"))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import re2
 
+from scoring.lexical.label import label
+from scoring.result.result import Scored
 from scoring.scenario.json_schema import json_equal
 from scoring.trace.span import Json
 
@@ -38,35 +40,45 @@ def _icontains(value: Json) -> TextTest:
 
 
 def _any(value: Json) -> TextTest:
-    wanted = texts(value)
-
-    def test(found: str) -> bool:
-        return any([each in found for each in wanted])  # noqa: C419  # a list is quicker than a generator
-
-    return test
+    return _first(texts(value))
 
 
 def _iany(value: Json) -> TextTest:
-    wanted = tuple(each.casefold() for each in texts(value))
+    test = _first(tuple(each.casefold() for each in texts(value)))
+    return lambda found: test(found.casefold())
 
-    def test(found: str) -> bool:
-        folded = found.casefold()
-        return any([each in folded for each in wanted])  # noqa: C419  # as above
+
+def _first(wanted: Sequence[str]) -> TextTest:
+    """Whether one of these stands in it; the reason names the first that does."""
+    findings = [(each, Scored(value=1.0, reason=f"found: {label(each)}")) for each in wanted]
+
+    def test(found: str) -> Finding:
+        for each, finding in findings:
+            if each in found:
+                return finding
+        return False
 
     return test
 
 
 def _all(value: Json) -> TextTest:
-    wanted = texts(value)
-    return lambda found: all([each in found for each in wanted])  # noqa: C419  # as above
+    return _missing(texts(value))
 
 
 def _iall(value: Json) -> TextTest:
-    wanted = tuple(each.casefold() for each in texts(value))
+    test = _missing(tuple(each.casefold() for each in texts(value)))
+    return lambda found: test(found.casefold())
 
-    def test(found: str) -> bool:
-        folded = found.casefold()
-        return all([each in folded for each in wanted])  # noqa: C419  # as above
+
+def _missing(wanted: Sequence[str]) -> TextTest:
+    """Whether all of these stand in it; the reason names the first that does not."""
+    findings = [(each, Scored(value=0.0, reason=f"not found: {label(each)}")) for each in wanted]
+
+    def test(found: str) -> Finding:
+        for each, finding in findings:
+            if each not in found:
+                return finding
+        return True
 
     return test
 

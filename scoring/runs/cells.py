@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scoring.lexical.amount import amount
 from scoring.result.result import Failed, NotApplicable, Unavailable
 from scoring.rubrics import RUBRICS
 from scoring.verdict.rubric import Criterion, Rubric
@@ -185,4 +186,4 @@ def _unchecked(tally: RubricTally, metric: str) -> bool:
 
 
 def _cases(number: int) -> str:
-    return f"{number} case" if number == 1 else f"{number} cases"
+    return amount(number, "case")

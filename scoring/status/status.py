@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
+from scoring.lexical.amount import amount
 from scoring.statistics.estimate import Estimate
 from scoring.statistics.sequence import ConfidenceSequence
 
@@ -97,7 +98,7 @@ def appraise(estimate: Estimate | None, policy: Policy, sequence: ConfidenceSequ
     if estimate.effective_n < policy.min_samples:
         return Appraisal(
             Status.INSUFFICIENT_DATA,
-            f"{_number(estimate.effective_n)} effective samples, {_number(policy.min_samples)} are needed",
+            f"{_known(estimate)}, {_number(policy.min_samples)} are needed",
         )
     # 9 decimals, as everywhere a value meets a bound (rubrics §1.3): 17 of 20 is 0.85, however it was weighted.
     compared = round(estimate.pass_ratio if policy.mode == "point" else estimate.upper, 9)
@@ -131,9 +132,9 @@ def _appraise_sequence(policy: Policy, sequence: ConfidenceSequence | None) -> A
                 f"{_times(sequence.evidence(threshold))} what convinces",
             )
     if sequence is None or sequence.n < policy.min_samples:
+        known = amount(sequence.n if sequence else 0, "verdict")
         return Appraisal(
-            Status.INSUFFICIENT_DATA,
-            f"{sequence.n if sequence else 0} verdicts so far, {_number(policy.min_samples)} are needed for healthy",
+            Status.INSUFFICIENT_DATA, f"{known} so far, {_number(policy.min_samples)} are needed for healthy"
         )
     warning = policy.thresholds.warning
     return Appraisal(
@@ -164,6 +165,12 @@ def _stated(estimate: Estimate, policy: Policy) -> str:
 
 def _times(evidence: float) -> str:
     return f"{evidence:.1f} times" if evidence >= 1 else f"{evidence:.2g} of"
+
+
+def _known(estimate: Estimate) -> str:
+    """How many verdicts there are, and for how many they count where sampling was uneven."""
+    verdicts = amount(estimate.n, "verdict")
+    return verdicts if estimate.effective_n == estimate.n else f"{verdicts} count as {_number(estimate.effective_n)}"
 
 
 def _number(value: float) -> str:

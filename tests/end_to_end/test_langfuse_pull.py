@@ -75,7 +75,7 @@ def test_every_version_is_read_and_written_back_to(serving, mode):
         assert f"\nreading from Langfuse {version}: ok, 1 traces taken" in reported
         found = cli("doctor", "--config", str(monitor.config))
         assert f"sources.langfuse Langfuse {version} at" in " ".join(found.split())
-        shown = cli("check", str(monitor.config))
+        shown = cli("check", "--all", str(monitor.config))
         assert "sources.langfuse.secret_key" in shown
         assert SECRET_KEY not in monitor.log() + metrics + reported + found + shown
 

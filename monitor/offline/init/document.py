@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import yaml
 
 from monitor.config.library import library
+from scoring.lexical.amount import amount
 
 from .proposal import Proposal, ProposedRoute
 
@@ -86,7 +87,7 @@ def _routes(routes: Sequence[ProposedRoute], default_rubrics: Sequence[str]) -> 
 
 
 def _route(route: ProposedRoute) -> Iterator[str]:
-    seen = [f"{route.traces} traces"]
+    seen = [amount(route.traces, "trace")]
     seen += [
         f"{kind} {', '.join(names)}" for kind, names in (("agents", route.agents), ("tools", route.tools)) if names
     ]

@@ -21,8 +21,8 @@ NONE = {reason.value: 0 for reason in Reason}
     ("receiving", "stated"),
     [
         (QUIET, "Nothing has come in."),
-        (replace(QUIET, requests=7), "7 requests have come in, none with a span."),
-        (replace(QUIET, requests=7, refused={401: 5, 415: 2}), "7 requests were refused (401, 415)"),
+        (replace(QUIET, requests=7), "7 requests came in, none with a span."),
+        (replace(QUIET, requests=7, refused={401: 5, 415: 2}), "7 requests refused (401, 415)"),
         (None, "Nothing has come in."),
     ],
 )
@@ -32,7 +32,7 @@ def test_without_a_trace_it_says_how_to_send_one_or_why_none_came(receiving, sta
 
 def test_traces_that_are_open_are_waited_for():
     step = next_step(3, 3, NONE, QUIET, 4317)
-    assert "3 are open" in step.happened
+    assert "3 still open" in step.happened
     assert "once it is whole" in step.advice
 
 

@@ -90,14 +90,14 @@ def test_status_says_what_references_that_came_late_left_undone(call, monitor_at
         "unchanged": 0, "failures": {"gone": 5},
     }  # fmt: skip
     shown = call("status", "--url", monitor_at({"/v1/status": {**status_body(), "late_references": late}})).stdout
-    stated = "references that came late: retrying (it is away), 3 verdicts wait to be revised, 2 stand all the same"
+    stated = "references that came late: retrying (it is away), 3 verdicts to be revised, 2 left as they are"
     assert stated + ", gone 5" in shown
 
 
 def test_status_hints_at_the_name_of_a_service_that_has_none(call, monitor_at) -> None:
     body = status_body()
     assert "OTEL_SERVICE_NAME" not in call("status", "--url", monitor_at({"/v1/status": body})).stdout
-    body["standings"][0]["service"] = "unknown_service:python"
+    body["services"][0]["service"] = "unknown_service:python"
     assert "OTEL_SERVICE_NAME" in call("status", "--url", monitor_at({"/v1/status": body})).stdout
 
 

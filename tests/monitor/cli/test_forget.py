@@ -55,7 +55,7 @@ def test_a_user_is_forgotten_to_the_last_byte_and_nobody_else(call, stored):
 )  # fmt: skip
 def test_traces_are_chosen_by_id_session_and_age(call, stored, arguments, count):
     done = call("forget", *arguments, "--store", str(stored), "--yes")
-    assert f"forgot {count} traces" in done.output
+    assert f"forgot {count} trace" in done.output
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,12 @@ def test_debug_shows_the_traceback() -> None:
 
 def test_check_shows_what_is_in_force() -> None:
     reported = entry(
-        "check", str(CORPUS / "flow_variables.good.yaml"), RATE="0.25", FOLDER="/x", SIDEJUDGE_LOG__FORMAT="json"
+        "check",
+        "--all",
+        str(CORPUS / "flow_variables.good.yaml"),
+        RATE="0.25",
+        FOLDER="/x",
+        SIDEJUDGE_LOG__FORMAT="json",
     )
     assert reported.returncode == 0
     rows = {line.split()[0]: line.split()[1:] for line in reported.stdout.splitlines() if line.strip()}

@@ -282,3 +282,18 @@ def test_no_text_keeps_a_check_busy(declared, output):
     before = time.perf_counter()
     compiled.measure(case)
     assert time.perf_counter() - before < 1.0
+
+
+@pytest.mark.parametrize(
+    ("declared", "output", "value", "reason"),
+    [
+        ({"not-icontains-any": ["guarantee", "Promise"]}, "I PROMISE it", 0.0, "found: promise"),
+        ({"not-contains-any": ["guarantee", "promise"]}, "no promise, no guarantee", 0.0, "found: guarantee"),
+        ({"not-icontains-any": ["guarantee"]}, "perhaps", 1.0, ""),
+        ({"contains-all": ["a1", "a2"]}, "a1 alone", 0.0, "not found: a2"),
+        ({"not-icontains-all": ["A", "B"]}, "a and b", 0.0, "not-icontains-all does not hold"),
+    ],
+)
+def test_a_check_of_several_words_names_the_one_that_decides(declared, output, value, reason) -> None:
+    found = measured(declared, model_output=output)
+    assert (found.value, found.reason) == (value, reason)

@@ -89,7 +89,8 @@ def test_a_failure_turned_pass_never_makes_it_worse(passes, failures):
 
 def test_reasons_name_the_numbers():
     assert appraise(None, Policy()) == Appraisal(Status.INSUFFICIENT_DATA, "no verdict in the window")
-    assert appraise(of(3, 1), Policy()).reason == "4 effective samples, 30 are needed"
+    assert appraise(of(3, 1), Policy()).reason == "4 verdicts, 30 are needed"
+    assert appraise(of(1, 0), Policy()).reason == "1 verdict, 30 are needed"
     assert appraise(of(15, 15), Policy()).reason == (
         "pass ratio 0.500: its upper bound 0.644 (95%) is below the critical threshold 0.7"
     )

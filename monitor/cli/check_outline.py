@@ -1,0 +1,104 @@
+"""Outline of a configuration: what a monitor will do with it, and what it leaves out, in a few lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from monitor.config import Config
+from monitor.config.units import Duration
+from monitor.config.warnings import is_loopback
+
+_ROUTES = 8
+"""Routes that are shown one by one."""
+
+
+def outline(config: Config, memory_bytes: int) -> Iterator[tuple[str, str]]:
+    """(what, how) of each thing that a monitor does with this configuration, in the order of the data."""
+    otlp = config.sources.otlp
+    also = (f", gRPC {otlp.grpc}" if otlp.grpc else "") + (", encrypted" if otlp.tls else "")
+    yield "takes in", f"OTLP on {otlp.http}{also}"
+    if config.sources.langfuse is not None:
+        yield "", f"traces of Langfuse at {config.sources.langfuse.base_url}"
+    if config.forward is not None:
+        yield "passes on", f"{', '.join(config.forward.signals)} to {config.forward.url}"
+    yield "draws", _sampling(config)
+    yield from _routes(config)
+    yield "decides", _evaluators(config)
+    thresholds = config.alerts.thresholds
+    yield (
+        "alerts",
+        (
+            f"a service is a warning below {thresholds.warning:g} and critical below {thresholds.critical:g} over "
+            f"{config.alerts.window}, from {config.alerts.min_samples:g} verdicts on"
+        ),
+    )
+    if config.alerts.notify:
+        yield "", f"notices to {', '.join(entry.name or entry.kind for entry in config.alerts.notify)}"
+    yield from _sinks(config)
+    who = "" if is_loopback(config.api.listen.host) or config.api.auth is not None else ", open to whoever reaches it"
+    yield "shows", f"http{'s' if config.api.tls else ''}://{config.api.listen}/{who}"
+    held = f", verdicts for {config.store.retention}"
+    yield "needs", f"at most {memory_bytes / 2**20:,.0f} MiB of memory; its state is in {config.store.path}{held}"
+
+
+def left_out(config: Config) -> Iterator[tuple[str, str]]:
+    """(what does not happen, what would make it happen) of things that most people want in the end."""
+    if not config.routes:
+        yield "every trace is judged alike", "routes: which rubric for which traces ('sidejudge init' proposes them)"
+    if config.evaluators.judge is None:
+        yield "no model judges answers", "evaluators.judge (docs: the first judge)"
+    if not config.alerts.notify:
+        yield "alerts reach nobody by themselves", "alerts.notify, or Prometheus rules ('sidejudge export rules')"
+    if config.sinks.langfuse is None and config.sinks.jsonl is None and not config.sinks.plugins:
+        yield "verdicts stay in this monitor", "sinks.langfuse or sinks.jsonl"
+
+
+def _sampling(config: Config) -> str:
+    sampling = config.sampling
+    rules = f"; {len(sampling.rules)} rules keep more" if sampling.rules else ""
+    if sampling.rate is not None:
+        return ("every trace" if sampling.rate == 1 else f"{sampling.rate:.4g} of the traces") + rules
+    if sampling.rules or config.sessions is not None:
+        return f"{sampling.fixed_rate:.4g} of the traces{rules}"
+    return f"every trace up to {sampling.traces_per_hour:,} an hour, then a share"
+
+
+def _routes(config: Config) -> Iterator[tuple[str, str]]:
+    word = "judges"
+    for route in config.routes[:_ROUTES]:
+        scenario = f" (scenario {route.scenario})" if route.scenario else ""
+        yield word, f"{route.match.describe()}: {', '.join(route.rubrics)}{scenario}"
+        word = ""
+    if len(config.routes) > _ROUTES:
+        yield word, f"and {len(config.routes) - _ROUTES} more routes"
+    rest = ", ".join(config.default_rubrics) or "not at all"
+    yield word, f"{'everything else' if config.routes else 'every trace'}: {rest}"
+    if config.sessions is not None:
+        named = dict.fromkeys(name for route in config.sessions.routes for name in route.rubrics)
+        yield "", f"conversations, {Duration(config.sessions.idle.ns)} after their last trace: {', '.join(named)}"
+
+
+def _evaluators(config: Config) -> str:
+    judge = config.evaluators.judge
+    by = ["words"] + (["embeddings"] if config.evaluators.embedding is not None else [])
+    if judge is None:
+        return f"by {' and '.join(by)}; no judge, so nothing is paid"
+    limits = [
+        f"${limit:g} {period}"
+        for limit, period in ((judge.budget_usd_per_hour, "an hour"), (judge.budget_usd_per_day, "a day"))
+        if limit is not None
+    ]
+    return f"by {', '.join(by)} and the judge {judge.model}, at most {' and '.join(limits) or 'any amount'}"
+
+
+def _sinks(config: Config) -> Iterator[tuple[str, str]]:
+    word = "writes"
+    for text in (
+        f"scores to Langfuse at {config.sinks.langfuse.base_url}" if config.sinks.langfuse else None,
+        f"verdicts to {config.sinks.jsonl.path}" if config.sinks.jsonl else None,
+        f"own telemetry to {config.sinks.otel_events.endpoint}" if config.sinks.otel_events else None,
+        f"verdicts by {', '.join(config.sinks.plugins)}" if config.sinks.plugins else None,
+    ):
+        if text:
+            yield word, text
+            word = ""

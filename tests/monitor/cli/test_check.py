@@ -1,0 +1,69 @@
+"""check: a short outline of what a monitor will do, and the whole on request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from monitor.cli import main
+
+FULL = """
+sampling: {rate: 0.05}
+routes:
+  - {match: {name: "support-*"}, rubrics: [workflow, run_health], scenario: support}
+scenarios: {support: {tools_should_include: [a], closed: false}}
+evaluators: {judge: {model: openai/gpt-4.1-2025-04-14, api_key: sk-very-secret, budget_usd_per_hour: 2}}
+alerts: {notify: [{name: night-shift, slack: {url: "https://hooks.example.com/secret"}}], links: {trace: "https://t/{trace_id}"}}
+sinks: {jsonl: {path: v.jsonl}}
+forward: {url: "https://otel.example.com"}
+"""
+
+
+@pytest.fixture
+def check(tmp_path: Path):
+    def run(text: str, *more: str) -> str:
+        path = tmp_path / "c.yaml"
+        path.write_text(text)
+        result = CliRunner().invoke(main, ["check", str(path), *more])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    return run
+
+
+def test_the_outline_says_what_comes_in_what_is_judged_and_where_it_goes(check) -> None:
+    shown = check(FULL)
+    for line in (
+        "passes on  traces, logs, metrics to https://otel.example.com", "draws      0.05 of the traces",
+        "name: support-*: workflow, run_health (scenario support)", "everything else: run_health",
+        "the judge openai/gpt-4.1-2025-04-14, at most $2 an hour", "notices to night-shift", "verdicts to v.jsonl",
+    ):  # fmt: skip
+        assert line in shown
+    assert "secret" not in shown
+    assert "WHAT DOES NOT HAPPEN" not in shown
+    assert "configuration ok" in shown
+
+
+def test_without_anything_configured_it_fits_a_screen_and_names_what_is_left_out(check) -> None:
+    shown = check("{}")
+    assert len(shown.splitlines()) < 20
+    assert "every trace up to 1,000 an hour" in shown
+    assert "no model judges answers" in shown
+
+
+def test_only_what_was_set_is_listed_and_all_lists_everything(check) -> None:
+    shown, whole = check("sampling: {rate: 0.5}"), check("sampling: {rate: 0.5}", "--all")
+    assert "sampling.rate" in shown
+    assert "log.level" not in shown
+    for part in ("log.level", "pass_rate_critical", "memory, at most:", "assembly.max_trace_bytes"):
+        assert part in whole
+    assert check("{}", "--verbose") == check("{}", "--all")
+
+
+def test_many_routes_are_counted_and_not_listed(check) -> None:
+    routes = ", ".join(f"{{match: {{name: r{n}}}, rubrics: [run_health]}}" for n in range(30))
+    shown = check(f"routes: [{routes}]")
+    assert "and 22 more routes" in shown
+    assert len(shown.splitlines()) < 45
