@@ -17,7 +17,7 @@ from integrations.langfuse.existing_scores import REVISION, ExistingScore, exist
 from integrations.langfuse.scores import ScoreSelection, declared, score_id, scores_of
 from integrations.store.outbox import PendingScore, ScoreRow
 from scoring.verdict.rubric import Rubric
-from scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
+from scoring.verdict.score_name import composite_name, pass_name, score_name
 from scoring.verdict.verdict import Verdict
 
 WITHIN_MS: Final = 2.0
@@ -55,7 +55,7 @@ class Numbering:
         } | {
             name: _QUOTES
             for rubric in rubrics.values() if any(c.metric.unit == "ms" for c in rubric.criteria)
-            for name in (composite_name(rubric.id), pass_name(rubric.id), state_name(rubric.id))
+            for name in (composite_name(rubric.id), pass_name(rubric.id))
         }  # fmt: skip
         self.overtaken = 0
         """Scores that were not sent, for a later word stood there."""
