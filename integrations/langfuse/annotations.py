@@ -49,16 +49,28 @@ async def read_annotations(
 
     ``until_ns`` is fixed, so that what is new does not move what is still to be read.
     """
+    query = {"source": "ANNOTATION", "fields": "details,subject,annotation"}
+    async for rows in pages_of_scores(langfuse, query, since_ns=since_ns, until_ns=until_ns, v3=v3):
+        yield [found for row in rows if (found := _annotation(row)) is not None]
+
+
+async def pages_of_scores(
+    langfuse: Langfuse, filters: Mapping[str, str], *, since_ns: int, until_ns: int, v3: bool
+) -> AsyncIterator[Sequence[Any]]:
+    """Pages of rows that have their time in [since, until), the latest first. Raises ``LangfuseError``.
+
+    ``filters`` are those of ``v3/scores``; ``fields`` among them are left out where the older read gives all.
+    """
     query: dict[str, str | int] = {
-        "source": "ANNOTATION", "limit": PAGE, "fromTimestamp": timestamp(since_ns), "toTimestamp": timestamp(until_ns),
+        **filters, "limit": PAGE, "fromTimestamp": timestamp(since_ns), "toTimestamp": timestamp(until_ns),
     }  # fmt: skip
-    if v3:
-        query["fields"] = "details,subject,annotation"
+    if not v3:
+        query.pop("fields", None)
     page = 1
     while True:
         body = await langfuse.get("v3/scores" if v3 else "v2/scores", query if v3 else {**query, "page": page})
         rows, meta = _rows(body)
-        yield [found for row in rows if (found := _annotation(row)) is not None]
+        yield rows
         if v3:
             cursor = meta.get("cursor")
             if not isinstance(cursor, str) or not rows or cursor == query.get("cursor"):
@@ -79,7 +91,7 @@ def _annotation(row: Any) -> Annotation | None:
     """A row as an annotation; None for one that is of an experiment, or that is not understood."""
     if not isinstance(row, Mapping) or not isinstance(row.get("id"), str) or not isinstance(row.get("name"), str):
         return None
-    value, subject = value_of(row), _subject(row)
+    value, subject = value_of(row), subject_of(row)
     if value is None or subject is None:
         return None
     kind, of, observation = subject
@@ -102,7 +114,8 @@ def value_of(row: Mapping[str, Any]) -> float | str | None:
     return float(stated) if isinstance(stated, int | float) else None
 
 
-def _subject(row: Mapping[str, Any]) -> tuple[SubjectKind, str, str | None] | None:
+def subject_of(row: Mapping[str, Any]) -> tuple[SubjectKind, str, str | None] | None:
+    """(kind, id, observation) of what a score is on; None for one of an experiment."""
     reported = row.get("subject")
     if isinstance(reported, Mapping):
         kind, of = reported.get("kind"), _text(reported.get("id"))

@@ -1,0 +1,40 @@
+"""Listed scores: what programs wrote, page by page, in order of time, the latest first."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .annotations import pages_of_scores, subject_of, value_of
+from .client import Langfuse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedScore:
+    """One score with its metadata. ``subject`` is the id of a trace or a session; a truth value is 1 or 0."""
+
+    id: str
+    subject: str
+    name: str
+    value: float | str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+async def listed_scores(langfuse: Langfuse, *, since_ns: int, until_ns: int, v3: bool) -> AsyncIterator[ListedScore]:
+    """Scores of source API that have their time in [since, until). Raises ``LangfuseError``."""
+    query = {"source": "API", "fields": "details,subject"}
+    async for rows in pages_of_scores(langfuse, query, since_ns=since_ns, until_ns=until_ns, v3=v3):
+        for row in rows:
+            if (
+                not isinstance(row, Mapping)
+                or not isinstance(row.get("id"), str)
+                or not isinstance(row.get("name"), str)
+            ):
+                continue
+            value, of, metadata = value_of(row), subject_of(row), row.get("metadata")
+            if value is not None and of is not None:
+                yield ListedScore(
+                    id=row["id"], subject=of[1], name=row["name"], value=value,
+                    metadata=metadata if isinstance(metadata, Mapping) else {},
+                )  # fmt: skip

@@ -1,0 +1,77 @@
+"""``sidejudge langfuse``: what is done in a Langfuse once, by command."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from .errors import CALL, DATA, CommandError
+from .instants import instant_of
+from .settings import config_option, loaded
+
+_DEFAULT_DAYS = 30
+
+
+@click.group()
+def langfuse() -> None:
+    """Look after what is in Langfuse."""
+
+
+@langfuse.command()
+@click.option("--from", "since", metavar="TIME", help=f"Scores from then on; default: {_DEFAULT_DAYS} days ago.")
+@click.option("--dry-run", is_flag=True, help="Count what would be deleted, and delete nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@config_option
+def prune(since: str | None, dry_run: bool, yes: bool, config: Path | None) -> int:  # noqa: FBT001  # click's signature
+    """Delete scores of ours that sinks.langfuse.scores does not ask for; a change of the setting leaves them there.
+
+    The pass and the composite always stay. Each deletion is one request; Langfuse Cloud allows some hundred a day, and
+    the next call goes on where one ended. Exit 1 when something is left.
+    """
+    from integrations.langfuse.client import Langfuse
+    from integrations.langfuse.errors import LangfuseError
+    from integrations.langfuse.probe import probe
+    from monitor.config.rubrics import configured
+    from monitor.offline.prune.excess import DAY_NS, ExcessScore, ExcessScores, delete
+
+    settings = loaded(config).config
+    sink = settings.sinks.langfuse
+    if sink is None:
+        raise CommandError("no sinks.langfuse is configured", "name the configuration with --config", CALL)
+    now_ns = time.time_ns()
+    from_ns = now_ns - _DEFAULT_DAYS * DAY_NS if since is None else instant_of("--from", since)
+
+    async def find() -> list[ExcessScore]:
+        async with Langfuse(sink.access) as server:
+            known = await probe(server)
+            excess = ExcessScores(server, configured(settings).values(), sink.scores, v3=known.scores_v3)
+            return [each async for found in excess.found(from_ns=from_ns, to_ns=now_ns + DAY_NS) for each in found]
+
+    async def remove(found: list[ExcessScore]) -> tuple[dict[str, int], LangfuseError | None]:
+        async with Langfuse(sink.access) as server:
+            return await delete(server, found)
+
+    try:
+        found = asyncio.run(find())
+        for name, count in sorted(Counter(each.name for each in found).items()):
+            click.echo(f"{name}: {count}")
+        if not found:
+            click.echo(f"nothing to delete: every score there is one that scores: {sink.scores} asks for")
+            return 0
+        if dry_run:
+            click.echo(f"{len(found)} scores would be deleted")
+            return DATA
+        if not yes and not click.confirm(f"Delete {len(found)} scores at {sink.base_url}?"):
+            return DATA
+        done, error = asyncio.run(remove(found))
+    except LangfuseError as error_:
+        raise CommandError(f"{sink.base_url}: {error_}", "'sidejudge doctor' shows what is wrong") from error_
+    click.echo(f"deleted {sum(done.values())} of {len(found)} scores")
+    if error is not None:
+        click.echo(f"it ended early: {error}; call it again later", err=True)
+        return DATA
+    return 0
