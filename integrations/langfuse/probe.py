@@ -46,6 +46,12 @@ class LangfuseServer:
         return release is None or release >= ARRAYS_SINCE
 
     @property
+    def merges_metadata(self) -> bool:
+        """Whether a score that is written again keeps the metadata that it had, key by key."""
+        release = release_of(self.version)
+        return release is None or release < ARRAYS_SINCE
+
+    @property
     def scores_per_request(self) -> int:
         """How many scores a request holds at most."""
         return EVENTS if self.takes_events else BATCH if self.takes_arrays else 1

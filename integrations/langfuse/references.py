@@ -10,7 +10,7 @@ from scoring.trace.span import Json
 
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
-from .observations import instant
+from .observations import instant, instant_ns
 
 _PAGE: Final = 100
 """Rows of a page; Langfuse answers no more."""
@@ -43,8 +43,17 @@ async def dataset_items(langfuse: Langfuse, name: str) -> AsyncIterator[Referenc
         page += 1
 
 
-async def corrections(langfuse: Langfuse, since_ns: int) -> AsyncIterator[tuple[str, str]]:
-    """(trace, the right output) of corrections since then, the newest first. Raises ``LangfuseError``."""
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What a person wrote as the right output of a trace. ``at_ns`` is when, ns since the epoch; an edit keeps it."""
+
+    trace_id: str
+    output: str
+    at_ns: int
+
+
+async def corrections(langfuse: Langfuse, since_ns: int) -> AsyncIterator[Correction]:
+    """Corrections since then, the newest first. Raises ``LangfuseError``."""
     query: dict[str, str | int] = {
         "dataType": "CORRECTION", "fields": "details,subject", "fromTimestamp": instant(since_ns), "limit": _PAGE,
     }  # fmt: skip
@@ -56,7 +65,7 @@ async def corrections(langfuse: Langfuse, since_ns: int) -> AsyncIterator[tuple[
             if isinstance(subject, Mapping) and isinstance(value, str):
                 trace_id = subject.get("traceId") if subject.get("kind") == "observation" else subject.get("id")
                 if isinstance(trace_id, str):
-                    yield trace_id, value
+                    yield Correction(trace_id, value, instant_ns(row.get("timestamp")) or 0)
         meta = body.get("meta") if isinstance(body, Mapping) else None
         cursor = meta.get("cursor") if isinstance(meta, Mapping) else None
         if not isinstance(cursor, str) or not cursor:

@@ -32,6 +32,7 @@ ScoreSelection: TypeAlias = Literal["summary", "failing", "all"]
 two write the state only where it is not *valid*."""
 COUNTED: Final = "counted"
 NOT_COUNTED: Final = "not counted"
+WITHDRAWN: Final = "withdrawn"
 METRICS: Final = "metrics"
 """Key of the metadata that holds the metrics of a verdict, as the text of a JSON object: id → [value, rating]."""
 MAX_COMMENT: Final = 1000
@@ -128,6 +129,15 @@ def scores_of(verdict: Verdict, rubric: Rubric, which: ScoreSelection = "all") -
         metric = by_id.get(score.metric)
         if isinstance(score.result, Scored) and metric is not None and _selected(verdict, score, which):
             yield _metric_body(verdict, rubric, metric, score, score.result)
+
+
+def withdrawn(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What a score that is to be deleted says until then: nobody takes it for the verdict any more."""
+    kept = {key: body[key] for key in ("id", "traceId", "sessionId", "observationId", "name") if body.get(key)}
+    return {
+        **kept, "value": WITHDRAWN, "dataType": "CATEGORICAL", "environment": body.get("environment"),
+        "comment": "the verdict was revised; this score is deleted in a few minutes", "metadata": {"state": WITHDRAWN},
+    }  # fmt: skip
 
 
 def _selected(verdict: Verdict, score: Score, which: ScoreSelection) -> bool:

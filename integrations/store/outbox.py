@@ -2,8 +2,8 @@
 
 A row holds what a score should be at its destination; a revision replaces it, whatever became of the version
 before. It is waiting, sent (the destination took it), stored (it was read back there) or dead (given up, with the
-reason). A process that is killed finds every row as far as it had come; what was sent without word of it is sent again
-under the same id, which replaces it.
+reason). One that a revision has no more is overwritten first and deleted later. A process that is killed finds every
+row as far as it had come; what was sent without word of it is sent again under the same id, which replaces it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from .statements import queries
 
 SETTLES_NS: Final = 60 * 10**9
 """How long a destination may take to store what it took: not before is a score deleted there, or looked for."""
+_WITHDRAWN: Final = ',"withdrawn":true}'
+"""The end of a body that SQLite marked as withdrawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,11 @@ class PendingScore:
     attempts: int
     missed: int
     body: str | None
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether it is to be overwritten, and then deleted; its body is what stands there."""
+        return self.body is not None and self.body.endswith(_WITHDRAWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +124,18 @@ class Outbox(Part):
     async def taken(self, rows: Iterable[PendingScore], now_ns: int, *, verify: bool) -> None:
         """The destination took them; with ``verify`` they are looked for later, else that is that."""
         state = "sent" if verify else "stored"
+        due_ns = now_ns + SETTLES_NS
         gone = [{"id": row.id, "version": row.version} for row in rows if row.body is None]
+        over = [{"id": row.id, "version": row.version, "due": due_ns} for row in rows if row.withdrawn]
         kept = [
-            {"id": row.id, "version": row.version, "state": state, "due": now_ns + SETTLES_NS}
+            {"id": row.id, "version": row.version, "state": state, "due": due_ns}
             for row in rows
-            if row.body is not None
+            if row.body is not None and not row.withdrawn
         ]
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany(self._sql["outbox_drop"], gone)
+            connection.executemany(self._sql["outbox_overwritten"], over)
             connection.executemany(self._sql["outbox_taken"], kept)
 
         await self._write(work)

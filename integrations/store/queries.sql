@@ -177,11 +177,18 @@ ON CONFLICT (id) DO UPDATE SET
     body = excluded.body;
 
 -- name: outbox_withdraw
--- After a while: a server that stores what it took some seconds later would store it after it was deleted.
+-- What stands there is overwritten at once, for a deletion comes late: a server that stores what it took some seconds
+-- later would store it after it was deleted.
 UPDATE outbox SET
-    state = 'waiting', due_ns = :due, queued_ns = :now, version = version + 1, attempts = 0, missed = 0, reason = NULL,
-    body = NULL
-WHERE trace_id = :trace_id AND body IS NOT NULL AND id NOT IN (SELECT value FROM json_each(:kept));
+    state = 'waiting', queued_ns = :now, version = version + 1, attempts = 0, missed = 0, reason = NULL,
+    due_ns = CASE WHEN state IN ('sent', 'stored') THEN 0 ELSE :due END,
+    body = CASE WHEN state IN ('sent', 'stored') THEN json_set(body, '$.withdrawn', json('true')) END
+WHERE trace_id = :trace_id AND body IS NOT NULL AND json_extract(body, '$.withdrawn') IS NULL
+    AND id NOT IN (SELECT value FROM json_each(:kept));
+
+-- name: outbox_overwritten
+UPDATE outbox SET body = NULL, due_ns = :due, attempts = 0, reason = NULL
+WHERE id = :id AND version = :version AND state = 'waiting';
 
 -- name: outbox_due
 -- By age; what was postponed comes after what was not, or one that fails each time would keep all others back.

@@ -11,12 +11,12 @@ from typing import Final, Protocol
 
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.references import corrections, dataset_items
+from integrations.langfuse.references import Correction, corrections, dataset_items
 from scoring.case.case import Case
 from scoring.trace.jsontext import decoded
 from scoring.trace.span import Json
 
-from .entries import Entries, Gathering, key_of_case, key_of_map
+from .entries import MOST_ENTRIES, Entries, Gathering, key_of_case, key_of_map
 
 log = logging.getLogger("sidejudge.references")
 
@@ -62,9 +62,11 @@ class InDataset:
 
 
 class InCorrections:
-    """Corrections of the last while, of any trace; each reading asks only for what is new.
+    """Corrections of the last while, of any trace.
 
-    One that is not there any more is not noticed: it may be older than that while.
+    An edit keeps the time of the first writing, and a deletion leaves nothing to list: so all of that while are listed
+    anew, each minute where a request holds them, less often the more there are. In between, what is new is listed.
+    One that is older than the while is held as it was read last.
     """
 
     def __init__(self, langfuse: Langfuse, clock_ns: Callable[[], int], kept_ns: int) -> None:
@@ -72,25 +74,38 @@ class InCorrections:
         self.key = SOURCE_TRACE
         self._langfuse, self._clock_ns, self._kept_ns = langfuse, clock_ns, kept_ns
         self._since_ns: int | None = None
-        self._held: dict[str, Json] = {}
+        self._all_due_ns = 0
+        self._held: dict[str, Correction] = {}
 
     async def refresh(self) -> None:
         begun_ns = self._clock_ns()
-        since_ns = begun_ns - self._kept_ns if self._since_ns is None else self._since_ns
-        gathering = Gathering()
+        oldest_ns = begun_ns - self._kept_ns
+        every = self._since_ns is None or begun_ns >= self._all_due_ns
+        since_ns = oldest_ns if every or self._since_ns is None else self._since_ns
+        found: dict[str, Correction] = {}
         try:
-            async for trace_id, value in corrections(self._langfuse, since_ns):
-                if not gathering.add(trace_id, value):
+            async for each in corrections(self._langfuse, since_ns):
+                found.setdefault(each.trace_id, each)
+                if len(found) >= MOST_ENTRIES:
                     break
         except LangfuseError as error:
             raise Unreadable(f"corrections: {error}") from error
-        for trace_id, known in self._held.items():  # the oldest go first where not all fit
-            if not gathering.add(trace_id, known):
+        if every:
+            self._all_due_ns = begun_ns + (1 + len(found) // _CORRECTIONS_A_REQUEST) * _ALL_AGAIN_NS
+        held = {
+            trace_id: known
+            for trace_id, known in self._held.items()
+            if not every or known.at_ns < oldest_ns or len(found) >= MOST_ENTRIES
+        }
+        gathering = Gathering()
+        self._held = {}
+        for trace_id, each in (found | {key: value for key, value in held.items() if key not in found}).items():
+            if not gathering.add(trace_id, each.output):  # the oldest go first where not all fit
                 break
-        self._held = gathering.held
+            self._held[trace_id] = each
         # A score is there some time after its timestamp: what is new is looked for a while back.
         self._since_ns = begun_ns - _SCORES_LAG_NS
-        _take(self.entries, gathering, whole=False)
+        _take(self.entries, gathering, whole=len(found) < MOST_ENTRIES)
 
 
 class InFile:
@@ -156,3 +171,6 @@ def _expected(found: Mapping[str, Json]) -> Json:
 
 
 _SCORES_LAG_NS: Final = 600 * 10**9
+_ALL_AGAIN_NS: Final = 50 * 10**9
+"""How soon all corrections are listed again, for each request that it takes: a little less than places are read."""
+_CORRECTIONS_A_REQUEST: Final = 100

@@ -50,13 +50,15 @@ async def test_what_is_said_again_is_not_sent_again(bench):
     assert len(bench.posts()) == 1
 
 
-async def test_a_score_that_is_not_said_any_more_is_deleted_and_only_after_it_had_time_to_be_stored(bench):
+async def test_a_score_that_is_not_said_any_more_is_overwritten_at_once_and_deleted_after_it_had_time_to_be_stored(
+    bench,
+):
     await bench.end(1, score(1), score(1, 1.0, "qa_pass"))
     await bench.step()
     assert len(bench.values()) == 2
     await bench.end(1, score(1), revision=2)
     await bench.step(3)
-    assert len(bench.values()) == 2
+    assert bench.values() == {score(1)["id"]: 0.5, score(1, 1.0, "qa_pass")["id"]: "withdrawn"}
     bench.now_ns += 60 * 10**9
     await bench.settle()
     assert bench.values() == {score(1)["id"]: 0.5}

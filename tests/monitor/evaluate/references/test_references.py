@@ -14,6 +14,7 @@ import pytest
 
 from integrations.langfuse.budget import RequestBudget
 from integrations.langfuse.client import Access, Langfuse
+from integrations.langfuse.scores import timestamp
 from integrations.otlp.wire.encode import encode_spans
 from integrations.otlp.wire.recording import read_files
 from integrations.raw import RawSpan
@@ -123,6 +124,36 @@ async def test_corrections_by_people_are_the_right_output(mode):
             correct(fake, "9" * 32, "newer")
             await place.refresh()
             assert (len(place.entries), place.entries.get("9" * 32)) == (122, "newer")
+
+
+@pytest.mark.parametrize("mode", [Mode.DUAL, Mode.NEW], ids=lambda mode: mode.value)
+async def test_a_correction_that_is_edited_or_deleted_a_day_later_is_noticed(mode):
+    with FakeLangfuse(mode) as fake:
+        access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
+        async with Langfuse(access, budget=RequestBudget(1e9)) as client:
+            now_ns = [time.time_ns()]
+            hour_ns = 3600 * 10**9
+            place = InCorrections(client, lambda: now_ns[0], 10 * hour_ns)
+
+            async def reads(**wanted: str | None) -> None:
+                now_ns[0] += 60 * 10**9
+                await place.refresh()
+                assert {name: place.entries.get(name * 32) for name in wanted} == wanted
+
+            at = timestamp(now_ns[0] - hour_ns)
+            for name in "abc":
+                correct(fake, name * 32, "first", id=f"of-{name}")
+            for write in (each for writes in fake.scores._writes.values() for each in writes):
+                write["timestamp"] = at
+            await reads(a="first", b="first", c="first")
+            for key, writes in list(fake.scores._writes.items()):
+                if key[0] == "of-a":
+                    writes.append({**writes[0], "value": "edited"})
+                if key[0] == "of-b":
+                    del fake.scores._writes[key]
+            await reads(a="edited", b=None, c="first")
+            now_ns[0] += 20 * hour_ns  # older than what is listed: neither edited nor gone
+            await reads(a="edited", b=None, c="first")
 
 
 async def test_a_file_is_read_again_when_it_has_changed_and_bad_lines_cost_only_themselves(tmp_path):
