@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from scoring.status.failure_groups import FailureGroup
 from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Thresholds
 from scoring.status.trend import Trend
@@ -26,7 +27,8 @@ class ServicePage:
     """``verdicts`` are the latest of the service under the rubric in the time, in their JSON form, with ``name``.
 
     ``status`` is None where its window holds none. ``metric`` is empty for the composite; ``bounds`` are those of the
-    metric (None: open). ``capped``: there are more verdicts than these.
+    metric (None: open). ``capped``: there are more verdicts than these. ``failures`` are those of the service under the
+    rubric, the largest groups first.
     """
 
     service: str
@@ -41,6 +43,7 @@ class ServicePage:
     trend: Trend | None
     verdicts: Sequence[Mapping[str, object]]
     capped: bool = False
+    failures: Sequence[FailureGroup] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

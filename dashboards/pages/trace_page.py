@@ -13,6 +13,7 @@ from scoring.trace.trace import Trace
 
 from .evidence import Evidence, Marker, evidence_of
 from .failing_metrics import scores_of
+from .regression_test_text import regression_test_text
 from .rendering import render
 from .scenario_text import scenario_text
 from .span_tree import span_tree
@@ -82,6 +83,7 @@ def trace_page(page: TracePage) -> str:
         transcript=shown, absent=_ABSENT[page.absent] if case is None and page.absent else "", ratings=_RATINGS,
         tree=span_tree(page.trace) if page.trace is not None else None,
         scenario=scenario_text(case) if case is not None else "",
+        test=regression_test_text(case, verdicts) if case is not None else "",
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from scoring.alerts.lifecycle import AlertTransition
 from scoring.result.result import Failed, NotApplicable, Scored
 from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.status.export_snapshot import ExportSnapshot
+from scoring.status.failure_groups import FailureGroup
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
@@ -34,6 +35,7 @@ from .alert_metrics import alert_gauges, watch_gauges
 from .collect import Families, MetricValues, Sampled
 from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
+from .failure_metrics import failure_gauges
 from .judge_metrics import JudgeMetrics, KnownJudge, Series, gauges
 from .labels import LabelCap
 from .late_reference_metrics import LateReferenceMetrics, late_reference_gauges
@@ -78,6 +80,7 @@ class Snapshot:
     anomalies: Mapping[str, bool] = field(default_factory=dict)
     alerts: Sequence[Posted] = ()
     agreement: AgreementSnapshot | None = None
+    failures: Sequence[FailureGroup] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,8 +440,9 @@ class Exporter:
         people = agreement_gauges(seen.agreement) if seen.agreement is not None else ()
         pull = pull_gauges(seen.pull) if seen.pull is not None else ()
         late = late_reference_gauges(seen.late_references) if seen.late_references is not None else ()
+        failures = failure_gauges(seen.failures, self._label)
         windows = chain.from_iterable(_window(who, service_status) for who, service_status in placed)
-        for family, values, value in chain(self._thresholds(), judge, alerts, people, pull, late, windows):
+        for family, values, value in chain(self._thresholds(), judge, alerts, people, pull, late, failures, windows):
             sampled[family].append((values, value))
         return sampled
 

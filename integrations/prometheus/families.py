@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias
 Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 Label: TypeAlias = Literal[
     "alert", "severity", "stage", "turn",
-    "code", "destination", "direction", "environment", "fingerprint", "flag", "kind", "level", "metric", "model",
-    "outcome", "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario", "selection",
-    "service", "signal", "state", "status", "tool", "version",
+    "code", "destination", "direction", "environment", "fingerprint", "flag", "group", "kind", "level", "metric",
+    "model", "outcome", "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario",
+    "selection", "service", "signal", "state", "status", "tool", "version",
 ]  # fmt: skip
 
 LABELS: Mapping[Label, str] = MappingProxyType(
@@ -50,6 +50,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "version": "sidejudge's version",
         "revision": "commit that this build was made from; `unknown` when it was not recorded",
         "python": "version of the Python interpreter",
+        "group": "first digits of the SHA-256 of a group of failures; the service page shows its words",
         "fingerprint": "first digits of the SHA-256 of the configuration in force",
     }
 )
@@ -318,6 +319,12 @@ WORKFLOW_VIOLATIONS = Family(
     name="sidejudge_workflow_violations_total", kind="counter", labels=("scenario", "kind"),
     help="Ways in which traces departed from their scenario.",
     note="Carries the trace id as exemplar. First verdicts only.",
+)  # fmt: skip
+FAILURE_GROUP_VERDICTS = Family(
+    name="sidejudge_failure_group_verdicts", kind="gauge", labels=("rubric", "metric", "group"),
+    help="Failing verdicts of the last day by group of like failures.",
+    note="Of the latest 2,000 failing verdicts; the 20 largest groups, the others as `__other__`. Counted every five "
+    "minutes. What a group is about is content, and shown on the service page alone.",
 )  # fmt: skip
 RUNS = Family(
     name="sidejudge_runs_total", kind="counter", labels=("service",),
@@ -598,7 +605,7 @@ FAMILIES = (
     TRACES, TRACES_SEEN, TRACES_KEPT, TRACES_OPEN, SAMPLING_RATE, LOAD_SHARE, JUDGING_BEHIND,
     VERDICTS, VERDICTS_FAILED, VERDICTS_INCOMPLETE, VERDICTS_JUDGE_FAILED, VERDICTS_REVISED,
     VERDICT_WEIGHT, VERDICT_FAILED_WEIGHT, VERDICT_WEIGHT_SQUARED,
-    VERDICTS_BLOCKED, VERDICT_BLOCKED_WEIGHT, VERDICTS_VIOLATING, VERDICT_VIOLATING_WEIGHT,
+    VERDICTS_BLOCKED, VERDICT_BLOCKED_WEIGHT, VERDICTS_VIOLATING, VERDICT_VIOLATING_WEIGHT, FAILURE_GROUP_VERDICTS,
     PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES,
     PASS_WORST_RATIO, PASS_BEST_RATIO, STATUS, STATUS_SINCE, PASS_RATIO_THRESHOLD, CHANGE_SCORE, CHANGE_SINCE,
     ALERTS, ALERT_EVENTS, ALERT_LIMIT,

@@ -21,6 +21,7 @@ from integrations.store.late_references import PendingRevisions
 from integrations.store.verdict_samples import VerdictSample, read_samples
 from integrations.store.verdict_search import VerdictFilter, search_verdicts
 from monitor.alerting.comparisons import ComparisonQuery, compare
+from monitor.alerting.failures import FailureGroups
 from monitor.alerting.observation import Key
 from monitor.alerting.trends import Trends
 from monitor.alerting.watch import Watch
@@ -39,6 +40,7 @@ from scoring.alerts.board import in_order
 from scoring.rubrics import RUBRICS
 from scoring.status.agreement_snapshot import AgreementSnapshot, corrected
 from scoring.status.export_snapshot import ExportSnapshot
+from scoring.status.failure_groups import FailureGroup, without_contents
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
@@ -62,6 +64,8 @@ from .report import (
 from .service_page import ServiceChoice
 from .trace_details import TraceDetail, TraceDetails
 
+_GROUPS = 10
+"""Groups of failures on the page of a service."""
 _OF_A_SERVICE = 5_000
 """Verdicts that the page of a service is made from at most, the latest."""
 REJECTED = "invalid"
@@ -123,6 +127,7 @@ class MonitorQueries:
     load_share: Callable[[], float] = lambda: 1.0
     sampling_rate: Callable[[], float] = lambda: 1.0
     agreement: Callable[[], AgreementSnapshot | None] = lambda: None
+    failures: FailureGroups | None = None
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
@@ -235,12 +240,19 @@ class MonitorQueries:
             limit=_OF_A_SERVICE,
         )  # fmt: skip
         found = await self.search(query, contents=contents, counted=False)
+        failures: Sequence[FailureGroup] = ()
+        if self.failures is not None:
+            groups = await self.failures.over(
+                span_ns, rubric=key.rubric, service=key.service, environment=key.environment
+            )
+            failures = [each if contents else without_contents(each) for each in groups[:_GROUPS]]
         return ServicePage(
             service=key.service, environment=key.environment, rubric=key.rubric, last=choice.last, now_ns=now_ns,
             metric=choice.metric, bounds=_bounds(choice),
             thresholds=self.watch.declared.policy_of(key.rubric).thresholds,
             status=next((each for each in self.watch.service_statuses(now_ns) if _names(each, key)), None),
             trend=await self._trends.over(key, now_ns, span_ns), verdicts=found.verdicts, capped=found.next is not None,
+            failures=failures,
         )  # fmt: skip
 
     async def samples(self, choice: ComparisonChoice, period: Period) -> Sequence[VerdictSample] | None:
@@ -305,6 +317,7 @@ class MonitorQueries:
         return Snapshot(
             services=corrected(self.watch.service_statuses(now_ns), agreement),
             agreement=agreement,
+            failures=self.failures.latest if self.failures is not None else (),
             traces_open=self.outcomes.open,
             sampling_rate=self.sampling_rate(),
             load_share=self.load_share(),

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "gate": ("monitor.cli.gate:gate", "Hold verdicts against the release gates."),
     "scorecard": ("monitor.cli.scorecard:scorecard", "Compare models: final scores, cost rank, every metric."),
     "test": ("monitor.cli.test:test", "Put a test set to an agent and judge its answers."),
+    "testcase": ("monitor.cli.testcase:testcase", "Write a trace that failed as a test."),
     "calibrate": ("monitor.cli.calibrate:calibrate", "Compare verdicts with the labels that people gave."),
     "learn": ("monitor.cli.learn:learn", "Learn scenarios from good runs."),
     "backfill": ("monitor.cli.backfill:backfill", "Judge traces that are in Langfuse already."),

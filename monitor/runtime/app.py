@@ -24,6 +24,8 @@ from integrations.store.sqlite import Store, StoreError
 from monitor.alerting.build import declaration
 from monitor.alerting.details import WatchedWindow
 from monitor.alerting.examples import examples
+from monitor.alerting.failures import REFRESH_S as FAILURES_S
+from monitor.alerting.failures import FailureGroups
 from monitor.alerting.notify.build import Notifications
 from monitor.alerting.schedule import EvaluationSchedule
 from monitor.alerting.verdicts import VerdictObserver
@@ -147,6 +149,9 @@ class Monitor:
         stages = self._build_stages()
         waiting = judge_queue(config, stages, clock_ns)
         # What becomes of it: statuses and alerts, then the commit that notifies them.
+        self.failures = FailureGroups(
+            self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None
+        )
         self.annotating = _annotating(config, self.sinks.langfuse, self.store, clock_ns)
         self.notifications = self._build_notifications()
         self.schedule = self._build_schedule(waiting)
@@ -243,6 +248,7 @@ class Monitor:
             counters=self.exporter,
             watch=self.watch,
             agreements=self.annotating.agreements if self.annotating else tuple,
+            failures=self.failures.over,
         )
 
     def _build_schedule(self, waiting: JudgeQueue) -> EvaluationSchedule:
@@ -304,6 +310,7 @@ class Monitor:
             agreement=self.annotating.snapshot if self.annotating else lambda: None,
             late_references=self.revisions.snapshot if self.revisions else lambda: None,
             owed=self.store.late_references.of,
+            failures=self.failures,
         )
 
     @property
@@ -365,7 +372,8 @@ class Monitor:
         return addresses
 
     def _repeat_all(self) -> None:
-        """Periodic reading from other systems."""
+        """Periodic reading, most of it from other systems."""
+        self._repeat(self.failures.refresh, FAILURES_S)
         if self.references is not None:
             self._repeat(self.references.refresh, REFRESH_S)
         if self.pull is not None:

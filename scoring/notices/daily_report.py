@@ -43,6 +43,19 @@ class WeakMetric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailureLine:
+    """A group of like failures of the day, ``before`` the day before; ``words`` hold nothing that is content."""
+
+    group: str
+    rubric: str
+    metric: str
+    words: str
+    count: int
+    before: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgreedOn:
     """How far the judge agrees with people on a rubric: kappa of ``n`` pairs."""
 
@@ -65,6 +78,7 @@ class DailyReportText:
     weakest: tuple[WeakMetric, ...] = ()
     agreements: tuple[AgreedOn, ...] = ()
     cost_usd: float | None = None
+    failures: tuple[FailureLine, ...] = ()
     firing: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -79,5 +93,8 @@ class DailyReportText:
             begin_ns=record["begin_ns"], end_ns=record["end_ns"], courses=tuple(courses), more=record["more"],
             weakest=tuple(WeakMetric(**each) for each in record["weakest"]),
             agreements=tuple(AgreedOn(**each) for each in record["agreements"]),
+            failures=tuple(
+                FailureLine(**{**each, "examples": tuple(each["examples"])}) for each in record.get("failures", ())
+            ),
             cost_usd=record["cost_usd"], firing=tuple(record["firing"]),
         )  # fmt: skip

@@ -9,7 +9,7 @@ from scoring.alerts.condition import Severity, Unit
 from scoring.alerts.event import AlertEvent, Example
 from scoring.alerts.lifecycle import AlertTransition
 
-from .daily_report import DailyReportText, ServiceDay, WeakMetric
+from .daily_report import DailyReportText, FailureLine, ServiceDay, WeakMetric
 from .notice import Notice, NoticeKind
 from .text import NoticeText, TextLine, Wording, lasting, paragraphs, plain, when
 
@@ -181,6 +181,7 @@ def report_report(report: DailyReportText) -> NoticeText:
     rest = [TextLine(text=f"… and {report.more} more.")] if report.more else []
     courses = [TextLine(text=_course(course)) for course in report.courses]
     weakest = [TextLine(text="Metrics furthest outside their acceptable band:")] if report.weakest else []
+    failures = [TextLine(text="Most frequent failures:")] if report.failures else []
     money = [] if report.cost_usd is None else [TextLine(text=f"The judge cost ${report.cost_usd:,.2f}.")]
     agreed = [
         TextLine(text=f"The judge agrees with people on {plain(each.rubric)}: kappa {each.kappa:.2f} (n = {each.n:,}).")
@@ -192,6 +193,7 @@ def report_report(report: DailyReportText) -> NoticeText:
             firing or [TextLine(text="No alert fires.")],
             [*courses, *rest] or [TextLine(text="There was no verdict.")],
             [*weakest, *(TextLine(text=_weak(each)) for each in report.weakest)],
+            [*failures, *(TextLine(text=_failing(each)) for each in report.failures)],
             [*money, *agreed],
         ),
     )
@@ -205,6 +207,14 @@ def _course(course: ServiceDay) -> str:
         return f"{where}: {status}; no pass ratio ({counts})"
     bounds = f"between {course.lower:.1%} and {course.upper:.1%}"
     return f"{where}: {status}; {course.pass_ratio:.1%} pass ({bounds}; {counts})"
+
+
+def _failing(group: FailureLine) -> str:
+    what = f"{plain(group.metric, 80)} of {plain(group.rubric, 80)}"
+    counts = f"{group.count:,}, the day before {group.before:,}"
+    words = f": {plain(group.words)}" if group.words else ""
+    example = f", such as trace {plain(group.examples[0], 64)}" if group.examples else ""
+    return f"{what}: {counts} (group {group.group}{example}){words}"
 
 
 def _weak(weak: WeakMetric) -> str:

@@ -42,7 +42,7 @@ from scoring.alerts.observed import Agreement
 from scoring.notices.text import Wording
 from scoring.status.export_snapshot import ExportSnapshot
 
-from .daily_report import DailyReport
+from .daily_report import DailyReport, FailuresOver
 from .notifier import Illustrate, Notifier
 from .plugin import PluginNotifier
 from .receiver import NoticeReceiver, Sender
@@ -136,6 +136,7 @@ class Notifications:
         counters: DeliveryCounters,
         watch: Watch,
         agreements: Callable[[], Sequence[Agreement]] = tuple,
+        failures: FailuresOver | None = None,
     ) -> None:
         outbox = self._outbox = store.notifications
         self._clock_ns, self._watch = clock_ns, watch
@@ -152,7 +153,7 @@ class Notifications:
             illustrate=illustrate,
             wake=self._wake,
         )
-        self.daily = _daily(config, store, watch, self.notifier, agreements)
+        self.daily = _daily(config, store, watch, self.notifier, agreements, failures=failures)
 
     async def start(self) -> None:
         """Take up what the last run left."""
@@ -196,7 +197,13 @@ class Notifications:
 
 
 def _daily(
-    config: Config, store: Store, watch: Watch, notifier: Notifier, agreements: Callable[[], Sequence[Agreement]]
+    config: Config,
+    store: Store,
+    watch: Watch,
+    notifier: Notifier,
+    agreements: Callable[[], Sequence[Agreement]],
+    *,
+    failures: FailuresOver | None,
 ) -> DailyReport | None:
     section = config.alerts.report
     if section is None:
@@ -211,4 +218,5 @@ def _daily(
         posted=watch.posted,
         judged=store.judged if config.evaluators.judge is not None else None,
         agreements=agreements,
+        failures=failures,
     )

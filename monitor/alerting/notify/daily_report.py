@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from integrations.store.notification_outbox import NotificationOutbox
 from integrations.store.period_sums import MetricMean, Sums, read_courses
@@ -14,8 +14,9 @@ from scoring.alerts.board import Posted
 from scoring.alerts.lifecycle import Stage
 from scoring.alerts.observed import Agreement
 from scoring.lexical.label import label
-from scoring.notices.daily_report import AgreedOn, DailyReportText, ServiceDay, WeakMetric
+from scoring.notices.daily_report import AgreedOn, DailyReportText, FailureLine, ServiceDay, WeakMetric
 from scoring.statistics.estimate import from_sums
+from scoring.status.failure_groups import FailureGroup, without_contents
 from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
 from scoring.status.status import Status
 
@@ -25,11 +26,17 @@ from .timetable import Daily
 DAY_NS = 24 * HOUR_NS
 MOST_COURSES = 20
 MOST_WEAK = 5
+MOST_FAILURES = 5
+_WORDS = 200
 _MOST_FIRING = 10
 _LEAST_N = 10
 """A metric that was scored more rarely than this is not called weak."""
 _NOTE = "report"
 _ORDER = (Status.CRITICAL, Status.WARNING, Status.INSUFFICIENT_DATA, Status.HEALTHY)
+
+
+FailuresOver: TypeAlias = Callable[[int], Awaitable[Sequence[FailureGroup]]]
+"""Returns the groups of failures of so many ns until now, the largest first."""
 
 
 class Spent(Protocol):
@@ -53,10 +60,11 @@ class DailyReport:
         posted: Callable[[], Iterable[Posted]],
         judged: Spent | None = None,
         agreements: Callable[[], Sequence[Agreement]] = tuple,
+        failures: FailuresOver | None = None,
     ) -> None:
         self._daily, self._notifier, self._store, self._watched = daily, notifier, store, watched
         self._outbox, self._statuses, self._posted = outbox, statuses, posted
-        self._judged, self._agreements = judged, agreements
+        self._judged, self._agreements, self._failures = judged, agreements, failures
         self._last_ns: int | None = None
 
     async def restore(self, now_ns: int) -> None:
@@ -84,12 +92,14 @@ class DailyReport:
             for each in self._posted()
             if each.alert.stage is Stage.FIRING and not each.muted
         ]
+        groups = await self._failures(DAY_NS) if self._failures is not None else ()
         return DailyReportText(
             begin_ns=begin_ns, end_ns=now_ns, courses=tuple(courses[:MOST_COURSES]),
             more=max(0, len(courses) - MOST_COURSES), weakest=tuple(self._weakest(means)),
             agreements=tuple(AgreedOn(rubric=a.rubric, kappa=a.kappa, n=a.n) for a in self._agreements()),
             cost_usd=None if self._judged is None
             else sum(self._judged.spent_since(begin_ns // 10**9).values()),
+            failures=tuple(_failing(each) for each in groups[:MOST_FAILURES] if each.count),
             firing=tuple(label(title, 200) for title in firing[:_MOST_FIRING]),
         )  # fmt: skip
 
@@ -110,6 +120,14 @@ class DailyReport:
                 )  # fmt: skip
                 found.append((short / max(abs(bound), 1e-9), weak))
         return [weak for _, weak in sorted(found, key=lambda pair: -pair[0])[:MOST_WEAK]]
+
+
+def _failing(group: FailureGroup) -> FailureLine:
+    opened = without_contents(group)
+    return FailureLine(
+        group=group.group, rubric=group.rubric, metric=group.metric, words=label(opened.words, _WORDS),
+        count=group.count, before=group.before, examples=group.examples,
+    )  # fmt: skip
 
 
 def _course(sums: Sums, statuses: Mapping[tuple[str, str, str], Status]) -> ServiceDay:

@@ -56,6 +56,14 @@ class EmbeddingBackend:
             failed = NoAnswer(f"embedding error: {type(error).__name__}", failed=True)
         return {question: each if isinstance(each, NoAnswer) else failed for question, each in wanted.items()}
 
+    async def vectors(self, wanted: Sequence[str]) -> Mapping[str, Vector]:
+        """The vectors of texts; empty where the model fails, which is logged."""
+        try:
+            return await self._embedder.vectors(wanted)
+        except EmbeddingError as error:
+            self._report(error)
+            return {}
+
     def _report(self, error: EmbeddingError) -> None:
         if str(error) != self._reported:
             self._reported = str(error)

@@ -1,4 +1,4 @@
-"""Of datasets the product only reads items, and so does the fake: the recorded reads get what was recorded."""
+"""Reads of dataset items get what was recorded."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from scoring.statistics.missing import MissingBand
 from scoring.statistics.rogan_gladen import Corrected
 from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.status.export_snapshot import ExportSnapshot
+from scoring.status.failure_groups import FailureGroup
 from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
@@ -407,6 +408,23 @@ def test_two_exporters_on_one_registry_are_refused():
         Exporter(registry, KNOWN)
 
 
+def failing(group, count=1, rubric="agent"):
+    return FailureGroup(
+        group=group, rubric=rubric, metric="tool_routing", code=None, words="", count=count, before=0, examples=()
+    )
+
+
+def test_beyond_twenty_groups_of_failures_share_a_series_and_empty_ones_have_none():
+    exporter = new()
+    groups = [*(failing(f"{number:08x}", 50 - number) for number in range(23)), failing("ffffffff", 0)]
+    exporter.watch(lambda: Snapshot(failures=groups))
+    text, _ = exporter.expose()
+    lines = [line for line in text.decode().splitlines() if line.startswith("sidejudge_failure_group_verdicts{")]
+    assert len(lines) == 21
+    assert lines[-1].endswith(" 87.0")
+    assert 'group="__other__",metric="__other__"' in lines[-1]
+
+
 def populated() -> Exporter:
     exporter = new()
     for number in range(60):
@@ -435,6 +453,7 @@ def populated() -> Exporter:
                 )
             ],
             queues={"evaluation": QueueSize(items=1, oldest_s=1.0)}, spool_bytes=1, anomalies={"split_traces": False},
+            failures=[failing("aa"), failing("bb")],
             exports=[ExportSnapshot(destination="slack", state="stopped", dead=1)],
             pull=PullSnapshot(state="ok", lag_s=1.0, read_s=2.0),
             late_references=LateReferenceSnapshot(state="ok"),

@@ -1,0 +1,70 @@
+"""Failures: the failing verdicts of a time, put into groups, for pages, the daily report and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+from integrations.store.errors import StoreError
+from scoring.evaluators.embedding import SAME_STATEMENT
+from scoring.evaluators.vector import Vector
+from scoring.status.failure_groups import FailureGroup, Subject, alike, failure_groups, reasons
+
+log = logging.getLogger("sidejudge.failures")
+
+MOST: Final = 2000
+"""Failing verdicts that are looked at, the latest: some 60 ms of reading."""
+DAY_NS: Final = 86_400 * 10**9
+REFRESH_S: Final = 300.0
+"""How often the groups of the last day are counted for the metrics."""
+
+FindVectors: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, Vector]]]
+
+
+class FailingVerdicts(Protocol):
+    """The part of the store that is read."""
+
+    @property
+    def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...
+
+
+@dataclass(slots=True)
+class FailureGroups:
+    """Groups failures. ``vectors`` gives those of texts, none for a text that it cannot embed; None: no embeddings.
+
+    ``latest`` are the groups of the last day as they were counted last, of all services.
+    """
+
+    store: FailingVerdicts
+    clock_ns: Callable[[], int]
+    vectors: FindVectors | None = None
+    latest: tuple[FailureGroup, ...] = ()
+
+    async def over(self, span_ns: int, **where: str | None) -> tuple[FailureGroup, ...]:
+        """The groups of a time that ends now, the largest first. Raises ``StoreError``.
+
+        Args:
+            span_ns: its length; as long a time before it is counted as ``before``.
+            where: ``rubric``, ``service`` and ``environment``, as in a query for verdicts.
+        """
+        now_ns = self.clock_ns()
+        found = await asyncio.to_thread(
+            lambda: self.store.verdicts(passed="false", since_ns=now_ns - 2 * span_ns, limit=MOST, **where)
+        )
+        same: dict[Subject, str] = {}
+        if self.vectors is not None:
+            for (rubric, metric), texts in (await asyncio.to_thread(reasons, found)).items():
+                vectors = await self.vectors(texts)
+                leaders = await asyncio.to_thread(alike, texts, vectors, SAME_STATEMENT)
+                same |= {(rubric, metric, text): leader for text, leader in leaders.items()}
+        return await asyncio.to_thread(failure_groups, found, now_ns - span_ns, same)
+
+    async def refresh(self) -> None:
+        """Count the groups of the last day anew; a store that cannot be read leaves them as they were."""
+        try:
+            self.latest = await self.over(DAY_NS)
+        except StoreError as error:
+            log.warning("could not group failures", extra={"cause": str(error)})

@@ -1,0 +1,160 @@
+"""Failure groups: failing verdicts in, the failures that are alike together, with counts, out.
+
+A failure is a failing metric of a verdict; a verdict without one failed by its composite. Failures of one metric are
+alike when they have the same failure code; without a code, when their reasons are the same but for figures and
+quotations, or stated as alike from outside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from scoring.evaluators.vector import Vector, cosine
+from scoring.verdict.open_verdict import GAP, open_reason
+
+COMPOSITE: Final = "composite"
+"""The metric of a verdict that failed although none of its metrics did."""
+EXAMPLES: Final = 3
+MOST_TEXTS: Final = 100
+"""Reasons of one metric that are compared by meaning: five thousand comparisons."""
+_LONGEST: Final = 200
+_ID: Final = 8
+_QUOTED: Final = re.compile(r"\"[^\"]{1,500}\"|“[^”]{1,500}”|«[^»]{1,500}»|`[^`]{1,500}`|(?<!\w)'[^']{1,500}'(?!\w)")
+_FIGURE: Final = re.compile(r"[-+]?\b\d[\d.,:%/]*|\b[0-9a-f]{8,}\b")
+
+Subject: TypeAlias = tuple[str, str, str]
+"""Rubric, metric and normalised reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureGroup:
+    """Failures that are alike: ``count`` in the time, ``before`` in as long a time before it.
+
+    ``group`` is the group's id, 8 hex digits. ``code`` is the failure code, None where reasons were compared. ``words``
+    is the latest reason; both may quote. ``examples`` are the latest traces.
+    """
+
+    group: str
+    rubric: str
+    metric: str
+    code: str | None
+    words: str
+    count: int
+    before: int
+    examples: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Counting:
+    words: str
+    count: int = 0
+    before: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+def failure_groups(
+    verdicts: Iterable[Mapping[str, object]], since_ns: int, alike: Mapping[Subject, str] | None = None
+) -> tuple[FailureGroup, ...]:
+    """The groups of failing verdicts, the largest first.
+
+    Args:
+        verdicts: failing ones in their JSON form with ``closed_ns``, newest first.
+        since_ns: where the time begins, ns since the epoch; what is older counts as before it.
+        alike: the normalised reason that stands for another one (``alike``).
+    """
+    found: dict[tuple[str, str, str | None, str], _Counting] = {}
+    for verdict in verdicts:
+        rubric, closed_ns = str(verdict.get("rubric") or ""), verdict.get("closed_ns")
+        trace = str(verdict.get("trace_id") or verdict.get("case_id") or "")
+        for metric, code, reason in dict.fromkeys(_failures(verdict)):
+            text = "" if code is not None else normalised(reason)
+            text = (alike or {}).get((rubric, metric, text), text)
+            one = found.setdefault((rubric, metric, code, text), _Counting(reason))
+            if isinstance(closed_ns, int) and closed_ns < since_ns:
+                one.before += 1
+                continue
+            one.count += 1
+            if trace and trace not in one.examples and len(one.examples) < EXAMPLES:
+                one.examples.append(trace)
+    groups = (
+        FailureGroup(
+            group=hashlib.sha256(json.dumps(key).encode()).hexdigest()[:_ID],
+            rubric=key[0], metric=key[1], code=key[2], words=one.words, count=one.count, before=one.before,
+            examples=tuple(one.examples),
+        )
+        for key, one in found.items()
+    )  # fmt: skip
+    return tuple(sorted(groups, key=lambda each: (-each.count, -each.before, each.group)))
+
+
+def without_contents(group: FailureGroup) -> FailureGroup:
+    """The group without anything that people or models wrote: a failure code is a judge's own."""
+    words = open_reason(group.words, [group.metric])
+    return replace(group, code=None if group.code is None else GAP, words=words)
+
+
+def reasons(verdicts: Iterable[Mapping[str, object]]) -> dict[tuple[str, str], list[str]]:
+    """The normalised reasons of failures without a code by rubric and metric, the most frequent first."""
+    counted: dict[tuple[str, str], Counter[str]] = {}
+    for verdict in verdicts:
+        for metric, code, reason in _failures(verdict):
+            if code is None and (text := normalised(reason)):
+                counted.setdefault((str(verdict.get("rubric") or ""), metric), Counter())[text] += 1
+    return {key: [text for text, _ in counts.most_common(MOST_TEXTS)] for key, counts in counted.items()}
+
+
+def alike(texts: Sequence[str], vectors: Mapping[str, Vector], least: float) -> dict[str, str]:
+    """For each text the one that stands for it: the nearest before it whose cosine is ``least`` or more, else itself.
+
+    >>> alike(["a", "b", "c"], {"a": [1.0, 0.0], "b": [0.9, 0.44], "c": [0.0, 1.0]}, 0.8)
+    {'a': 'a', 'b': 'a', 'c': 'c'}
+    """
+    leaders: list[str] = []
+    found: dict[str, str] = {}
+    for text in texts:
+        if text not in vectors:
+            continue
+        likeness, near = max(
+            ((cosine(vectors[leader], vectors[text]), leader) for leader in leaders), default=(-1.0, text)
+        )
+        if likeness >= least:
+            found[text] = near
+        else:
+            leaders.append(text)
+            found[text] = text
+    return found
+
+
+def normalised(reason: str) -> str:
+    """A reason without what differs from case to case: figures, quotations, capitals.
+
+    >>> normalised('Held to be "49 dollars", and 3 of 4 facts  are missing')
+    'held to be …, and # of # facts are missing'
+    """
+    text = _FIGURE.sub("#", _QUOTED.sub("…", reason[: 4 * _LONGEST]))
+    return " ".join(text.casefold().split())[:_LONGEST]
+
+
+def _failures(verdict: Mapping[str, object]) -> list[tuple[str, str | None, str]]:
+    """Metric, failure code and reason of each failing score."""
+    scores = verdict.get("scores")
+    failing = [
+        each
+        for each in (scores if isinstance(scores, list | tuple) else ())
+        if isinstance(each, Mapping) and each.get("rating") in ("fail", "blocker")
+    ]
+    if not failing:
+        return [(COMPOSITE, None, str(verdict.get("reason") or ""))]
+    return [(str(each.get("metric")), _code(each), str(each.get("reason") or "")) for each in failing]
+
+
+def _code(score: Mapping[str, object]) -> str | None:
+    details = score.get("details")
+    code = details.get("failure_code") if isinstance(details, Mapping) else None
+    return code if isinstance(code, str) and code else None

@@ -1,0 +1,80 @@
+"""Failures in groups: on the page of a service, as a metric, in the report; and from a trace to a test."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import yaml
+
+from scoring.notices.wording import report_report
+from tests.monitor.api.test_pages import ROUTES, SAID, Still, page
+from tests.otlp_requests import LOW
+
+SERVICE = "/services?service=shop&environment=unknown&rubric=workflow&last=1d"
+
+
+@pytest.fixture
+def still(configured):
+    made = []
+
+    def make(**sections):
+        made.append(Still(configured(**{**ROUTES, **sections})))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.monitor.store.close()
+
+
+async def failed(still, **sections):
+    s = still(**sections)
+    for number in range(1, 4):
+        await s.take(number)
+        await s.judge()
+    return s
+
+
+async def test_the_page_of_a_service_shows_groups_of_failures_with_their_latest_traces(still):
+    s = await failed(still)
+    shown = (await s.get(SERVICE)).text
+    card = shown.partition('id="failures"')[2].partition("</section>")[0]
+    assert "Failures in groups" in card
+    assert f'href="{page(3)}"' in card
+    assert re.search(r'data-name="now">3<', card), card
+    assert "lookup" in card, "the reason names the tool that was not called"
+    closed = (await s.get(SERVICE, caller="10.0.0.1")).text.partition('id="failures"')[2].partition("</section>")[0]
+    assert re.search(r'data-name="now">3<', closed)
+    assert "lookup" not in closed
+
+
+async def test_a_metric_counts_the_groups_of_the_last_day_without_their_words(still):
+    s = await failed(still)
+    await s.monitor.failures.refresh()
+    lines = [line for line in (await s.get("/metrics")).text.splitlines() if line.startswith("sidejudge_failure_group")]
+    (line,) = lines
+    assert re.fullmatch(r'\S+\{group="[0-9a-f]{8}",metric="tools",rubric="workflow"\} 3\.0', line)
+
+
+async def test_the_daily_report_lists_the_most_frequent_failures(still):
+    receiver = {"webhook": {"url": "http://127.0.0.1:1/x", "secret": "x" * 16}}
+    s = await failed(still, alerts={"report": {"at": "08:00"}, "notify": [receiver]})
+    report = await s.monitor.notifications.daily.report(s.now)
+    text = report_report(report).text
+    assert "Most frequent failures:" in text
+    assert "of workflow: 3, the day before 0 (group " in text
+    assert "lookup" not in text
+    assert type(report).of_json(json.loads(json.dumps(report.to_json()))) == report
+
+
+async def test_a_failing_trace_can_be_copied_as_a_test_by_those_who_see_contents(still):
+    s = await failed(still)
+    await s.take(9, tail=LOW)
+    shown = (await s.get(page(1))).text
+    block = shown.partition("copy as test")[2].partition('<pre tabindex="0">')[2].partition("</pre>")[0]
+    (test,) = yaml.safe_load(block.replace("&#39;", "'").replace("&#34;", '"'))
+    assert test["input"] == SAID["langfuse.observation.input"]
+    assert test["expected"] == "(what would have been right)"
+    assert "regression" in test["tags"]
+    assert "copy as test" not in (await s.get(page(1), caller="10.0.0.1")).text
