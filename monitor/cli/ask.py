@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from .errors import CommandError
+from .progress import waiting
 
 DEFAULT_URL = "http://127.0.0.1:8790"
 TIMEOUT_S = 10.0
@@ -39,7 +40,7 @@ def ask(url: str, path: str) -> Any:
         # A monitor is called directly: a proxy of the environment has no business between the two.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         request = urllib.request.Request(url.rstrip("/") + path, headers=_credentials())  # noqa: S310  # checked above
-        with opener.open(request, timeout=TIMEOUT_S) as answer:
+        with waiting(f"asking {url}"), opener.open(request, timeout=TIMEOUT_S) as answer:
             return json.loads(answer.read(_LONGEST))
     except urllib.error.HTTPError as error:
         error.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,21 +104,25 @@ async def _run(config: Config, window: Window, wanted: MatchSection, path: Path,
 
 
 async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
-    from .progress import progress
+    from .progress import progress, waiting
 
-    async with job.begun() as begun:
-        _report(begun.found, await begun.estimate_work(), job.source.requests_per_minute)
-        if job.config.sessions is not None and not job.judges_sessions:
-            click.echo("sessions: not judged, for with --filter their other turns are not read")
-        if dry_run or not begun.found.drawn:
-            return 0
-        if not yes and not (sys.stdin.isatty() and click.confirm("judge them?", default=False, err=True)):
-            raise CommandError("nothing was judged", "confirm with --yes; --dry-run only shows the estimate")
-        with progress(len(begun.found.drawn), "tests") as shown:
-            at, exports = await begun.run(
-                lambda at: shown.step(at.done, lambda: (at.passed, at.failed, at.incomplete)),
-                lambda: shown.report("judged; waiting until Langfuse has stored the scores"),
-            )
+    with ExitStack() as listing:
+        listing.enter_context(waiting("listing the traces in Langfuse"))
+        async with job.begun() as begun:
+            estimate = await begun.estimate_work()
+            listing.close()
+            _report(begun.found, estimate, job.source.requests_per_minute)
+            if job.config.sessions is not None and not job.judges_sessions:
+                click.echo("sessions: not judged, for with --filter their other turns are not read")
+            if dry_run or not begun.found.drawn:
+                return 0
+            if not yes and not (sys.stdin.isatty() and click.confirm("judge them?", default=False, err=True)):
+                raise CommandError("nothing was judged", "confirm with --yes; --dry-run only shows the estimate")
+            with progress(len(begun.found.drawn), "tests") as shown:
+                at, exports = await begun.run(
+                    lambda at: shown.step(at.done, lambda: (at.passed, at.failed, at.incomplete)),
+                    lambda: shown.report("judged; waiting until Langfuse has stored the scores"),
+                )
     return _outcome(at, exports.dead, job.store.path)
 
 

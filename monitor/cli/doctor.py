@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from .errors import DATA
+from .progress import waiting
 from .settings import config_option, format_option, show_json
 
 
@@ -28,7 +29,8 @@ def doctor(config: Path | None, form: str, *, notify: bool) -> int:
         loaded = resolve(config, os.environ)
     except ConfigError as error:
         refused = error
-    findings = list(examine(loaded, refused, notify=notify))
+    with waiting("examining"):
+        findings = list(examine(loaded, refused, notify=notify))
     rows = [(f.grade, f.subject, f.found, f.remedy) for f in findings]
     if form == "json":
         show_json([dict(zip(("grade", "what", "found", "remedy"), row, strict=True)) for row in rows])

@@ -11,6 +11,7 @@ from scoring.lexical.amount import amount
 
 from .errors import CALL, DATA, CommandError
 from .instants import instant_of
+from .progress import waiting
 from .settings import config_option, loaded
 
 
@@ -45,13 +46,15 @@ def forget(  # noqa: PLR0917  # click passes options by name
         before_ns=instant_of("--before", before) if before is not None else None,
     )  # fmt: skip
     try:
-        found = set(selection.selected(held_traces(path)))
+        with waiting("looking for them"):
+            found = set(selection.selected(held_traces(path)))
         if not found:
             click.echo("nothing is held of them")
             return DATA
         if not yes and not click.confirm(f"Erase {amount(len(found), 'trace')} from {path}?"):
             return 0
-        erased = erase(path, found, scores=langfuse, now_ns=time.time_ns())
+        with waiting("erasing and overwriting"):
+            erased = erase(path, found, scores=langfuse, now_ns=time.time_ns())
     except StoreError as error:
         raise CommandError(str(error), "name the file with --store, and check its permissions") from error
     rows = ", ".join(f"{count} {name}" for name, count in sorted(erased.rows.items()))

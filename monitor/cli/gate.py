@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import DATA, CommandError
+from .progress import waiting
 
 if TYPE_CHECKING:
     from monitor.offline.score.runs import Runs
@@ -95,7 +96,7 @@ def _read(runs: Runs, files: tuple[Path, ...]) -> None:
             raise CommandError(f"VERDICTS: {path} is named twice", "name each run once")
         known.add(path.resolve())
         try:
-            with path.open("rb", buffering=1 << 20) as file:
+            with path.open("rb", buffering=1 << 20) as file, waiting(f"reading {path}"):
                 runs.read(str(path), lines(file))
         except UnusableError as error:
             raise CommandError(str(error), f"name a file that 'sidejudge score --rubric {runs.rubric}' wrote") from None

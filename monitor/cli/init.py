@@ -13,7 +13,7 @@ import click
 from scoring.lexical.amount import amount
 
 from .errors import CommandError
-from .progress import counted
+from .progress import counted, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,8 @@ def init(  # noqa: PLR0917  # click passes options by name
     _refuse_existing(written, force=force)
     if sources:
         cases = _cases(sources)
-        proposal = propose(cases, judged=judge is not None)
+        with waiting(f"learning from {amount(len(cases), 'trace')}"):
+            proposal = propose(cases, judged=judge is not None)
         if not proposal.traces:
             click.echo("no trace with a model, an agent or a tool was found; the file holds defaults", err=True)
             proposal = with_judge(proposal) if judge is not None else proposal
@@ -143,10 +144,14 @@ def _cases(sources: Sequence[str]) -> list[Case]:
         from integrations.otlp.wire.recording import RecordingError
 
         try:
-            found += sample.from_files(recorded, lambda line: click.echo(f"warning: {line}", err=True))
+            found += counted(sample.from_files(recorded, _complain), "traces read")
         except RecordingError as error:
             raise CommandError("\n".join(error.problems), "give files of OTLP export requests or of cases") from None
     return found
+
+
+def _complain(line: str) -> None:
+    click.echo(f"warning: {line}", err=True)
 
 
 def _langfuse_cases() -> list[Case]:
@@ -162,7 +167,8 @@ def _langfuse_cases() -> list[Case]:
     if not public or not secret:
         raise CommandError("--from-traces langfuse: no keys", f"set {' and '.join(_LANGFUSE)}")
     try:
-        return asyncio.run(from_langfuse(Access(base_url=base.rstrip("/"), public_key=public, secret_key=secret)))
+        with waiting("reading traces of Langfuse"):
+            return asyncio.run(from_langfuse(Access(base_url=base.rstrip("/"), public_key=public, secret_key=secret)))
     except LangfuseError as error:
         raise CommandError(f"Langfuse: {error}", "check LANGFUSE_BASE_URL and the keys") from None
 

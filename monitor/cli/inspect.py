@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import DATA, CommandError
+from .progress import waiting
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -35,7 +36,8 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
     if any(str(file) == "-" for file in files):
         raise CommandError("-: standard input is not read", "name the files, each with one OTLP export request")
     try:
-        recording = read_files(files)
+        with waiting("reading"):
+            recording = read_files(files)
     except RecordingError as error:
         unpack = "unpack what is compressed with gunzip, and " if error.compressed else ""
         remedy = f"{unpack}give files that each hold one OTLP export request (.pb or .json)"
@@ -44,7 +46,8 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
     if recording.skipped:
         problems += 1
         _warn(f"{_count(recording.skipped, 'span')} left out: no valid trace or span id", "examine the exporter")
-    inspected = list(inspect_spans(recording.spans))
+    with waiting("reading traces"):
+        inspected = list(inspect_spans(recording.spans))
     if not recording.spans:
         problems += 1
         logs = f", only {_count(len(recording.logs), 'log record')}" if recording.logs else ""

@@ -12,7 +12,7 @@ from scoring.lexical.amount import amount
 from .errors import DATA, CommandError
 from .instants import instant_of
 from .matching import match_of
-from .progress import counted
+from .progress import counted, waiting
 from .settings import runnable
 from .table import table
 
@@ -83,7 +83,8 @@ def learn(  # noqa: PLR0917  # click passes options by name
     scenarios: dict[str, dict[str, Json]] = {}
     for group, own in sorted(groups.items()):
         elsewhere = frozenset(tool for run in runs if run.group != group for tool in run.tools)
-        contract = learned(group, own, elsewhere=elsewhere, allowed=allowed)
+        with waiting(f"learning from {amount(len(own), 'run')} of {group}"):
+            contract = learned(group, own, elsewhere=elsewhere, allowed=allowed)
         if contract is None:
             click.echo(f"{group}: {len(own)} runs, too few to learn from; {MIN_RUNS} good ones are needed", err=True)
             continue
@@ -156,7 +157,8 @@ def _langfuse(path: Path | None, since: str | None, until: str | None, wanted: M
     if window.to_ns <= window.from_ns:
         raise CommandError("--to: is not after --from", "name a later time")
     try:
-        return asyncio.run(langfuse_cases(settings, project, window, wanted, most=most, complain=_complain))
+        with waiting("reading traces of Langfuse"):
+            return asyncio.run(langfuse_cases(settings, project, window, wanted, most=most, complain=_complain))
     except LangfuseError as error:
         raise CommandError(f"Langfuse: {error}", "see 'sidejudge doctor'", DATA) from None
 

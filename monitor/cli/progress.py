@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ Counts: TypeAlias = Callable[[], tuple[int, int, int]]
 """Returns how many have passed, failed, and done neither so far; called only when the bar is drawn anew."""
 EVERY_S = 30.0
 """Between two lines where no terminal shows a bar."""
+_SOON_S = 1.0
+"""What is done by then is not announced on a terminal."""
 _SHOWN = 10
 _STEP = {"bytes": 1 << 16, "tests": 1, "looks": 60, "questions": 1}
 
@@ -81,6 +84,34 @@ def counted(items: Iterable[T], what: str) -> Iterator[T]:
             if number % _SHOWN == 0:
                 status.update(f"{number:,} {what}")
             yield item
+
+
+@contextlib.contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """While something goes on whose length nobody knows: ``what``, on a terminal after a second, else in time."""
+    done = threading.Event()
+    watcher = threading.Thread(target=_announce, args=(visible(what), done), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _announce(what: str, done: threading.Event) -> None:
+    if not sys.stderr.isatty():
+        begun_s = time.monotonic()
+        while not done.wait(EVERY_S):
+            click.echo(f"{what}: {time.monotonic() - begun_s:.0f} s so far", err=True)
+        return
+    if done.wait(_SOON_S):
+        return
+    from rich.console import Console  # only where there is someone to see it
+    from rich.text import Text
+
+    with Console(stderr=True).status(Text(what)):  # no markup: it may name what traces hold
+        done.wait()
 
 
 class _Lines:

@@ -15,6 +15,7 @@ import click
 
 from .ask import ask, url_option
 from .errors import DATA, CommandError
+from .progress import waiting
 from .settings import config_option, own_name, runnable
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
         finally:
             await backends.close()
 
-    verdict, rounds = asyncio.run(run())
+    with waiting(f"judging by {rubric}"):
+        verdict, rounds = asyncio.run(run())
     for line in _shown(verdict, rounds, raw.seen):
         click.echo(line)
     return 0 if verdict.passed else DATA

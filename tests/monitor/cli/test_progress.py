@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
+import time
+
 import pytest
 
 from monitor.cli import progress as module
-from monitor.cli.progress import counted, progress
+from monitor.cli.progress import counted, progress, waiting
+from tests.running import ROOT
 
 
 @pytest.fixture
@@ -28,3 +35,26 @@ def test_what_takes_long_says_how_far_it_is_on_standard_error(capsys, often):
     stated = capsys.readouterr()
     assert stated.out == ""
     assert stated.err.splitlines() == ["1 traces read", "2 traces read", "50 of 200 (25%) tests", "a line"]
+
+
+def test_what_has_no_length_is_announced_only_where_it_lasts(capsys, monkeypatch):
+    with waiting("asking"):
+        pass
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(module, "EVERY_S", 0.01)
+    with waiting("asking\x1b[31m"):
+        time.sleep(0.1)
+    stated = capsys.readouterr()
+    assert stated.out == ""
+    assert stated.err.splitlines()[0] == "asking: 0 s so far"
+
+
+def test_on_a_terminal_what_lasts_is_shown_and_taken_away_again(tmp_path):
+    script = "import time\nfrom monitor.cli.progress import waiting\nwith waiting('asking'):\n    time.sleep(1.6)\n"
+    master, slave = pty.openpty()
+    subprocess.run([sys.executable, "-c", script], stderr=slave, stdout=subprocess.DEVNULL, check=True, cwd=ROOT)
+    os.close(slave)
+    shown = os.read(master, 65536).decode()
+    os.close(master)
+    assert "asking" in shown
+    assert shown.rstrip().endswith(("\x1b[2K", "\x1b[?25h", "\x1b[1A\x1b[2K"))
