@@ -418,7 +418,8 @@ FORWARD_UNJUDGED = Family(
     name="sidejudge_forwarded_requests_unjudged_total", kind="counter", labels=("reason",),
     help="Requests that went on upstream and of which nothing was taken in here.",
     note="`too_large`, `memory` (too many large ones at once), `undecodable`, `unsupported` (its encoding), "
-    "`overloaded` (the store), `error`.",
+    "`overloaded` (the store), `error`; `upstream_refused`: upstream answered 4xx, so the trace is nowhere; "
+    "`upstream_failed`: it answered 5xx, 408 or 429, and what the application sends again is judged.",
 )  # fmt: skip
 FORWARD_WITHHELD = Family(
     name="sidejudge_forwarded_requests_unauthorized_total", kind="counter",

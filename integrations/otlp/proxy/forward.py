@@ -2,8 +2,11 @@
 
 Forwarding and judging are independent. A body is forwarded while it comes in; a copy is kept up to the size that a
 request may have. Whatever happens to the copy (too large, not readable, store full, an error inside) is counted and
-changes nothing for the application. And upstream's response changes nothing for the copy: an application that sends
-again, because upstream failed, sends spans that are known.
+changes nothing for the application.
+
+A copy of what upstream refuses is not judged: its trace is nowhere that a verdict could be looked up. After 5xx, 408
+and 429 the application sends again, and that copy is judged. Without any response judging goes on, or an upstream that
+is down would leave an application unwatched. Price: a refusal that takes longer than a second comes too late.
 """
 
 from __future__ import annotations
@@ -30,10 +33,19 @@ _log = logging.getLogger("sidejudge.forward")
 HANDED_OVER: Final = HEADER.encode()
 _WHOLE: Final = 1 << 20
 """A body that is complete within this many bytes is sent in one piece; a larger one while it comes in."""
-_BESIDE_S: Final = 0.2
+_BESIDE_S: Final = 1.0
+"""How long a copy waits for upstream's response."""
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
-UNJUDGED: Final = ("too_large", "memory", "undecodable", "unsupported", "overloaded", "error")
+UNJUDGED: Final = (
+    "too_large", "memory", "undecodable", "unsupported", "overloaded", "error", "upstream_refused", "upstream_failed",
+)  # fmt: skip
 """Why a forwarded request was not judged."""
+_SENT_AGAIN: Final = (408, 429)
+"""Statuses below 500 after which an exporter sends again."""
+_WHY: Final = {
+    "upstream_refused": "upstream refused it for good",
+    "upstream_failed": "upstream failed; it is judged when the application sends it again",
+}
 _BY_STATUS: Final = {400: "undecodable", 413: "too_large", 415: "unsupported", 503: "overloaded"}
 
 
@@ -163,6 +175,9 @@ class Forward:
             return
         self._active.go_on()
         self.answers[f"{came.status // 100}xx"] += 1
+        if came.status >= 400:
+            again = came.status >= 500 or came.status in _SENT_AGAIN
+            body.refused("upstream_failed" if again else "upstream_refused")
         await self._return(came, send, body)
 
     async def _return(self, came: UpstreamResponse, send: Send, body: _Body) -> None:
@@ -225,7 +240,7 @@ class Forward:
             return
         parts = body.take()
         if parts is None:
-            self._unjudged(body.why, "there was no room for a copy of it")
+            self._unjudged(body.why, _WHY.get(body.why, "there was no room for a copy of it"))
             return
         task = asyncio.create_task(self._take(scope, headers, parts, body.sender))
         self._judging.add(task)
@@ -313,8 +328,13 @@ class _Body:
         self._copy, self.why = None, why
         self.release()
 
+    def refused(self, why: str) -> None:
+        """Let the copy go, if it was not taken yet: upstream has refused the request."""
+        if self.copied and self._copy is not None:
+            self._drop(why)
+
     def take(self) -> list[bytes] | None:
-        """Return the copy, once; ``None`` if there was no memory for it."""
+        """Return the copy, once; ``None`` if there was no memory for it, or upstream refused it."""
         taken, self._copy, self.copied = self._copy, None, False
         self.release()
         return taken

@@ -14,9 +14,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from integrations.otlp.wire.receipt import Overloaded
 from monitor.ingest.server import AddressError, bind
 from tests.certificates import make
-from tests.fakes.upstream import upstream
+from tests.fakes.upstream import OK, upstream
 from tests.integrations.otlp.wire.test_request_logs import logs
 from tests.otlp_requests import HIGH, S, request, span, trace
+from tests.waiting import until
 
 ANY = {
     "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
@@ -266,13 +267,19 @@ async def test_what_comes_in_over_grpc_goes_on_over_http_and_is_judged(sidecar, 
         (answered("200 OK", b"")[:-2], grpc.StatusCode.UNAVAILABLE, 1),
     ],
 )
-async def test_what_upstream_refuses_is_told_in_grpcs_words_and_judged(sidecar, answer, code, wait):
+async def test_what_upstream_refuses_is_told_in_grpcs_words_and_not_judged(sidecar, answer, code, wait):
     async with upstream(answer) as up:
         up.close_after_answer = True
         app, call = await sidecar(up.url)
         stated, message, delay = await refusal(call, one())
         assert (stated, delay) == (code, wait)
         assert message == "wrong" or up.url in message
+        forward = app.monitor.listeners.forward
+        if not answer.startswith(b"HTTP/1.1 200"):  # one that broke off is no refusal
+            failed = code is not grpc.StatusCode.INVALID_ARGUMENT and code is not grpc.StatusCode.UNAUTHENTICATED
+            await until(lambda: forward.unjudged == {"upstream_failed" if failed else "upstream_refused": 1})
+            up.answer = OK
+            await call(one())
         assert (await app.settled(1))["ended"]["scored"] == 1
 
 
