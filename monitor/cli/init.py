@@ -33,7 +33,7 @@ _LANGFUSE = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 @click.option(
     "--from-traces", "sources", multiple=True, metavar="URL|langfuse|FILE",
     help="What to look at: a running monitor's address, 'langfuse' (LANGFUSE_* of the environment), a store, recorded "
-    "OTLP (.pb, .json) or cases (.jsonl). Repeatable for files.",
+    "OTLP (.pb, .json), a folder of it, or cases (.jsonl). Repeatable for files.",
 )  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), default=Path("sidejudge.yaml"), show_default=True)
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
@@ -88,15 +88,18 @@ def init(  # noqa: PLR0917  # click passes options by name
     _write(out, text)
     secrets = list(dict.fromkeys(_VARIABLE.findall(text)))
     if kubernetes:
-        from monitor.offline.init.deployment import chart_lines, helm_values
+        from monitor.offline.init.deployment import helm_values
 
         _write(values, helm_values(text, secrets))
-        click.echo(f"\n{chart_lines()}")
     if compose:
         from monitor.offline.init.deployment import compose as compose_text
 
         _write(compose_file, compose_text(out.name, secrets))
     _summary(proposal, out, secrets)
+    if kubernetes:
+        from monitor.offline.init.deployment import chart_lines
+
+        click.echo(f"in your chart:\n\n{chart_lines()}")
     return 0
 
 
@@ -118,7 +121,8 @@ def _cases(sources: Sequence[str]) -> list[Case]:
     """The cases of all sources; ``CommandError`` where one cannot be read."""
     from monitor.offline.init import sample
 
-    files = [Path(source) for source in sources if source != "langfuse" and "://" not in source]
+    named = [Path(source) for source in sources if source != "langfuse" and "://" not in source]
+    files = [file for path in named for file in (sample.recordings(path) if path.is_dir() else [path])]
     for file in files:
         if not file.is_file():
             raise CommandError(f"--from-traces: {file} is no file", "name an address, 'langfuse', or a file")

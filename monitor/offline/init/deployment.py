@@ -68,7 +68,7 @@ def compose(config_file: str, secrets: list[str]) -> str:
         "image": f"{IMAGE}:{version('sidejudge')}",
         "command": ["serve", "--config", "/etc/sidejudge/sidejudge.yaml"],
         "volumes": [f"./{config_file}:/etc/sidejudge/sidejudge.yaml:ro", "sidejudge-state:/var/lib/sidejudge"],
-        "environment": {name: f"${{{name}:?set it in .env}}" for name in secrets},
+        **({"environment": {name: f"${{{name}:?set it in .env}}" for name in secrets}} if secrets else {}),
         "ports": ["127.0.0.1:8790:8790", "127.0.0.1:4318:4318"],
         "restart": "unless-stopped",
     }
@@ -76,5 +76,6 @@ def compose(config_file: str, secrets: list[str]) -> str:
     text = yaml.safe_dump({"services": {"sidejudge": service}, "volumes": {"sidejudge-state": None}}, sort_keys=False)
     return (
         "# The application: OTEL_EXPORTER_OTLP_ENDPOINT=http://sidejudge:4318, OTEL_SERVICE_NAME=its name.\n"
-        "# The status page: http://127.0.0.1:8790/\n" + text
+        "# The status page: http://127.0.0.1:8790/\n"
+        "# The image: name your registry, or build it where the source is: docker build -t sidejudge .\n" + text
     )

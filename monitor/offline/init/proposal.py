@@ -69,7 +69,7 @@ def propose(cases: Sequence[Case], *, judged: bool = False) -> Proposal:
     runs = [case for case in runs if case.trace is None or case.once(run_steps).acts or case.tools_used]
     by_service: dict[str | None, list[Case]] = {}
     for case in runs:
-        by_service.setdefault(case.service or None, []).append(case)
+        by_service.setdefault(_own_name(case.service), []).append(case)
     ordered = sorted(by_service.items(), key=lambda item: (-len(item[1]), item[0] or ""))[:_SERVICES]
     routes: list[ProposedRoute] = []
     scenarios: dict[str, Mapping[str, Json]] = {}
@@ -101,6 +101,11 @@ def with_judge(proposal: Proposal) -> Proposal:
 def literal(name: str) -> str:
     """A name as a glob that matches it alone."""
     return _SPECIAL.sub(r"[\1]", name)
+
+
+def _own_name(service: str | None) -> str | None:
+    """The name that the application was given; None for what an SDK makes up, which a route must not rest on."""
+    return service if service and not service.startswith(UNKNOWN_SERVICE) else None
 
 
 def _service(service: str | None) -> dict[str, str]:

@@ -36,6 +36,14 @@ _AROUND_NS: Final = 30 * 60 * 10**9
 _DAY_NS: Final = 24 * 3600 * 10**9
 
 
+def recordings(folder: Path) -> list[Path]:
+    """The recorded requests and files of cases in a folder; where there are none, the JSON in it, at whatever depth."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [path for path in found if path.suffix in {".pb", ".gz", ".jsonl"}] or [
+        path for path in found if path.suffix == ".json"
+    ]
+
+
 def from_files(files: Sequence[Path], complain: Callable[[str], None]) -> Iterator[Case]:
     """The cases of recorded OTLP requests and of files of cases. Raises ``RecordingError``."""
     recorded = [file for file in files if file.suffix in RECORDED]

@@ -25,6 +25,8 @@ from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.otlp_requests import S, request, span, trace
 
+RUN = {"langfuse.observation.type": "agent", "langfuse.observation.input": "Hi", "langfuse.observation.output": "Ho"}
+
 RECORDED = Path(__file__).parents[2] / "data" / "otlp"
 CLIENTS = (
     "openinference-openai", "openinference-langchain", "langfuse-5", "langfuse-5-langchain", "otel-genai-openai",
@@ -226,3 +228,20 @@ def test_compose_mounts_the_file_and_passes_the_variables_that_it_names(call, tm
     assert service["volumes"][0].startswith("./sidejudge.yaml:")
     assert set(service["environment"]) == {"OPENAI_API_KEY"}
     assert yaml.safe_load(out.read_text())["forward"] == {"url": "http://collector:4318"}
+
+
+def test_a_folder_of_recordings_is_read_and_a_made_up_name_of_a_service_gets_no_route(call, tmp_path: Path) -> None:
+    folder, out = tmp_path / "recorded" / "deep", tmp_path / "out"
+    folder.mkdir(parents=True)
+    for number in range(3):
+        run = S(trace_id=trace(number), span_id=span(1), attributes=RUN, service="unknown_service:python")
+        (folder / f"{number}.pb").write_bytes(request([run]))
+    (folder / "manifest.json").write_text("{}")
+    done = call("init", "--from-traces", str(tmp_path / "recorded"), "--out", str(out / "sidejudge.yaml"), "--compose")
+    assert done.exit_code == 0, done.output
+    written = yaml.safe_load((out / "sidejudge.yaml").read_text())
+    assert "routes" not in written
+    assert "3 traces" in (out / "sidejudge.yaml").read_text()
+    assert "OTEL_SERVICE_NAME" in done.output
+    (service,) = yaml.safe_load((out / "compose.yaml").read_text())["services"].values()
+    assert "environment" not in service
