@@ -10,6 +10,7 @@ from scoring.case.case import Case
 from scoring.lexical.amount import amount
 from scoring.lexical.label import MAX_REASON
 from scoring.trace.trace import Trace
+from scoring.verdict.escalation import escalation_text
 
 from .evidence import Evidence, Marker, evidence_of
 from .failing_metrics import scores_of
@@ -114,6 +115,8 @@ def _facts(verdict: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     if isinstance(judge, Mapping) and judge.get("model"):
         calls, cost_usd = int(judge.get("calls") or 0), float(judge.get("cost_usd") or 0)
         yield "judge", f"{judge['model']}, {amount(calls, 'call')}, ${cost_usd:.4f}"
+    if climbed := escalation_text(verdict.get("cascade")):
+        yield "cascade", climbed
 
 
 def _former(revision: object) -> str:

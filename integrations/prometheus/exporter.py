@@ -496,7 +496,20 @@ class Exporter:
 
 def _window(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
     """All gauges of one window."""
-    return chain(_gauges(who, service_status), watch_gauges(who, service_status), corrected_gauges(who, service_status))
+    return chain(
+        _gauges(who, service_status), watch_gauges(who, service_status), corrected_gauges(who, service_status),
+        _cascade_gauges(who, service_status),
+    )  # fmt: skip
+
+
+def _cascade_gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
+    if (cascade := service_status.cascade) is None:
+        return
+    for cause, count in cascade.verdicts.items():
+        yield f.CASCADE_VERDICTS, (*who, cause), count
+    for cause, count in cascade.changed.items():
+        yield f.CASCADE_CHANGED, (*who, cause), count
+    yield f.CASCADE_DELIVERED_RATIO, who, cascade.as_delivered
 
 
 def _gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:

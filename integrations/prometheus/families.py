@@ -228,6 +228,20 @@ PASS_CORRECTED_UPPER_RATIO = Family(
     name="sidejudge_pass_corrected_upper_ratio", kind="gauge", labels=_WHO,
     help=f"Upper bound of the corrected pass ratio, two-sided 95 %. {_PROCESS}",
 )  # fmt: skip
+CASCADE_VERDICTS = Family(
+    name="sidejudge_cascade_verdicts", kind="gauge", labels=(*_WHO, "reason"),
+    help=f"Verdicts by why a stronger judge was asked: `sure` (it was not), `doubt`, `drawn`. {_PROCESS}",
+    note="Only of rubrics with a cascade of judges. There the pass ratio is that of the strongest judge, estimated "
+    "from the drawn ones; recording rules count verdicts as they were delivered.",
+)  # fmt: skip
+CASCADE_CHANGED = Family(
+    name="sidejudge_cascade_changed", kind="gauge", labels=(*_WHO, "reason"),
+    help=f"Those of them that the stronger judge turned, from pass to fail or back. {_PROCESS}",
+)  # fmt: skip
+CASCADE_DELIVERED_RATIO = Family(
+    name="sidejudge_cascade_delivered_ratio", kind="gauge", labels=_WHO,
+    help=f"Pass ratio of the verdicts as they were delivered, uncorrected. {_PROCESS}",
+)  # fmt: skip
 AGREEMENT_PAIRS = Family(
     name="sidejudge_agreement_pairs", kind="gauge", labels=("rubric", "metric"),
     help="Labels of people that were compared with our value on the same, the latest 2000 at most.",
@@ -611,6 +625,7 @@ FAMILIES = (
     PASS_WORST_RATIO, PASS_BEST_RATIO, STATUS, STATUS_SINCE, PASS_RATIO_THRESHOLD, CHANGE_SCORE, CHANGE_SINCE,
     ALERTS, ALERT_EVENTS, ALERT_LIMIT,
     PASS_CORRECTED_RATIO, PASS_CORRECTED_LOWER_RATIO, PASS_CORRECTED_UPPER_RATIO,
+    CASCADE_VERDICTS, CASCADE_CHANGED, CASCADE_DELIVERED_RATIO,
     AGREEMENT_PAIRS, AGREEMENT_RAW, AGREEMENT_KAPPA, AGREEMENT_KAPPA_LOWER, AGREEMENT_KAPPA_UPPER, AGREEMENT_AC1,
     AGREEMENT_TRUE_POSITIVE, AGREEMENT_TRUE_NEGATIVE,
     LABELS_READ, LABELS_PASSED_OVER, LABELS_CORRECTIONS, LABELS_CORRECTED_PASSES,

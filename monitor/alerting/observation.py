@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from scoring.result.result import Failed, Scored
 from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from scoring.trace.record import record
+from scoring.verdict.escalation import Escalation
 from scoring.verdict.verdict import Selection, Verdict
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
@@ -32,7 +33,7 @@ class Observation:
     replaces. ``passed`` None (incomplete) stays out of the pass ratio; ``judge_failed``: a metric that was tried and
     failed is why. ``weight`` is the inverse of the inclusion probability.
     ``blockers`` are the metrics that blocked. ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored
-    values, in their units.
+    values, in their units. ``cascade`` is how far it went through a cascade of judges, None without one.
     """
 
     identity: str
@@ -45,6 +46,7 @@ class Observation:
     judge_failed: bool = False
     blockers: tuple[str, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
+    cascade: Escalation | None = None
 
 
 def observe(verdict: Verdict, place_ns: int | None = None) -> tuple[Key, Observation]:
@@ -61,6 +63,7 @@ def observe(verdict: Verdict, place_ns: int | None = None) -> tuple[Key, Observa
         blockers=verdict.blockers,
         judge_failed=verdict.passed is None and any(isinstance(s.result, Failed) and s.weight for s in verdict.scores),
         metrics={s.metric: float(s.result.value) for s in verdict.scores if isinstance(s.result, Scored)},
+        cascade=verdict.cascade,
     )
 
 
@@ -92,6 +95,7 @@ def _observation(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
             for score in scores
             if score["status"] == Scored.status
         },
+        cascade=Escalation.from_json(cascade) if isinstance(cascade := verdict.get("cascade"), Mapping) else None,
     )
 
 

@@ -17,9 +17,13 @@ from scoring.statistics.exact_sum import ExactSum
 from scoring.statistics.interval import Z_95_ONE_SIDED
 from scoring.statistics.missing import missing_band
 from scoring.statistics.sequence import ConfidenceSequence
+from scoring.statistics.two_phase import corrected
+from scoring.status.cascade_snapshot import CascadeSnapshot
 from scoring.status.service_status import OTHER, ServiceStatus
 from scoring.status.status import Policy, appraise
+from scoring.verdict.escalation import Escalation
 
+from .cascade_sums import CascadeSums
 from .observation import Key, Observation
 
 
@@ -36,6 +40,7 @@ class WindowContents(NamedTuple):
     composite: float | None
     metrics: tuple[str, ...]
     values: array[float]
+    cascade: Escalation | None
 
 
 class _Mean:
@@ -60,7 +65,7 @@ class _Window:
     """The sums over one key's observations, and their order in time."""
 
     __slots__ = (
-        "composite", "expiry", "failed_weight", "failures", "forced", "incomplete", "incomplete_weight",
+        "cascade", "composite", "expiry", "failed_weight", "failures", "forced", "incomplete", "incomplete_weight",
         "judge_failed", "members", "metrics", "n", "names", "squared_weight", "weight",
     )  # fmt: skip
 
@@ -71,6 +76,7 @@ class _Window:
         self.n = self.failures = self.incomplete = self.judge_failed = self.forced = 0
         self.weight, self.failed_weight, self.squared_weight = ExactSum(), ExactSum(), ExactSum()
         self.incomplete_weight = ExactSum()
+        self.cascade: CascadeSums | None = None
         self.composite = _Mean()
         self.metrics: dict[str, _Mean] = {}
 
@@ -81,7 +87,7 @@ class _Window:
         held = WindowContents(
             seen.at_ns, seen.passed, seen.weight, seen.selection == "forced", seen.judge_failed,
             self.names.setdefault(seen.blockers, seen.blockers), seen.revision, seen.composite,
-            self.names.setdefault(names, names), array("d", seen.metrics.values()),
+            self.names.setdefault(names, names), array("d", seen.metrics.values()), seen.cascade,
         )  # fmt: skip
         self._move(held, 1)
         self.members[seen.identity] = held
@@ -117,6 +123,9 @@ class _Window:
             self.squared_weight.add(seen.weight * seen.weight, sign)
             if not seen.passed:
                 self.failed_weight.add(seen.weight, sign)
+        if seen.cascade is not None:
+            self.cascade = self.cascade or CascadeSums()
+            self.cascade.move(seen.passed, seen.weight, seen.cascade, sign)
         if seen.composite is not None:
             self.composite.move(seen.composite, seen.weight, sign)
         for name, value in zip(seen.metrics, seen.values, strict=True):
@@ -192,7 +201,15 @@ class Windows:
         return sorted(self._windows)
 
     def estimate(self, key: Key, now_ns: int) -> Estimate | None:
-        """The pass ratio and its bounds at ``now_ns``; ``None`` when no verdict in the window passed or failed."""
+        """The pass ratio and its bounds at ``now_ns``; ``None`` when no verdict in the window passed or failed.
+
+        Behind a cascade of judges it is the ratio that the strongest would have found, as soon as a verdict was drawn.
+        """
+        plain = self._as_delivered(key, now_ns)
+        cascade = self._windows[key].cascade if plain is not None else None
+        return plain if plain is None or cascade is None else corrected(plain, cascade.drawn_sums) or plain
+
+    def _as_delivered(self, key: Key, now_ns: int) -> Estimate | None:
         window = self._at(key, now_ns)
         if window is None:
             return None
@@ -231,8 +248,12 @@ class Windows:
                 weight=window.weight.value, failed_weight=window.failed_weight.value,
                 missing_weight=window.incomplete_weight.value,
             ),
-            thresholds=policy.thresholds,
+            thresholds=policy.thresholds, cascade=self._cascade(key, now_ns),
         )  # fmt: skip
+
+    def _cascade(self, key: Key, now_ns: int) -> CascadeSnapshot | None:
+        plain, window = self._as_delivered(key, now_ns), self._windows.get(key)
+        return window.cascade.snapshot(plain) if window is not None and window.cascade is not None else None
 
     def decided(self, key: Key) -> int:
         """How many verdicts that passed or failed the key's window held when it was last looked at."""

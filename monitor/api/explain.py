@@ -9,6 +9,7 @@ from monitor.config import Config
 from monitor.ingest.sampler import probability, random_bits, threshold
 from scoring.lexical.amount import amount
 from scoring.trace.instant import written
+from scoring.verdict.escalation import escalation_text
 
 _REASONS = {
     "scored": "it was scored",
@@ -163,6 +164,8 @@ def _verdict(verdict: Mapping[str, Any]) -> Iterator[str]:
     yield f"  {verdict['rubric']}: {outcome}{value}{mark}, {verdict.get('state')}"
     if verdict.get("reason"):
         yield f"    because {verdict['reason']}"
+    if climbed := escalation_text(verdict.get("cascade")):
+        yield f"    {climbed}"
     for score in verdict.get("scores", []):
         number = score.get("value")
         shown = f"{number:.3f}" if isinstance(number, int | float) else str(score.get("status"))

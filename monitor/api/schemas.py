@@ -12,12 +12,14 @@ from monitor.ingest.anomaly import AnomalyKind
 from scoring.alerts.lifecycle import Stage
 from scoring.lexical.label import label
 from scoring.metrics.judge_metrics import Tier
+from scoring.status.cascade_snapshot import CascadeSnapshot
 from scoring.status.export_snapshot import ExportSnapshot, ExportState
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import BelatedState, LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot, PullState
 from scoring.status.service_status import ServiceStatus
 from scoring.status.status import WORST_FIRST, Policy, Status
+from scoring.verdict.escalation import EscalationCause
 from scoring.verdict.verdict import Selection, State
 
 from .agreement_schemas import AgreementBody, CorrectedBody
@@ -62,6 +64,38 @@ class ThresholdsBody(_Body):
     critical: Ratio
 
 
+class CascadeBody(_Body):
+    """Verdicts of the window that went through a cascade of judges. The pass ratio is that of the strongest judge."""
+
+    verdicts: dict[str, int] = Field(
+        description="by why a stronger judge was asked: `sure` (it was not), `doubt`, `drawn`"
+    )
+    changed: dict[str, int] = Field(description="those that it turned, from pass to fail or back")
+    unanswered: Count = Field(description="times that a stronger judge gave no answer")
+    as_delivered: Ratio = Field(description="pass ratio of the verdicts as they are")
+    corrected: bool = Field(description="whether a verdict was drawn, without which the pass ratio is as delivered")
+
+    @classmethod
+    def of(cls, seen: CascadeSnapshot) -> CascadeBody:
+        return cls(
+            verdicts=dict(seen.verdicts), changed=dict(seen.changed), unanswered=seen.unanswered,
+            as_delivered=seen.as_delivered, corrected=seen.corrected,
+        )  # fmt: skip
+
+
+class EscalationBody(BaseModel):
+    """How far a verdict went through a cascade of judges."""
+
+    judge: str = Field(description="the judge whose answers count")
+    cause: EscalationCause = Field(description="why a stronger judge was asked; `sure`: it was not")
+    why: str = Field(description="the doubt; empty without one")
+    rate: Ratio = Field(description="share of the verdicts without doubt that are drawn")
+    judge_before: str | None
+    passed_before: bool | None = Field(description="the result that the judge before it gave")
+    composite_before: float | None
+    unanswered: bool = Field(description="whether a stronger judge was asked and gave no answer")
+
+
 class ServiceStatusBody(_Body):
     """One service under one rubric. What is not known is null, never 0."""
 
@@ -93,6 +127,9 @@ class ServiceStatusBody(_Body):
     corrected: CorrectedBody | None = Field(
         description="pass ratio that people would have found (Rogan-Gladen); null: labels do not determine it"
     )
+    cascade: CascadeBody | None = Field(
+        default=None, description="what a stronger judge changed; null: no cascade of judges"
+    )
     thresholds: ThresholdsBody
     window_s: Annotated[float, Field(gt=0)]
 
@@ -112,6 +149,7 @@ class ServiceStatusBody(_Body):
             since=instant(status.since_ns), sequence_upper=status.sequence_upper,
             change=ChangeBody.of(status.change) if status.change else None,
             corrected=CorrectedBody.of(status.corrected) if status.corrected else None,
+            cascade=CascadeBody.of(status.cascade) if status.cascade else None,
             thresholds=ThresholdsBody(warning=bounds.warning, critical=bounds.critical),
             window_s=window_s,
         )  # fmt: skip
@@ -431,6 +469,7 @@ class VerdictBody(BaseModel):
     sampling_probability: Annotated[float, Field(gt=0, le=1)]
     cost_usd: float | None = Field(default=None, description="what the judged call cost; null: unknown")
     created_at: datetime
+    cascade: EscalationBody | None = Field(default=None, description="absent without a cascade of judges")
     trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
 
 

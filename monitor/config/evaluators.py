@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
@@ -11,7 +12,7 @@ from scoring.checks.redaction import Redaction
 
 from .section import GIVEN_AS_LIST, Section
 from .units import PositiveDuration, parse_duration
-from .values import DEFAULT_JUDGE, JudgeName
+from .values import DEFAULT_JUDGE, JudgeName, Share
 
 EvaluatorName: TypeAlias = Literal["lexical", "embedding", "judge"]
 Priority: TypeAlias = Literal["high", "normal", "low"]
@@ -159,6 +160,32 @@ class JudgeSection(JudgeModelSection):
         return patterns
 
 
+class CascadeSection(Section):
+    """When a stronger judge is asked, for rubrics and metrics that name several judges (`judge: [default, strong]`).
+
+    It is asked where the one before is in doubt: it gave no answer, contradicts what is decidable, its panel differs, a
+    value is near the mark, or it answers otherwise in another order. Pass ratios are corrected by what it finds on the
+    verdicts that are drawn.
+    """
+
+    rate: Share = Field(
+        default=0.05, description="share of the verdicts without doubt that the strongest judge sees, drawn by trace id"
+    )
+    margin: Share = Field(
+        default=0.03,
+        description="share of the scale within which a composite is near its pass mark, or a value near its blocker",
+    )
+    permuted: bool = Field(
+        default=True, description="ask a judge twice, the second time in another order, and doubt it where that matters"
+    )
+    seed: int = Field(default=0, description="another seed draws other traces")
+
+    def draws(self, identity: str) -> bool:
+        """Whether the trace is drawn. The same for all its rubrics, in each process, whenever it is judged."""
+        digest = hashlib.sha256(f"cascade\0{self.seed}\0{identity}".encode()).digest()
+        return int.from_bytes(digest[:7]) < self.rate * (1 << 56)
+
+
 class EvaluatorsSection(Section):
     """The evaluators that answer the questions of metrics, and their order. The first that answers wins."""
 
@@ -173,6 +200,7 @@ class EvaluatorsSection(Section):
         default_factory=dict,
         description="further judges by name, for rubrics and metrics that name them (`rubrics.<name>.judge`)",
     )
+    cascade: CascadeSection = CascadeSection()
     max_case_cpu: PositiveDuration = Field(
         default=parse_duration("30s"),
         description="CPU time that the metrics of one case may take, all rubrics together; once it is spent its other "

@@ -8,26 +8,35 @@ from dataclasses import dataclass, field
 from scoring.metrics.judge_config import parse_judge_config
 
 from . import Config
-from .evaluators import JudgeSection, NamedJudgeSection
+from .evaluators import CascadeSection, JudgeSection, NamedJudgeSection
 from .values import DEFAULT_JUDGE
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeChoice:
-    """Who answers for a metric: what is named for the metric, else for its rubric, else the default judge."""
+    """Who answers for a metric: what is named for the metric, else for its rubric, else the default judge.
 
-    by_rubric: Mapping[str, str] = field(default_factory=dict)
-    by_metric: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    Several names are a cascade, the cheapest judge first; ``cascade`` is when the next one is asked.
+    """
 
-    def of(self, rubric: str, metric: str) -> str:
-        """The name of the judge."""
-        return self.by_metric.get((rubric, metric)) or self.by_rubric.get(rubric) or DEFAULT_JUDGE
+    by_rubric: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    by_metric: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    cascade: CascadeSection = field(default_factory=CascadeSection)
+
+    def of(self, rubric: str, metric: str) -> tuple[str, ...]:
+        """The names of the judges, one at least."""
+        return self.by_metric.get((rubric, metric)) or self.by_rubric.get(rubric) or (DEFAULT_JUDGE,)
+
+    @property
+    def has_cascades(self) -> bool:
+        """Whether any metric has several judges."""
+        return any(len(names) > 1 for names in (*self.by_rubric.values(), *self.by_metric.values()))
 
 
 def judge_choice(config: Config) -> JudgeChoice:
     """The choice that a configuration makes. A rubric that extends another has the judges of that one."""
-    by_rubric: dict[str, str] = {}
-    by_metric: dict[tuple[str, str], str] = {}
+    by_rubric: dict[str, tuple[str, ...]] = {}
+    by_metric: dict[tuple[str, str], tuple[str, ...]] = {}
     model = model_of_agent(config)
     for name in config.rubrics:
         for each in reversed(_ancestry(config, name)):
@@ -35,11 +44,11 @@ def judge_choice(config: Config) -> JudgeChoice:
             if section is None:
                 continue
             if each == "agent" and model is not None:
-                by_rubric[name] = model
-            if section.judge is not None:
+                by_rubric[name] = (model,)
+            if section.judge:
                 by_rubric[name] = section.judge
-            by_metric |= {(name, metric): judge for metric, judge in section.metric_judges.items()}
-    return JudgeChoice(by_rubric, by_metric)
+            by_metric |= {(name, metric): judges for metric, judges in section.metric_judges.items()}
+    return JudgeChoice(by_rubric, by_metric, config.evaluators.cascade)
 
 
 def _ancestry(config: Config, name: str) -> list[str]:

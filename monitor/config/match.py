@@ -14,6 +14,8 @@ from scoring.case.case import Case
 from scoring.case.feedback import negative
 from scoring.trace.span import Json
 
+from .values import STRING_OR_LIST, as_tuple
+
 _LATENCY = re.compile(r"\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*")
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _PREFIX = "metadata."
@@ -40,10 +42,6 @@ def _valid_latency(text: str) -> str:
     return text.replace(" ", "")
 
 
-def _as_tuple(value: object) -> object:
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
-
-
 def _as_text(value: object) -> object:
     """Metadata values are compared as text: ``3`` and ``true`` in YAML mean the strings a trace carries."""
     if isinstance(value, bool):
@@ -51,9 +49,8 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
-_STRING_OR_LIST = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 Glob: TypeAlias = Annotated[str, AfterValidator(_valid_glob)]
-Globs: TypeAlias = Annotated[tuple[Glob, ...], BeforeValidator(_as_tuple), WithJsonSchema(_STRING_OR_LIST)]
+Globs: TypeAlias = Annotated[tuple[Glob, ...], BeforeValidator(as_tuple), WithJsonSchema(STRING_OR_LIST)]
 
 
 class MatchSection(BaseModel):

@@ -392,28 +392,13 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _judges_are_there(self) -> Config:
-        known = (DEFAULT_JUDGE, *self.evaluators.judges)
+        known = (DEFAULT_JUDGE, *self.evaluators.judges) if self.evaluators.judge is not None else ()
         for name, section in self.rubrics.items():
-            for key, judge in (
-                ("judge", section.judge),
-                *((f"metric_judges.{m}", j) for m, j in section.metric_judges.items()),
-            ):
-                if judge is not None and (judge not in known or self.evaluators.judge is None):
-                    raise ValueError(f"rubrics.{name}.{key}: evaluators.judges names no judge {judge!r}")
-        return self
-
-    @model_validator(mode="after")
-    def _of_one_kind(self) -> Config:
-        of_traces = {name for route in self.routes for name in route.rubrics} | {*self.default_rubrics}
-        both = sorted(of_traces & self.session_rubrics)
-        if both:
-            raise ValueError(f"sessions.routes: {both[0]} judges traces already (routes); use it for one of the two")
-        for name in sorted(of_traces | self.session_rubrics):
-            judges = self.rubrics[name].judges if name in self.rubrics else None
-            if judges == "sessions" and name in of_traces:
-                raise ValueError(f"routes: {name} judges sessions; name it in sessions.routes")
-            if judges is not None and judges != "sessions" and name in self.session_rubrics:
-                raise ValueError(f"sessions.routes: {name} judges {judges}; name it in routes")
+            named = {"judge": section.judge or ()}
+            named |= {f"metric_judges.{metric}": judges for metric, judges in section.metric_judges.items()}
+            for key, judges in named.items():
+                if absent := [judge for judge in judges if judge not in known]:
+                    raise ValueError(f"rubrics.{name}.{key}: evaluators.judges names no judge {absent[0]!r}")
         return self
 
     @model_validator(mode="after")

@@ -11,7 +11,7 @@ from scoring.trace.span import Json
 
 from .rubric_schema import MAX_METRICS, METRIC_SCHEMA
 from .section import GIVEN_AS_LIST, JsonMap, Section
-from .values import JudgeName, Share
+from .values import JudgeNames, Share
 
 
 class RubricSection(Section):
@@ -47,12 +47,13 @@ class RubricSection(Section):
     min_coverage: Share | None = Field(
         default=None, description="share of the weight that must be scored for a composite to exist, in [0, 1]"
     )
-    judge: JudgeName | None = Field(
+    judge: JudgeNames | None = Field(
         default=None,
         description="the judge that answers for its metrics: a name of `evaluators.judges`, or `default`, the judge of "
-        "`evaluators.judge` (default: that of the rubric that it extends, else `default`)",
+        "`evaluators.judge` (default: that of the rubric that it extends, else `default`). Several, the cheapest "
+        "first, are a cascade (`evaluators.cascade`)",
     )
-    metric_judges: Mapping[str, JudgeName] = Field(
+    metric_judges: Mapping[str, JudgeNames] = Field(
         default_factory=dict, description="the same for single metrics, by metric id"
     )
     judge_config: JsonMap | None = Field(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import AfterValidator, StringConstraints, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema
 
 
 def _is_rate(rate: float) -> float:
@@ -18,6 +18,20 @@ def _is_share(share: float) -> float:
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"must be in [0, 1], got {share:g}")
     return share
+
+
+def as_tuple(value: object) -> object:
+    """One text stands for a list of one."""
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
+def _named_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError("names a judge twice; each comes once, the cheapest first")
+    return names
+
+
+STRING_OR_LIST: Final[dict[str, Any]] = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 
 
 RUBRIC_ALIASES: Mapping[str, str] = {"call-qa": "qa"}
@@ -44,6 +58,11 @@ def _is_known_rubric(name: str, info: ValidationInfo) -> str:
 
 DestinationName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 JudgeName: TypeAlias = DestinationName
+JudgeNames: TypeAlias = Annotated[
+    tuple[JudgeName, ...], BeforeValidator(as_tuple), AfterValidator(_named_once), Field(min_length=1, max_length=4),
+    WithJsonSchema(STRING_OR_LIST),
+]  # fmt: skip
+"""One judge, or a cascade of them."""
 DEFAULT_JUDGE: Final = "default"
 """The name of the judge that `evaluators.judge` configures."""
 Rate: TypeAlias = Annotated[float, AfterValidator(_is_rate)]

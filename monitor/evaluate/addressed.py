@@ -9,10 +9,14 @@ from scoring.questions.question import Question
 
 @dataclass(frozen=True, slots=True)
 class Addressed(Question):
-    """A question for the judge of this name. It is answered as ``question`` is."""
+    """A question for the judge of this name. It is answered as ``question`` is.
+
+    ``permuted``: it stands in a prompt with the material and the questions in another order.
+    """
 
     question: Question
     judge: str
+    permuted: bool = False
 
 
 def plain(question: Question) -> Question:

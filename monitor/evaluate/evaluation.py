@@ -21,11 +21,13 @@ from monitor.config.values import DEFAULT_JUDGE
 from scoring.case.case import Case
 from scoring.questions.question import Answer, NoAnswer, PendingMetrics, Question, Reply, Steps
 from scoring.result.result import Failed, Judgement, Result, Scored
-from scoring.verdict.outcome import OutcomeMemo
+from scoring.verdict.outcome import OutcomeMemo, outcome
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Selection, Verdict, reach_verdict
 
 from .addressed import Addressed, plain
+from .backends import OVER_BUDGET
+from .cascade import climbs
 
 T = TypeVar("T")
 
@@ -75,6 +77,8 @@ class Evaluation:
     ) -> None:
         self.case = case
         choice = choice or JudgeChoice()
+        self._climbs = climbs(case, rubrics, choice)
+        self._first: frozenset[Question] | None = None
         self._work = _Work(max_cpu_s)
         self._rubrics = rubrics
         self._at_once = at_once
@@ -94,13 +98,13 @@ class Evaluation:
                 with self._work.counted():
                     begun = metric.start(case)
                 if isinstance(begun, GeneratorType):
-                    asking[rubric.id, metric.id] = self._bounded(begun, choice.of(rubric.id, metric.id))
+                    asking[rubric.id, metric.id] = self._bounded(begun, choice.of(rubric.id, metric.id)[0])
                 else:
                     results[metric.id] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
         self._evaluation = PendingMetrics(asking)
         self._advance()
 
-    def _bounded(self, steps: Steps, judge: str) -> Steps:
+    def _bounded(self, steps: Steps, judge: str, *, permuted: bool = False) -> Steps:
         """The same steps, their questions for this judge, until the case has taken all the work that it may take."""
         replies: Sequence[Reply] | None = None
         while not self._work.over:
@@ -110,7 +114,9 @@ class Evaluation:
             except StopIteration as done:
                 result: Result = done.value
                 return result
-            replies = yield requested if judge == DEFAULT_JUDGE else tuple(Addressed(each, judge) for each in requested)
+            if judge != DEFAULT_JUDGE or permuted:
+                requested = tuple(Addressed(each, judge, permuted) for each in requested)
+            replies = yield requested
         steps.close()
         return Failed(TOO_MUCH)
 
@@ -128,8 +134,14 @@ class Evaluation:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """The reasons of the failed replies."""
-        return tuple(reply.reason for reply in self._known.values() if isinstance(reply, NoAnswer) and reply.failed)
+        """The reasons of the failed replies, without those of a stronger judge that the budget does not reach for."""
+        return tuple(
+            reply.reason
+            for question, reply in self._known.items()
+            if isinstance(reply, NoAnswer)
+            and reply.failed
+            and (self._first is None or question in self._first or not reply.reason.startswith(OVER_BUDGET))
+        )
 
     @property
     def requested_in_vain(self) -> bool:
@@ -162,6 +174,37 @@ class Evaluation:
         Decided rubrics keep the probability of the case.
         """
         self._probability |= dict.fromkeys(self.undecided, probability)
+
+    def escalate(self) -> bool:
+        """Where nothing is open: ask the next judge of a cascade where the one before is in doubt, or was drawn.
+
+        Returns:
+            Whether more is to be asked.
+        """
+        if self.dropped:
+            return False
+        more = False
+        for rubric in self._rubrics:
+            climb = self._climbs.get(rubric.id)
+            if climb is None or climb.over:
+                continue
+            results = self._results[rubric.id] | {
+                metric: result for (name, metric), result in self._evaluation.results.items() if name == rubric.id
+            }
+            run = climb.settle(outcome(rubric, results, {}), results)
+            counting = climb.results.items()
+            self._evaluation.results.update({(rubric.id, metric): result for metric, result in counting})
+            for metric, judge in run.judges.items():
+                more = True
+                begun = next(each for each in rubric.metrics if each.id == metric).start(self.case)
+                steps = (
+                    self._bounded(begun, judge, permuted=run.permuted) if isinstance(begun, GeneratorType) else begun
+                )
+                self._evaluation.begin((rubric.id, metric), steps)
+        if more:
+            self._first = self._first if self._first is not None else frozenset(self._known)
+            self._advance()
+        return more
 
     def withdraw(self) -> None:
         """Drop the rubrics that it was drawn for: the budget could not pay for them."""
@@ -209,7 +252,7 @@ class Evaluation:
                 result = structs.replace(result, judgements=_apportioned(result.judgements, shares))  # noqa: PLW2901  # the same result
             self._results[rubric_id][metric] = result
         dropped = self.dropped
-        return tuple([
+        reached = [
             reach_verdict(
                 rubric,
                 self._as_drawn_for(rubric),
@@ -222,7 +265,13 @@ class Evaluation:
             )
             for rubric in self._rubrics
             if rubric.id not in dropped
-        ])  # fmt: skip
+        ]
+        return tuple([self._with_escalation(verdict) for verdict in reached])
+
+    def _with_escalation(self, verdict: Verdict) -> Verdict:
+        climb = self._climbs.get(verdict.rubric)
+        found = climb.escalation() if climb is not None else None
+        return verdict if found is None else replace(verdict, cascade=found)
 
     def _as_drawn_for(self, rubric: Rubric) -> Case:
         probability = self._probability.get(rubric.id)

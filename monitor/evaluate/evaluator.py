@@ -56,7 +56,9 @@ class Evaluator:
     async def finish(
         self, evaluation: Evaluation, admit: Admit = lambda: None, account: JudgeAccount | None = None
     ) -> None:
-        """Ask the others, round after round, until nothing is open. Metrics advance in the default thread pool.
+        """Ask the others, round after round and judge after judge, until nothing is open.
+
+        Metrics advance in the default thread pool.
 
         Args:
             evaluation: advanced in place.
@@ -64,10 +66,13 @@ class Evaluator:
             account: the judge's cost record of the case; None: a new one.
         """
         account = account or JudgeAccount()
-        while self.others is not None and (questions := evaluation.open):
-            replies = await self.others.ask(evaluation.case, questions, admit, account)
-            if evaluation.open:  # ``admit`` may have dropped it
-                await asyncio.to_thread(evaluation.give, replies)
+        while self.others is not None:
+            while questions := evaluation.open:
+                replies = await self.others.ask(evaluation.case, questions, admit, account)
+                if evaluation.open:  # ``admit`` may have dropped it
+                    await asyncio.to_thread(evaluation.give, replies)
+            if not await asyncio.to_thread(evaluation.escalate):
+                break
 
     def evaluate(
         self, case: Case, names: Sequence[str], *, created_at: str, selection: Selection = "random", revision: int = 1

@@ -25,7 +25,16 @@ from .prompt import AGAIN, DATA, SEED_002, prompt, version
 from .shown import PromptMaterial
 from .tokens import estimate
 
-__all__ = ["AnswerReading", "JudgeRequest", "JudgedValue", "cache_key", "can_judge", "prompt_version", "requests"]
+__all__ = [
+    "AnswerReading",
+    "JudgeRequest",
+    "JudgedValue",
+    "cache_key",
+    "can_judge",
+    "can_permute",
+    "prompt_version",
+    "requests",
+]
 
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 _FILLED_BY = {
@@ -147,8 +156,17 @@ def cache_key(case: Case, question: Question) -> str:
     return hashlib.sha256(json.dumps([form.version, requested, shown]).encode()).hexdigest()
 
 
+def can_permute(questions: Sequence[Question]) -> bool:
+    """Whether these questions can be asked in another order: several questions, or parts of the case, travel together.
+
+    Seed 002's template is one text and stays as it is.
+    """
+    together = [form_for(question) for question in questions if not form_for(question).alone]
+    return len(together) > 1 or len(layout.parts(together)) > 1
+
+
 def requests(
-    case: Case, questions: Sequence[Question], *, context_tokens: int
+    case: Case, questions: Sequence[Question], *, context_tokens: int, permuted: bool = False
 ) -> tuple[tuple[JudgeRequest, ...], dict[Question, NoAnswer]]:
     """As few requests as hold the questions that a judge can answer, each within the judge's context.
 
@@ -156,6 +174,7 @@ def requests(
         case: the case that is shown.
         questions: those that no judge can answer are in neither result; another evaluator answers them.
         context_tokens: tokens of prompt and answer that the judge takes at once.
+        permuted: parts and questions stand in the opposite order (not in seed 002's template).
 
     Returns:
         The requests, and a ``NoAnswer`` for each question whose material does not fit: nothing is cut to fit.
@@ -168,15 +187,19 @@ def requests(
     together = [question for question in requested if not form_for(question).alone]
     made = [_template(shown, group, batching) for group in alone if batching.fits(group)]
     refused |= {group[0]: batching.refusal(group[0]) for group in alone if not batching.fits(group)}
-    made += [_batch(shown, group, batching) for group in batching.groups(together, refused)]
+    made += [_batch(shown, group, batching, permuted=permuted) for group in batching.groups(together, refused)]
     return tuple(made), refused
 
 
-def _batch(shown: PromptMaterial, group: Sequence[Question], batching: Batching) -> JudgeRequest:
+def _batch(
+    shown: PromptMaterial, group: Sequence[Question], batching: Batching, *, permuted: bool = False
+) -> JudgeRequest:
     """The request that asks these questions together."""
+    step = -1 if permuted else 1
+    group = group[::step]
     forms = list(map(form_for, group))
     names = layout.files(forms)
-    parts = [shown.titled(name) for name in layout.parts(forms)]
+    parts = [shown.titled(name) for name in layout.parts(forms)[::step]]
     ids = layout.ids(group, parts)
     return _request(
         layout.system(names),

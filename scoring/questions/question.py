@@ -95,10 +95,15 @@ class PendingMetrics(Generic[K]):
         self.judgements: dict[K, tuple[Judgement, ...]] = {}
         self._running: dict[K, tuple[Steps, tuple[Question, ...]]] = {}
         for name, begun in started.items():
-            if isinstance(begun, GeneratorType):
-                self._advance(name, begun, None)
-            else:
-                self.results[name] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
+            self.begin(name, begun)
+
+    def begin(self, name: K, begun: Begun) -> None:
+        """Take a metric in; one that has ended begins anew. The calls to judges so far stay in ``judgements``."""
+        self.results.pop(name, None)
+        if isinstance(begun, GeneratorType):
+            self._advance(name, begun, None)
+        else:
+            self.results[name] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
 
     @property
     def questions(self) -> tuple[Question, ...]:

@@ -9,6 +9,7 @@ from scoring.statistics.estimate import Estimate
 from scoring.statistics.missing import MissingBand
 from scoring.statistics.rogan_gladen import Corrected
 
+from .cascade_snapshot import CascadeSnapshot
 from .status import Appraisal, Thresholds
 
 UNKNOWN_SERVICE = "unknown_service"
@@ -47,6 +48,8 @@ class ServiceStatus:
     far the pass ratio could lie off for the incomplete verdicts. Where a history is kept: ``since_ns`` the status is
     what it is, ``sequence_upper`` the upper bound that holds at all times (mode ``sequence``), and the ``change``
     detector. ``corrected`` is the pass rate that people would have found, None where the labels are too few.
+    ``cascade`` is what a stronger judge changed, None without a cascade; with one, the estimate is of the strongest
+    judge's pass ratio.
     """
 
     service: str
@@ -65,3 +68,4 @@ class ServiceStatus:
     sequence_upper: float | None = None
     change: StatusChange | None = None
     corrected: Corrected | None = None
+    cascade: CascadeSnapshot | None = None

@@ -27,6 +27,7 @@ _NAMED = ("agents", "tools", "order")
 _OPEN = frozenset({
     "case_id", "trace_id", "trace_url", "task", "rubric", "rubric_version", "state", "rating", "blockers", "judge",
     "service", "environment", "session_id", "selection", "created_at", "closed_ns", "metric", "status", "method",
+    "cascade",
 })  # fmt: skip
 """Fields that are shown as they are, besides numbers: none of them is content."""
 

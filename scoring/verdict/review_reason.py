@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ JUDGES_DISAGREE: Final = "the judges disagree"
 """The flag of a judged answer on which the members of a panel differ."""
 COST_UNKNOWN: Final = "cost not known"
 """The flag of a judged answer of which only the price is in doubt."""
-_NOTES: Final = frozenset({COST_UNKNOWN, "reason cut to 80 words"})
+_NOTES: Final = frozenset({COST_UNKNOWN, "reason cut to 80 words", "redacted"})
 """Flags that put no value in doubt."""
 NEAR: Final = 0.05
 """Share of the scale within which a composite is near its pass mark."""
@@ -29,6 +29,11 @@ class ReviewReason(StrEnum):
     """The composite lies near the pass mark, and not all of it was decided exactly."""
 
 
+def contradicts(flags: Iterable[str]) -> bool:
+    """Whether one of the flags of a judged answer is a contradiction to what can be decided without a judge."""
+    return any(flag not in _NOTES and flag != JUDGES_DISAGREE for flag in flags)
+
+
 def doubt(verdict: Mapping[str, Any], scale: float) -> ReviewReason | None:
     """The gravest doubt of a verdict in its JSON form under a rubric of this scale; None for none.
 
@@ -40,7 +45,7 @@ def doubt(verdict: Mapping[str, Any], scale: float) -> ReviewReason | None:
     flags = [flag for score in scores for flag in (score.get("judge") or {}).get("flags") or ()]
     if JUDGES_DISAGREE in flags:
         return ReviewReason.DISAGREEMENT
-    if any(flag not in _NOTES for flag in flags):
+    if contradicts(flags):
         return ReviewReason.CONTRADICTION
     composite, mark = verdict.get("composite"), verdict.get("pass_mark")
     if composite is None or mark is None or abs(composite - mark) > NEAR * scale + 1e-9:

@@ -10,6 +10,7 @@ from scoring.case.case import Case
 from scoring.result.result import Judgement, Result
 from scoring.trace.record import record
 
+from .escalation import Escalation
 from .outcome import OutcomeMemo, State, outcome
 from .rubric import Rubric
 from .score import Score, judgements_of, requested_of_judges
@@ -27,7 +28,7 @@ class Verdict:
     ``coverage`` is the scored share of the applicable weight, in [0, 1]. ``sampling_probability`` is the chance that
     the case was drawn at all; an estimate weighs the verdict by its inverse. ``revision`` counts re-scores from 1.
     ``cost_usd`` is what the judged call cost, not its judgement. ``violations`` are the kinds of departure from the
-    case's scenario, each once.
+    case's scenario, each once. ``cascade`` is how far it went through a cascade of judges, None without one.
     """
 
     case_id: str
@@ -55,6 +56,7 @@ class Verdict:
     cost_usd: float | None = None
     violations: tuple[str, ...] = ()
     extra: Mapping[str, object] = field(default_factory=dict)
+    cascade: Escalation | None = None
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:
@@ -75,6 +77,7 @@ class Verdict:
             "selection": self.selection, "revision": self.revision,
             "sampling_probability": self.sampling_probability, "cost_usd": self.cost_usd,
             "created_at": self.created_at,
+            **({"cascade": self.cascade.to_json()} if self.cascade is not None else {}),
             **self.extra,
         }  # fmt: skip
 

@@ -11,18 +11,19 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
 from integrations.judge.client import JudgeModel
 from integrations.provider.errors import ProviderError, ProviderErrorKind
 from integrations.store.errors import StoreError
+from monitor.config.values import DEFAULT_JUDGE
 from monitor.evaluate.addressed import Addressed, plain
 from monitor.evaluate.backends import JudgeAccount
 from scoring.case.case import Case
 from scoring.judging.check import contradiction
-from scoring.judging.request import JudgeRequest, cache_key, can_judge, requests
+from scoring.judging.request import JudgeRequest, cache_key, can_judge, can_permute, requests
 from scoring.lexical.label import MAX_REASON, label
 from scoring.questions.question import Answer, NoAnswer, Question, Reply
 from scoring.result.result import Judgement, Method
@@ -180,9 +181,7 @@ class JudgeBackend:
         return replies
 
     async def _answer(self, case: Case, requested: Sequence[Question], bill: JudgeBill) -> Mapping[Question, Reply]:
-        keys = await asyncio.to_thread(
-            lambda: {each: key(self._panel_for(each).name, cache_key(case, plain(each))) for each in requested}
-        )
+        keys = await asyncio.to_thread(self._keys, case, requested)
         replies = await self._cached(case, requested, keys)
         self._observer.looked_up(hits=len(replies), misses=len(requested) - len(replies))
         left = [question for question in requested if question not in replies]
@@ -206,6 +205,14 @@ class JudgeBackend:
                 replies |= await self._ask_all(case, unanswered, keys, bill)
         return replies
 
+    def _keys(self, case: Case, requested: Sequence[Question]) -> dict[Question, str]:
+        """The cache's keys. Where another order makes no other prompt, its answer is that to the first one."""
+        keys: dict[Question, str] = {}
+        for (_, permuted), asked in _by_judge(requested).items():
+            mark = "permuted\0" if permuted and can_permute(list(asked)) else ""
+            keys |= {q: key(self._panel_for(q).name, mark + cache_key(case, each)) for each, q in asked.items()}
+        return keys
+
     async def _cached(
         self, case: Case, questions: Sequence[Question], keys: Mapping[Question, str]
     ) -> dict[Question, Reply]:
@@ -221,14 +228,13 @@ class JudgeBackend:
         self, case: Case, questions: Sequence[Question], keys: Mapping[Question, str], bill: JudgeBill
     ) -> dict[Question, Reply]:
         """Send the questions to their judges, in as few requests as fit."""
-        by_judge: dict[str, dict[Question, Question]] = {}
-        for question in questions:
-            by_judge.setdefault(_judge_of(question), {})[plain(question)] = question
 
-        async def ask(judge: str, asked: Mapping[Question, Question]) -> dict[Question, Reply]:
+        async def ask(judge: str, asked: Mapping[Question, Question], *, permuted: bool) -> dict[Question, Reply]:
             panel = self._others.get(judge, self._panel)
             context_tokens = await self._context(panel)
-            made, refused = await asyncio.to_thread(requests, case, list(asked), context_tokens=context_tokens)
+            made, refused = await asyncio.to_thread(
+                requests, case, list(asked), context_tokens=context_tokens, permuted=permuted
+            )
             found: dict[Question, Reply] = dict(refused)
             of_these = {each: keys[question] for each, question in asked.items()}
             for answered in await asyncio.gather(*(self._ask(case, panel, each, of_these, bill) for each in made)):
@@ -236,7 +242,8 @@ class JudgeBackend:
             return {question: found[each] for each, question in asked.items()}
 
         replies: dict[Question, Reply] = {}
-        for answered in await asyncio.gather(*(ask(judge, asked) for judge, asked in by_judge.items())):
+        groups = _by_judge(questions).items()
+        for answered in await asyncio.gather(*(ask(judge, of, permuted=other) for (judge, other), of in groups)):
             replies |= answered
         return replies
 
@@ -339,4 +346,13 @@ class JudgeBackend:
 
 def _judge_of(question: Question) -> str:
     """The judge that is asked; one that was not configured when the process began is the default one."""
-    return question.judge if isinstance(question, Addressed) else ""
+    return question.judge if isinstance(question, Addressed) else DEFAULT_JUDGE
+
+
+def _by_judge(questions: Iterable[Question]) -> dict[tuple[str, bool], dict[Question, Question]]:
+    """By judge, and whether in another order: the questions as they were given, by the question itself."""
+    found: dict[tuple[str, bool], dict[Question, Question]] = {}
+    for question in questions:
+        permuted = isinstance(question, Addressed) and question.permuted
+        found.setdefault((_judge_of(question), permuted), {})[plain(question)] = question
+    return found

@@ -25,6 +25,7 @@ from scoring.statistics.estimate import estimate
 from scoring.statistics.missing import MissingBand
 from scoring.statistics.rogan_gladen import Corrected
 from scoring.status.agreement_snapshot import AgreementSnapshot
+from scoring.status.cascade_snapshot import CascadeSnapshot
 from scoring.status.export_snapshot import ExportSnapshot
 from scoring.status.failure_groups import FailureGroup
 from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
@@ -448,6 +449,9 @@ def populated() -> Exporter:
                     composite_mean=0.5, metric_means={"accuracy": 0.5}, since_ns=5 * 10**9, incomplete=3,
                     missing=MissingBand(0.6, 0.7),
                     corrected=Corrected(0.6, 0.5, 0.7),
+                    cascade=CascadeSnapshot(
+                        verdicts={"sure": 1}, changed={"doubt": 0}, unanswered=0, as_delivered=0.5, corrected=False
+                    ),
                     change=StatusChange(share=1.1, alarmed=True, good=0.9, bad=0.75, run_length=1e4,
                     since_ns=4 * 10**9),
                 )

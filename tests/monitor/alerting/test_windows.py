@@ -11,8 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from monitor.alerting.observation import Key, Observation
 from monitor.alerting.windows import Windows
 from scoring.statistics.estimate import estimate
+from scoring.status.cascade_snapshot import CascadeSnapshot
 from scoring.status.service_status import OTHER
 from scoring.status.status import SEED, Policy, Status
+from scoring.verdict.escalation import Escalation, EscalationCause
 
 KEY = Key("shop", "prod", "qa")
 WINDOW = 100
@@ -216,3 +218,31 @@ class Recomputation(RuleBasedStateMachine):
 
 Recomputation.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestAgainstRecomputation = Recomputation.TestCase
+
+
+def went(cause, before, **more):
+    return Escalation(judge="strong", cause=cause, rate=0.1, judge_before="default", passed_before=before, **more)
+
+
+def test_behind_a_cascade_the_ratio_is_that_of_the_strongest_judge_and_follows_what_leaves():
+    windows = Windows(1000)
+    for number in range(80):
+        windows.add(KEY, seen(f"sure-{number}", at=100, cascade=went(EscalationCause.SURE, None)))
+    for number in range(10):
+        turned = number < 3
+        windows.add(KEY, seen(f"drawn-{number}", at=100, passed=not turned, cascade=went(EscalationCause.DRAWN, True)))
+        doubt = went(EscalationCause.DOUBT, True, why="near")
+        windows.add(KEY, seen(f"doubt-{number}", at=100, passed=False, cascade=doubt))
+    status = windows.status(KEY, 500, Policy())
+    # Of the 90 sure ones 3 of 10 are turned, and all ten in doubt fail: 1 - (90 * 0.3 + 10) / 100.
+    assert status.estimate.pass_ratio == pytest.approx(0.63)
+    assert status.estimate.lower < 0.63 < status.estimate.upper
+    assert status.cascade == CascadeSnapshot(
+        verdicts={"sure": 80, "doubt": 10, "drawn": 10}, changed={"doubt": 10, "drawn": 3}, unanswered=0,
+        as_delivered=pytest.approx(0.87), corrected=True,
+    )  # fmt: skip
+    for number in range(10):
+        windows.withdraw(f"drawn-{number}", KEY.rubric)
+    status = windows.status(KEY, 500, Policy())
+    assert status.estimate.pass_ratio == pytest.approx(80 / 90)
+    assert not status.cascade.corrected

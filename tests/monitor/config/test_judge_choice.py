@@ -33,10 +33,10 @@ def test_a_metric_has_its_own_judge_else_that_of_its_rubric_else_the_default_one
             },
         )
     )
-    assert choice.of("quality", "answer_quality") == choice.of("mine", "answer_quality") == "strong"
-    assert choice.of("quality", "completeness") == choice.of("mine", "completeness") == "default"
-    assert choice.of("own", "polite") == "far"
-    assert choice.of("qa", "anything") == "default"
+    assert choice.of("quality", "answer_quality") == choice.of("mine", "answer_quality") == ("strong",)
+    assert choice.of("quality", "completeness") == choice.of("mine", "completeness") == ("default",)
+    assert choice.of("own", "polite") == ("far",)
+    assert choice.of("qa", "anything") == ("default",)
 
 
 def test_what_a_judge_leaves_out_is_that_of_the_default_one_but_not_another_providers_key(tmp_path):

@@ -1,0 +1,205 @@
+"""Cascade: the outcome of a rubric under one judge in, whether a stronger judge is asked, and why, out.
+
+A stronger judge is asked where the one before is in doubt. It gave no answer, contradicts what can be decided without a
+judge, or its panel differs; the composite is near the pass mark, or a judged value near its blocker; or the same
+questions in another order bring another verdict. Of the other verdicts a share is drawn by lot, by the trace's
+id: the strongest judge is asked about these too, which measures what the weaker ones get wrong where they are sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from monitor.config.evaluators import CascadeSection
+from monitor.config.judge_choice import JudgeChoice
+from scoring.case.case import Case
+from scoring.result.result import Failed, Result, Scored
+from scoring.verdict.escalation import Escalation, EscalationCause
+from scoring.verdict.outcome import Outcome
+from scoring.verdict.review_reason import JUDGES_DISAGREE, contradicts
+from scoring.verdict.rubric import Rubric
+
+NO_ANSWER: Final = "it gave no answer"
+CONTRADICTS: Final = "it contradicts what is decidable"
+DIFFERS: Final = "its panel differs"
+NEAR_MARK: Final = "the composite is near the pass mark"
+NEAR_BLOCKER: Final = "a value is near its blocker"
+OTHER_ORDER: Final = "in another order it answers otherwise"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Metrics that are to be asked about, each with the judge to ask; none at the end."""
+
+    judges: Mapping[str, str]
+    permuted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """What a judge made of the rubric: ``results`` are those of the cascade's metrics."""
+
+    judge: str
+    outcome: Outcome
+    results: Mapping[str, Result]
+
+
+@dataclass(slots=True, kw_only=True)
+class Climb:
+    """One rubric of one case on its way through the judges. ``judges`` are those of each metric, the cheapest first."""
+
+    rubric: Rubric
+    judges: Mapping[str, tuple[str, ...]]
+    policy: CascadeSection
+    drawn: bool
+    over: bool = False
+    _level: int = 0
+    _settled: list[_Settled] = field(default_factory=list)
+    _permuting: bool = False
+    _cause: EscalationCause = EscalationCause.SURE
+    _why: str = ""
+    _unanswered: bool = False
+
+    def settle(self, outcome: Outcome, results: Mapping[str, Result]) -> Run:
+        """Take what the latest run came to; the run that follows, empty where it is over."""
+        own = {metric: results[metric] for metric in self.judges}
+        if self._permuting:
+            self._permuting = False
+            return self._climb(OTHER_ORDER) if self._moved(outcome, own) else self._sure()
+        if not self._settled and not any(map(_is_judged, own.values())):
+            return self._stop()
+        if self._settled and any(
+            isinstance(own[metric], Failed) and not isinstance(before, Failed)
+            for metric, before in self._settled[-1].results.items()
+        ):
+            self._unanswered = True
+            return self._stop()
+        self._settled.append(_Settled(self._judge, outcome, own))
+        if self._level == self._last:
+            return self._stop()
+        if (why := doubt(outcome, self.rubric, own, self.policy.margin)) is not None:
+            return self._climb(why)
+        if self.policy.permuted:
+            self._permuting = True
+            return Run({metric: self._at(metric) for metric in self._judged}, permuted=True)
+        return self._sure()
+
+    @property
+    def results(self) -> Mapping[str, Result]:
+        """The results that count, of the cascade's metrics; empty where none was judged."""
+        return self._settled[-1].results if self._settled else {}
+
+    def escalation(self) -> Escalation | None:
+        """How far it went; None where no judge was needed."""
+        if not self._settled:
+            return None
+        last = self._settled[-1]
+        before = self._settled[-2] if len(self._settled) > 1 else None
+        return Escalation(
+            judge=last.judge,
+            cause=EscalationCause.SURE if self._unanswered and self._cause is EscalationCause.DRAWN else self._cause,
+            why=self._why,
+            rate=self.policy.rate,
+            judge_before=before.judge if before else None,
+            passed_before=before.outcome.passed if before else None,
+            composite_before=before.outcome.composite_norm if before else None,
+            unanswered=self._unanswered,
+        )
+
+    @property
+    def _last(self) -> int:
+        return max(map(len, self.judges.values())) - 1
+
+    @property
+    def _judge(self) -> str:
+        return next(judges[self._level] for judges in self.judges.values() if len(judges) > self._level)
+
+    @property
+    def _judged(self) -> tuple[str, ...]:
+        return tuple(metric for metric, result in self._settled[-1].results.items() if _is_judged(result))
+
+    def _at(self, metric: str) -> str:
+        return self.judges[metric][min(self._level, len(self.judges[metric]) - 1)]
+
+    def _moved(self, outcome: Outcome, own: Mapping[str, Result]) -> bool:
+        """Whether another order brought another verdict; without answers to it nothing is known."""
+        before = self._settled[-1].outcome
+        if any(isinstance(result, Failed) for result in own.values()):
+            return False
+        return outcome.passed != before.passed or outcome.blockers != before.blockers
+
+    def _climb(self, why: str) -> Run:
+        self._cause, self._why = EscalationCause.DOUBT, why
+        return self._ask(self._level + 1)
+
+    def _sure(self) -> Run:
+        if self._level:
+            self._cause = EscalationCause.SURE  # of what the judge in the middle gets wrong nothing is known
+        if not self.drawn:
+            return self._stop()
+        self._cause = EscalationCause.DRAWN
+        return self._ask(self._last)
+
+    def _ask(self, level: int) -> Run:
+        before, self._level = self._level, level
+        higher = {
+            m: self._at(m) for m in self._judged if min(before, len(self.judges[m]) - 1) < len(self.judges[m]) - 1
+        }
+        return Run(higher) if higher else self._stop()
+
+    def _stop(self) -> Run:
+        self.over = True
+        return Run({})
+
+
+def climbs(case: Case, rubrics: Sequence[Rubric], choice: JudgeChoice) -> dict[str, Climb]:
+    """The rubrics of a case that have a cascade, by id."""
+    found: dict[str, Climb] = {}
+    for rubric in rubrics if choice.has_cascades else ():
+        judges = {metric: choice.of(rubric.id, metric) for metric in rubric.metric_ids}
+        cascaded = {metric: names for metric, names in judges.items() if len(names) > 1}
+        if cascaded:
+            drawn = choice.cascade.draws(case.trace_id or case.case_id)
+            found[rubric.id] = Climb(rubric=rubric, judges=cascaded, policy=choice.cascade, drawn=drawn)
+    return found
+
+
+def doubt(outcome: Outcome, rubric: Rubric, results: Mapping[str, Result], margin: float) -> str | None:
+    """Why the judge that gave these results is in doubt, None when it is not.
+
+    Args:
+        outcome: of all results of the rubric.
+        rubric: the rubric.
+        results: those that the judge is asked about.
+        margin: share of the scale within which a value is near a mark.
+    """
+    if any(isinstance(result, Failed) for result in results.values()):
+        return NO_ANSWER
+    scored = {metric: result for metric, result in results.items() if isinstance(result, Scored)}
+    flags = {flag for each in scored.values() for judgement in each.judgements for flag in judgement.flags}
+    if JUDGES_DISAGREE in flags:
+        return DIFFERS
+    if contradicts(flags):
+        return CONTRADICTS
+    mark = rubric.pass_mark
+    if (
+        outcome.composite is not None
+        and mark is not None
+        and abs(outcome.composite - mark) <= margin * rubric.scale + 1e-9
+    ):
+        return NEAR_MARK
+    for criterion, blocker in rubric.blocking:
+        result, (low, high) = scored.get(criterion.metric.id), criterion.metric.bounds
+        bound = blocker.below if blocker.below is not None else blocker.above
+        if result is None or high is None or bound is None or result.value in (low, high):
+            continue  # the end of a scale is a plain yes or no
+        if abs(result.value - bound) <= margin * (high - low) + 1e-9:
+            return NEAR_BLOCKER
+    return None
+
+
+def _is_judged(result: Result) -> bool:
+    """Whether a judge was asked for it: it has a judgement, or it failed."""
+    return isinstance(result, Failed) or (isinstance(result, Scored) and bool(result.judgements))

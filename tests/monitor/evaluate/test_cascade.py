@@ -1,0 +1,155 @@
+"""Cascade: a stronger judge is asked where the one before is in doubt, or the trace is drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from monitor.config.evaluators import CascadeSection
+from monitor.config.judge_choice import JudgeChoice
+from monitor.evaluate import cascade
+from monitor.evaluate.addressed import Addressed, plain
+from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Backends
+from monitor.evaluate.evaluator import Evaluator
+from scoring.case.case import Case
+from scoring.declared.metric import Sources
+from scoring.declared.rubric import declared_rubric
+from scoring.questions.question import Answer, NoAnswer
+from scoring.result.result import Judgement, Method
+from scoring.rubrics import RUBRICS
+from scoring.verdict.escalation import Escalation, EscalationCause
+
+AT = "2026-01-01T00:00:00Z"
+CASE = Case(case_id="c", trace_id="ab" * 16, input="Refund?", model_output="Your refund of $49 is booked.")
+POLITE = {"id": "polite", "ask": "Is it polite?", "answer": {"scale": [0, 10]}, "weight": 0.5}
+TRUE = {"id": "true", "ask": "Is it true?", "answer": {"scale": [0, 10]}, "weight": 0.5}
+RUBRIC = declared_rubric("own", {"metrics": [POLITE, TRUE], "pass_mark": 0.5}, Sources(rubrics=RUBRICS))
+NEVER = CascadeSection(rate=0.0)
+
+
+class Judges:
+    """Answers by judge, order and metric; ``None`` has no answer."""
+
+    outage = None
+
+    def __init__(self, **answers):
+        self.answers, self.requested, self.calls = answers, [], 0
+
+    def can_answer(self, question):
+        return True
+
+    def share(self, priority):
+        return 1.0
+
+    async def answer(self, case, questions, account):
+        return {question: self.reply(question) for question in questions}
+
+    def reply(self, question):
+        judge = question.judge if isinstance(question, Addressed) else "default"
+        judge += "_permuted" * (isinstance(question, Addressed) and question.permuted)
+        self.requested.append((judge, plain(question).metric.partition("-")[0]))
+        said = self.answers.get(judge, self.answers.get(judge.partition("_")[0]))
+        if isinstance(said, NoAnswer):
+            return said
+        value, *flags = said if isinstance(said, tuple) else (said,)
+        self.calls += 1
+        judgement = Judgement(judge, "v", cost_usd=1.0, call=f"call-{self.calls}", flags=tuple(flags))
+        return Answer(value=value, method=Method.JUDGE, reason="so it is", judgement=judgement)
+
+    @property
+    def asked(self):
+        return list(dict.fromkeys(judge for judge, _ in self.requested))
+
+
+async def judged(policy=NEVER, *, case=CASE, names=("default", "strong"), choice=None, **answers):
+    judges = Judges(**answers)
+    choice = choice or JudgeChoice({"own": names}, cascade=policy)
+    evaluator = Evaluator({"own": RUBRIC}, None, Backends(order=(judges,), judge=judges, choice=choice))
+    evaluation = evaluator.open(case, ["own"])
+    await evaluator.finish(evaluation)
+    (verdict,) = evaluation.verdicts(created_at=AT)
+    return judges, verdict, evaluation
+
+
+FAILS = NoAnswer("the panel is split", failed=True)
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked", "why"),
+    [
+        ({"default": 9, "strong": 2}, ["default", "default_permuted"], None),
+        ({"default": 5, "strong": 2}, ["default", "strong"], cascade.NEAR_MARK),
+        ({"default": (9, "a claim states 3"), "strong": 2}, ["default", "strong"], cascade.CONTRADICTS),
+        ({"default": (9, "the judges disagree"), "strong": 2}, ["default", "strong"], cascade.DIFFERS),
+        ({"default": (9, "redacted", "cost not known"), "strong": 2}, ["default", "default_permuted"], None),
+        ({"default": FAILS, "strong": 2}, ["default", "strong"], cascade.NO_ANSWER),
+        ({"default": 9, "default_permuted": 3, "strong": 2}, ["default", "default_permuted", "strong"],
+         cascade.OTHER_ORDER),
+        ({"default": 9, "default_permuted": FAILS, "strong": 2}, ["default", "default_permuted"], None),
+    ],
+)  # fmt: skip
+async def test_the_strong_judge_is_asked_where_the_small_one_is_in_doubt(answers, asked, why):
+    judges, verdict, _ = await judged(**answers)
+    assert judges.asked == asked
+    assert verdict.composite == pytest.approx(0.2 if why else 0.9)
+    assert verdict.cascade.why == (why or "")
+    assert verdict.cascade.cause == ("doubt" if why else "sure")
+    assert verdict.cascade.judge == ("strong" if why else "default")
+    assert verdict.to_json()["cascade"] == verdict.cascade.to_json()
+    assert Escalation.from_json(verdict.cascade.to_json()) == verdict.cascade
+
+
+async def test_a_drawn_trace_is_seen_by_the_strongest_judge_whatever_the_small_one_says():
+    _, verdict, _ = await judged(CascadeSection(rate=1.0), default=9, strong=2)
+    assert verdict.passed is False
+    assert verdict.cascade == Escalation(
+        judge="strong", cause=EscalationCause.DRAWN, rate=1.0, judge_before="default", passed_before=True,
+        composite_before=pytest.approx(0.9),
+    )  # fmt: skip
+
+
+async def test_doubt_goes_up_judge_by_judge_and_a_draw_at_once_to_the_last():
+    names = ("default", "middle", "strong")
+    judges, verdict, _ = await judged(names=names, default=5, middle=9, strong=2)
+    assert (judges.asked[:2], verdict.cascade.judge, verdict.cascade.cause) == (["default", "middle"], "middle", "sure")
+    judges, verdict, _ = await judged(CascadeSection(rate=1.0), names=names, default=9, middle=9, strong=2)
+    assert "middle" not in judges.asked
+    judges, verdict, _ = await judged(CascadeSection(rate=1.0), names=names, default=5, middle=9, strong=2)
+    assert (verdict.cascade.cause, verdict.cascade.judge_before) == ("drawn", "middle")
+
+
+async def test_only_metrics_that_name_several_judges_are_asked_about_again():
+    choice = JudgeChoice(by_metric={("own", "true"): ("default", "strong")}, cascade=NEVER)
+    judges, verdict, _ = await judged(choice=choice, default=5, strong=9)
+    assert {metric for judge, metric in judges.requested if judge == "strong"} == {"true"}
+    assert verdict.composite == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("why", [f"{OVER_BUDGET}: the budget for judging is spent", f"{OUTAGE}: timeout"])
+async def test_where_the_strong_judge_gives_no_answer_the_small_ones_counts(why):
+    _, verdict, evaluation = await judged(CascadeSection(rate=1.0), default=9, strong=NoAnswer(why, failed=True))
+    assert verdict.composite == pytest.approx(0.9)
+    assert (verdict.cascade.judge, verdict.cascade.unanswered, verdict.cascade.cause) == ("default", True, "sure")
+    assert bool(evaluation.failures) == why.startswith(OUTAGE), "an outage passes; a spent budget drops no verdict"
+
+
+async def test_the_verdict_carries_what_all_its_judges_cost():
+    _, verdict, _ = await judged(default=9, default_permuted=3, strong=2)
+    assert verdict.to_json()["judge"]["cost_usd"] == pytest.approx(6.0), "two questions, asked three times"
+    assert verdict.to_json()["judge"]["model"] == "strong"
+
+
+async def test_a_case_that_needs_no_judge_goes_through_no_cascade():
+    empty = dataclasses.replace(CASE, model_output=None)
+    _, verdict, _ = await judged(case=empty, default=NoAnswer("nobody"), strong=2)
+    assert verdict.cascade is None
+
+
+def test_the_same_share_of_traces_is_drawn_by_every_process():
+    policy = CascadeSection(rate=0.1)
+    drawn = [policy.draws(f"{number:032x}") for number in range(20_000)]
+    assert sum(drawn) / len(drawn) == pytest.approx(0.1, abs=0.01)
+    assert drawn == [CascadeSection(rate=0.1).draws(f"{number:032x}") for number in range(20_000)]
+    other = [CascadeSection(rate=0.1, seed=1).draws(f"{number:032x}") for number in range(20_000)]
+    assert sum(a and b for a, b in zip(drawn, other, strict=True)) / len(drawn) == pytest.approx(0.01, abs=0.004)
