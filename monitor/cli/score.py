@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,10 +13,8 @@ from .progress import progress
 from .settings import config_option, own_name, runnable
 
 if TYPE_CHECKING:
+    from monitor.config import Config
     from monitor.offline.score.tally import ScoreTally
-
-_IN_FLIGHT = 8
-"""Cases under way at a time where only embeddings are waited for: what they compare is embedded together."""
 
 
 @click.command()
@@ -36,6 +33,9 @@ _IN_FLIGHT = 8
     "--repeat", type=click.IntRange(min=1), metavar="N", help="Judge each case N times; each verdict names its run."
 )
 @click.option("--keep-outputs", is_flag=True, help="Have each verdict carry its model_output, for audits.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), default=1, metavar="N", help="Judge in N processes; not with a judge."
+)
 @config_option
 def score(
     *,
@@ -46,6 +46,7 @@ def score(
     overwrite: bool,
     repeat: int | None,
     keep_outputs: bool,
+    workers: int,
     config: Path | None,
 ) -> int:
     """Score CASES (JSON Lines, CSV or Parquet; '-' for standard input) and write one verdict a case and rubric.
@@ -61,72 +62,84 @@ def score(
 
     --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
     and score each run's cases to a file of its own: 'gate' takes both.
+
+    --workers gives the same verdicts in the same order, sooner where there are processors. A judge and embeddings are
+    asked by one process alone, which holds their budget and their rate limits.
     """
     from integrations.embed.errors import EmbeddingError
-    from monitor.config.rubrics import configured
-    from monitor.evaluate.build import build_backends
     from monitor.offline.score.append_file import AnotherRunError
     from monitor.offline.score.case_lines import TableError, case_lines
     from monitor.offline.score.expense import Expense
     from monitor.offline.score.in_flight import JudgeOutError
-    from monitor.offline.score.run import Batch
-    from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf
+    from monitor.offline.score.remarks import ReportedRemarks
+    from monitor.offline.score.request import OtherConfigError, ScoreRequest, fingerprint
     from monitor.offline.score.verdict_file import VerdictFile, VerdictStream
-    from monitor.route.router import Router
+    from monitor.offline.score.workers import WorkerLostError, Workers
 
     settings = runnable(config).config
-    rubrics = configured(settings)
-    for name in chosen:
-        if name not in rubrics:
-            raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
-    if str(cases) != "-" and out.exists() and cases.exists() and out.samefile(cases):
-        raise CommandError(f"--out: {out} is the file of cases itself", "name another file")
+    _check(settings, chosen, cases, out, workers)
     if overwrite and out.is_file():
         out.write_bytes(b"")
-    judge, expense = settings.evaluators.judge, Expense()
-    # What is judged again, to see how much the judge varies, must not come out of the cache.
-    memory = Transient(forgetful=repeat is not None)
+    expense = Expense()
+    request = ScoreRequest(
+        config=config,
+        fingerprint=fingerprint(settings),
+        chosen=tuple(dict.fromkeys(chosen)),
+        repeat=repeat,
+        keep_outputs=keep_outputs,
+    )
+    elsewhere = Workers(workers, request).judged if workers > 1 else None
     size = cases.stat().st_size if cases.is_file() else None
     verdicts = VerdictStream(sys.stdout.buffer) if str(out) == "-" else VerdictFile(out)
     try:
         with case_lines(cases, form) as source, verdicts, progress(size, "bytes") as shown:
-            batch = Batch(
-                rubrics=rubrics,
-                backends=build_backends(
-                    settings,
-                    memory=memory,
-                    vectors=TransientShelf(MOST_VECTORS),
-                    observer=expense,
-                    clock_ns=time.time_ns,
-                ),
-                at_most=judge.concurrency if judge is not None else _IN_FLIGHT,
-                max_wait_s=judge.max_wait.seconds if judge is not None else 0.0,
-                router=Router(settings.routes, settings.scenarios),
-                scenarios=settings.scenarios,
-                chosen=tuple(dict.fromkeys(chosen)),
-                # Where the configuration names none they are run_health, which is for traces.
-                default=settings.default_rubrics if "default_rubrics" in settings.model_fields_set else (),
-                complain=shown.report,
-                by_task=not settings.routes,
-                repeat=repeat,
-                keep_outputs=keep_outputs,
-            )
-            tally = batch.run(source, verdicts, lambda read: shown.step(read, lambda: batch.tally.counts))
+            remarks = ReportedRemarks(shown.report)
+            batch = request.batch(settings, remarks, expense)
+            tally = batch.run(source, verdicts, lambda read: shown.step(read, lambda: batch.tally.counts), elsewhere)
     except JudgeOutError as error:
         again = "mend it and call again: what was judged stands, and the run goes on from there"
         raise CommandError(f"evaluators.judge: {error}", again, DATA) from None
+    except WorkerLostError as error:
+        again = "call again: what was judged stands, and the run goes on from there; fewer --workers need less memory"
+        raise CommandError(f"--workers: {error}", again, DATA) from None
+    except OtherConfigError as error:
+        raise CommandError(f"--workers: {error}", "mend it and call again: what was judged stands") from None
     except EmbeddingError as error:
         raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy) from None
     except TableError as error:
         raise CommandError(error.cause, error.remedy) from None
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
-    _report(tally, verdicts.resumed)
+    _report(tally, verdicts.resumed, remarks.repeated)
     if (reported := expense.reported()) is not None:
         click.echo(reported, err=True)
     wrong = bool(tally.bad_lines or (tally.unrouted and not settings.routes))
     _refuse_nothing(tally, str(cases), reported=wrong)
     return DATA if wrong else 0
+
+
+def _check(settings: Config, chosen: tuple[str, ...], cases: Path, out: Path, workers: int) -> None:
+    """Refuse a call that cannot mean what it says: ``CommandError``."""
+    from monitor.config.rubrics import configured
+
+    rubrics, evaluators = configured(settings), settings.evaluators
+    for name in chosen:
+        if name not in rubrics:
+            raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
+    if str(cases) != "-" and out.exists() and cases.exists() and out.samefile(cases):
+        raise CommandError(f"--out: {out} is the file of cases itself", "name another file")
+    if workers == 1:
+        return
+    if evaluators.judge is not None:
+        raise CommandError(
+            "--workers: a judge's budget and rate limits are held by one process",
+            "leave out --workers; evaluators.judge.concurrency is how many cases are judged at a time",
+        )
+    if evaluators.embedding is not None:
+        raise CommandError(
+            "--workers: embeddings are computed by one process, which uses every processor",
+            "leave out --workers, or evaluators.embedding",
+        )
 
 
 def _refuse_nothing(tally: ScoreTally, cases: str, *, reported: bool) -> None:
@@ -151,7 +164,7 @@ def _refuse_nothing(tally: ScoreTally, cases: str, *, reported: bool) -> None:
     raise CommandError(f"{cases}: holds no case", "write one JSON object a line, or look at what wrote the file", DATA)
 
 
-def _report(tally: ScoreTally, resumed: int) -> None:
+def _report(tally: ScoreTally, resumed: int, repeated: int) -> None:
     from .table import number, paragraph, share, table, visible
 
     head = ("rubric", "n", "passed", "failed", "incomplete", "pass rate", "mean composite")
@@ -167,7 +180,7 @@ def _report(tally: ScoreTally, resumed: int) -> None:
     for count, one, several in (
         (resumed, "verdict stood already and was not judged again", "verdicts stood already and were not judged again"),
         (tally.bad_lines, "line is no case and was skipped", "lines are no cases and were skipped"),
-        (tally.repeated, "line repeats a case_id", "lines repeat a case_id"),
+        (repeated, "line repeats a case_id", "lines repeat a case_id"),
         (tally.unrouted, "case has no rubric that is meant for it", "cases have no rubric that is meant for them"),
         (tally.excluded, "case is excluded from judging", "cases are excluded from judging"),
     ):

@@ -38,6 +38,10 @@ class ExactSum:
         """Add it so many times: −1 takes it away."""
         self._units += times * _in_units(value)
 
+    def merge(self, other: ExactSum) -> None:
+        """Add all that another one has summed."""
+        self._units += other._units
+
     @property
     def value(self) -> float:
         return self._units / _UNIT

@@ -23,9 +23,10 @@ _JUDGE_WANTED, _EMBEDDINGS_WANTED = "needs a judge", "needs embeddings"
 
 @dataclass(slots=True)
 class Gaps:
-    """Takes verdicts as JSON. ``count`` is how many were incomplete."""
+    """Takes verdicts as JSON. ``count`` is how many were incomplete; ``most`` bounds the different gaps."""
 
     count: int = 0
+    most: float = _MOST_KNOWN
     _times: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def add(self, verdict: Mapping[str, Any]) -> None:
@@ -36,8 +37,17 @@ class Gaps:
         for score in verdict.get("scores", ()):
             if score["status"] in ("unavailable", "error") and _matters(str(verdict["rubric"]), str(score["metric"])):
                 gap = (str(verdict["rubric"]), str(score["metric"]), str(score["reason"]))
-                if gap in self._times or len(self._times) < _MOST_KNOWN:
-                    self._times[gap] += 1
+                self._note(gap, 1)
+
+    def merge(self, later: Gaps) -> None:
+        """Count as if the verdicts that another one took had come after one's own; it must have kept all its gaps."""
+        self.count += later.count
+        for gap, times in later._times.items():
+            self._note(gap, times)
+
+    def _note(self, gap: tuple[str, str, str], times: int) -> None:
+        if gap in self._times or len(self._times) < self.most:
+            self._times[gap] += times
 
     def reported(self) -> Iterator[str]:
         """A line for each reason, the most frequent first, and one of remedy where another evaluator would help."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -23,20 +23,20 @@ from scoring.trace.span import Json
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Verdict
 
+from .chunks import JudgedChunk
 from .digest import case_digest
-from .duplicates import Duplicates
 from .in_flight import JudgeOutError, finish, in_order
 from .lines import MAX_LINE, NumberedLine
+from .remarks import Remarks
 from .tally import ScoreTally
 from .wanted import Wanted
 
-_IGNORED = 50
-"""Names of fields that are reported as ignored; names come from the file."""
-
 
 class Verdicts(Protocol):
-    """Where verdicts stand and go."""
+    """Where verdicts stand and go. ``walked`` is whether none stands any more: all that follow are new."""
 
+    @property
+    def walked(self) -> bool: ...
     def existing(self, wanted: Wanted) -> Mapping[str, object] | None: ...
     def all_walked(self) -> None: ...
     def append(self, verdict: bytes) -> None: ...
@@ -55,8 +55,8 @@ class _Task:
 class Batch:
     """Judges cases by the ``chosen`` rubrics; without any, the routes or the case's task choose, else ``default``.
 
-    ``scenarios`` are those of the configuration, by name. ``complain`` gets one line of text for every line of the
-    input that gives no verdict though it should, and one for the first case id that stands twice.
+    ``scenarios`` are those of the configuration, by name. ``remarks`` gets one line of text for every line of the
+    input that gives no verdict though it should, and the id of every case.
     ``repeat`` judges each case that often, and each verdict then names its ``run``. ``keep_outputs`` has each
     verdict carry the ``model_output`` that it is about, for audits.
     ``backends`` is who answers (default: by words alone). Where somebody has to be waited for, ``at_most`` cases are
@@ -68,7 +68,7 @@ class Batch:
     scenarios: Mapping[str, Mapping[str, Json]]
     chosen: Sequence[str]
     default: Sequence[str] = ()
-    complain: Callable[[str], None]
+    remarks: Remarks
     by_task: bool
     repeat: int | None = None
     keep_outputs: bool = False
@@ -78,25 +78,38 @@ class Batch:
     tally: ScoreTally = field(default_factory=ScoreTally)
     _evaluator: Evaluator = field(init=False)
     _versions: dict[str, str] = field(init=False)
-    _ignored: set[str] = field(default_factory=set)
-    _duplicates: Duplicates = field(default_factory=Duplicates)
 
     def __post_init__(self) -> None:
         who = self.backends
         self._evaluator = Evaluator(self.rubrics, who.at_once, who.others) if who else Evaluator(self.rubrics)
         self._versions = {name: rubric.version for name, rubric in self.rubrics.items()}
 
-    def run(self, source: Iterable[NumberedLine], verdicts: Verdicts, progress: Callable[[int], None]) -> ScoreTally:
-        """Judge everything; ``progress`` gets how many bytes have been read."""
-        if self._evaluator.others is None:
-            for line in source:
+    def run(
+        self,
+        source: Iterable[NumberedLine],
+        verdicts: Verdicts,
+        progress: Callable[[int], None],
+        elsewhere: Callable[[Iterator[NumberedLine]], Iterator[JudgedChunk]] | None = None,
+    ) -> ScoreTally:
+        """Judge everything; ``progress`` gets how many bytes have been read.
+
+        ``elsewhere`` judges lines in other processes, in their order; lines of which verdicts stand are walked here.
+        It is for backends that answer at once.
+        """
+        lines = iter(source)
+        if self._evaluator.others is not None:
+            asyncio.run(self._run_in_flight(lines, verdicts, progress))
+        else:
+            while (elsewhere is None or not verdicts.walked) and (line := next(lines, None)) is not None:
                 for task in self._tasks(line, verdicts):
                     self._take(task, self._judge(task), verdicts)
                 progress(line.read)
-        else:
-            asyncio.run(self._run_in_flight(source, verdicts, progress))
+            for chunk in elsewhere(lines) if elsewhere is not None else ():
+                chunk.remarks.replay(self.remarks)
+                self.tally.merge(chunk.tally)
+                verdicts.append(chunk.verdicts)
+                progress(chunk.read)
         verdicts.all_walked()
-        self.tally.repeated = self._duplicates.count
         return self.tally
 
     async def _run_in_flight(
@@ -131,13 +144,11 @@ class Batch:
             self._bad(str(error))
             return []
         for name in remarks:
-            if name not in self._ignored and len(self._ignored) < _IGNORED:
-                self._ignored.add(name)
-                self.complain(f"line {line.number}: {name}: is no field of a case and is ignored, here and further on")
+            self.remarks.ignored(name, line.number)
         if self.keep_outputs and not _can_be_kept(case.model_output):
             self._bad(f"line {line.number}: model_output: is nested too deeply to be kept; leave out --keep-outputs")
             return []
-        self._compare(case.case_id, line.number)
+        self.remarks.case(case.case_id, line.number)
         route = self._route(case, line.number)
         if route is None:
             return []
@@ -182,7 +193,7 @@ class Batch:
                 return self.router.chosen(self.default, case)
             self.tally.unrouted += 1
             if self.by_task:
-                self.complain(f"line {number}: task: {_no_rubric(task_of(case))}")
+                self.remarks.complain(f"line {number}: task: {_no_rubric(task_of(case))}")
             return None
         return route
 
@@ -199,17 +210,9 @@ class Batch:
         except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
             return self._evaluator.failed(task.case, task.names, error, created_at=written(time.time_ns()))
 
-    def _compare(self, case_id: str, number: int) -> None:
-        first = self._duplicates.first_line(case_id, number)
-        if first is not None and self._duplicates.count == 1:
-            self.complain(
-                f"warning: line {number}: case_id: {case_id[:100]!r} stands on line {first} already; both are judged, "
-                "but their verdicts have the same name (further ones are only counted)"
-            )
-
     def _bad(self, message: str) -> None:
         self.tally.bad_lines += 1
-        self.complain(message)
+        self.remarks.complain(message)
 
 
 def _no_rubric(task: str | None) -> str:

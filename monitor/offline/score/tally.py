@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scoring.statistics.exact_sum import ExactSum
+
 from .gaps import Gaps
 
 
@@ -19,7 +21,7 @@ class Count:
     failed: int = 0
     incomplete: int = 0
     errors: int = 0
-    composites: float = 0.0
+    composites: ExactSum = field(default_factory=ExactSum)
     with_composite: int = 0
 
     def add(self, passed: object, composite: object) -> None:
@@ -31,8 +33,17 @@ class Count:
         else:
             self.failed += 1
         if isinstance(composite, int | float):
-            self.composites += composite
+            self.composites.add(composite)
             self.with_composite += 1
+
+    def merge(self, other: Count) -> None:
+        """Count what another one has counted; the sum is exact, whatever was counted where."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.incomplete += other.incomplete
+        self.errors += other.errors
+        self.composites.merge(other.composites)
+        self.with_composite += other.with_composite
 
     @property
     def n(self) -> int:
@@ -47,18 +58,17 @@ class Count:
     @property
     def mean_composite(self) -> float | None:
         """Mean of the composites on the rubric's scale; ``None`` when there is none."""
-        return self.composites / self.with_composite if self.with_composite else None
+        return self.composites.value / self.with_composite if self.with_composite else None
 
 
 @dataclass(slots=True)
 class ScoreTally:
-    """All rubrics of a run, the lines that gave no verdict, and those that repeat a case id."""
+    """All rubrics of a run, and the lines that gave no verdict."""
 
     rubrics: dict[str, Count] = field(default_factory=dict)
     bad_lines: int = 0
     unrouted: int = 0
     excluded: int = 0
-    repeated: int = 0
     gaps: Gaps = field(default_factory=Gaps)
 
     @property
@@ -78,6 +88,15 @@ class ScoreTally:
         count = self.rubrics.setdefault(str(verdict["rubric"]), Count())
         count.add(verdict.get("passed"), verdict.get("composite"))
         count.errors += verdict.get("passed") is None and _failed(verdict.get("scores"))
+
+    def merge(self, later: ScoreTally) -> None:
+        """Count what another one has counted of the lines that follow."""
+        for name, count in later.rubrics.items():
+            self.rubrics.setdefault(name, Count()).merge(count)
+        self.bad_lines += later.bad_lines
+        self.unrouted += later.unrouted
+        self.excluded += later.excluded
+        self.gaps.merge(later.gaps)
 
 
 def _failed(scores: object) -> bool:

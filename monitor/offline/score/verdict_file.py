@@ -34,7 +34,13 @@ class VerdictFile:
         self._block: list[bytes] = []
         self._size = 0
         self._since = time.monotonic()
+        self._walked = False
         self.resumed = 0
+
+    @property
+    def walked(self) -> bool:
+        """Whether the verdicts of the file have come to their end."""
+        return self._walked
 
     def __enter__(self) -> Self:
         self._new = AppendFile(self._path)
@@ -67,7 +73,7 @@ class VerdictFile:
             raise AnotherRunError(f"{self._path}, line {self._line}: goes on after the last of these cases")
 
     def append(self, verdict: bytes) -> None:
-        """Add one line, with its line break."""
+        """Add whole lines, each with its line break."""
         self._block.append(verdict)
         self._size += len(verdict)
         if self._size >= BLOCK_BYTES or time.monotonic() - self._since >= BLOCK_S:
@@ -81,12 +87,14 @@ class VerdictFile:
 
     def _next(self) -> dict[str, object] | None:
         if self._old is None:
+            self._walked = True
             return None
         line = self._old.readline()
         if not line.endswith(b"\n"):  # the end, or a line that was cut off: from here on it is ours to write
             self._new.cut(self._kept)
             self._old.close()
             self._old = None
+            self._walked = True
             return None
         self._line += 1
         try:
@@ -103,6 +111,7 @@ class VerdictStream:
     """Standard output, or a pipe: nothing stands in it, and nothing can be taken back."""
 
     resumed = 0
+    walked = True
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

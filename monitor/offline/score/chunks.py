@@ -1,0 +1,57 @@
+"""Chunks: a run's lines in pieces of bounded size, each judged whole by one of several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from .lines import NumberedLine
+from .remarks import RecordedRemarks
+from .tally import ScoreTally
+from .wanted import Wanted
+
+CHUNK_LINES: Final = 64
+CHUNK_BYTES: Final = 256 * 1024
+"""What a chunk holds at most, but for one line more: large enough that sending it costs little, small beside memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedChunk:
+    """What became of some lines: their verdicts as bytes, what is to be reported, and the bytes read so far."""
+
+    verdicts: bytes
+    remarks: RecordedRemarks
+    tally: ScoreTally
+    read: int
+
+
+@dataclass(slots=True)
+class ChunkVerdicts:
+    """Takes the verdicts of one chunk; none stands yet."""
+
+    walked = True
+    blocks: list[bytes] = field(default_factory=list)
+
+    def existing(self, wanted: Wanted) -> Mapping[str, object] | None:  # noqa: ARG002  # the signature of a file
+        return None
+
+    def all_walked(self) -> None:
+        return
+
+    def append(self, verdict: bytes) -> None:
+        self.blocks.append(verdict)
+
+
+def chunks(lines: Iterable[NumberedLine]) -> Iterator[Sequence[NumberedLine]]:
+    """The lines, in chunks."""
+    chunk: list[NumberedLine] = []
+    size = 0
+    for line in lines:
+        chunk.append(line)
+        size += len(line.text or b"")
+        if len(chunk) >= CHUNK_LINES or size >= CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
