@@ -12,9 +12,9 @@ from integrations.prometheus.families import Family
 from scoring.alerts.declaration import Declaration
 
 from .board import GREEN, GREY, RED, DashboardRow, Panel, Query
-from .words import WHERE
+from .words import SITE, WHERE
 
-_RUBRIC = 'job=~"$job",rubric=~"$rubric"'
+_RUBRIC = f'{SITE},rubric=~"$rubric"'
 _PASS = f'{_RUBRIC},metric="pass"'
 _HERE = f'{WHERE},rubric=~"$rubric"'
 

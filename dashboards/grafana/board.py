@@ -50,6 +50,8 @@ class Panel:
     dashed: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
     """Columns of a table: label or query letter to the column's name, in order."""
+    empty: str = ""
+    """Why there may be nothing to show."""
     units: Mapping[str, str] = field(default_factory=dict)
     """Units of the columns of a table, where they are not ``unit``."""
 
@@ -140,6 +142,8 @@ def _panel(panel: Panel) -> Json:
         "links": [{"title": title, "url": url, "targetBlank": True} for title, url in panel.links],
         "custom": _custom(panel),
     }
+    if panel.empty:
+        defaults["noValue"] = panel.empty
     for key, value in (("min", panel.minimum), ("max", panel.maximum), ("decimals", panel.decimals)):
         if value is not None:
             defaults[key] = value

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import integrations.prometheus.families as f
 
 from .board import GREEN, RED, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query
-from .words import per_minute, per_second
+from .words import SITE, per_minute, per_second, targets
 
-_JOB = 'job=~"$job",instance=~"$instance"'
+_JOB = f'{SITE},instance=~"$instance"'
+_NO_JUDGE = "No judge is configured (evaluators.judge), or it was not asked."
 _DURATIONS = per_second(f.JUDGE_DURATION, _JOB, "le", "model", part="_bucket")
 _SPENT = f"{f.JUDGE_BUDGET_SPENT.name}{{{_JOB}}} / ({f.JUDGE_BUDGET_LIMIT.name}{{{_JOB}}} > 0)"
 _HITS, _MISSES = per_second(f.JUDGE_CACHE_HITS, _JOB), per_second(f.JUDGE_CACHE_MISSES, _JOB)
@@ -21,10 +24,8 @@ def monitor() -> Board:
         title="sidejudge · the monitor itself",
         description="What arrives, where it ends, what waits, and what judging costs.",
         variables=(
-            DashboardVariable(name="job", label="Job", query=f"label_values({info}, job)"),
-            DashboardVariable(
-                name="instance", label="Instance", query=f'label_values({info}{{job=~"$job"}}, instance)'
-            ),
+            *targets(),
+            DashboardVariable(name="instance", label="Instance", query=f"label_values({info}{{{SITE}}}, instance)"),
         ),
         rows=(
             DashboardRow(
@@ -110,7 +111,7 @@ def monitor() -> Board:
             DashboardRow(
                 title="The judge",
                 panels=(
-                    _series(
+                    _of_judge(
                         "Requests",
                         "Requests a minute to judges, and those that brought no answer.",
                         "cpm",
@@ -120,7 +121,7 @@ def monitor() -> Board:
                             "{{model}}, {{reason}}",
                         ),
                     ),
-                    _series(
+                    _of_judge(
                         "Duration",
                         "Time that requests take, 95th percentile.",
                         "s",
@@ -129,13 +130,13 @@ def monitor() -> Board:
                             "{{model}}",
                         ),
                     ),
-                    _series(
+                    _of_judge(
                         "Cost",
                         "US dollars an hour, as far as prices are known.",
                         "currencyUSD",
                         (f"3600 * {per_second(f.JUDGE_COST, _JOB, 'model')}", "{{model}}"),
                     ),
-                    _series(
+                    _of_judge(
                         "Budget",
                         "Share of the hour's and the day's budget that is spent, by the process that spent most.",
                         "percentunit",
@@ -145,13 +146,13 @@ def monitor() -> Board:
                         ),
                         steps=((None, GREEN), (0.9, YELLOW), (1, RED)),
                     ),
-                    _series(
+                    _of_judge(
                         "Tokens",
                         "Tokens a minute.",
                         "cpm",
                         (per_minute(f.JUDGE_TOKENS, _JOB, "direction"), "{{direction}}"),
                     ),
-                    _series(
+                    _of_judge(
                         "Cache",
                         "Share of the questions that the cache answered.",
                         "percentunit",
@@ -160,13 +161,13 @@ def monitor() -> Board:
                             "hits",
                         ),
                     ),
-                    _series(
+                    _of_judge(
                         "Doubtful answers",
                         "Answers a minute that contradict what is decidable, or on which a panel differs.",
                         "cpm",
                         (per_minute(f.JUDGE_FLAGS, _JOB, "flag"), "{{flag}}"),
                     ),
-                    _series(
+                    _of_judge(
                         "Circuit breakers",
                         "1 while no request is sent to the judge.",
                         "short",
@@ -205,6 +206,16 @@ def monitor() -> Board:
             ),
         ),
     )
+
+
+def _of_judge(
+    title: str,
+    description: str,
+    unit: str,
+    *queries: tuple[str, str],
+    steps: tuple[tuple[float | None, str], ...] = ((None, GREEN),),
+) -> Panel:
+    return replace(_series(title, description, unit, *queries, steps=steps), empty=_NO_JUDGE)
 
 
 def _stat(title: str, description: str, expr: str, unit: str) -> Panel:

@@ -7,7 +7,20 @@ from dashboards.rules import recordings as r
 from scoring.alerts.declaration import Declaration
 
 from .board import GREEN, GREY, RED, YELLOW, Board, DashboardRow, Panel, Query
-from .words import DRILL, SERVICE, STATUS_WORDS, WHERE, lasting, per_minute, ratio_steps, site_variables
+from .words import (
+    ALERTING,
+    CHOSEN,
+    DRILL,
+    DRILL_ROW,
+    FIRING,
+    SERVICE,
+    STATUS_WORDS,
+    WHERE,
+    lasting,
+    per_minute,
+    ratio_steps,
+    site_variables,
+)
 
 
 def overview(declared: Declaration) -> Board:
@@ -30,6 +43,7 @@ def overview(declared: Declaration) -> Board:
                         unit="short",
                         width=6,
                         height=4,
+                        links=(CHOSEN, FIRING),
                         steps=((None, GREEN), (1, RED)),
                         description="Services, environments and rubrics whose pass ratio is provably below the "
                         "critical threshold.",
@@ -41,6 +55,7 @@ def overview(declared: Declaration) -> Board:
                         unit="short",
                         width=6,
                         height=4,
+                        links=(CHOSEN, FIRING),
                         steps=((None, GREEN), (1, YELLOW)),
                         description="Those that are provably below the warning threshold, and not critical.",
                         queries=(Query(expr=f"count({status} == 1) or vector(0)", instant=True),),
@@ -51,6 +66,7 @@ def overview(declared: Declaration) -> Board:
                         unit="short",
                         width=6,
                         height=4,
+                        links=(CHOSEN, FIRING),
                         steps=((None, GREEN),),
                         description="Those with enough verdicts that are not provably below a threshold.",
                         queries=(Query(expr=f"count({status} == 0) or vector(0)", instant=True),),
@@ -61,6 +77,7 @@ def overview(declared: Declaration) -> Board:
                         unit="short",
                         width=6,
                         height=4,
+                        links=(CHOSEN, FIRING),
                         steps=((None, GREY),),
                         description="Those with too few verdicts. Silence is neither health nor recovery.",
                         queries=(Query(expr=f"count({status} == -1) or vector(0)", instant=True),),
@@ -84,6 +101,8 @@ def overview(declared: Declaration) -> Board:
                             Query(expr=f"{r.failures(window)}{{{WHERE}}} and {r.effective(window)}{{{WHERE}}}"),
                         ),
                         columns={
+                            "cluster": "Cluster",
+                            "namespace": "Namespace",
                             "service": "Service",
                             "environment": "Environment",
                             "rubric": "Rubric",
@@ -97,7 +116,7 @@ def overview(declared: Declaration) -> Board:
                         units={"Pass ratio": "percentunit", "Lower bound": "percentunit", "Upper bound": "percentunit"},
                         decimals=1,
                         mapped={},
-                        links=(DRILL,),
+                        links=(DRILL_ROW,),
                     ),
                     Panel(
                         title="Alerts that fire",
@@ -107,9 +126,13 @@ def overview(declared: Declaration) -> Board:
                         height=6,
                         description="What Prometheus fires now. The runbook of each is named after it.",
                         queries=(Query(expr='ALERTS{alertname=~"Sidejudge.*",alertstate="firing"}'),),
+                        links=(DRILL_ROW, ALERTING),
+                        empty="No alert fires.",
                         columns={
                             "severity": "Severity",
                             "alertname": "Alert",
+                            "cluster": "Cluster",
+                            "namespace": "Namespace",
                             "service": "Service",
                             "environment": "Environment",
                             "rubric": "Rubric",

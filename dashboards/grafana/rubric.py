@@ -9,11 +9,21 @@ from scoring.alerts.declaration import Declaration
 
 from .agreement import agreement
 from .board import BLUE, GREEN, GREY, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query
-from .words import LANGFUSE, SERVICE, STATUS_WORDS, TRACE, WHERE, per_minute, per_second, ratio_steps, site_variables
+from .words import (
+    LANGFUSE,
+    SERVICE,
+    SITE,
+    STATUS_WORDS,
+    TRACE,
+    WHERE,
+    per_minute,
+    per_second,
+    ratio_steps,
+    site_variables,
+)
 
 _HERE = f'{WHERE},rubric=~"$rubric"'
 _SERVICE = f'{SERVICE},rubric=~"$rubric"'
-_JOB = 'job=~"$job"'
 _LOW = f'{_SERVICE},le="0.5"'
 
 
@@ -21,7 +31,8 @@ def rubric(declared: Declaration) -> Board:
     """The board of one rubric, under this declaration."""
     window, least = r.window_of(declared), declared.policy.min_samples
     *site, _ = site_variables()
-    known = f'{f.VERDICTS.name}{{job=~"$job",service=~"$service",environment=~"$environment"}}'
+    # Recorded only where a rubric ever reached a verdict: a counter of 0 is no rubric to open the board on.
+    known = f"{r.effective(window)}{{{WHERE}}}"
     chosen = DashboardVariable(name="rubric", label="Rubric", query=f"label_values({known}, rubric)", many=False)
     return Board(
         uid="sidejudge-rubric",
@@ -105,7 +116,7 @@ def rubric(declared: Declaration) -> Board:
                                 legend="lower bound · {{service}} {{environment}}",
                             ),
                             Query(
-                                expr=f'max by (level) ({r.THRESHOLD}{{job=~"$job",rubric=~"$rubric"}})',
+                                expr=f'max by (level) ({r.THRESHOLD}{{{SITE},rubric=~"$rubric"}})',
                                 legend="{{level}} threshold",
                             ),
                         ),
@@ -199,7 +210,7 @@ def rubric(declared: Declaration) -> Board:
                         "order, budget, arguments. Of all services.",
                         queries=(
                             Query(
-                                expr=f"{per_minute(f.WORKFLOW_VIOLATIONS, _JOB, 'scenario', 'kind')} > 0",
+                                expr=f"{per_minute(f.WORKFLOW_VIOLATIONS, SITE, 'scenario', 'kind')} > 0",
                                 legend="{{scenario}} · {{kind}}",
                                 exemplars=True,
                             ),

@@ -14,12 +14,12 @@ _EFFORT = "within_usual|within_budget"
 
 def runs() -> Board:
     """The board of runs."""
-    job, service, _, langfuse = site_variables()
+    *site, service, _, langfuse = site_variables()
     return Board(
         uid="sidejudge-runs",
         title="sidejudge · what runs do",
         description="Runs of agents without any reference: how they end, where they go wrong, which tools fail.",
-        variables=(job, service, langfuse),
+        variables=(*site, service, langfuse),
         rows=(
             DashboardRow(
                 title="Runs",

@@ -9,17 +9,31 @@ from scoring.alerts.declaration import Declaration
 
 from .board import GREEN, GREY, RED, YELLOW, DashboardVariable
 
-WHERE = 'job=~"$job",service=~"$service",environment=~"$environment"'
-SERVICE = 'job=~"$job",service=~"$service"'
+SITE = 'cluster=~"$cluster",namespace=~"$namespace",job=~"$job"'
+SERVICE = f'{SITE},service=~"$service"'
+WHERE = f'{SERVICE},environment=~"$environment"'
 STATUS_WORDS = {
     code: (text, colour) for (code, text), colour in zip(STATUS_CODES.items(), (GREY, GREEN, YELLOW, RED), strict=True)
 }
-_CHOSEN = "service", "environment", "rubric"
-DRILL = (
-    "This rubric in depth",
-    "/d/sidejudge-rubric?${datasource:queryparam}&${__url_time_range}"
-    + "".join(f"&var-{label}=${{__field.labels.{label}}}" for label in _CHOSEN),
+_PLACE = "cluster", "namespace", "service", "environment", "rubric"
+_RUBRIC = "/d/sidejudge-rubric?${datasource:queryparam}&${__url_time_range}&${job:queryparam}"
+
+
+def _to_rubric(form: str) -> tuple[str, str]:
+    return "This rubric in depth", _RUBRIC + "".join(f"&var-{label}=${{{form}.{label}}}" for label in _PLACE)
+
+
+DRILL = _to_rubric("__field.labels")
+"""From a series to its rubric: each series is a field with labels."""
+DRILL_ROW = _to_rubric("__data.fields")
+"""The same from a row of a table, where labels are fields of their own. A label that targets do not have is empty."""
+ALERTING = ("This alert in Grafana", "/alerting/list?search=${__data.fields.alertname}")
+FIRING = ("Alerts of sidejudge", "/alerting/list?search=Sidejudge&state=firing")
+CHOSEN = (
+    "The rubric in depth",
+    _RUBRIC + "".join(f"&${{{name}:queryparam}}" for name in ("cluster", "namespace", "service", "environment")),
 )
+"""From a number over all that is chosen."""
 TRACE = ("Trace in Langfuse", "${langfuse}/traces/${__data.fields.trace_id}")
 """Where the dot of an exemplar leads; the data source's own exemplar link does the same on every panel."""
 
@@ -48,17 +62,27 @@ def per_minute(family: Family, where: str, *by: str) -> str:
 
 
 def site_variables() -> tuple[DashboardVariable, ...]:
-    """Job, service, environment, and where Langfuse is."""
+    """Where monitors run, service, environment, and where Langfuse is."""
     known = f.VERDICTS.name
     return (
-        DashboardVariable(name="job", label="Job", query=f"label_values({f.BUILD_INFO.name}, job)"),
-        DashboardVariable(name="service", label="Service", query=f'label_values({known}{{job=~"$job"}}, service)'),
+        *targets(),
+        DashboardVariable(name="service", label="Service", query=f"label_values({known}{{{SITE}}}, service)"),
         DashboardVariable(
-            name="environment", label="Environment",
-            query=f'label_values({known}{{job=~"$job",service=~"$service"}}, environment)',
+            name="environment", label="Environment", query=f"label_values({known}{{{SERVICE}}}, environment)"
         ),
         LANGFUSE,
-    )  # fmt: skip
+    )
+
+
+def targets() -> tuple[DashboardVariable, ...]:
+    """Cluster, namespace and job of monitors; a label that targets do not have lets all of them by."""
+    info = f.BUILD_INFO.name
+    here = 'cluster=~"$cluster"', 'namespace=~"$namespace"'
+    return (
+        DashboardVariable(name="cluster", label="Cluster", query=f"label_values({info}, cluster)"),
+        DashboardVariable(name="namespace", label="Namespace", query=f"label_values({info}{{{here[0]}}}, namespace)"),
+        DashboardVariable(name="job", label="Job", query=f"label_values({info}{{{','.join(here)}}}, job)"),
+    )
 
 
 LANGFUSE = DashboardVariable(

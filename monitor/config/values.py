@@ -65,6 +65,10 @@ JudgeNames: TypeAlias = Annotated[
 """One judge, or a cascade of them."""
 DEFAULT_JUDGE: Final = "default"
 """The name of the judge that `evaluators.judge` configures."""
-Rate: TypeAlias = Annotated[float, AfterValidator(_is_rate)]
-Share: TypeAlias = Annotated[float, AfterValidator(_is_share)]
+Rate: TypeAlias = Annotated[
+    float, AfterValidator(_is_rate), WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+]
+Share: TypeAlias = Annotated[
+    float, AfterValidator(_is_share), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})
+]
 RubricName: TypeAlias = Annotated[str, AfterValidator(_is_known_rubric)]

@@ -41,7 +41,7 @@ def check_names(expr: str) -> None:
     for name, selected in re.findall(r"(sidejudge_\w+|\w+:\w+:\w+)\{([^}]*)\}", bare):
         for label in re.findall(r"(\w+)\s*(?:=~|!=|!~|=)", selected):
             base = re.sub(r"_(bucket|count|sum)$", "", name)
-            known = families.get(base, OURS) | {"le", "job", "instance"}
+            known = families.get(base, OURS) | TARGET | {"le"}
             assert label in known | (OURS if ":" in name else set()), f"{label} of {name}"
     for listed in re.findall(r"\b(?:by|without|on|ignoring) \(([^)]*)\)", bare):
         assert {label.strip() for label in listed.split(",")} <= OURS | TARGET | {"stage", "severity"}, listed

@@ -37,13 +37,13 @@ def checksum(rendered) -> str:
         ({"secrets": {"judge": {"existingSecret": "a", "values": {}}}}, "'values' not allowed"),
         ({"secrets": {"judge": {"keys": {}}}}, "missing property 'existingSecret'"),
         ({LIBRARY.name: {"no": 1}}, "'no' not allowed"),
-        ({"config": {"a": 1}, "existingConfigMap": {"name": "b"}}, "both set"),
+        ({"config": {"log": {"level": "debug"}}, "existingConfigMap": {"name": "b"}}, "both set"),
         ({"config": {"store": {"max_bytes": "5GiB"}}}, "must be less than state.sizeLimit"),
         ({"config": {"sinks": {"langfuse": {"secret_key": "sk-lf-1"}}}}, "langfuse.secret_key holds a secret"),
         ({"config": {"sources": {"otlp": {"auth": {"bearer": ["${A}", "b"]}}}}}, r"auth.bearer\[1\] holds"),
         ({"config": {"alerts": {"notify": [{"slack": {"url": "https://x"}}]}}}, r"notify\[0\].slack.url holds"),
         ({"config": {"sources": {"otlp": {"auth": {"basic": {"me": "pw"}}}}}}, r"auth.basic.me holds"),
-        ({"config": {"alerts": {"notify": [{"webhook": {"token": "x"}}]}}}, r"notify\[0\].webhook.token holds"),
+        ({"config": {"alerts": {"notify": [{"webhook": {"secret": "x"}}]}}}, r"notify\[0\].webhook.secret holds"),
         ({"monitoring": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}}, "scraped twice"),
     ],
 )  # fmt: skip
@@ -64,7 +64,7 @@ def test_a_secret_by_reference_is_let_through_and_lies_in_no_config_map(engine):
         {
             "config": {
                 "sinks": {"langfuse": {"secret_key": "${LANGFUSE_SECRET_KEY}"}},
-                "a": {"max_tokens": 5, "token": ""},
+                "scenarios": {"a": {"max_tokens": 5, "token": ""}},
             },
             "secrets": {"langfuse": {"existingSecret": "keys", "keys": {"LANGFUSE_SECRET_KEY": "secret-key"}}},
         },
@@ -130,10 +130,10 @@ def test_a_configmap_of_ones_own_is_watched_unless_that_is_off(engine):
 
 def test_a_configuration_arrives_as_it_was_written(engine):
     stated = {
-        "assembly": {"max_open_bytes": 268435456, "grace": "2s"}, "sampling": {"rate": 1e-05},
+        "assembly": {"max_open_bytes": 12345678901, "grace": "2s"}, "sampling": {"rate": 1e-05},
         "routes": [{"match": {"latency_ms": ">2000", "name": "a: b # c"}, "rubrics": []}],
         "scenarios": {"ü": {"x": None, "y": "it's \"so\"", "z": "line\nline"}},
-        "some": {"flag": False, "big": 12345678901},
+        "api": {"listen": "0.0.0.0:8790", "reload": False},
     }  # fmt: skip
     text = engine.render(CHART, {"config": copy.deepcopy(stated)}).configuration["sidejudge.yaml"]
     read = read_document(text, {}, "")

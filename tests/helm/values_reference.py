@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from tests.helm import config_schema
+
 _KEY = re.compile(r"( *)([A-Za-z0-9_-]+):( |$)")
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 DEFINITIONS = {
@@ -79,6 +81,7 @@ def schema(text: str, *, admitted: tuple[str, ...] = ()) -> dict[str, Any]:
     root["properties"].setdefault("enabled", {"type": "boolean"})
     used = json.dumps(root)
     definitions = {name: what for name, what in DEFINITIONS.items() if f"#/$defs/{name}" in used}
+    definitions |= config_schema.definitions()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **root, "$defs": definitions}
 
 

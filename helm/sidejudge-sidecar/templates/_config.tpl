@@ -23,6 +23,13 @@ Refuses what cannot work, in a sentence.
 {{- if ge (include "sidejudge-sidecar.bytes" $effective.store.max_bytes | int64) $limit -}}
 {{- fail (printf "%s.store.max_bytes (%v) must be less than state.sizeLimit (%s): a Pod whose volume is over its limit is evicted, with everything in it; leave it out for half the limit" .key $effective.store.max_bytes $settings.state.sizeLimit) -}}
 {{- end -}}
+{{- if eq ($settings.state.medium | default "") "Memory" -}}
+{{- with ($settings.resources.limits | default dict).memory -}}
+{{- if ge $limit (include "sidejudge-sidecar.bytes" . | int64) -}}
+{{- fail (printf "state.sizeLimit (%s) with state.medium: Memory counts against the memory limit (%v) of the container, which would be killed as the volume fills: make it less than half, raise resources.limits.memory, or leave state.medium out" $settings.state.sizeLimit .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $embedding := ($effective.evaluators | default $effective.answerers | default dict).embedding | default dict -}}
 {{- $memory := ($settings.resources.limits | default dict).memory -}}
 {{- if and $embedding $memory (not $embedding.remote) (lt (include "sidejudge-sidecar.bytes" $memory | int64) 805306368) -}}
@@ -61,8 +68,8 @@ Takes a dict: value, path, secret (whether the key that it stands under says tha
 {{- $secret := .secret -}}
 {{- if kindIs "map" .value -}}
 {{- range $name, $value := .value -}}
-{{- $named := regexMatch "(?i)(^|[_-])(secret|secret_key|api_?key|password|token|authorization|bearer|basic)$" $name -}}
-{{- $named = or $named (and (eq $name "url") (hasSuffix ".slack" $path)) -}}
+{{- $named := regexMatch "(?i)(^|[_-])(secret|secret_key|api_?key|routing_key|password|token|authorization|bearer|basic)$" $name -}}
+{{- $named = or $named (and (eq $name "url") (regexMatch "\\.(slack|teams|google_chat)$" $path)) (and (eq $name "key") (hasSuffix ".opsgenie" $path)) -}}
 {{- include "sidejudge-sidecar.noSecrets" (dict "value" $value "path" (printf "%s.%s" $path $name) "secret" (or $secret $named)) -}}
 {{- end -}}
 {{- else if kindIs "slice" .value -}}

@@ -6,7 +6,7 @@ include that first, with (dict "root" .), and read the dict afterwards.
 {{- $values := .root.Values -}}
 {{- $gateway := $values.gateway -}}
 {{- $limit := ternary $gateway.persistence.size $gateway.state.sizeLimit (eq $gateway.kind "StatefulSet") -}}
-{{- $settings := dict "image" $values.image "config" ($values.config | default dict) "existingConfigMap" $values.existingConfigMap "secrets" $values.secrets "resources" $gateway.resources "probes" $gateway.probes "securityContext" $values.securityContext "state" (dict "sizeLimit" $limit) "tmp" $gateway.tmp "extraEnv" $values.extraEnv "extraEnvFrom" $values.extraEnvFrom "extraArgs" $values.extraArgs "extraVolumes" $values.extraVolumes "extraVolumeMounts" $values.extraVolumeMounts -}}
+{{- $settings := dict "image" $values.image "config" ($values.config | default dict) "existingConfigMap" $values.existingConfigMap "secrets" $values.secrets "resources" $gateway.resources "probes" $gateway.probes "securityContext" $values.securityContext "state" (dict "sizeLimit" $limit "medium" (ternary "" $gateway.state.medium (eq $gateway.kind "StatefulSet"))) "tmp" $gateway.tmp "extraEnv" $values.extraEnv "extraEnvFrom" $values.extraEnvFrom "extraArgs" $values.extraArgs "extraVolumes" $values.extraVolumes "extraVolumeMounts" $values.extraVolumeMounts -}}
 {{- if eq $gateway.kind "Deployment" }}{{ $_ := set $settings "graceSeconds" $gateway.terminationGracePeriodSeconds }}{{ end -}}
 {{- $_ := set . "settings" $settings -}}
 {{- $_ = set . "otlpHost" "0.0.0.0" -}}
@@ -69,7 +69,7 @@ spec:
 
 {{/* What the gateway's Pods and the test's Pod have in common. */}}
 {{- define "sidejudge.podSpec" -}}
-serviceAccountName: {{ include "sidejudge.serviceAccountName" . }}
+serviceAccountName: {{ include "sidejudge.serviceAccountName" . | quote }}
 automountServiceAccountToken: false
 enableServiceLinks: false
 securityContext:

@@ -6,6 +6,9 @@
 {{- $name := include "sidejudge.name" . -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if regexMatch "^[0-9]" .Release.Name -}}
+{{- /* A Service's name begins with a letter. */ -}}
+{{- printf "%s-%s" $name .Release.Name | trunc 50 | trimSuffix "-" -}}
 {{- else if contains $name .Release.Name -}}
 {{- .Release.Name | trunc 50 | trimSuffix "-" -}}
 {{- else -}}
@@ -19,8 +22,8 @@
 
 {{/* Never changed: selectors are immutable. */}}
 {{- define "sidejudge.selector" -}}
-app.kubernetes.io/name: {{ include "sidejudge.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "sidejudge.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: gateway
 {{- end -}}
 
@@ -43,8 +46,8 @@ app.kubernetes.io/component: gateway
 
 {{/* Head of every object's metadata. Takes a dict: root, name (a suffix) or fullname, component, more, annotations, namespace. */}}
 {{- define "sidejudge.metadata" -}}
-name: {{ .fullname | default (include "sidejudge.fullname" .root) }}{{ with .name }}-{{ . }}{{ end }}
-namespace: {{ .namespace | default (include "sidejudge.namespace" .root) }}
+name: {{ printf "%s%s" (.fullname | default (include "sidejudge.fullname" .root)) (ternary (printf "-%s" .name) "" (not (empty .name))) | toJson }}
+namespace: {{ .namespace | default (include "sidejudge.namespace" .root) | quote }}
 labels:
   {{- include "sidejudge.labels" . | nindent 2 }}
 {{- with .annotations }}
