@@ -137,6 +137,10 @@ def rubric(declared: Declaration) -> Board:
                                 expr=f"max by (service, environment) ({f.CHANGE_SCORE.name}{{{_HERE}}})",
                                 legend="{{service}} {{environment}}",
                             ),
+                            Query(
+                                expr=f"max by (service, environment) ({f.DRIFT_SCORE.name}{{{_HERE}}})",
+                                legend="drift · {{service}} {{environment}}",
+                            ),
                         ),
                     ),
                 ),

@@ -56,6 +56,11 @@ def _change(_: Declaration) -> tuple[str, str]:
     return f"{since} > 0", f"{_PLACE} seems to be falling since {{{{ $value | humanizeTimestamp }}}}."
 
 
+def _drift(_: Declaration) -> tuple[str, str]:
+    since = fleet(f.DRIFT_SINCE, operation="min")
+    return f"{since} > 0", f"{_PLACE} seems to depart from its scenario since {{{{ $value | humanizeTimestamp }}}}."
+
+
 def _share(name: str, id_: str, what: str, match: str = "") -> Callable[[Declaration], tuple[str, str]]:
     def reporting(declared: Declaration) -> tuple[str, str]:
         window, policy = window_of(declared), declared.policy
@@ -143,6 +148,7 @@ _TELLING: Mapping[str, Callable[[Declaration], tuple[str, str]]] = {
     "pass_rate_critical": _level("critical"),
     "pass_rate_warning": _level("warning"),
     "pass_rate_change": _change,
+    "scenario_drift": _drift,
     "blocker_rate": _share(BLOCKED, "blocker_rate", "are blocked by {{ $labels.metric }}", " ignoring (metric)"),
     "metric_mean_low": _process("metric_mean_low", "metrics"),
     "workflow_violation_rate": _share(VIOLATING, "workflow_violation_rate", "depart from the scenario"),

@@ -32,7 +32,11 @@ def watch_gauges(who: tuple[str, str, str], service: ServiceStatus) -> Iterator[
         yield f.PASS_BEST_RATIO, who, service.missing.best
     if service.since_ns is not None:
         yield f.STATUS_SINCE, who, service.since_ns / 1e9
-    if service.change is not None:
-        yield f.CHANGE_SCORE, who, service.change.share
-        if service.change.alarmed and service.change.since_ns is not None:
-            yield f.CHANGE_SINCE, who, service.change.since_ns / 1e9
+    for change, score, since in (
+        (service.change, f.CHANGE_SCORE, f.CHANGE_SINCE),
+        (service.drift, f.DRIFT_SCORE, f.DRIFT_SINCE),
+    ):
+        if change is not None:
+            yield score, who, change.share
+            if change.alarmed and change.since_ns is not None:
+                yield since, who, change.since_ns / 1e9

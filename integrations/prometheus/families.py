@@ -305,6 +305,16 @@ CHANGE_SINCE = Family(
     help="When the pass ratio began to fall, as the change detector estimates it.",
     note="Absent while there is no early warning.",
 )  # fmt: skip
+DRIFT_SCORE = Family(
+    name="sidejudge_scenario_drift_score_ratio", kind="gauge", labels=_WHO,
+    help="Score of the detector of drift from the scenario (CUSUM) as a share of its limit. This process's view.",
+    note="Of rubrics that check a scenario. At 1 the early warning is raised; it lasts until the score is back at 0.",
+)  # fmt: skip
+DRIFT_SINCE = Family(
+    name="sidejudge_scenario_drift_timestamp_seconds", kind="gauge", labels=_WHO,
+    help="When runs began to depart from their scenario more often, as the detector estimates it.",
+    note="Absent while there is no early warning. `sidejudge_workflow_violations_total` says in which ways they depart.",
+)  # fmt: skip
 ALERTS = Family(
     name="sidejudge_alerts", kind="gauge", labels=("alert", "severity", "stage"),
     help="Alerts of this process, by condition and stage.",
@@ -623,6 +633,7 @@ FAMILIES = (
     VERDICTS_BLOCKED, VERDICT_BLOCKED_WEIGHT, VERDICTS_VIOLATING, VERDICT_VIOLATING_WEIGHT, FAILURE_GROUP_VERDICTS,
     PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES,
     PASS_WORST_RATIO, PASS_BEST_RATIO, STATUS, STATUS_SINCE, PASS_RATIO_THRESHOLD, CHANGE_SCORE, CHANGE_SINCE,
+    DRIFT_SCORE, DRIFT_SINCE,
     ALERTS, ALERT_EVENTS, ALERT_LIMIT,
     PASS_CORRECTED_RATIO, PASS_CORRECTED_LOWER_RATIO, PASS_CORRECTED_UPPER_RATIO,
     CASCADE_VERDICTS, CASCADE_CHANGED, CASCADE_DELIVERED_RATIO,

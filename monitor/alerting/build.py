@@ -36,7 +36,11 @@ def declaration(config: Config) -> Declaration:
         ),
         sequence=SequenceRule(error=alerts.sequence.error, period_ns=alerts.sequence.period.ns),
         change=ChangeRule(
-            good=alerts.change.good, bad=alerts.change.bad, false_alarm_every_ns=alerts.change.false_alarm_every.ns
+            good=alerts.change.good,
+            bad=alerts.change.bad,
+            drift_good=alerts.change.drift_good,
+            drift_bad=alerts.change.drift_bad,
+            false_alarm_every_ns=alerts.change.false_alarm_every.ns,
         ),
         limits=AlertLimits(
             blocker_ratio=alerts.limits.blocker_rate,

@@ -47,6 +47,12 @@ class WatchedWindow:
         )
 
 
+def keeps_to_scenario(metrics: Iterable[tuple[str, float]]) -> bool | None:
+    """Whether a run departed from its scenario in nothing; None where nothing of it was checked."""
+    checked = [value for name, value in metrics if name in _WORKFLOW]
+    return min(checked) >= 1.0 if checked else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
     """Shares whose *failures* are the events, and means, by metric."""
@@ -66,9 +72,9 @@ def details(members: Sequence[WindowContents], watched: WatchedWindow) -> Detail
             if name in values:
                 values[name].append((value, held.weight))
         if watched.workflow:
-            checked = [v for name, v in zip(held.metrics, held.values, strict=True) if name in _WORKFLOW]
-            if checked:
-                followed.append((min(checked) >= 1.0, held.weight))
+            kept = keeps_to_scenario(zip(held.metrics, held.values, strict=True))
+            if kept is not None:
+                followed.append((kept, held.weight))
     means = {name: mean_estimate(pairs) for name, pairs in values.items()}
     return Details(
         blocked=_blocked(members, watched.blocking),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from scoring.alerts.board import Posted
 from scoring.alerts.conditions import conditions
@@ -17,49 +17,63 @@ from scoring.alerts.event import AlertEvent, fingerprint
 from scoring.alerts.finding import AlertFinding, Labels
 from scoring.alerts.lifecycle import Alert, AlertTransition, Stage, advance
 from scoring.alerts.observed import Observed, WindowFacts
-from scoring.statistics.cusum import Cusum
+from scoring.rubrics import RUBRICS
+from scoring.statistics.cusum import Chart, Cusum
 from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status.hysteresis import HysteresisState, Look, step
 from scoring.status.service_status import ServiceStatus, StatusChange
 from scoring.status.status import Appraisal, Status
 
-from .details import Details
+from .details import Details, WatchedWindow, keeps_to_scenario
 from .observation import Key, Observation
 from .windows import Windows
 
 _MAX_KEYS = 1_000
 _STATE, _ALERT = "state/", "alert/"
+WATCHED_BY_DEFAULT: Final[Mapping[str, WatchedWindow]] = {
+    name: WatchedWindow.of(rubric) for name, rubric in RUBRICS.items()
+}
 
 
 class _Tracked:
     """The state of one key from verdict to verdict and from look to look."""
 
-    __slots__ = ("cusum", "held", "sequence")
+    __slots__ = ("cusum", "drift", "held", "sequence")
 
     def __init__(self, sequence: ConfidenceSequence | None) -> None:
         self.cusum = Cusum()
+        self.drift = Cusum()
         self.held: HysteresisState | None = None
         self.sequence = sequence
 
     def to_json(self) -> dict[str, object]:
         return {
             "cusum": self.cusum.to_json(),
+            "drift": self.drift.to_json(),
             "held": self.held.to_json() if self.held else None,
             "sequence": self.sequence.to_json() if self.sequence else None,
         }
 
     def restore(self, record: Mapping[str, Any]) -> None:
         self.cusum.restore(record["cusum"])
+        if "drift" in record:
+            self.drift.restore(record["drift"])
         self.held = HysteresisState.of_json(record["held"]) if record["held"] else None
         if self.sequence is not None and record["sequence"]:
             self.sequence.restore(record["sequence"])
 
 
 class Watch:
-    """Statuses and alerts under one declaration, over the windows of this process."""
+    """Statuses and alerts under one declaration, over the windows of this process.
 
-    def __init__(self, declared: Declaration, windows: Windows) -> None:
+    ``watched``: what is watched of each rubric; those that check a scenario have an early warning of drift.
+    """
+
+    def __init__(
+        self, declared: Declaration, windows: Windows, watched: Mapping[str, WatchedWindow] = WATCHED_BY_DEFAULT
+    ) -> None:
         self.declared = declared
+        self._watched = watched
         self.conditions = conditions(declared)
         self.alerts: dict[tuple[str, Labels], Alert] = {}
         self.cursor_ns = 0
@@ -78,6 +92,10 @@ class Watch:
             return
         chart = self.declared.chart(key.rubric, self._windows.decided(key))
         tracked.cusum.add(chart, passed=seen.passed, weight=seen.weight, at_ns=seen.at_ns)
+        kept = keeps_to_scenario(seen.metrics.items()) if self._checks_scenario(key) else None
+        if kept is not None:
+            chart = self.declared.drift_chart(self._windows.decided(key))
+            tracked.drift.add(chart, passed=kept, weight=seen.weight, at_ns=seen.at_ns)
         if tracked.sequence is not None:
             tracked.sequence.add(passed=seen.passed, weight=seen.weight, at_ns=seen.at_ns)
 
@@ -180,7 +198,10 @@ class Watch:
         tracked = self._tracked.get(key)
         if tracked is None:
             return moment
-        current = replace(moment, change=self._change(key, tracked))
+        decided = self._windows.decided(key)
+        current = replace(moment, change=_change(tracked.cusum, self.declared.chart(key.rubric, decided)))
+        if self._checks_scenario(key):
+            current = replace(current, drift=_change(tracked.drift, self.declared.drift_chart(decided)))
         if tracked.sequence is not None:
             current = replace(current, sequence_upper=tracked.sequence.upper)
         held = tracked.held
@@ -193,13 +214,9 @@ class Watch:
             return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, "it was not looked at yet"))
         return replace(current, appraisal=_stated(held, moment.appraisal, self.declared), since_ns=held.since_ns)
 
-    def _change(self, key: Key, tracked: _Tracked) -> StatusChange:
-        chart = self.declared.chart(key.rubric, self._windows.decided(key))
-        cusum = tracked.cusum
-        return StatusChange(
-            share=cusum.score / cusum.limit(chart), alarmed=cusum.alarmed, good=chart.good, bad=chart.bad,
-            run_length=chart.run_length, since_ns=cusum.since_ns,
-        )  # fmt: skip
+    def _checks_scenario(self, key: Key) -> bool:
+        watched = self._watched.get(key.rubric)
+        return watched is not None and watched.workflow
 
     def _advance(self, facts: Observed) -> Iterator[AlertEvent]:
         turns: dict[tuple[str, Labels], tuple[Alert, AlertTransition]] = {}
@@ -255,6 +272,13 @@ def _last(after: Alert | None, before: Alert | None, finding: AlertFinding | Non
     if after is None:  # it is over, which is one more event
         alert = replace(alert, reported=alert.reported + 1)
     return replace(alert, finding=finding) if finding is not None else alert
+
+
+def _change(cusum: Cusum, chart: Chart) -> StatusChange:
+    return StatusChange(
+        share=cusum.score / cusum.limit(chart), alarmed=cusum.alarmed, good=chart.good, bad=chart.bad,
+        run_length=chart.run_length, since_ns=cusum.since_ns,
+    )  # fmt: skip
 
 
 def _stated(held: HysteresisState, moment: Appraisal, declared: Declaration) -> Appraisal:

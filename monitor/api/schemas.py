@@ -124,6 +124,7 @@ class ServiceStatusBody(_Body):
     since: datetime | None = Field(description="since when the status is in force")
     sequence_upper: Ratio | None = Field(description="upper bound that holds at all times (mode `sequence`)")
     change: ChangeBody | None = Field(description="the early warning of a falling pass ratio")
+    drift: ChangeBody | None = Field(description="the early warning that runs depart from their scenario")
     corrected: CorrectedBody | None = Field(
         description="pass ratio that people would have found (Rogan-Gladen); null: labels do not determine it"
     )
@@ -148,6 +149,7 @@ class ServiceStatusBody(_Body):
             worst=missing.worst if missing else None, best=missing.best if missing else None,
             since=instant(status.since_ns), sequence_upper=status.sequence_upper,
             change=ChangeBody.of(status.change) if status.change else None,
+            drift=ChangeBody.of(status.drift) if status.drift else None,
             corrected=CorrectedBody.of(status.corrected) if status.corrected else None,
             cascade=CascadeBody.of(status.cascade) if status.cascade else None,
             thresholds=ThresholdsBody(warning=bounds.warning, critical=bounds.critical),

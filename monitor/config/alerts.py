@@ -64,7 +64,7 @@ class SequenceSection(Section):
 
 
 class ChangeSection(Section):
-    """The early warning of a falling pass rate (CUSUM)."""
+    """The early warnings of a falling pass rate, and of behaviour that drifts from its scenario (CUSUM)."""
 
     good: Rate | None = Field(
         default=None,
@@ -80,8 +80,17 @@ class ChangeSection(Section):
         default=parse_duration("30d"), description="mean time between false early warnings of a good service, at least"
     )
 
+    drift_good: float = Field(
+        default=0.98, gt=0.0, lt=1.0, description="share of runs that keep to their scenario when nothing has changed"
+    )
+    drift_bad: float = Field(
+        default=0.90, gt=0.0, lt=1.0, description="the share that is to be noticed, less than `drift_good`"
+    )
+
     @model_validator(mode="after")
     def _in_order(self) -> ChangeSection:
+        if self.drift_bad >= self.drift_good:
+            raise ValueError(f"drift_bad ({self.drift_bad:g}) must be less than drift_good ({self.drift_good:g})")
         if self.good is not None and self.bad is not None and self.bad >= self.good:
             raise ValueError(f"bad ({self.bad:g}) must be less than good ({self.good:g})")
         return self

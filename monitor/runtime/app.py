@@ -118,13 +118,13 @@ class Monitor:
         self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
         self.sessions = SessionWindows(session_limits(config.sessions)) if config.sessions is not None else None
         self.windows = Windows(config.alerts.window.ns)
-        self.watch = Watch(declaration(config), self.windows)
-        labels = known(config, self.watch, self.version)
-        self.exporter = Exporter(CollectorRegistry(), labels, label_cap=config.metrics.label_cap)
-        self.langfuse = Connections(config.langfuse_projects)
         # The configuration of judging; a reload changes these where they are, for others hold them too.
         self.rubrics, self.router = configured(config), router_of(config)
         self._watched = {name: WatchedWindow.of(rubric) for name, rubric in self.rubrics.items()}
+        self.watch = Watch(declaration(config), self.windows, self._watched)
+        labels = known(config, self.watch, self.version)
+        self.exporter = Exporter(CollectorRegistry(), labels, label_cap=config.metrics.label_cap)
+        self.langfuse = Connections(config.langfuse_projects)
         self._active = ActiveRequests()
         # What is received.
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)

@@ -34,11 +34,14 @@ class ChangeRule:
     """The early warning: a service that passes at ``good`` or better raises it once in ``false_alarm_every_ns``.
 
     ``good`` and ``bad`` are pass ratios; ``None`` derives them from the rubric's thresholds: a third of the way from
-    the warning threshold to 1 (0.90), and midway between the two thresholds (0.775).
+    the warning threshold to 1 (0.90), and midway between the two thresholds (0.775). ``drift_good`` and ``drift_bad``
+    are the shares of runs that keep to their scenario, for the early warning that behaviour drifts.
     """
 
     good: float | None = None
     bad: float | None = None
+    drift_good: float = 0.98
+    drift_bad: float = 0.90
     false_alarm_every_ns: int = 30 * DAY_NS
 
 
@@ -114,6 +117,12 @@ class Declaration:
         The run length in verdicts is the promised time's worth of them, rounded up to a power of two so that the
         limit does not follow every breath of the traffic; 32 a window are assumed where there are fewer.
         """
+        return self._design(*self.good_and_bad(rubric), verdicts_per_window)
+
+    def drift_chart(self, verdicts_per_window: int) -> Chart:
+        """The same for the share of runs that keep to their scenario."""
+        return self._design(self.change.drift_good, self.change.drift_bad, verdicts_per_window)
+
+    def _design(self, good: float, bad: float, verdicts_per_window: int) -> Chart:
         wanted = max(32, verdicts_per_window) * max(1.0, self.change.false_alarm_every_ns / self.window_ns)
-        good, bad = self.good_and_bad(rubric)
         return design(good, bad, float(2 ** max(5, (round(wanted) - 1).bit_length())))

@@ -50,6 +50,15 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
             find=_changed, muted_by="pass_rate_warning", examples=True,
         ),
         Condition(
+            id="scenario_drift", severity=Severity.INFO, scope=PLACE, unit="ratio",
+            title="Behaviour seems to drift from its scenario",
+            when=f"CUSUM of the runs that keep to their scenario, {declared.change.drift_good:.3g} (good) against "
+            f"{declared.change.drift_bad:.3g} (bad); behaviour that is as it was raises it once in "
+            f"{_days(declared.change.false_alarm_every_ns)} at its traffic, or more rarely",
+            meaning="early warning: new tools, vanished steps or new orders since the scenario was written or learned",
+            find=_drifting, muted_by="workflow_violation_rate", examples=True,
+        ),
+        Condition(
             id="blocker_rate", severity=Severity.WARNING, scope=(*PLACE, "metric"), unit="ratio",
             title="A blocker hits too many traces",
             when=f"lower bound of the share that the metric blocks above {limits.blocker_ratio:g}{guards}",
@@ -134,6 +143,20 @@ def _changed(facts: Observed) -> Iterator[AlertFinding]:
                 f"{change.share:.0%} of what raises the early warning",
                 value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
                 upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0, changed_ns=change.since_ns,
+            )  # fmt: skip
+
+
+def _drifting(facts: Observed) -> Iterator[AlertFinding]:
+    for window in facts.windows:
+        drift, departing = window.status.drift, window.violating
+        if drift is not None:
+            yield AlertFinding(
+                labels=place(window.status), breached=drift.alarmed,
+                stated=f"the runs fit a share of {drift.bad:.3g} that keeps to the scenario better than one of "
+                f"{drift.good:.3g}: {drift.share:.0%} of what raises the early warning",
+                value=departing.pass_ratio if departing else None, lower=departing.lower if departing else None,
+                upper=departing.upper if departing else None, n=departing.n if departing else 0,
+                changed_ns=drift.since_ns,
             )  # fmt: skip
 
 

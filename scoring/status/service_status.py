@@ -47,9 +47,9 @@ class ServiceStatus:
     ``metric_means`` over those with a value, in the metric's unit. ``missing`` is how
     far the pass ratio could lie off for the incomplete verdicts. Where a history is kept: ``since_ns`` the status is
     what it is, ``sequence_upper`` the upper bound that holds at all times (mode ``sequence``), and the ``change``
-    detector. ``corrected`` is the pass rate that people would have found, None where the labels are too few.
-    ``cascade`` is what a stronger judge changed, None without a cascade; with one, the estimate is of the strongest
-    judge's pass ratio.
+    detector; ``drift`` is the same for the share that keeps to its scenario. ``corrected`` is the pass rate that people
+    would have found, None where the labels are too few. ``cascade`` is what a stronger judge changed, None without a
+    cascade; with one, the estimate is of the strongest judge's pass ratio.
     """
 
     service: str
@@ -67,5 +67,6 @@ class ServiceStatus:
     since_ns: int | None = None
     sequence_upper: float | None = None
     change: StatusChange | None = None
+    drift: StatusChange | None = None
     corrected: Corrected | None = None
     cascade: CascadeSnapshot | None = None

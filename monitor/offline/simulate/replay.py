@@ -45,7 +45,7 @@ class Replay:
     def __init__(self, declared: Declaration, watched: Mapping[str, WatchedWindow], costs: Costs) -> None:
         self._watched, self._costs = watched, costs
         self._windows = Windows(declared.window_ns)
-        self._watch = Watch(declared, self._windows)
+        self._watch = Watch(declared, self._windows, watched)
         self._look_ns = declared.look_ns
         self._acceptable = {name: each.on_average for name, each in watched.items()}
         self._details: dict[Key, tuple[int, Details]] = {}

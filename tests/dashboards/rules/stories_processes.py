@@ -29,17 +29,19 @@ def stories() -> Iterator[Scenario]:
 
 
 def _from_processes() -> Iterator[Scenario]:
-    change = "sidejudge_change_timestamp_seconds"
-    alert = "SidejudgePassRateChange"
-    yield Scenario(
-        name="the early warning is there as soon as one process has it, with the earliest time",
-        under=(alert,),
-        given={
-            **points(change, {**PLACE, **target("a")}, [None] * 5 + [240] * 5 + [None] * 10),
-            **points(change, {**PLACE, **target("b")}, [None] * 7 + [300] * 3 + [None] * 10),
-        },
-        checks=(silent(alert, "4m"), fires(alert, "5m", severity="info"), fires(alert, "9m")),
-    )
+    for change, alert in (
+        ("sidejudge_change_timestamp_seconds", "SidejudgePassRateChange"),
+        ("sidejudge_scenario_drift_timestamp_seconds", "SidejudgeScenarioDrift"),
+    ):
+        yield Scenario(
+            name=f"{alert} is there as soon as one process has it, with the earliest time",
+            under=(alert,),
+            given={
+                **points(change, {**PLACE, **target("a")}, [None] * 5 + [240] * 5 + [None] * 10),
+                **points(change, {**PLACE, **target("b")}, [None] * 7 + [300] * 3 + [None] * 10),
+            },
+            checks=(silent(alert, "4m"), fires(alert, "5m", severity="info"), fires(alert, "9m")),
+        )
     for id_, alert, keep in (("metric_mean_low", "SidejudgeMetricMeanLow", 15),):
         labels = {**SITE, "alert": id_, "severity": "warning"}
         reported = {

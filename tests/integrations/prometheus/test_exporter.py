@@ -123,6 +123,8 @@ def test_what_the_watch_knows_of_a_window_is_exported():
     assert seen["sidejudge_status_since_timestamp_seconds", *who] == 5
     assert seen["sidejudge_change_score_ratio", *who] == 1.1
     assert seen["sidejudge_change_timestamp_seconds", *who] == 4
+    assert seen["sidejudge_scenario_drift_score_ratio", *who] == 1.2
+    assert seen["sidejudge_scenario_drift_timestamp_seconds", *who] == 3
 
 
 def test_alerts_are_counted_by_stage_with_zeros_in_advance_and_their_limits():
@@ -454,6 +456,7 @@ def populated() -> Exporter:
                     ),
                     change=StatusChange(share=1.1, alarmed=True, good=0.9, bad=0.75, run_length=1e4,
                     since_ns=4 * 10**9),
+                    drift=StatusChange(share=1.2, alarmed=True, good=0.98, bad=0.9, run_length=1e4, since_ns=3 * 10**9),
                 )
             ],
             queues={"evaluation": QueueSize(items=1, oldest_s=1.0)}, spool_bytes=1, anomalies={"split_traces": False},

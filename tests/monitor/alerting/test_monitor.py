@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from integrations.dialects import normalise
+from integrations.otlp.wire.decode import decode_spans
 from integrations.store.sqlite import StoreUnavailable
 from monitor.alerting.build import declaration
 from monitor.alerting.condition_table import watched
 from scoring.alerts.lifecycle import AlertTransition
+from scoring.case.extract import extract
+from scoring.learning.contract import learn
+from scoring.learning.observed_run import observe_run
 from scoring.status.status import Status, Thresholds
+from scoring.trace.trace import Trace
 from tests.otlp_requests import LOW, S, request, span, trace
 from tests.waiting import until
 
@@ -75,6 +81,66 @@ async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started
     assert board["alerts"][0]["since"] == worst["since"]
     assert again.monitor.view.status().services[0].appraisal.status is Status.CRITICAL
     assert len(heard) == reported, "nothing is told again"
+
+
+def runs(first: int, count: int, *tools: str) -> bytes:
+    """Runs of an agent that calls these tools, one after the other."""
+    spans = []
+    for number in range(first, first + count):
+        at = 10**18 + number * 10**9
+        steps = [("invoke_agent", "agent.name", "harbour"), *(("execute_tool", "tool.name", tool) for tool in tools)]
+        for step, (operation, key, name) in enumerate(steps, 1):
+            spans.append(S(
+                trace_id=trace(number, LOW), span_id=span(step), parent_id=span(1) if step > 1 else b"", name=name,
+                service="harbour", start_ns=at + step * 10**6, end_ns=at + step * 10**6 + 10**5 if step > 1 else at + 10**8,
+                attributes={"gen_ai.operation.name": operation, f"gen_ai.{key}": name},
+            ))  # fmt: skip
+    return request(spans)
+
+
+def learned(*bodies: bytes) -> dict:
+    """What ``learn`` makes of these requests."""
+    by_trace = {}
+    for body in bodies:
+        for raw in decode_spans(body):
+            by_trace.setdefault(raw.trace_id, []).append(normalise(raw))
+    cases = [extract(Trace.of(trace_id, spans, "batch")) for trace_id, spans in by_trace.items()]
+    return learn("harbour", [observe_run(case, group="harbour", good=None) for case in cases]).scenario()
+
+
+async def test_a_drift_from_a_learned_contract_is_a_metric_and_an_early_warning(started):
+    contract = learned(runs(1, 40, "find_ship", "book"), runs(41, 20, "find_ship"))
+    assert contract["tools_may_include"] == ["book", "find_ship"]
+    app = await started(
+        routes=[{"rubrics": ["run_health", "workflow"], "scenario": "harbour"}],
+        scenarios={"harbour": contract},
+        alerts={"look": "100ms", "change": {"false_alarm_every": "1d"}},
+    )
+    await app.post(runs(1, 120, "find_ship", "book"))
+    await app.settled(120)
+
+    async def drift() -> dict:
+        services = (await app.get("/v1/status"))["services"]
+        return next(each["drift"] for each in services if each["rubric"] == "workflow")
+
+    assert not (await drift())["alarmed"]
+    for body in (runs(200, 10, "find_ship", "call_harbour_master"), runs(300, 10, "book")):
+        await app.post(body)
+    await app.settled(140)
+    await until(lambda: any(known.condition == "scenario_drift" for known in app.monitor.watch.alerts.values()))
+    assert (await drift())["alarmed"]
+    board = await app.get("/v1/alerts")
+    alert = next(each for each in board["alerts"] if each["condition"] == "scenario_drift")
+    assert (alert["stage"], alert["labels"]["service"]) == ("firing", "harbour")
+    text = (await app.http.get(app.api + "/metrics")).text
+    assert (
+        'sidejudge_scenario_drift_timestamp_seconds{environment="unknown",rubric="workflow",service="harbour"}' in text
+    )
+    assert 'sidejudge_workflow_violations_total{kind="tools_unexpected",scenario="harbour"} 10.0' in text
+    assert 'sidejudge_workflow_violations_total{kind="tools_missing",scenario="harbour"} 10.0' in text
+    page = (await app.http.get(app.api + "/")).text
+    assert "Behaviour seems to drift" in page
+    assert "/help/dashboards/runbooks/scenario-drift" in page
 
 
 async def test_verdicts_that_the_watch_had_not_remembered_are_learnt_at_the_next_start(started):

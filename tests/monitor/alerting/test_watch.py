@@ -190,6 +190,34 @@ def test_workflow_violations_are_counted_by_trace():
     assert not [reported for reported in calm.reported if reported[0] == "workflow_violation_rate"]
 
 
+def test_a_drift_from_the_scenario_is_warned_of_early_and_dated():
+    played = Played(key=Key("agent", "prod", "workflow"))
+    kept, departed = {"agents": 1.0, "tools": 1.0}, {"agents": 1.0, "tools": 0.0}
+    played.minutes(120, ratio=1.0, metrics=kept)
+    assert not [each for each in played.reported if each[0] == "scenario_drift"]
+    began_ns = played.now_ns
+    for _ in range(30):  # every fourth run calls a tool that is not in the scenario, and passes all the same
+        played.minutes(1, ratio=1.0, per_minute=3, metrics=kept)
+        played.minutes(1, ratio=1.0, per_minute=1, metrics=departed)
+    drift = [each for each in played.reported if each[0] == "scenario_drift"]
+    assert drift[0] == ("scenario_drift", "firing", False)
+    (status,) = played.watch.service_statuses(played.now_ns)
+    assert status.drift.alarmed
+    assert not status.change.alarmed, "the pass ratio is as it was"
+    assert abs(status.drift.since_ns - began_ns) <= 5 * MINUTE_NS
+    order = [each[0] for each in played.reported]
+    assert order.index("scenario_drift") < order.index("workflow_violation_rate"), "the early warning is early"
+    other = Watch(QUICK, played.windows)
+    other.restore(played.watch.to_memory())
+    assert other.service_statuses(played.now_ns)[0].drift == status.drift
+
+
+def test_drift_is_watched_where_a_scenario_is_checked_alone():
+    played = Played()
+    played.minutes(30, ratio=0.9, metrics={"tools": 0.0})
+    assert played.watch.service_statuses(played.now_ns)[0].drift is None
+
+
 def test_what_another_configuration_remembers_is_dropped_or_begins_anew():
     sequence = Played(replace(QUICK, policy=Policy(mode="sequence")))
     sequence.minutes(120, ratio=0.3)

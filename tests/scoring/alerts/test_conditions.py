@@ -20,13 +20,13 @@ from scoring.status.status import Appraisal, Policy, Status, Thresholds
 
 DECLARED = Declaration()
 ALL = conditions(DECLARED)
-QUALITY = {"pass_rate_critical", "pass_rate_warning", "pass_rate_change", "blocker_rate", "metric_mean_low",
+QUALITY = {"pass_rate_critical", "pass_rate_warning", "pass_rate_change", "scenario_drift", "blocker_rate", "metric_mean_low",
            "workflow_violation_rate"}  # fmt: skip
 
 
-def standing(status=Status.HEALTHY, *, passes=90, failures=10, change=None) -> ServiceStatus:
+def standing(status=Status.HEALTHY, *, passes=90, failures=10, change=None, drift=None) -> ServiceStatus:
     return ServiceStatus(
-        service="shop", environment="prod", rubric="qa", appraisal=Appraisal(status, "because"), change=change,
+        service="shop", environment="prod", rubric="qa", appraisal=Appraisal(status, "because"), change=change, drift=drift,
         estimate=estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures),
     )  # fmt: skip
 
@@ -73,6 +73,10 @@ STORIES = {
     "pass_rate_change": [
         (window(status=standing(change=change(alarmed=True))), True),
         (window(status=standing(change=change(alarmed=False))), False),
+    ],
+    "scenario_drift": [
+        (window(status=standing(drift=change(alarmed=True))), True),
+        (window(status=standing(drift=change(alarmed=False))), False),
     ],
     "blocker_rate": [
         (window(blocked={"accuracy": events(20, 100)}), True),
