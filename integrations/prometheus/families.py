@@ -313,7 +313,7 @@ DRIFT_SCORE = Family(
 DRIFT_SINCE = Family(
     name="sidejudge_scenario_drift_timestamp_seconds", kind="gauge", labels=_WHO,
     help="When runs began to depart from their scenario more often, as the detector estimates it.",
-    note="Absent while there is no early warning. `sidejudge_workflow_violations_total` says in which ways they depart.",
+    note="Absent while there is no early warning. `sidejudge_workflow_violations_total` counts the ways.",
 )  # fmt: skip
 ALERTS = Family(
     name="sidejudge_alerts", kind="gauge", labels=("alert", "severity", "stage"),

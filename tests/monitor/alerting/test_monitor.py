@@ -92,7 +92,8 @@ def runs(first: int, count: int, *tools: str) -> bytes:
         for step, (operation, key, name) in enumerate(steps, 1):
             spans.append(S(
                 trace_id=trace(number, LOW), span_id=span(step), parent_id=span(1) if step > 1 else b"", name=name,
-                service="harbour", start_ns=at + step * 10**6, end_ns=at + step * 10**6 + 10**5 if step > 1 else at + 10**8,
+                service="harbour", start_ns=at + step * 10**6,
+                end_ns=at + (10**8 if step == 1 else step * 10**6 + 10**5),
                 attributes={"gen_ai.operation.name": operation, f"gen_ai.{key}": name},
             ))  # fmt: skip
     return request(spans)

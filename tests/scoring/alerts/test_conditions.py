@@ -20,13 +20,15 @@ from scoring.status.status import Appraisal, Policy, Status, Thresholds
 
 DECLARED = Declaration()
 ALL = conditions(DECLARED)
-QUALITY = {"pass_rate_critical", "pass_rate_warning", "pass_rate_change", "scenario_drift", "blocker_rate", "metric_mean_low",
+QUALITY = {"pass_rate_critical", "pass_rate_warning", "pass_rate_change", "scenario_drift", "blocker_rate",
+           "metric_mean_low",
            "workflow_violation_rate"}  # fmt: skip
 
 
 def standing(status=Status.HEALTHY, *, passes=90, failures=10, change=None, drift=None) -> ServiceStatus:
     return ServiceStatus(
-        service="shop", environment="prod", rubric="qa", appraisal=Appraisal(status, "because"), change=change, drift=drift,
+        service="shop", environment="prod", rubric="qa", appraisal=Appraisal(status, "because"), change=change,
+        drift=drift,
         estimate=estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures),
     )  # fmt: skip
 
