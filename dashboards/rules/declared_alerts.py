@@ -155,6 +155,7 @@ _TELLING: Mapping[str, Callable[[Declaration], tuple[str, str]]] = {
     "judge_failure_rate": _judge_failed,
     "judge_unreachable": _unreachable,
     "judge_agreement_low": _agreement,
+    "judge_drift": _process("judge_drift", "metrics"),
     "judge_budget": _budget,
     "evaluation_lag": _lag,
     "spool_large": _spool,

@@ -19,6 +19,7 @@ from scoring.alerts.condition import Severity
 from scoring.alerts.event import AlertEvent, event_of_json
 from scoring.alerts.lifecycle import AlertTransition
 from scoring.alerts.observed import Agreement, Observed
+from scoring.judging.drift import JudgeDrift
 from scoring.statistics.percentile import p95
 from scoring.status.judge_snapshot import JudgeSnapshot
 
@@ -58,12 +59,14 @@ class EvaluationSchedule:
         spool_bytes: Callable[[], int],
         judge: Callable[[], JudgeSnapshot | None],
         agreements: Callable[[], Sequence[Agreement]] = tuple,
+        drifts: Callable[[], Sequence[JudgeDrift]] = tuple,
         listeners: Sequence[AlertListener] = (),
     ) -> None:
         self.listeners = [*listeners]
         self._watch, self._windows, self._watched = watch, windows, watched
         self._memory, self._store = memory, store
         self.judge, self._spool_bytes, self._agreements = judge, spool_bytes, agreements
+        self._drifts = drifts
         self._lags: deque[tuple[int, float]] = deque(maxlen=_MOST_LAGS)
         self._kept: dict[str, str] = {}
         self._waiting: dict[str, AlertEvent] = {}
@@ -141,6 +144,7 @@ class EvaluationSchedule:
             spool_bytes=self._spool_bytes(),
             judge=self.judge(),
             agreements=self._agreements(),
+            drifts=self._drifts(),
         )
 
     def _illustrated(self, event: AlertEvent) -> AlertEvent:

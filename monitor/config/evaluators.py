@@ -186,6 +186,18 @@ class CascadeSection(Section):
         return int.from_bytes(digest[:7]) < self.rate * (1 << 56)
 
 
+class DriftSection(Section):
+    """A watch over the judge: a fixed sample of past prompts is sent again every day. It keeps these prompts."""
+
+    prompts: int = Field(default=30, ge=10, le=200, description="prompts in the sample; each is sent once a day")
+    keep: PositiveDuration = Field(
+        default=parse_duration("90d"), description="how long a prompt, with the contents that it shows, is kept"
+    )
+    error: float = Field(
+        default=0.05, gt=0.0, lt=1.0, description="chance of a false alarm in 30 days, over all metrics together"
+    )
+
+
 class EvaluatorsSection(Section):
     """The evaluators that answer the questions of metrics, and their order. The first that answers wins."""
 
@@ -201,6 +213,9 @@ class EvaluatorsSection(Section):
         description="further judges by name, for rubrics and metrics that name them (`rubrics.<name>.judge`)",
     )
     cascade: CascadeSection = CascadeSection()
+    drift: DriftSection | None = Field(
+        default=None, description="no watch over the judge's drift unless this section is there; it needs `judge`"
+    )
     max_case_cpu: PositiveDuration = Field(
         default=parse_duration("30s"),
         description="CPU time that the metrics of one case may take, all rubrics together; once it is spent its other "
@@ -222,6 +237,8 @@ class EvaluatorsSection(Section):
                 raise ValueError(f"order does not name {name!r}, which is configured; name it, or take the section out")
         if self.judges and self.judge is None:
             raise ValueError("judges are named beside a default one: add the section judge")
+        if self.drift is not None and self.judge is None:
+            raise ValueError("drift watches a judge: add the section judge, or take drift out")
         return self
 
     @field_validator("judges")

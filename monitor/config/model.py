@@ -402,6 +402,12 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
+    def _contents_may_be_kept(self) -> Config:
+        if self.evaluators.drift is not None and self.api.contents == "never":
+            raise ValueError("evaluators.drift keeps contents, which api.contents rules out; take one of the two out")
+        return self
+
+    @model_validator(mode="after")
     def _destinations_differ(self) -> Config:
         sinks = {name for name in type(self.sinks).model_fields if name != "plugins"} | self.sinks.plugins.keys()
         if taken := sorted(sinks & set(names(self.alerts.notify))):

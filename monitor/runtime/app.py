@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from prometheus_client import CollectorRegistry
@@ -84,6 +85,9 @@ from .reload import ReadConfig, Reload
 from .retention import Retention
 from .trace_log import TraceLog
 
+if TYPE_CHECKING:
+    from monitor.evaluate.judge.drift_watch import DriftWatch
+
 log = logging.getLogger("sidejudge")
 
 REST_S = 1.0
@@ -96,6 +100,10 @@ NOTIFY_TICK_S = 30
 """How often reminders, digests and the report are looked for: short beside Alertmanager's refresh."""
 DRAIN_QUIET_NS = 300_000_000
 """While the process ends: how long nothing has come of a trace before it is closed, for exporters flush in parts."""
+_DRIFT = "drift"
+"""The room of the store that holds the judge's sample."""
+DRIFT_S = 60.0
+"""How often it is looked whether the judge's sample is to be sent again."""
 RETRY_S = 2.0
 """How long judging rests after it failed."""
 
@@ -149,6 +157,7 @@ class Monitor:
         stages = self._build_stages()
         waiting = judge_queue(config, stages, clock_ns)
         # What becomes of it: statuses and alerts, then the commit that notifies them.
+        self.drift = _drift_watch(config, self.backends, self.store, clock_ns)
         self.failures = FailureGroups(
             self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None
         )
@@ -261,6 +270,7 @@ class Monitor:
             spool_bytes=lambda: self.store.size,
             judge=lambda: judge_snapshot(self.config, self.backends.judge, waiting, self.clock_ns() / 1e9),
             agreements=self.annotating.agreements if self.annotating else tuple,
+            drifts=lambda: self.drift.latest if self.drift is not None else (),
             # The one that may fail comes first: an event that it did not take goes to both again.
             listeners=[self.notifications.take, self._count_event],
         )
@@ -325,6 +335,11 @@ class Monitor:
         self.verdicts.restore(self.clock_ns())
         self.commit.restore()
         self.baselines.restore()
+        if self.drift is not None:
+            self.drift.restore()
+        else:
+            sample = self.store.kept.room(_DRIFT)  # of a configuration that had the watch
+            await sample.change(dict.fromkeys(sample.all()))
         resumed = self.intake.restore()
         section = self.config.api
         api = create_app(self.view, version=self.view.version, rules=AccessRules.of(section))
@@ -373,6 +388,8 @@ class Monitor:
 
     def _repeat_all(self) -> None:
         """Periodic reading, most of it from other systems."""
+        if self.drift is not None:
+            self._repeat(self.drift.round, DRIFT_S)
         self._repeat(self.failures.refresh, FAILURES_S)
         if self.references is not None:
             self._repeat(self.references.refresh, REFRESH_S)
@@ -605,6 +622,22 @@ class Monitor:
 
     async def _count_event(self, event: AlertEvent) -> None:
         self.exporter.alert_reported(event.condition, event.transition.value)
+
+
+def _drift_watch(
+    config: Config, backends: EvaluationBackends, store: Store, clock_ns: Callable[[], int]
+) -> DriftWatch | None:
+    section, judge = config.evaluators.drift, backends.judge
+    if section is None or judge is None:
+        return None
+    from monitor.evaluate.judge.drift_watch import DriftWatch  # noqa: PLC0415  # only where it is configured
+
+    watch = DriftWatch(
+        store.kept.room(_DRIFT), judge, prompts=section.prompts, keep_ns=section.keep.ns, error=section.error,
+        clock_ns=clock_ns,
+    )  # fmt: skip
+    judge.on_answered = watch.take
+    return watch
 
 
 def _annotating(

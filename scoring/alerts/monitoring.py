@@ -46,6 +46,13 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
             limit=limits.agreement, find=lambda facts: _agreement(facts, limits.agreement, policy),
         ),
         Condition(
+            id="judge_drift", severity=Severity.WARNING, scope=("metric",), unit="count",
+            title="The judge moved",
+            when="the judge answers past prompts otherwise than it did, in one direction, by an exact sign test",
+            meaning="a change of this metric may be the judge's and not the application's: compare nothing across it",
+            find=_drift,
+        ),
+        Condition(
             id="judge_budget", severity=Severity.WARNING, scope=("period",), unit="ratio",
             title="The judge's budget is nearly spent",
             when=f"more than {limits.budget_ratio:.0%} of the hour's or day's budget is spent",
@@ -96,6 +103,15 @@ def _agreement(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertF
             labels=(("rubric", known.rubric),), breached=known.upper < limit if enough else None,
             value=known.kappa, upper=known.upper, n=known.n, limit=limit,
             stated=f"kappa {known.kappa:.2f}, at most {known.upper:.2f}, of {known.n} verdicts that people judged too",
+        )  # fmt: skip
+
+
+def _drift(facts: Observed) -> Iterator[AlertFinding]:
+    for each in facts.drifts:
+        yield AlertFinding(
+            labels=(("metric", each.metric),), breached=each.moved, value=float(max(each.higher, each.lower)), n=each.n,
+            stated=f"of {each.n} past prompts {each.higher} get a higher answer on {each.metric} than at first and "
+            f"{each.lower} a lower one (p = {each.p:.2g}, moved at {each.error:.2g}); the prompts are the same",
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scoring.judging.drift import JudgeDrift
 from scoring.statistics.estimate import Estimate
 from scoring.statistics.mean import MeanEstimate
 from scoring.status.judge_snapshot import JudgeSnapshot
@@ -51,3 +52,4 @@ class Observed:
     spool_bytes: int | None = None
     judge: JudgeSnapshot | None = None
     agreements: Sequence[Agreement] = ()
+    drifts: Sequence[JudgeDrift] = ()

@@ -40,9 +40,12 @@ class GoldenQuestion:
     @property
     def metric(self) -> str:
         """How the kind of question is called in reports."""
-        if isinstance(self.question, AskDeclared):
-            return f"declared {self.question.kind}"
-        return form_for(self.question).metric
+        return metric_of(self.question)
+
+
+def metric_of(question: Question) -> str:
+    """How the kind of a question is called where questions of all rubrics are counted."""
+    return f"declared {question.kind}" if isinstance(question, AskDeclared) else form_for(question).metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,6 +85,8 @@ class JudgeBackend:
         self._others = {name: self._panel_of(other) for name, other in settings.others.items()}
         self.name: Final = self._panel.name
         """The model or the panel, as verdicts name it."""
+        self.on_answered: Callable[[Case, str, JudgeRequest, Mapping[Question, object]], None] | None = None
+        """Is called with each answered request, the name of its judge, and the answers."""
         self._context_tokens: dict[str, int] = {}
         self._under_way: dict[str, asyncio.Event] = {}
 
@@ -267,6 +269,8 @@ class JudgeBackend:
             return {question: smaller.get(question, failed) for question in request.questions}
         finally:
             bill.take(own)
+        if self.on_answered is not None:
+            self.on_answered(case, panel.name, sent, answers)
         replies: dict[Question, Reply] = {}
         for question, answer in answers.items():
             if isinstance(answer, NoAnswer):
@@ -280,6 +284,22 @@ class JudgeBackend:
                 replies[question] = await self._reply(case, question, answer, judgement)
         await self._cache.put({keys[q]: answer for q, answer in answers.items() if isinstance(answer, CachedAnswer)})
         return replies
+
+    async def repeat(self, judge: str, request: JudgeRequest) -> Mapping[Question, CachedAnswer | NoAnswer] | None:
+        """Send a request once more, whatever the cache holds; budget and limits are kept.
+
+        Args:
+            judge: the name of the model or panel, as ``on_answered`` got it.
+            request: as it was sent.
+
+        Returns:
+            The answers; None where there is no such judge any more.
+
+        Raises:
+            UnansweredError: it was not answered, or the budget is spent.
+        """
+        panel = next((each for each in self._panels if each.name == judge), None)
+        return None if panel is None else await panel.ask(request, JudgeBill())
 
     def _redacted(self, request: JudgeRequest) -> tuple[JudgeRequest, int]:
         """The request without personal data and keys, as configured, and how many were replaced."""

@@ -7,22 +7,13 @@ holds what it changes about the case. The right answer stays, unless the trap st
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any
 
 from integrations.cases import case_of
 from monitor.config.document import read_document
 from scoring.judging.golden import TRAPS, GoldenCase, GoldenQuestion, Trap
-from scoring.questions import agent, benchmarks, declared, dimensions, quality, question, text, translation
-from scoring.questions.question import Question
-
-_KINDS: Final[Mapping[str, type[Question]]] = {
-    name: kind
-    for module in (agent, benchmarks, declared, dimensions, quality, question, text, translation)
-    for name, kind in vars(module).items()
-    if isinstance(kind, type) and issubclass(kind, Question) and kind is not Question
-}
+from scoring.questions.registry import question_of_json
 
 
 def golden_set() -> tuple[GoldenCase, ...]:
@@ -64,26 +55,14 @@ def _case(name: str, stated: Mapping[str, Any], questions: Sequence[GoldenQuesti
 def _question(
     name: str, stated: Mapping[str, Any], *, trap: Trap | None = None, twin: str | None = None
 ) -> GoldenQuestion:
-    kind = _KINDS[stated["ask"]]
-    known = {each.name for each in fields(kind)}
     given = {
-        key: _frozen(value)
-        for key, value in stated.items()
-        if key not in ("ask", "right") and not (key in TRAPS and isinstance(value, dict))
+        key: value for key, value in stated.items() if key != "right" and not (key in TRAPS and isinstance(value, dict))
     }
-    if unknown := set(given) - known:
-        raise ValueError(f"{name}: {stated['ask']} has no {', '.join(sorted(unknown))}")
-    if kind is benchmarks.FollowsInstructions:
-        given.setdefault("instructions", None)
     right = stated["right"]
     return GoldenQuestion(
         name=name,
-        question=kind(**given),
+        question=question_of_json(given),
         right=right if isinstance(right, dict) else {"value": right},
         trap=trap,
         twin=twin,
     )
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value

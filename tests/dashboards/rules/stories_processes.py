@@ -42,7 +42,10 @@ def _from_processes() -> Iterator[Scenario]:
             },
             checks=(silent(alert, "4m"), fires(alert, "5m", severity="info"), fires(alert, "9m")),
         )
-    for id_, alert, keep in (("metric_mean_low", "SidejudgeMetricMeanLow", 15),):
+    for id_, alert, keep in (
+        ("metric_mean_low", "SidejudgeMetricMeanLow", 15),
+        ("judge_drift", "SidejudgeJudgeDrift", 0),
+    ):
         labels = {**SITE, "alert": id_, "severity": "warning"}
         reported = {
             **points("sidejudge_alerts", {**labels, "stage": "firing", **target("a")}, [0] * 5 + [2] * 5 + [0] * 30),

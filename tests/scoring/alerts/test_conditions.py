@@ -12,6 +12,7 @@ from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import ChangeRule, Declaration
 from scoring.alerts.observed import Agreement, Observed, WindowFacts
 from scoring.alerts.quality import place_of
+from scoring.judging.drift import JudgeDrift
 from scoring.statistics.estimate import estimate
 from scoring.statistics.mean import mean_estimate
 from scoring.status.judge_snapshot import CircuitName, JudgeModelSnapshot, JudgeSnapshot, Spending
@@ -115,6 +116,11 @@ STORIES = {
         (Observed(now_ns=0, agreements=[Agreement(rubric="qa", kappa=0.5, upper=0.7, n=100)]), False),
         (Observed(now_ns=0), None),
         (Observed(now_ns=0, agreements=[Agreement(rubric="qa", kappa=0.1, upper=0.2, n=5)]), None),
+    ],
+    "judge_drift": [
+        (Observed(now_ns=0, drifts=[JudgeDrift(metric="a", n=30, higher=0, lower=15, p=6e-5, error=1e-3)]), True),
+        (Observed(now_ns=0, drifts=[JudgeDrift(metric="a", n=30, higher=4, lower=5, p=1.0, error=1e-3)]), False),
+        (Observed(now_ns=0, drifts=[JudgeDrift(metric="a", n=9, higher=0, lower=9, p=4e-3, error=1e-2)]), None),
     ],
     "judge_budget": [
         (Observed(now_ns=0, judge=judge(spent=0.95)), True),

@@ -1,0 +1,192 @@
+"""Drift watch: a fixed sample of past prompts is sent to the judge again every day, within its budget.
+
+What is kept of a prompt stands in the store under a name of its own, with the id of its trace, so that whoever forgets
+the trace erases it. Nothing of it is held in memory between two rounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+from integrations.store.errors import StoreError
+from scoring.case.case import Case
+from scoring.judging.drift import JudgeDrift, drifts, measures
+from scoring.judging.request import JudgeRequest
+from scoring.questions.question import NoAnswer, Question
+from scoring.questions.registry import question_json, question_of_json
+
+from .answer_cache import CachedAnswer
+from .panel_member import UnansweredError
+
+log = logging.getLogger("sidejudge.judge")
+
+SPACING_NS: Final = 10 * 60 * 10**9
+"""Between two prompts that are taken into the sample: it is to show more than one moment."""
+MAX_BYTES: Final = 65_536
+"""A longer prompt is not taken."""
+DAY_NS: Final = 86_400 * 10**9
+_PROMISE_DAYS: Final = 30
+_PROMPT, _LATEST = "prompt/", "latest"
+_ENOUGH: Final = 0.5
+"""Share of the sample that must be answered for a conclusion."""
+
+
+_Pair: TypeAlias = tuple[Mapping[str, float], Mapping[str, float]]
+"""Measures of one prompt, before and now."""
+
+
+class DriftMemory(Protocol):
+    """Texts by name that outlive the process."""
+
+    def all(self) -> dict[str, str]: ...
+    async def change(self, values: Mapping[str, str | None], /) -> None: ...
+
+
+class RepeatableJudge(Protocol):
+    """A judge that answers a prompt again; None for a judge that there is not any more."""
+
+    async def repeat(self, judge: str, request: JudgeRequest) -> Mapping[Question, CachedAnswer | NoAnswer] | None: ...
+
+
+class DriftWatch:
+    """Keeps the sample and compares. ``latest`` is what the last round found.
+
+    ``prompts`` is the size of the sample, ``keep_ns`` how long a prompt stays in it, ``error`` the chance of a false
+    alarm in 30 days.
+    """
+
+    def __init__(
+        self,
+        memory: DriftMemory,
+        judge: RepeatableJudge,
+        *,
+        prompts: int,
+        keep_ns: int,
+        error: float,
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self._memory, self._judge, self._clock_ns = memory, judge, clock_ns
+        self._prompts, self._keep_ns, self._error = prompts, keep_ns, error
+        self._known: dict[str, int] = {}
+        self._new: dict[str, str] = {}
+        self._last_ns = self._taken_ns = 0
+        self.latest: tuple[JudgeDrift, ...] = ()
+
+    def restore(self) -> None:
+        """Take up what the last run left."""
+        kept = self._memory.all()
+        self._known = {name: json.loads(text)["taken_ns"] for name, text in kept.items() if name.startswith(_PROMPT)}
+        latest = json.loads(kept.get(_LATEST, "{}"))
+        self._last_ns = int(latest.get("at_ns", 0))
+        self.latest = tuple(JudgeDrift(**each) for each in latest.get("drifts", ()))
+
+    def take(self, case: Case, judge: str, request: JudgeRequest, answers: Mapping[Question, object]) -> None:
+        """Take a prompt and its answers into the sample while there is room; called with each answered prompt."""
+        now_ns = self._clock_ns()
+        if len(self._known) >= self._prompts or now_ns - self._taken_ns < SPACING_NS:
+            return
+        if sum(len(message["content"]) for message in request.messages) > MAX_BYTES:
+            return
+        before: dict[str, float] = {}
+        for question, answer in answers.items():
+            if not isinstance(answer, CachedAnswer):
+                return
+            before |= _numbered(request, question, answer.value)
+        if not before:
+            return
+        name = f"{_PROMPT}{now_ns}"
+        self._taken_ns = self._known[name] = now_ns
+        self._new[name] = json.dumps({
+            "trace_id": case.trace_id or case.case_id, "taken_ns": now_ns, "judge": judge, "before": before,
+            "request": {
+                "messages": [dict(each) for each in request.messages], "schema": dict(request.schema),
+                "schema_name": request.schema_name, "prompt_version": request.prompt_version, "ids": request.ids,
+                "questions": [question_json(each) for each in request.questions],
+                "prompt_tokens": request.prompt_tokens, "answer_tokens": request.answer_tokens,
+            },
+        })  # fmt: skip
+
+    async def round(self) -> None:
+        """Write what was taken, and once a day send the sample again. The store's trouble ends a round."""
+        now_ns = self._clock_ns()
+        try:
+            await self._write()
+            if now_ns - self._last_ns < DAY_NS or not self._known:
+                return
+            # First: a process that dies of the round does not pay for it again at each start.
+            self._last_ns = now_ns
+            await self._remember()
+            await self._compare(now_ns)
+            await self._remember()
+        except StoreError as error:
+            log.warning("could not look for drift of the judge", extra={"cause": str(error)})
+
+    async def _compare(self, now_ns: int) -> None:
+        kept = await asyncio.to_thread(self._memory.all)
+        sample = {name: json.loads(text) for name, text in kept.items() if name.startswith(_PROMPT)}
+        gone = [name for name, each in sample.items() if now_ns - each["taken_ns"] > self._keep_ns]
+        pairs: list[_Pair] = []
+        for name, each in sample.items():
+            if name in gone:
+                continue
+            try:
+                request = _request(each["request"])
+                answers = await self._judge.repeat(each["judge"], request)
+            except (ValueError, KeyError, TypeError):  # written by another version
+                gone.append(name)
+                continue
+            except UnansweredError as error:
+                log.info("a prompt was not answered again", extra={"cause": str(error)})
+                continue
+            if answers is None:
+                gone.append(name)
+                continue
+            now: dict[str, float] = {}
+            for question, answer in answers.items():
+                now |= _numbered(request, question, answer.value) if isinstance(answer, CachedAnswer) else {}
+            pairs.append((each["before"], now))
+        await self._memory.change(dict.fromkeys(gone))
+        self._known = {name: each["taken_ns"] for name, each in sample.items() if name not in gone}
+        if len(pairs) >= _ENOUGH * len(self._known):
+            self.latest = tuple(drifts(_by_prompt(pairs), self._error / _PROMISE_DAYS))
+
+    async def _write(self) -> None:
+        new, self._new = self._new, {}
+        await self._memory.change(new)
+
+    async def _remember(self) -> None:
+        stated = {"at_ns": self._last_ns, "drifts": [each.to_json() for each in self.latest]}
+        await self._memory.change({_LATEST: json.dumps(stated)})
+
+
+def _numbered(request: JudgeRequest, question: Question, value: object) -> dict[str, float]:
+    """The measures of an answer under names that say which question of the prompt it is."""
+    place = request.questions.index(question)
+    return {f"{place}/{name}": number for name, number in measures(question, value).items()}
+
+
+def _by_prompt(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
+    """One pair a prompt and measure: the sum over its questions, for answers to one prompt are not independent."""
+    found = []
+    for before, now in pairs:
+        both = before.keys() & now.keys()
+        sums: tuple[dict[str, float], dict[str, float]] = ({}, {})
+        for name in both:
+            metric = name.partition("/")[2]
+            for side, given in zip(sums, (before, now), strict=True):
+                side[metric] = side.get(metric, 0.0) + given[name]
+        found.append(sums)
+    return found
+
+
+def _request(stated: Mapping[str, Any]) -> JudgeRequest:
+    questions = tuple(question_of_json(each) for each in stated["questions"])
+    return JudgeRequest(
+        messages=tuple(stated["messages"]), schema=stated["schema"], schema_name=stated["schema_name"],
+        prompt_version=stated["prompt_version"], questions=questions, ids=tuple(stated["ids"]),
+        prompt_tokens=stated["prompt_tokens"], answer_tokens=stated["answer_tokens"],
+    )  # fmt: skip

@@ -1,0 +1,127 @@
+"""Drift watch: the sample is asked again once a day past the cache, survives a restart, and forgets what is erased."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from integrations.store.erasure import erase
+from monitor.evaluate.judge.drift_watch import DAY_NS, MAX_BYTES, SPACING_NS, DriftWatch
+from scoring.case.case import Case
+from scoring.questions.benchmarks import SameFact
+from scoring.questions.text import Supported
+from tests.fakes import openai as fake
+from tests.fakes.judge import judges
+from tests.needs import LITELLM
+
+pytestmark = LITELLM.mark
+T0 = 1_790_000_000 * 10**9
+
+
+class Clock:
+    now_ns = T0
+
+    def __call__(self):
+        return self.now_ns
+
+
+def score(value):
+    return judges(lambda _metric, field: value if field == "score" else None)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def watched_judge(made, store, clock):
+    def make(judge=None, **settings):
+        judge = judge or made()
+        given = {"prompts": 12, "keep_ns": 90 * DAY_NS, "error": 0.05, **settings}
+        watch = DriftWatch(store.kept.room("drift"), judge, clock_ns=clock, **given)
+        watch.restore()
+        judge.on_answered = watch.take
+        return watch, judge
+
+    return make
+
+
+async def fill(judge, clock, count, *, text="A refund of $49."):
+    for number in range(count):
+        clock.now_ns += SPACING_NS
+        case = Case(case_id=f"{number:032x}", trace_id=f"{number:032x}", model_output=text, transcript=f"call {number}")
+        await judge.answer(case, [Supported(f"claim {number}"), SameFact("a", f"b{number}")])
+
+
+async def test_a_judge_that_moved_is_found_with_what_moved_and_it_is_asked_once_a_day(watched_judge, provider, clock):
+    provider.standing = score(1)
+    watch, judge = watched_judge()
+    await fill(judge, clock, 14)
+    assert len(provider.seen) == 14
+    await watch.round()
+    assert len(provider.seen) == 14 + 12, "the sample is full at twelve, and asked whatever the cache holds"
+    assert [each.moved for each in watch.latest] == [False, False]
+    provider.standing = score(0)
+    await watch.round()
+    assert len(provider.seen) == 26, "once a day"
+    clock.now_ns += DAY_NS
+    await watch.round()
+    assert {(each.metric, each.n, each.higher, each.lower, each.moved) for each in watch.latest} == {
+        ("fabrication_free_rate", 12, 0, 12, True), ("same_fact", 12, 0, 12, True)
+    }  # fmt: skip
+
+    again, _ = watched_judge()
+    assert again.latest == watch.latest
+    await again.round()
+    assert len(provider.seen) == 38, "a restart asks nothing anew"
+
+
+async def test_what_is_forgotten_is_asked_no_more_and_nothing_of_it_is_left(watched_judge, provider, clock, store):
+    provider.standing = score(1)
+    watch, judge = watched_judge()
+    await fill(judge, clock, 12)
+    await watch.round()
+    erase(store.path, [bytes.fromhex(f"{3:032x}")], scores=False, now_ns=clock.now_ns)
+    assert not any("call 3" in text for text in store.kept.room("drift").all().values())
+    clock.now_ns += DAY_NS
+    before = len(provider.seen)
+    await watch.round()
+    assert len(provider.seen) == before + 11
+    assert not any("call 3" in text for text in store.kept.room("drift").all().values())
+
+
+async def test_what_is_too_long_or_too_old_or_of_another_judge_is_not_in_the_sample(
+    watched_judge, made, provider, clock, store
+):
+    provider.standing = score(1)
+    watch, judge = watched_judge(keep_ns=2 * DAY_NS)
+    await fill(judge, clock, 1, text="x" * MAX_BYTES)
+    await fill(judge, clock, 2)
+    await watch.round()
+    assert len(provider.seen) == 3 + 2
+    clock.now_ns += 2 * DAY_NS + 1
+    await watch.round()
+    assert [name for name in store.kept.room("drift").all() if name != "latest"] == []
+    other, another = watched_judge(made(names=("openai/other",)))
+    await fill(judge, clock, 1)
+    await watch.round()
+    other.restore()
+    clock.now_ns += DAY_NS
+    await other.round()
+    assert [name for name in store.kept.room("drift").all() if name != "latest"] == []
+    assert another.name != judge.name
+
+
+async def test_a_spent_budget_ends_in_no_conclusion(watched_judge, made, provider, clock):
+    provider.standing = score(1)
+    watch, judge = watched_judge()
+    await fill(judge, clock, 12)
+    await watch.round()
+    known = watch.latest
+    provider.standing = fake.no_credit()
+    clock.now_ns += DAY_NS
+    await watch.round()
+    assert watch.latest == known
+    assert json.loads(json.dumps([each.to_json() for each in known]))
