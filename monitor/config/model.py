@@ -408,6 +408,20 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
+    def _of_one_kind(self) -> Config:
+        of_traces = {name for route in self.routes for name in route.rubrics} | {*self.default_rubrics}
+        both = sorted(of_traces & self.session_rubrics)
+        if both:
+            raise ValueError(f"sessions.routes: {both[0]} judges traces already (routes); use it for one of the two")
+        for name in sorted(of_traces | self.session_rubrics):
+            judges = self.rubrics[name].judges if name in self.rubrics else None
+            if judges == "sessions" and name in of_traces:
+                raise ValueError(f"routes: {name} judges sessions; name it in sessions.routes")
+            if judges is not None and judges != "sessions" and name in self.session_rubrics:
+                raise ValueError(f"sessions.routes: {name} judges {judges}; name it in routes")
+        return self
+
+    @model_validator(mode="after")
     def _destinations_differ(self) -> Config:
         sinks = {name for name in type(self.sinks).model_fields if name != "plugins"} | self.sinks.plugins.keys()
         if taken := sorted(sinks & set(names(self.alerts.notify))):
