@@ -5,8 +5,8 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 # Files are spread over processes, each whole: what a file sets up once is set up once. The slow files come first
-# (tests/conftest.py).
-SPREAD := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# (tests/conftest.py). Four processes on two cores, for a slow test waits for programs of its own most of the time.
+SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 # Hundreds of processes and each run compile everything anew where this is set; rewriting assertions takes half a minute.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -80,5 +80,5 @@ $(VENV)/.base: requirements.lock pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.base requirements-dev.lock
 	@echo "setting up the development tools …"
-	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
 	@touch $@
