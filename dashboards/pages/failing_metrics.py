@@ -37,13 +37,14 @@ def value_of(score: Mapping[str, object]) -> str:
 def failing_metrics(verdict: Mapping[str, object]) -> FailingMetrics:
     """One verdict in its JSON form as a table row."""
     scores = scores_of(verdict)
-    failing = [score for score in scores if _fails(score)]
+    failing = [score for score in scores if fails(score)]
     differences = workflow_diff(verdict.get("rubric"), scores)
     listed = [each for each in failing if not (differences and each.get("metric") in ("agents", "tools", "order"))]
     return FailingMetrics(failing=failing, listed=listed, differences=differences)
 
 
-def _fails(score: Mapping[str, object]) -> bool:
+def fails(score: Mapping[str, object]) -> bool:
+    """Whether a score fails or blocks, or is missing though it counts."""
     if score.get("rating") in ("fail", "blocker"):
         return True
     return bool(score.get("weight")) and score.get("status") in _MISSING

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -127,10 +127,12 @@ def failed_verdicts(service: str, environment: str, rubric: str) -> str:
 
 @cache
 def metric_card(rubric: object, metric: object) -> str:
-    """The address of a metric's card in the documentation; empty for a rubric that does not ship."""
+    """The address of a metric's card: in the documentation, or for a rubric of one's own on its page."""
     known = RUBRICS.get(str(rubric))
-    cards = (*known.criteria, *known.opt_in) if known is not None else ()
-    return f"/help/scoring/METRICS#{rubric}-{metric}" if any(each.metric.id == metric for each in cards) else ""
+    if known is None:
+        return f"/rubrics/{quote(str(rubric))}#{quote(str(metric))}" if rubric and metric else ""
+    found = any(each.metric.id == metric for each in (*known.criteria, *known.opt_in))
+    return f"/help/scoring/METRICS#{rubric}-{metric}" if found else ""
 
 
 def duration(seconds: float) -> str:

@@ -13,7 +13,7 @@ from scoring.trace.trace import Trace
 from scoring.verdict.escalation import escalation_text
 
 from .evidence import Evidence, Marker, evidence_of
-from .failing_metrics import scores_of
+from .failing_metrics import fails, scores_of
 from .regression_test_text import regression_test_text
 from .rendering import render
 from .scenario_text import scenario_text
@@ -56,13 +56,17 @@ class TracePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownVerdict:
-    """A verdict in its JSON form, its facts, and each of its scores with the evidence that is marked on the page."""
+    """A verdict in its JSON form, its facts, and each of its scores with the evidence that is marked on the page.
+
+    ``counted`` are the scores with a value or a weight that has none, those that fail first; ``silent`` are the others.
+    """
 
     verdict: Mapping[str, object]
     rubric: str
     facts: Sequence[tuple[str, object]]
     differences: WorkflowDiff
-    scores: Sequence[tuple[Mapping[str, object], Sequence[Evidence]]]
+    counted: Sequence[tuple[Mapping[str, object], Sequence[Evidence]]]
+    silent: Sequence[tuple[Mapping[str, object], Sequence[Evidence]]]
     longest_reason: int = MAX_REASON + 1
 
 
@@ -91,18 +95,26 @@ def trace_page(page: TracePage) -> str:
 def _shown(verdict: Mapping[str, object], marked: Sequence[Evidence]) -> ShownVerdict:
     rubric, scores = str(verdict.get("rubric") or ""), scores_of(verdict)
     mine = [each for each in marked if each.rubric == rubric]
+    found = [(score, [each for each in mine if each.metric == score.get("metric")]) for score in scores]
     return ShownVerdict(
         verdict=verdict, rubric=rubric, facts=list(_facts(verdict)),
         differences=workflow_diff(rubric, scores),
-        scores=[(score, [each for each in mine if each.metric == score.get("metric")]) for score in scores],
+        counted=sorted((each for each in found if not _silent(each[0])), key=lambda each: not fails(each[0])),
+        silent=[each for each in found if _silent(each[0])],
     )  # fmt: skip
+
+
+def _silent(score: Mapping[str, object]) -> bool:
+    """Whether it had nothing to measure, or has no value and would not count."""
+    status = score.get("status")
+    return status == "not_applicable" or (status == "unavailable" and not score.get("weight"))
 
 
 def _facts(verdict: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     composite, mark = verdict.get("composite"), verdict.get("pass_mark")
-    yield "composite", f"{composite:.3f}" if isinstance(composite, int | float) else "none"
+    yield "score", f"{composite:.3f}" if isinstance(composite, int | float) else "none"
     if isinstance(mark, int | float):
-        yield "pass mark", f"{mark:g}"
+        yield "passes from", f"{mark:g}"
     yield "state", verdict.get("state") or "–"
     coverage = verdict.get("coverage")
     if isinstance(coverage, int | float) and coverage < 1:

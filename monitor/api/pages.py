@@ -28,6 +28,7 @@ from integrations.store.verdict_samples import VerdictSample
 from monitor.alerting.observation import Key
 from monitor.ingest.outcomes import Reason
 from scoring.status.trend import Trend
+from scoring.verdict.rubric import Rubric
 
 from .access import AccessRules
 from .comparison import ComparisonChoice, Period, add_compare_page
@@ -35,6 +36,7 @@ from .compression import compressed
 from .errors import ProblemError
 from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
 from .report import MonitorReport, TraceList, TraceQuery, VerdictPage, VerdictQuery, VerdictSearch
+from .rubric_page import add_rubric_page
 from .service_page import ServiceChoice, add_service_page
 from .shared_result import SharedResult
 from .verdict_pages import add_verdict_pages, html, refused
@@ -84,6 +86,9 @@ class PagesView(Protocol):
     async def trace_page(self, trace_id: str, *, contents: bool) -> TracePage | None:
         """The data of a trace's page, with its contents or without; None for an unknown trace."""
 
+    def rubric(self, name: str) -> Rubric | None:
+        """A rubric of the configuration or one that ships; None where there is none of this name."""
+
     async def trends(self) -> Mapping[Key, Trend]:
         """Where each service came from."""
 
@@ -97,6 +102,7 @@ def add_pages(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
     add_verdict_pages(app, view, rules)
     add_service_page(app, view, rules)
     add_compare_page(app, view)
+    add_rubric_page(app, view)
     _traces(app, view, rules)
 
     @app.get("/configuration", response_class=HTMLResponse, include_in_schema=False)

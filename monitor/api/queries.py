@@ -47,6 +47,7 @@ from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy
 from scoring.status.trend import Trend
+from scoring.verdict.rubric import Rubric
 
 from .comparison import ComparisonChoice, Period
 from .report import (
@@ -290,6 +291,9 @@ class MonitorQueries:
 
     async def trace_page(self, trace_id: str, *, contents: bool) -> TracePage | None:
         return await self._details.page(trace_id, contents=contents)
+
+    def rubric(self, name: str) -> Rubric | None:
+        return configured(self.config).get(name)
 
     async def trends(self) -> Mapping[Key, Trend]:
         return await self._trends.at(self.clock_ns())

@@ -110,7 +110,9 @@ def _errors_with_remedy() -> Iterator[None]:
     try:
         yield
     except AddressError as error:
-        raise CommandError(str(error), "stop what listens there, or choose another address with this key") from error
+        variable = f"SIDEJUDGE_{str(error).partition(':')[0].upper().replace('.', '__')}"
+        remedy = f"stop what listens there, or choose another address with this key, or {variable}=127.0.0.1:PORT"
+        raise CommandError(str(error), remedy) from error
     except CertificateError as error:
         raise CommandError(str(error), "give PEM files that belong together and can be read") from error
     except SinkError as error:

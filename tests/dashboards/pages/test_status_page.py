@@ -89,8 +89,8 @@ def test_a_window_without_an_estimate_shows_no_number():
 
 
 def test_mode_point_is_said_to_compare_the_ratio():
-    assert "when the pass ratio is below 0.85" in page(policy=Policy(mode="point"))
-    assert "when the upper bound is below 0.85" in page()
+    assert "warning when less than 85 % pass, critical below 70 %" in page(policy=Policy(mode="point"))
+    assert "warning when less than 85 % pass, beyond chance, critical below 70 %" in page()
 
 
 def test_failed_counts_link_to_those_verdicts():

@@ -262,7 +262,7 @@ async def test_a_service_has_a_page_which_the_status_page_links_to(still):
     at = "/services?service=shop&amp;environment=unknown&amp;rubric=workflow"
     assert f'href="{at}"' in (await still.get("/")).text
     page = (await still.get(at.replace("&amp;", "&"))).text
-    assert page.count(f'href="/traces/{trace(1, HIGH).hex()}') == 1
+    assert page.partition('id="worst"')[2].count(f'href="/traces/{trace(1, HIGH).hex()}') == 1
     assert "tools" in page
     assert (await still.get("/services?service=shop&environment=unknown&rubric=none")).status_code == 422
     assert (await still.get("/services?service=shop&environment=x&rubric=workflow&last=soon")).status_code == 422
@@ -276,3 +276,38 @@ async def test_an_instant_of_any_year_is_a_bound(still, since):
     s = still()
     for path in ("/v1/traces", "/v1/verdicts"):
         assert (await s.get(f"{path}?since={since}")).status_code == 200
+
+
+async def test_a_rubric_of_ones_own_has_a_page_with_a_card_for_each_metric(still):
+    metrics = [{"id": "polite", "check": {"icontains": "please"}, "title": "Says <please>"}]
+    s = still(rubrics={"own-tone": {"metrics": metrics}}, routes=[{"rubrics": ["own-tone"]}])
+    await s.take(1)
+    await s.judge()
+    page = (await s.get("/services?service=shop&environment=unknown&rubric=own-tone&metric=polite")).text
+    assert 'href="/rubrics/own-tone#polite"' in page
+    card = (await s.get("/rubrics/own-tone")).text
+    assert 'id="polite"' in card
+    assert "Says &lt;please&gt;" in card
+    assert (await s.get("/rubrics/run_health")).status_code == 200
+    missing = await s.get("/rubrics/none-such")
+    assert (missing.status_code, "no such rubric" in missing.text) == (404, True)
+
+
+async def test_two_versions_are_compared_through_the_front_door(still):
+    s = still()
+    for number in range(1, 41):
+        release = {**SAID, "langfuse.release": "1.0" if number <= 20 else "2.0"}
+        await s.take(number, service="shop", attributes=release)
+    await s.judge()
+    page = await s.get("/compare?service=shop&environment=unknown&rubric=workflow")
+    assert page.status_code == 200
+    assert "1.0 (20)" in page.text
+    assert "2.0 (20)" in page.text
+    assert "No difference is shown" in page.text
+    failed = (await s.get("/verdicts?release=2.0&passed=false")).text
+    assert "20 match" in failed
+    for wrong, stated in (("by=colour", "no such choice"), ("last=x", "cannot be read"), ("at=x&by=time", "cannot be")):
+        refused = await s.get(f"/compare?service=shop&environment=unknown&rubric=workflow&{wrong}")
+        assert (refused.status_code, stated in refused.text) == (422, True), wrong
+    assert (await s.get("/compare")).status_code == 307
+    assert (await s.get("/compare?rubric=none")).status_code == 422
