@@ -31,7 +31,7 @@ from .rule import RecordingRule, prometheus_duration
 
 def looks(declared: Declaration) -> list[RecordingRule]:
     """Whether each look was below a threshold, how many of the last were, and the status that this amounts to."""
-    if declared.policy.mode == "sequence":
+    if declared.policy.mode in ("sequence", "adaptive"):
         return [_in_process(), _known(), _held()]
     return [
         *(_below(declared, level) for level in LEVELS),
@@ -50,7 +50,7 @@ def breaching(declared: Declaration, level: str) -> str:
     ratio = pass_ratio(window_of(declared))
     worse = {"warning": 1, "critical": 2}[level]
     now = f'{ratio}\nand ignoring (level)\n{LOOKS_BELOW}{{level="{level}"}} >= {declared.rule.needed}'
-    if declared.policy.mode == "sequence":
+    if declared.policy.mode in ("sequence", "adaptive"):
         now = f"{ratio}\nand\n{STATUS} >= {worse}"
     return f"{now}\nor\nlast_over_time({ratio}[{DAY}])\nand\n{HELD} >= {worse}"
 
@@ -106,7 +106,7 @@ def _reach(declared: Declaration) -> str:
 
 
 def _in_process() -> RecordingRule:
-    """Mode ``sequence``: PromQL cannot follow verdicts one by one, so the worst status of any process holds."""
+    """PromQL cannot follow verdicts one by one, as these modes do, so the worst status of any process holds."""
     by = {status: fleet(f.STATUS, "status", where=f'status="{status.value}"', operation="max") for status in Status}
     known = f"clamp_max(2 * {by[Status.CRITICAL]} + {by[Status.WARNING]}, 2)"
     reported = f"{by[Status.HEALTHY]} + {by[Status.WARNING]} + {by[Status.CRITICAL]} > 0"

@@ -95,7 +95,8 @@ WHERE (:rubric IS NULL OR rubric = :rubric)
 ORDER BY closed_ns DESC, trace_id DESC, rubric DESC LIMIT :limit;
 
 -- name: verdicts_since
-SELECT verdict, closed_ns FROM verdicts WHERE closed_ns >= ? ORDER BY closed_ns;
+SELECT v.verdict, v.closed_ns, json_extract(t.story, '$.cluster')
+FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id WHERE v.closed_ns >= ? ORDER BY v.closed_ns;
 
 -- name: latest_verdict
 SELECT max(closed_ns) FROM verdicts;

@@ -480,8 +480,12 @@ class Store:
         return [{**json.loads(text), "closed_ns": at} for text, at in self._read("recent_verdicts", wanted)]
 
     def verdicts_since(self, since_ns: int) -> list[dict[str, Any]]:
-        """All verdicts of traces closed since then, oldest first: what windows are filled with at start."""
-        return [{**json.loads(text), "closed_ns": at} for text, at in self._read("verdicts_since", (since_ns,))]
+        """All verdicts of traces closed since then, oldest first: what windows are filled with at start.
+
+        ``cluster`` is what their trace belongs to, None for nothing.
+        """
+        rows = self._read("verdicts_since", (since_ns,))
+        return [{**json.loads(text), "closed_ns": at, "cluster": cluster} for text, at, cluster in rows]
 
     def fact(self, name: str) -> Any:
         """The stored finding of this name, as JSON; None for none yet."""

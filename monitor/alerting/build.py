@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from monitor.config import Config
+from scoring.alerts.condition import Severity
 from scoring.alerts.declaration import AlertLimits, ChangeRule, Declaration, SequenceRule
 from scoring.status.hysteresis import Hysteresis
 from scoring.status.status import Policy, Thresholds
+
+from .windows import Windows
 
 
 def declaration(config: Config) -> Declaration:
@@ -27,6 +30,8 @@ def declaration(config: Config) -> Declaration:
             for name, own in alerts.rubrics.items()
         },
         window_ns=alerts.window.ns,
+        longest_ns=alerts.longest_window.ns,
+        false_alarms=alerts.false_alarms_per_month,
         look_ns=alerts.look.ns,
         hysteresis=Hysteresis(
             needed=alerts.hysteresis.needed,
@@ -41,6 +46,7 @@ def declaration(config: Config) -> Declaration:
             drift_good=alerts.change.drift_good,
             drift_bad=alerts.change.drift_bad,
             false_alarm_every_ns=alerts.change.false_alarm_every.ns,
+            severity=Severity(alerts.change.severity),
         ),
         limits=AlertLimits(
             blocker_ratio=alerts.limits.blocker_rate,
@@ -54,3 +60,10 @@ def declaration(config: Config) -> Declaration:
             keep_ns=alerts.limits.keep.ns,
         ),
     )
+
+
+def windows_of(declared: Declaration) -> Windows:
+    """The windows that statuses under this declaration look at."""
+    if declared.policy.mode != "adaptive":
+        return Windows(declared.window_ns)
+    return Windows(declared.window_ns, longest_ns=declared.longest_ns, enough=declared.policy.min_samples)

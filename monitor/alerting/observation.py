@@ -32,8 +32,9 @@ class Observation:
     ``identity`` is the trace's id (the case's, without a trace); with the rubric it identifies what a revision
     replaces. ``passed`` None (incomplete) stays out of the pass ratio; ``judge_failed``: a metric that was tried and
     failed is why. ``weight`` is the inverse of the inclusion probability.
-    ``blockers`` are the metrics that blocked. ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored
-    values, in their units. ``cascade`` is how far it went through a cascade of judges, None without one.
+    ``cluster`` is what it belongs to, such as its session; None: nothing else does. ``blockers`` are the metrics that
+    blocked. ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored values, in their units. ``cascade`` is
+    how far it went through a cascade of judges, None without one.
     """
 
     identity: str
@@ -47,9 +48,10 @@ class Observation:
     blockers: tuple[str, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
     cascade: Escalation | None = None
+    cluster: str | None = None
 
 
-def observe(verdict: Verdict, place_ns: int | None = None) -> tuple[Key, Observation]:
+def observe(verdict: Verdict, place_ns: int | None = None, cluster: str | None = None) -> tuple[Key, Observation]:
     """A verdict as a window sees it; ``place_ns``: at this time, where it takes the place of an earlier one."""
     key = Key(verdict.service or UNKNOWN_SERVICE, verdict.environment or UNKNOWN_ENVIRONMENT, verdict.rubric)
     return key, Observation(
@@ -64,6 +66,7 @@ def observe(verdict: Verdict, place_ns: int | None = None) -> tuple[Key, Observa
         judge_failed=verdict.passed is None and any(isinstance(s.result, Failed) and s.weight for s in verdict.scores),
         metrics={s.metric: float(s.result.value) for s in verdict.scores if isinstance(s.result, Scored)},
         cascade=verdict.cascade,
+        cluster=cluster,
     )
 
 
@@ -96,6 +99,7 @@ def _observation(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
             if score["status"] == Scored.status
         },
         cascade=Escalation.from_json(cascade) if isinstance(cascade := verdict.get("cascade"), Mapping) else None,
+        cluster=None if (cluster := verdict.get("cluster", verdict.get("session_id"))) is None else str(cluster),
     )
 
 

@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
-from scoring.alerts.condition import Severity
 from scoring.alerts.event import AlertEvent, event_of_json
 from scoring.alerts.lifecycle import AlertTransition
 from scoring.alerts.observed import Agreement, Observed
@@ -76,8 +75,8 @@ class EvaluationSchedule:
         self._kept = self._memory.all()
         self._watch.restore(self._kept)
         left = [event_of_json(json.loads(stated)) for name, stated in self._kept.items() if name.startswith(_EVENT)]
-        order = list(Severity)
-        for event in sorted(left, key=lambda event: (event.at_ns, order.index(event.severity))):
+        order = {condition.id: place for place, condition in enumerate(self._watch.conditions)}
+        for event in sorted(left, key=lambda event: (event.at_ns, order.get(event.condition, len(order)))):
             self._waiting[_EVENT + event.id] = event
 
     def lagged(self, ended_ns: int, lag_s: float) -> None:

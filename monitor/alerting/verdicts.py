@@ -35,9 +35,11 @@ class VerdictObserver:
         """Put new and changed verdicts into their windows, and take out what is withdrawn."""
         for rubric in result.withdrawn:
             self._windows.withdraw(result.trace_id.hex(), rubric)
+        cluster = result.details.get("cluster")
+        cluster = str(cluster) if cluster is not None else None
         for verdict in result.changed:
-            key, seen = observe(verdict, result.place_ns)
-            recent = seen.at_ns > result.ended_ns - self._windows.window_ns
+            key, seen = observe(verdict, result.place_ns, cluster)
+            recent = seen.at_ns > result.ended_ns - self._windows.reach_ns
             if recent and self._in_force(verdict.rubric, verdict.rubric_version):
                 self._windows.add(key, seen)
             self._watch.learn(key, seen)
@@ -47,7 +49,7 @@ class VerdictObserver:
     def restore(self, now_ns: int) -> None:
         """Fill the windows again, and let the watch learn what was judged after it was last remembered."""
         self._schedule.restore()
-        begin_ns, known_ns = now_ns - self._windows.window_ns, self._watch.cursor_ns
+        begin_ns, known_ns = now_ns - self._windows.reach_ns, self._watch.cursor_ns
         stored = self._store.verdicts_since(min(begin_ns, known_ns or begin_ns))
         for stated, (key, seen) in zip(stored, observe_stored(stored), strict=True):
             if seen.at_ns > begin_ns and self._in_force(key.rubric, stated.get("rubric_version")):

@@ -19,10 +19,11 @@ from scoring.alerts.lifecycle import Alert, AlertTransition, Stage, advance
 from scoring.alerts.observed import Observed, WindowFacts
 from scoring.rubrics import RUBRICS
 from scoring.statistics.cusum import Chart, Cusum
+from scoring.statistics.design_effect import DesignEffect
 from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status.hysteresis import HysteresisState, Look, step
 from scoring.status.service_status import ServiceStatus, StatusChange
-from scoring.status.status import Appraisal, Status
+from scoring.status.status import Appraisal, Drops, Status
 
 from .details import Details, WatchedWindow, keeps_to_scenario
 from .observation import Key, Observation
@@ -38,11 +39,11 @@ WATCHED_BY_DEFAULT: Final[Mapping[str, WatchedWindow]] = {
 class _Tracked:
     """The state of one key from verdict to verdict and from look to look."""
 
-    __slots__ = ("cusum", "drift", "held", "sequence")
+    __slots__ = ("collapse", "cusum", "design", "drift", "held", "sequence")
 
     def __init__(self, sequence: ConfidenceSequence | None) -> None:
-        self.cusum = Cusum()
-        self.drift = Cusum()
+        self.cusum, self.collapse, self.drift = Cusum(), Cusum(), Cusum()
+        self.design = DesignEffect()
         self.held: HysteresisState | None = None
         self.sequence = sequence
 
@@ -50,6 +51,8 @@ class _Tracked:
         return {
             "cusum": self.cusum.to_json(),
             "drift": self.drift.to_json(),
+            "collapse": self.collapse.to_json(),
+            "design": self.design.to_json(),
             "held": self.held.to_json() if self.held else None,
             "sequence": self.sequence.to_json() if self.sequence else None,
         }
@@ -58,6 +61,9 @@ class _Tracked:
         self.cusum.restore(record["cusum"])
         if "drift" in record:
             self.drift.restore(record["drift"])
+        if "collapse" in record:  # not by a version before 0.3
+            self.collapse.restore(record["collapse"])
+            self.design.restore(record["design"])
         self.held = HysteresisState.of_json(record["held"]) if record["held"] else None
         if self.sequence is not None and record["sequence"]:
             self.sequence.restore(record["sequence"])
@@ -90,14 +96,19 @@ class Watch:
         tracked = self._track(key)
         if tracked is None:
             return
-        chart = self.declared.chart(key.rubric, self._windows.decided(key))
-        tracked.cusum.add(chart, passed=seen.passed, weight=seen.weight, at_ns=seen.at_ns)
+        worth = tracked.design.add(seen.cluster, passed=seen.passed, weight=seen.weight)
+        self._windows.design[key] = tracked.design.value
+        stated: dict[str, Any] = {
+            "passed": seen.passed, "weight": seen.weight, "at_ns": seen.at_ns, "worth": worth,
+        }  # fmt: skip
+        tracked.cusum.add(self._chart(key), **stated)
+        if self.declared.policy.mode == "adaptive":
+            tracked.collapse.add(self.declared.collapse_chart(key.rubric, *self._traffic(key)), **stated)
         kept = keeps_to_scenario(seen.metrics.items()) if self._checks_scenario(key) else None
         if kept is not None:
-            chart = self.declared.drift_chart(self._windows.decided(key))
-            tracked.drift.add(chart, passed=kept, weight=seen.weight, at_ns=seen.at_ns)
+            tracked.drift.add(self._drift_chart(key), **{**stated, "passed": kept})
         if tracked.sequence is not None:
-            tracked.sequence.add(passed=seen.passed, weight=seen.weight, at_ns=seen.at_ns)
+            tracked.sequence.add(**stated)
 
     def service_statuses(self, now_ns: int) -> list[ServiceStatus]:
         """The status of every key: the numbers of this moment, the status in force since the last look."""
@@ -160,9 +171,11 @@ class Watch:
         self.cursor_ns = int(kept.get("cursor", "0"))
         for name, record in kept.items():
             if name.startswith(_STATE):
-                tracked = self._track(Key(*json.loads(name.removeprefix(_STATE))))
+                key = Key(*json.loads(name.removeprefix(_STATE)))
+                tracked = self._track(key)
                 if tracked is not None:
                     tracked.restore(json.loads(record))
+                    self._windows.design[key] = tracked.design.value
             elif name.startswith(_ALERT):
                 known = json.loads(record)
                 alert = Alert.of_json(known)
@@ -174,7 +187,7 @@ class Watch:
     def _track(self, key: Key) -> _Tracked | None:
         tracked = self._tracked.get(key)
         if tracked is None and len(self._tracked) < _MAX_KEYS:
-            in_sequence = self.declared.policy.mode == "sequence"
+            in_sequence = self.declared.policy.mode in ("sequence", "adaptive")
             tracked = self._tracked[key] = _Tracked(self.declared.new_sequence(key.rubric) if in_sequence else None)
         return tracked
 
@@ -182,7 +195,27 @@ class Watch:
         tracked = self._tracked.get(key)
         policy = self.declared.policy_of(key.rubric)
         sequence = tracked.sequence if tracked is not None else None
-        return self._windows.status(key, now_ns, policy.raised(margin) if margin else policy, sequence)
+        drops = self._drops(tracked) if tracked is not None else None
+        return self._windows.status(key, now_ns, policy.raised(margin) if margin else policy, sequence, drops)
+
+    def _drops(self, tracked: _Tracked) -> Drops:
+        fall, collapse = (each.pass_ratio if each.alarmed else None for each in (tracked.cusum, tracked.collapse))
+        return Drops(fall=fall, collapse=collapse, series=self._series)
+
+    @property
+    def _series(self) -> int:
+        """Among how many the false alarms are divided: a power of two, so that few new services move the limits."""
+        return int(1 << max(0, len(self._tracked) - 1).bit_length())
+
+    def _traffic(self, key: Key) -> tuple[float, int]:
+        """The key's verdicts a window, as many as they are worth, and the series in all."""
+        return self._windows.pace(key) / self._windows.design.get(key, 1.0), self._series
+
+    def _chart(self, key: Key) -> Chart:
+        return self.declared.chart(key.rubric, *self._traffic(key))
+
+    def _drift_chart(self, key: Key) -> Chart:
+        return self.declared.drift_chart(self._traffic(key)[0])
 
     def _step(self, key: Key, now_ns: int) -> None:
         tracked = self._track(key)
@@ -198,10 +231,9 @@ class Watch:
         tracked = self._tracked.get(key)
         if tracked is None:
             return moment
-        decided = self._windows.decided(key)
-        current = replace(moment, change=_change(tracked.cusum, self.declared.chart(key.rubric, decided)))
+        current = replace(moment, change=_change(tracked.cusum, self._chart(key)))
         if self._checks_scenario(key):
-            current = replace(current, drift=_change(tracked.drift, self.declared.drift_chart(decided)))
+            current = replace(current, drift=_change(tracked.drift, self._drift_chart(key)))
         if tracked.sequence is not None:
             current = replace(current, sequence_upper=tracked.sequence.upper)
         held = tracked.held

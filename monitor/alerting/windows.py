@@ -1,6 +1,7 @@
 """The verdicts of the last window, an hour by default, per service, environment and rubric, and their estimates.
 
-Exact sliding windows: a verdict counts from its time until ``window_ns`` later, to the nanosecond. A revision replaces
+Exact sliding windows: a verdict counts from its time until ``window_ns`` later, to the nanosecond, or longer where
+there are few. A revision replaces
 what it revises, wherever that stands. Sums are kept as verdicts come and go, in exact arithmetic, so a window that has
 run for months equals one computed afresh. Memory is bounded in verdicts and in keys.
 """
@@ -20,7 +21,7 @@ from scoring.statistics.sequence import ConfidenceSequence
 from scoring.statistics.two_phase import corrected
 from scoring.status.cascade_snapshot import CascadeSnapshot
 from scoring.status.service_status import OTHER, ServiceStatus
-from scoring.status.status import Policy, appraise
+from scoring.status.status import Drops, Policy, appraise
 from scoring.verdict.escalation import Escalation
 
 from .cascade_sums import CascadeSums
@@ -41,6 +42,7 @@ class WindowContents(NamedTuple):
     metrics: tuple[str, ...]
     values: array[float]
     cascade: Escalation | None
+    cluster: str | None
 
 
 class _Mean:
@@ -65,8 +67,9 @@ class _Window:
     """The sums over one key's observations, and their order in time."""
 
     __slots__ = (
-        "cascade", "composite", "expiry", "failed_weight", "failures", "forced", "incomplete", "incomplete_weight",
-        "judge_failed", "members", "metrics", "n", "names", "squared_weight", "weight",
+        "alone", "cascade", "clusters", "composite", "expiry", "failed_weight", "failures", "forced", "incomplete",
+        "incomplete_weight", "judge_failed", "latest_ns", "members", "metrics", "n", "names", "squared_weight",
+        "weight",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -77,6 +80,8 @@ class _Window:
         self.weight, self.failed_weight, self.squared_weight = ExactSum(), ExactSum(), ExactSum()
         self.incomplete_weight = ExactSum()
         self.cascade: CascadeSums | None = None
+        self.alone = self.latest_ns = 0
+        self.clusters: dict[str, int] = {}
         self.composite = _Mean()
         self.metrics: dict[str, _Mean] = {}
 
@@ -87,7 +92,7 @@ class _Window:
         held = WindowContents(
             seen.at_ns, seen.passed, seen.weight, seen.selection == "forced", seen.judge_failed,
             self.names.setdefault(seen.blockers, seen.blockers), seen.revision, seen.composite,
-            self.names.setdefault(names, names), array("d", seen.metrics.values()), seen.cascade,
+            self.names.setdefault(names, names), array("d", seen.metrics.values()), seen.cascade, seen.cluster,
         )  # fmt: skip
         self._move(held, 1)
         self.members[seen.identity] = held
@@ -123,6 +128,7 @@ class _Window:
             self.squared_weight.add(seen.weight * seen.weight, sign)
             if not seen.passed:
                 self.failed_weight.add(seen.weight, sign)
+            self._belongs(seen.cluster, sign)
         if seen.cascade is not None:
             self.cascade = self.cascade or CascadeSums()
             self.cascade.move(seen.passed, seen.weight, seen.cascade, sign)
@@ -136,9 +142,31 @@ class _Window:
             if mean.n == 0:
                 del self.metrics[name]
 
+    def _belongs(self, cluster: str | None, sign: int) -> None:
+        if cluster is None:
+            self.alone += sign
+            return
+        held = self.clusters.get(cluster, 0) + sign
+        if held:
+            self.clusters[cluster] = held
+        else:
+            del self.clusters[cluster]
+
+    def enough_without(self, identity: str, enough: float) -> bool:
+        """Whether what remains without this member is as good as so many verdicts of equal weight."""
+        seen = self.members[identity]
+        weight, squared = self.weight.value, self.squared_weight.value
+        if seen.passed is not None:
+            weight, squared = weight - seen.weight, squared - seen.weight * seen.weight
+        return squared > 0 and weight / squared * weight >= enough
+
 
 class Windows:
     """All windows of this process.
+
+    With ``longest_ns`` a window reaches further back than ``window_ns``, at most so far, until it holds ``enough``
+    effective verdicts: an hour where there is traffic, a day where there is little. ``design`` holds design effects of
+    keys; a key that is not in it has none.
 
     ``now_ns`` must not run backwards between calls: what has left a window does not return. Beyond ``max_verdicts``
     (about 1 kB each) the fullest window lets go of its oldest (``shortened`` counts them). Beyond ``max_keys`` the key
@@ -146,14 +174,17 @@ class Windows:
     """
 
     def __init__(
-        self, window_ns: int, *, max_verdicts: int = 20_000, max_keys: int = 1_000, z: float = Z_95_ONE_SIDED
-    ) -> None:
+        self, window_ns: int, *, longest_ns: int = 0, enough: float = 0.0, max_verdicts: int = 20_000,
+        max_keys: int = 1_000, z: float = Z_95_ONE_SIDED,
+    ) -> None:  # fmt: skip
         if window_ns <= 0 or max_verdicts <= 0 or max_keys <= 0:
             raise ValueError(
                 f"a window needs a positive length and positive limits, got {window_ns}, {max_verdicts}, {max_keys}"
             )
-        self.window_ns = window_ns
+        self.window_ns, self.reach_ns = window_ns, max(window_ns, longest_ns)
+        self.design: dict[Key, float] = {}
         self.shortened = 0
+        self._enough = enough
         self._max_verdicts, self._max_keys, self._z = max_verdicts, max_keys, z
         self._windows: dict[Key, _Window] = {}
         self._where: dict[tuple[str, str], Key] = {}
@@ -177,6 +208,8 @@ class Windows:
         self._windows[key] = window
         window.insert(seen)
         self._where[place] = key
+        if self.reach_ns > self.window_ns:
+            self._at(key, seen.at_ns)  # what is refilled after a restart never holds more than it did
         while len(self._where) > self._max_verdicts:
             self._shorten()
         return True
@@ -220,6 +253,8 @@ class Windows:
             failed_weight=window.failed_weight.value,
             squared_weight=window.squared_weight.value,
             z=self._z,
+            clusters=window.alone + len(window.clusters) if window.clusters else None,
+            design_effect=self.design.get(key, 1.0),
         )
 
     def composite_mean(self, key: Key, now_ns: int) -> float | None:
@@ -233,14 +268,15 @@ class Windows:
         return {} if window is None else {name: window.metrics[name].value for name in sorted(window.metrics)}
 
     def status(
-        self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None
-    ) -> ServiceStatus:
+        self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None,
+        drops: Drops | None = None,
+    ) -> ServiceStatus:  # fmt: skip
         """The status of this key at ``now_ns`` by the numbers of that moment; mode ``sequence`` needs the sequence."""
         estimate = self.estimate(key, now_ns)
         window = self._windows.get(key)
         return ServiceStatus(
             service=key.service, environment=key.environment, rubric=key.rubric,
-            estimate=estimate, appraisal=appraise(estimate, policy, sequence),
+            estimate=estimate, appraisal=appraise(estimate, policy, sequence, drops),
             incomplete=window.incomplete if window else 0, judge_failed=window.judge_failed if window else 0,
             forced=window.forced if window else 0,
             composite_mean=self.composite_mean(key, now_ns), metric_means=self.metric_means(key, now_ns),
@@ -260,6 +296,14 @@ class Windows:
         window = self._windows.get(key)
         return window.n if window is not None else 0
 
+    def pace(self, key: Key) -> float:
+        """Verdicts that passed or failed in the time of ``window_ns``, by the key's window when it was looked at."""
+        window = self._windows.get(key)
+        oldest = window.oldest() if window is not None else None
+        if window is None or oldest is None:
+            return 0.0
+        return window.n * min(1.0, self.window_ns / max(1, window.latest_ns - oldest[0]))
+
     def members(self, key: Key, now_ns: int) -> list[WindowContents]:
         """The observations in the key's window at ``now_ns``; the list is the caller's."""
         window = self._at(key, now_ns)
@@ -275,7 +319,11 @@ class Windows:
     def _at(self, key: Key, now_ns: int) -> _Window | None:
         window = self._windows.get(key)
         if window is not None:
+            window.latest_ns = max(window.latest_ns, now_ns)
+            enough = self._enough * self.design.get(key, 1.0)
             while (oldest := window.oldest()) is not None and oldest[0] <= now_ns - self.window_ns:
+                if oldest[0] > now_ns - self.reach_ns and not window.enough_without(oldest[1], enough):
+                    break
                 self._drop(key, window, oldest[1])
         return window
 

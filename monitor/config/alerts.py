@@ -77,7 +77,12 @@ class ChangeSection(Section):
         description="pass rate that is to be noticed, less than `good`; default: midway between the thresholds (0.775)",
     )
     false_alarm_every: PositiveDuration = Field(
-        default=parse_duration("30d"), description="mean time between false early warnings of a good service, at least"
+        default=parse_duration("30d"),
+        description="mean time between false early warnings of a good service, at least; mode `adaptive` has "
+        "`false_alarms_per_month` instead",
+    )
+    severity: Literal["critical", "warning", "info"] = Field(
+        default="warning", description="severity of the early warning"
     )
 
     drift_good: float = Field(
@@ -136,9 +141,24 @@ class AlertsSection(Section):
     min_failures: int = Field(
         default=3, ge=1, description="fewer failures in the window than this raise nothing (mode `bound`)"
     )
-    mode: Literal["bound", "point", "sequence"] = Field(
+    longest_window: PositiveDuration = Field(
+        default=parse_duration("1d"),
+        description="mode `adaptive`: as far back a window reaches until it holds `min_samples`",
+    )
+    false_alarms_per_month: float = Field(
+        default=1.0, gt=0, le=1000, allow_inf_nan=False,
+        description="mode `adaptive`: false alarms a month that all good services and rubrics together may raise",
+    )  # fmt: skip
+    cluster: str = Field(
+        default="session",
+        pattern=r"^(session|user|none|metadata\..+)$",
+        description="what verdicts belong to that pass and fail together, and so say less: `session`, `user`, "
+        "`metadata.KEY`, `none`",
+    )
+    mode: Literal["adaptive", "bound", "point", "sequence"] = Field(
         default="bound",
-        description="`bound`: the upper confidence bound of the pass rate is compared; `point`: the pass rate; "
+        description="`adaptive`: change detectors and a confidence sequence under one budget of false alarms, right at "
+        "any traffic; `bound`: the upper confidence bound of the pass rate is compared; `point`: the pass rate; "
         "`sequence`: a confidence sequence, which stays right however often one looks",
     )
     look: PositiveDuration = Field(default=parse_duration("1m"), description="time between two looks at all of it")

@@ -78,6 +78,7 @@ class EvaluationStages:
 
     ``conversations`` is None where sessions are not judged, ``references`` where references come from the traces alone.
     ``baselines`` is None where what is usual for a service is not learned.
+    ``cluster`` names what traces belong to: ``session``, ``user``, ``metadata.KEY`` or ``none``.
     ``quotes_input``: the details of a judged trace hold the beginning of its input, by which people recognise it.
     ``give_way`` is called wherever judging may pause for a request that waits.
     """
@@ -91,6 +92,7 @@ class EvaluationStages:
     references: References | None = None
     baselines: Baselines | None = None
     quotes_input: bool = False
+    cluster: str = "session"
     give_way: Callable[[], None] = _go_on
 
     def open(self, closing: Closing) -> EvaluationJob:
@@ -193,7 +195,7 @@ class EvaluationStages:
                 case = replace(case, expected_outcome=found.value)
             job.lookups = found.lookups
             job.details["reference"] = found.where
-        job.details |= _identity(case)
+        job.details |= _identity(case) | {"cluster": cluster_of(case, self.cluster)}
         job.service = case.service or job.service
         job.last_span_ns = trace.end_ns
 
@@ -225,7 +227,7 @@ class EvaluationStages:
         case, decision, traces = self.conversations.case(
             job.trace_id, [turn for _, turn in stored], job.closing.completion
         )
-        job.details = {"kind": "session", "turns": len(traces), "traces": traces, **_identity(case)}
+        job.details = {"kind": "session", "turns": len(traces), "traces": traces, **_identity(case), "cluster": None}
         job.service, job.decision = case.service, decision
         job.details["sampling"] = job.sampled
         if decision.kept:
@@ -292,6 +294,17 @@ def _assembled(trace: Trace, damaged: int) -> dict[str, object]:
 def user_digest(user_id: str) -> str:
     """A user as the store remembers one: traces of a known user can be found, and the user's id cannot be read."""
     return hashlib.sha256(user_id.encode(errors="replace")).hexdigest()[:32]
+
+
+def cluster_of(case: Case, cluster: str) -> str | None:
+    """What the case belongs to, as a digest: verdicts on the same may pass and fail together."""
+    if cluster == "session":
+        found: object = case.session_id
+    elif cluster == "user":
+        found = case.user_id
+    else:
+        found = case.metadata.get(cluster.removeprefix("metadata.")) if cluster != "none" else None
+    return None if found in (None, "") else user_digest(str(found))[:16]
 
 
 def _release(case: Case) -> str | None:

@@ -22,7 +22,7 @@ from integrations.langfuse.connections import Connections
 from integrations.otlp.server.active_requests import ActiveRequests
 from integrations.prometheus.exporter import Exporter
 from integrations.store.sqlite import Store, StoreError
-from monitor.alerting.build import declaration
+from monitor.alerting.build import declaration, windows_of
 from monitor.alerting.details import WatchedWindow
 from monitor.alerting.examples import examples
 from monitor.alerting.failures import REFRESH_S as FAILURES_S
@@ -31,7 +31,6 @@ from monitor.alerting.notify.build import Notifications
 from monitor.alerting.schedule import EvaluationSchedule
 from monitor.alerting.verdicts import VerdictObserver
 from monitor.alerting.watch import Watch
-from monitor.alerting.windows import Windows
 from monitor.api.access import AccessRules
 from monitor.api.queries import MonitorQueries
 from monitor.api.routes import create_app
@@ -125,11 +124,12 @@ class Monitor:
         self.config, self.clock_ns, self._at_rest, self.version = config, clock_ns, at_rest, version("sidejudge")
         self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
         self.sessions = SessionWindows(session_limits(config.sessions)) if config.sessions is not None else None
-        self.windows = Windows(config.alerts.window.ns)
+        declared = declaration(config)
+        self.windows = windows_of(declared)
         # The configuration of judging; a reload changes these where they are, for others hold them too.
         self.rubrics, self.router = configured(config), router_of(config)
         self._watched = {name: WatchedWindow.of(rubric) for name, rubric in self.rubrics.items()}
-        self.watch = Watch(declaration(config), self.windows, self._watched)
+        self.watch = Watch(declared, self.windows, self._watched)
         labels = known(config, self.watch, self.version)
         self.exporter = Exporter(CollectorRegistry(), labels, label_cap=config.metrics.label_cap)
         self.langfuse = Connections(config.langfuse_projects)
@@ -241,6 +241,7 @@ class Monitor:
                 max_cpu_s=self.config.evaluators.max_case_cpu.seconds,
             ),
             reference_keys=self.config.reference_keys,
+            cluster=self.config.alerts.cluster,
             conversations=conversations(self.config),
             references=self.references,
             baselines=self.baselines,

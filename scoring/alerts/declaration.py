@@ -6,9 +6,11 @@ limits, and rules for Prometheus can be generated from it: nothing else decides 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from scoring.alerts.condition import Severity
 from scoring.statistics.cusum import Chart, design
 from scoring.statistics.sequence import GRID, ConfidenceSequence
 from scoring.status.hysteresis import NONE, Hysteresis
@@ -17,6 +19,11 @@ from scoring.status.status import Policy, Thresholds
 MINUTE_NS = 60 * 10**9
 HOUR_NS = 60 * MINUTE_NS
 DAY_NS = 24 * HOUR_NS
+MONTH_NS = 30 * DAY_NS
+_OF_CHANGE, _OF_COLLAPSE, _OF_SEQUENCE = 0.8, 0.1, 0.1
+"""How mode ``adaptive`` divides the budget of false alarms among the three that may raise one."""
+_LEAST_AN_HOUR = 8.0
+"""Verdicts an hour that are assumed at least: a service that has just begun is not yet known to be quiet."""
 _BEST_GOOD = 0.999
 """No service is expected to be better: at 1 a single failure would prove a change."""
 
@@ -43,6 +50,7 @@ class ChangeRule:
     drift_good: float = 0.98
     drift_bad: float = 0.90
     false_alarm_every_ns: int = 30 * DAY_NS
+    severity: Severity = Severity.WARNING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +80,18 @@ class Declaration:
 
     ``policy`` holds the thresholds of every rubric that ``thresholds`` does not name. ``window_ns`` is how far back a
     look goes, ``look_ns`` the time between looks.
+
+    In mode ``adaptive`` a window goes back up to ``longest_ns`` until it holds enough, and ``false_alarms`` is how many
+    a month there may be of all services and rubrics together, while they are as good as ``good_and_bad`` has it. They
+    share it evenly: expected numbers add up whatever depends on what, and a month's number is what people put up with.
+    (Benjamini and Hochberg's procedure bounds another number, the share of the wrong among the alarms of one look.)
     """
 
     policy: Policy = field(default_factory=Policy)
     thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
     window_ns: int = HOUR_NS
+    longest_ns: int = DAY_NS
+    false_alarms: float = 1.0
     look_ns: int = 60 * 10**9
     hysteresis: Hysteresis = field(default_factory=Hysteresis)
     sequence: SequenceRule = field(default_factory=SequenceRule)
@@ -91,16 +106,19 @@ class Declaration:
     @property
     def rule(self) -> Hysteresis:
         """The hysteresis in force: none in mode ``point``, whose status is the seed's, of the moment."""
+        if self.policy.mode == "adaptive":  # its evidence is made to be looked at all the time
+            return replace(self.hysteresis, needed=1, looks=1)
         return NONE if self.policy.mode == "point" else self.hysteresis
 
     def new_sequence(self, rubric: str) -> ConfidenceSequence:
         """A confidence sequence with levels at the rubric's thresholds, at those of a recovery, and for a bound."""
         plain = self.policy_of(rubric).thresholds
         raised = plain.raised(self.rule.recovery_margin)
+        adaptive = self.policy.mode == "adaptive"
         return ConfidenceSequence(
             (*GRID, plain.warning, plain.critical, raised.warning, raised.critical),
-            error=self.sequence.error,
-            period_ns=self.sequence.period_ns,
+            error=min(0.5, _OF_SEQUENCE * self.false_alarms) if adaptive else self.sequence.error,
+            period_ns=MONTH_NS if adaptive else self.sequence.period_ns,
         )
 
     def good_and_bad(self, rubric: str) -> tuple[float, float]:
@@ -111,18 +129,40 @@ class Declaration:
         bad = self.change.bad if self.change.bad is not None else (bounds.warning + bounds.critical) / 2
         return good, max(min(bad, good - (1 - good) / 2), good / 100)
 
-    def chart(self, rubric: str, verdicts_per_window: int) -> Chart:
-        """The change detector's chart at this traffic.
+    def chart(self, rubric: str, verdicts_per_window: float, series: int = 1) -> Chart:
+        """The change detector's chart at this traffic, of one of so many series.
 
-        The run length in verdicts is the promised time's worth of them, rounded up to a power of two so that the
-        limit does not follow every breath of the traffic; 32 a window are assumed where there are fewer.
+        The run length in verdicts is the promised time's worth of them, rounded up to a power of two (in mode
+        ``adaptive`` of its fourth root) so that the limit does not follow every breath of the traffic. A few a window
+        are assumed where there are fewer.
         """
-        return self._design(*self.good_and_bad(rubric), verdicts_per_window)
+        good, bad = self.good_and_bad(rubric)
+        if self.policy.mode == "adaptive":
+            return design(good, bad, self._run_length(verdicts_per_window, series, _OF_CHANGE))
+        return self._design(good, bad, verdicts_per_window)
 
-    def drift_chart(self, verdicts_per_window: int) -> Chart:
-        """The same for the share of runs that keep to their scenario."""
+    def drift_chart(self, verdicts_per_window: float) -> Chart:
+        """The same for the share of runs that keep to their scenario, outside of the budget."""
         return self._design(self.change.drift_good, self.change.drift_bad, verdicts_per_window)
 
-    def _design(self, good: float, bad: float, verdicts_per_window: int) -> Chart:
+    def _design(self, good: float, bad: float, verdicts_per_window: float) -> Chart:
         wanted = max(32, verdicts_per_window) * max(1.0, self.change.false_alarm_every_ns / self.window_ns)
         return design(good, bad, float(2 ** max(5, (round(wanted) - 1).bit_length())))
+
+    def collapse_chart(self, rubric: str, verdicts_per_window: float, series: int = 1) -> Chart:
+        """Mode ``adaptive``: the chart that decides about *critical*.
+
+        It distinguishes the warning threshold from a pass ratio as far below the critical one as half of the way
+        between the two.
+        """
+        bounds = self.policy_of(rubric).thresholds
+        good = min(max(bounds.warning, 0.02), _BEST_GOOD)
+        bad = bounds.critical - (bounds.warning - bounds.critical) / 2
+        bad = max(min(bad, good - (1 - good) / 2), good / 100)
+        return design(good, bad, self._run_length(verdicts_per_window, series, _OF_COLLAPSE))
+
+    def _run_length(self, verdicts_per_window: float, series: int, part: float) -> float:
+        """A month's verdicts for each false alarm that this part of the budget leaves to one of the series."""
+        month = max(_LEAST_AN_HOUR * MONTH_NS / HOUR_NS, verdicts_per_window * MONTH_NS / self.window_ns)
+        wanted = max(32.0, month * max(1, series) / (self.false_alarms * part))
+        return float(2 ** (math.ceil(4 * math.log2(wanted) - 1e-9) / 4))

@@ -20,10 +20,17 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
     """The conditions on quality under this declaration, the most severe first."""
     limits, policy = declared.limits, declared.policy
     bounds = policy.thresholds
-    number = {"point": "pass ratio", "bound": "upper bound of the pass ratio", "sequence": "confidence sequence"}
+    number = {
+        "adaptive": "pass ratio since it fell",
+        "point": "pass ratio",
+        "bound": "upper bound of the pass ratio",
+        "sequence": "confidence sequence",
+    }
     guards = f"; at least {policy.min_samples:g} effective samples"
     if policy.mode == "bound":
         guards += f" and {policy.min_failures} failures"
+    elif policy.mode == "adaptive":
+        guards = f", or confidence sequence wholly below; {declared.false_alarms:g} false alarms a month in all"
     below = f"{number[policy.mode]} below" if policy.mode != "sequence" else "confidence sequence wholly below"
     return (
         Condition(
@@ -42,10 +49,9 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
             muted_by="pass_rate_critical", examples=True,
         ),
         Condition(
-            id="pass_rate_change", severity=Severity.INFO, scope=PLACE, unit="ratio",
+            id="pass_rate_change", severity=declared.change.severity, scope=PLACE, unit="ratio",
             title="The pass rate seems to be falling",
-            when=f"CUSUM against {_good_and_bad(declared)}; a good service raises it once in "
-            f"{_days(declared.change.false_alarm_every_ns)} at its traffic, or more rarely",
+            when=f"CUSUM against {_good_and_bad(declared)}; {_rarity(declared)}, or more rarely",
             meaning="early warning, before the window shows it; it names the time since when",
             find=_changed, muted_by="pass_rate_warning", examples=True,
         ),
@@ -195,6 +201,12 @@ def _violating(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertF
 def _good_and_bad(declared: Declaration) -> str:
     good, bad = declared.good_and_bad("")
     return f"{good:.3g} (good) and {bad:.3g} (bad)"
+
+
+def _rarity(declared: Declaration) -> str:
+    if declared.policy.mode == "adaptive":
+        return f"all good services together raise it {declared.false_alarms:g} times a month"
+    return f"a good service raises it once in {_days(declared.change.false_alarm_every_ns)} at its traffic"
 
 
 def _days(ns: int) -> str:

@@ -83,38 +83,55 @@ class Cusum:
     recovery is seen soon.
     """
 
-    __slots__ = ("_scale", "alarmed", "n", "score", "since_ns")
+    __slots__ = ("_failed", "_scale", "_weight", "alarmed", "n", "score", "since_ns")
 
     def __init__(self) -> None:
         self._scale = Scale()
+        self._weight = self._failed = 0.0
         self.score, self.n, self.alarmed = 0.0, 0, False
         self.since_ns: int | None = None
+
+    @property
+    def pass_ratio(self) -> float | None:
+        """The weighted pass ratio since S was last 0; ``None`` while it is."""
+        return 1 - self._failed / self._weight if self._weight else None
 
     def limit(self, chart: Chart) -> float:
         """The limit in force, in nats: the exact one while all weights are equal."""
         return chart.limit if self._scale.even else chart.limit_any
 
-    def add(self, chart: Chart, *, passed: bool, weight: float, at_ns: int) -> None:
-        """Take in the next verdict, of weight 1/probability, reached at this time."""
+    def add(self, chart: Chart, *, passed: bool, weight: float, at_ns: int, worth: float = 1.0) -> None:
+        """Take in the next verdict, of weight 1/probability, reached at this time.
+
+        ``worth`` in [0, 1] is the share of a move that it makes: verdicts that belong together say less
+        (``design_effect``).
+        """
         self.n += 1
         share = self._scale.share(weight)
         if share is None:
-            self.score, self.since_ns, self.alarmed = 0.0, None, False
+            self._calm()
             share = 1.0
         # A share may be up to 2: what it takes off must stay below the whole.
-        rise = math.log1p(max(-0.99, chart.bet * share * (chart.good - passed)))
+        rise = worth * math.log1p(max(-0.99, chart.bet * share * (chart.good - passed)))
         limit = self.limit(chart)
+        self._weight += share
+        self._failed += share * (not passed)
         self.score = min(max(0.0, self.score + rise), limit + math.log1p(chart.bet * chart.good))
         if self.score <= _TOLERANCE:
-            self.score, self.since_ns, self.alarmed = 0.0, None, False
+            self._calm()
         elif self.since_ns is None:
             self.since_ns = at_ns
         self.alarmed = self.alarmed or self.score >= limit - _TOLERANCE
+
+    def _calm(self) -> None:
+        self.score, self.since_ns, self.alarmed = 0.0, None, False
+        self._weight = self._failed = 0.0
 
     def to_json(self) -> dict[str, object]:
         """What a restart needs."""
         return {
             "score": self.score, "n": self.n, "alarmed": self.alarmed, "since_ns": self.since_ns,
+            "weight": self._weight, "failed": self._failed,
             "largest": self._scale.largest, "even": self._scale.even,
         }  # fmt: skip
 
@@ -122,6 +139,7 @@ class Cusum:
         """Go on from what ``to_json`` wrote."""
         self.score, self.n, self.alarmed = float(record["score"]), int(record["n"]), bool(record["alarmed"])
         self.since_ns = record["since_ns"]
+        self._weight, self._failed = float(record.get("weight", 0.0)), float(record.get("failed", 0.0))
         self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
 
 

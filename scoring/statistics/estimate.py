@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .interval import Z_95_ONE_SIDED, wilson
+from .interval import Z_95_ONE_SIDED, Interval, wilson, wilson_pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,9 @@ class Estimate:
     """The pass ratio of all traffic, estimated from ``n`` verdicts, of which ``failures`` failed.
 
     ``pass_ratio``, ``lower`` and ``upper`` lie in [0, 1]; ``effective_n`` in [1, n]; ``weight_sum`` estimates how
-    many traces the verdicts stand for. Each bound holds on its own with the chance that belongs to ``z``.
+    many traces the verdicts stand for. Each bound holds on its own with the chance that belongs to ``z``. ``clusters``
+    counts what the verdicts belong to (sessions, users), None where nobody asked; ``effective_n`` is Kish's divided
+    by ``design_effect``.
     """
 
     n: int
@@ -39,6 +41,14 @@ class Estimate:
     lower: float
     upper: float
     z: float = Z_95_ONE_SIDED
+    clusters: int | None = None
+    design_effect: float = 1.0
+
+    @property
+    def pair(self) -> Interval:
+        """The two-sided 95 % interval, to be shown: both bounds hold together (``interval.wilson_pair``)."""
+        n = self.effective_n
+        return wilson_pair(n * self.pass_ratio, n) or Interval(0.0, 1.0)
 
     @property
     def confidence(self) -> float:
@@ -78,12 +88,13 @@ def estimate(verdicts: Iterable[tuple[bool, float]], *, z: float = Z_95_ONE_SIDE
 
 
 def from_sums(
-    *, n: int, failures: int, weight: float, failed_weight: float, squared_weight: float, z: float = Z_95_ONE_SIDED
-) -> Estimate | None:
+    *, n: int, failures: int, weight: float, failed_weight: float, squared_weight: float, z: float = Z_95_ONE_SIDED,
+    clusters: int | None = None, design_effect: float = 1.0,
+) -> Estimate | None:  # fmt: skip
     """The estimate from sums over verdicts: of one, of w, of w over the failed, of w². ``None`` when ``n`` is 0."""
     if n == 0:
         return None
-    size = _kish(n, weight, squared_weight)
+    size = max(1.0, _kish(n, weight, squared_weight) / design_effect)
     # Without a failure (or with nothing else) the ratio is a whole number; rounding must not change that.
     ratio = 1.0 if failures == 0 else 0.0 if failures == n else min(1.0, max(0.0, (weight - failed_weight) / weight))
     interval = wilson(size * ratio, size, z)
@@ -91,7 +102,8 @@ def from_sums(
         return None
     return Estimate(
         n=n, failures=failures, weight_sum=weight, pass_ratio=ratio, effective_n=size,
-        lower=min(interval.lower, ratio), upper=max(interval.upper, ratio), z=z,
+        lower=min(interval.lower, ratio), upper=max(interval.upper, ratio), z=z, clusters=clusters,
+        design_effect=design_effect,
     )  # fmt: skip
 
 

@@ -54,3 +54,33 @@ def wilson(successes: float, n: float, z: float) -> Interval | None:
     lower = 0.0 if successes == 0 else max(0.0, (centre - margin) / (n + squared))
     upper = 1.0 if successes == n else min(1.0, (centre + margin) / (n + squared))
     return Interval(lower, max(lower, upper))
+
+
+def wilson_pair(successes: float, n: float, z: float = Z_95_TWO_SIDED) -> Interval | None:
+    """Wilson's interval with the correction for continuity, for people: never covers less than it promises.
+
+    Without the correction the pair covers 95 % on average, and 85 to 99 % at single ratios and sizes. With q = 1 − p::
+
+        (2np + z² ± (1 + z · sqrt(z² − 1/n + 4p(nq ± 1) ∓ 2))) / (2(n + z²))
+
+    Source: Newcombe 1998, "Two-sided confidence intervals for the single proportion", method 4,
+    doi:10.1002/(SICI)1097-0258(19980430)17:8<857::AID-SIM777>3.0.CO;2-E.
+
+    >>> pair = wilson_pair(81, 263)
+    >>> round(pair.lower, 4), round(pair.upper, 4)
+    (0.2535, 0.3682)
+    """
+    plain = wilson(successes, n, z)
+    if plain is None:
+        return None
+    p, squared = successes / n, z * z
+    twice = 2 * (n + squared)
+
+    def bound(ratio: float) -> float:
+        """The lower bound of a ratio; the upper one is that of its complement."""
+        root = max(0.0, squared - 2 - 1 / n + 4 * ratio * (n * (1 - ratio) + 1))
+        return max(0.0, (2 * n * ratio + squared - 1 - z * math.sqrt(root)) / twice)
+
+    lower = 0.0 if successes == 0 else min(bound(p), plain.lower)
+    upper = 1.0 if successes == n else max(1 - bound(1 - p), plain.upper)
+    return Interval(lower, upper)

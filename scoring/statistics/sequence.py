@@ -63,8 +63,11 @@ class ConfidenceSequence:
         self._wealth = self._nothing()
         self.n = 0
 
-    def add(self, *, passed: bool, weight: float, at_ns: int) -> None:
-        """Take in the next verdict, of weight 1/probability, reached at this time."""
+    def add(self, *, passed: bool, weight: float, at_ns: int, worth: float = 1.0) -> None:
+        """Take in the next verdict, of weight 1/probability, reached at this time.
+
+        ``worth`` in [0, 1] is the power of its factor: verdicts that belong together say less (``design_effect``).
+        """
         self.n += 1
         income = 0.0 if self._last_ns is None else min(1.0, max(0, at_ns - self._last_ns) / self._period_ns)
         self._last_ns = at_ns if self._last_ns is None else max(at_ns, self._last_ns)
@@ -75,10 +78,12 @@ class ConfidenceSequence:
         for place, bet in enumerate(BETS):
             stake, row = bet * share, self._wealth[place]
             if passed:
-                kept = 1 - stake
+                kept = (1 - stake) ** worth
                 self._wealth[place] = [held * kept + income for held in row]
             else:
-                grown = [held * (1 + stake * odds) + income for held, odds in zip(row, self._odds, strict=True)]
+                grown = [
+                    held * (1 + stake * odds) ** worth + income for held, odds in zip(row, self._odds, strict=True)
+                ]
                 self._wealth[place] = [min(self._most, held) for held in grown]
 
     def evidence(self, level: float) -> float:

@@ -3,7 +3,9 @@
 Seed 004 compares the ratio with 0.70 and 0.85 (mode ``point``). A ratio counted on few verdicts jumps over a threshold
 by chance, so the default (mode ``bound``) speaks up only when even the upper confidence bound lies below it, and when
 enough failures were seen: the same formula and the same guards as the Prometheus rules. Mode ``sequence`` asks a
-confidence sequence, which stays right however often one looks. ``insufficient_data`` is a state of its own: silence is
+confidence sequence, which stays right however often one looks. Mode ``adaptive`` joins it with change detectors under
+one budget of false alarms: a status is worse where verdicts fit a drop better than a good service, and the ratio since
+the drop began is below the threshold. ``insufficient_data`` is a state of its own: silence is
 neither recovery nor zero.
 """
 
@@ -17,8 +19,9 @@ from scoring.lexical.amount import amount
 from scoring.statistics.estimate import Estimate
 from scoring.statistics.sequence import ConfidenceSequence
 
-Mode: TypeAlias = Literal["point", "bound", "sequence"]
-"""What is held against the thresholds: the ratio itself (the seed), its upper bound, or a confidence sequence."""
+Mode: TypeAlias = Literal["adaptive", "point", "bound", "sequence"]
+"""What is held against the thresholds: the evidence since a drop began (``adaptive``, with a confidence sequence), the
+ratio itself (the seed), its upper bound, or a confidence sequence alone."""
 
 
 class Status(StrEnum):
@@ -85,20 +88,42 @@ class Appraisal:
     reason: str
 
 
-def appraise(estimate: Estimate | None, policy: Policy, sequence: ConfidenceSequence | None = None) -> Appraisal:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drops:
+    """Pass ratios since the beginning of a drop that a change detector reports; ``None`` where it reports none.
+
+    ``fall`` is what may be a warning, ``collapse`` what may be critical. ``series`` is among how many services and
+    rubrics the false alarms are divided.
+    """
+
+    fall: float | None = None
+    collapse: float | None = None
+    series: int = 1
+
+
+def appraise(
+    estimate: Estimate | None, policy: Policy, sequence: ConfidenceSequence | None = None, drops: Drops | None = None
+) -> Appraisal:
     """The status of an estimate; ``None`` (no verdict in the window) is insufficient data.
 
     Mode ``sequence`` needs the ``sequence`` of the same verdicts; without one (of a service that is new) the status is
-    ``insufficient_data``.
+    ``insufficient_data``. Mode ``adaptive`` needs the ``drops`` too; without them nothing is known to be worse.
     """
     if estimate is None:
         return Appraisal(Status.INSUFFICIENT_DATA, "no verdict in the window")
+    if policy.mode == "adaptive" and (worse := _worse(policy, sequence, drops or Drops())):
+        return worse
     if policy.mode == "sequence":
         return _appraise_sequence(policy, sequence)
     if estimate.effective_n < policy.min_samples:
         return Appraisal(
             Status.INSUFFICIENT_DATA,
             f"{_known(estimate)}, {_number(policy.min_samples)} are needed",
+        )
+    if policy.mode == "adaptive":
+        warning = policy.thresholds.warning
+        return Appraisal(
+            Status.HEALTHY, f"pass ratio {estimate.pass_ratio:.3f}; nothing convincing for one below {warning:g}"
         )
     # 9 decimals, as everywhere a value meets a bound (rubrics §1.3): 17 of 20 is 0.85, however it was weighted.
     compared = round(estimate.pass_ratio if policy.mode == "point" else estimate.upper, 9)
@@ -118,6 +143,25 @@ def appraise(estimate: Estimate | None, policy: Policy, sequence: ConfidenceSequ
     return Appraisal(
         Status.HEALTHY, f"{_stated(estimate, policy)} is not below the warning threshold {policy.thresholds.warning:g}"
     )
+
+
+def _worse(policy: Policy, sequence: ConfidenceSequence | None, drops: Drops) -> Appraisal | None:
+    """The worst that the drops or the sequence show; the sequence has to convince ``series`` times over."""
+    for level, threshold, since in (
+        (Status.CRITICAL, policy.thresholds.critical, drops.collapse),
+        (Status.WARNING, policy.thresholds.warning, drops.fall),
+    ):
+        if since is not None and round(since, 9) < threshold:
+            return Appraisal(
+                level, f"the pass ratio fell, and is {since:.3f} since: below the {level.value} threshold {threshold:g}"
+            )
+        if sequence is not None and sequence.evidence(threshold) >= drops.series:
+            return Appraisal(
+                level,
+                f"the evidence that the pass ratio is below the {level.value} threshold {threshold:g} is "
+                f"{_times(sequence.evidence(threshold) / drops.series)} what convinces",
+            )
+    return None
 
 
 def _appraise_sequence(policy: Policy, sequence: ConfidenceSequence | None) -> Appraisal:

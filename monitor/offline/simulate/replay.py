@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from monitor.alerting.build import windows_of
 from monitor.alerting.details import Details, WatchedWindow, details
 from monitor.alerting.observation import Key, Observation
 from monitor.alerting.watch import Watch
-from monitor.alerting.windows import Windows
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.incident import Incident, Incidents
 from scoring.alerts.observed import Observed
@@ -44,7 +44,7 @@ class Replay:
 
     def __init__(self, declared: Declaration, watched: Mapping[str, WatchedWindow], costs: Costs) -> None:
         self._watched, self._costs = watched, costs
-        self._windows = Windows(declared.window_ns)
+        self._windows = windows_of(declared)
         self._watch = Watch(declared, self._windows, watched)
         self._look_ns = declared.look_ns
         self._acceptable = {name: each.on_average for name, each in watched.items()}
@@ -57,7 +57,8 @@ class Replay:
     @staticmethod
     def warm_up_ns(declared: Declaration) -> int:
         """How long before the period verdicts are needed: a window, and the looks that a status takes."""
-        return declared.window_ns + declared.rule.looks * declared.look_ns
+        reach_ns = declared.longest_ns if declared.policy.mode == "adaptive" else declared.window_ns
+        return reach_ns + declared.rule.looks * declared.look_ns
 
     def play(
         self,

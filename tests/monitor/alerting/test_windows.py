@@ -246,3 +246,38 @@ def test_behind_a_cascade_the_ratio_is_that_of_the_strongest_judge_and_follows_w
     status = windows.status(KEY, 500, Policy())
     assert status.estimate.pass_ratio == pytest.approx(80 / 90)
     assert not status.cascade.corrected
+
+
+def test_a_window_with_little_traffic_reaches_back_until_it_holds_enough_and_never_further_than_it_may():
+    windows = Windows(WINDOW, longest_ns=1000, enough=5)
+    for number in range(8):
+        windows.add(KEY, seen(str(number), 100 * number))
+    assert windows.estimate(KEY, 750).n == 5
+    assert windows.pace(KEY) == pytest.approx(5 * 100 / 450)
+    assert windows.estimate(KEY, 1650).n == 1, "older than the longest is gone, enough or not"
+    assert windows.estimate(KEY, 1700) is None
+
+
+def test_a_window_with_much_traffic_is_as_short_as_it_is_declared_and_weights_count_as_they_do_in_the_estimate():
+    windows = Windows(WINDOW, longest_ns=1000, enough=5)
+    for number in range(40):
+        windows.add(KEY, seen(str(number), 10 * number, weight=1.0 if number % 2 else 100.0))
+    assert windows.estimate(KEY, 390).effective_n >= 5
+    assert windows.estimate(KEY, 390).n == 10
+    short = Windows(WINDOW)
+    for number in range(40):
+        short.add(KEY, seen(str(number), 10 * number, weight=1.0 if number % 2 else 100.0))
+    assert short.estimate(KEY, 390).n == 10
+
+
+def test_clusters_are_counted_and_divide_the_effective_sample():
+    windows = Windows(WINDOW)
+    for number in range(20):
+        windows.add(KEY, seen(str(number), number, cluster=str(number // 5) if number < 15 else None))
+    windows.design[KEY] = 4.0
+    found = windows.estimate(KEY, 20)
+    assert (found.n, found.clusters, found.effective_n) == (20, 8, 5.0)
+    windows.add(KEY, seen("0", 30, revision=2, passed=None, cluster="0"))
+    assert windows.estimate(KEY, 30).clusters == 8
+    assert windows.estimate(KEY, 104).clusters == 2 + 5
+    assert windows.estimate(KEY, 109).clusters == 1 + 5

@@ -5,10 +5,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import binom, norm
 from statsmodels.stats.proportion import proportion_confint
 
-from scoring.statistics.interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED, Z_99_ONE_SIDED, wilson
+from scoring.statistics.interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED, Z_99_ONE_SIDED, wilson, wilson_pair
 
 counts = st.integers(1, 100_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 quantiles = st.sampled_from([Z_95_ONE_SIDED, Z_95_TWO_SIDED, Z_99_ONE_SIDED])
@@ -76,3 +76,27 @@ def test_without_trials_there_is_no_interval():
 def test_counts_that_cannot_be_are_refused(arguments):
     with pytest.raises(ValueError, match="Wilson"):
         wilson(*arguments)
+
+
+def test_the_pair_that_is_shown_is_newcombes():
+    """The table of his paper (1998), method 4."""
+    table = [(81, 263, 0.2535, 0.3682), (15, 148, 0.0598, 0.1644), (0, 20, 0.0, 0.2005), (1, 29, 0.0018, 0.1963)]
+    for successes, n, lower, upper in table:
+        pair = wilson_pair(successes, n)
+        assert (pair.lower, pair.upper) == pytest.approx((lower, upper), abs=5e-5)
+
+
+@pytest.mark.parametrize("n", [12, 40, 175])
+def test_the_pair_that_is_shown_covers_what_it_promises_at_every_ratio(n):
+    """Exactly, by the binomial distribution; without the correction it does not."""
+    bounds = [(wilson_pair(k, n), wilson(k, n, Z_95_TWO_SIDED)) for k in range(n + 1)]
+    covered = [[], []]
+    for step in range(1, 200):
+        ratio = step / 200
+        chances = binom.pmf(range(n + 1), n, ratio)
+        for kind in (0, 1):
+            inside = (chance for chance, pair in zip(chances, bounds, strict=True)
+                      if pair[kind].lower <= ratio <= pair[kind].upper)  # fmt: skip
+            covered[kind].append(sum(inside))
+    assert min(covered[0]) >= 0.945
+    assert min(covered[1]) < 0.945

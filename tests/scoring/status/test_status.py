@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.statistics.estimate import estimate
-from scoring.status.status import SEED, Appraisal, Policy, Status, Thresholds, appraise, status
+from scoring.statistics.sequence import ConfidenceSequence
+from scoring.status.status import SEED, Appraisal, Drops, Policy, Status, Thresholds, appraise, status
 
 
 def of(passes: int, failures: int, weight: float = 1.0):
@@ -102,3 +103,32 @@ def test_thresholds_out_of_order_are_refused(pair):
     warning, critical = pair
     with pytest.raises(ValueError, match="critical <= warning"):
         Thresholds(warning=warning, critical=critical)
+
+
+ADAPTIVE = Policy(mode="adaptive")
+
+
+@pytest.mark.parametrize(
+    ("estimate", "drops", "expected"),
+    [
+        (of(40, 0), None, "healthy"),
+        (of(20, 0), None, "insufficient_data"),
+        (None, Drops(fall=0.5), "insufficient_data"),
+        (of(20, 0), Drops(fall=0.8), "warning"),
+        (of(60, 20), Drops(), "healthy"),
+        (of(60, 20), Drops(fall=0.86), "healthy"),
+        (of(60, 20), Drops(fall=0.86, collapse=0.75), "healthy"),
+        (of(60, 20), Drops(fall=0.75, collapse=0.75), "warning"),
+        (of(40, 40), Drops(fall=0.5, collapse=0.5), "critical"),
+    ],
+)
+def test_adaptive_mode_goes_by_the_ratio_since_a_drop_began_and_needs_no_minimum_for_it(estimate, drops, expected):
+    assert appraise(estimate, ADAPTIVE, None, drops).status == expected
+
+
+def test_adaptive_mode_asks_a_sequence_for_as_much_more_as_there_are_series():
+    sequence = ConfidenceSequence((0.85, 0.7), error=0.1, period_ns=100)
+    while sequence.evidence(0.85) < 2:
+        sequence.add(passed=sequence.n % 2 == 0, weight=1.0, at_ns=sequence.n)
+    assert appraise(of(40, 40), ADAPTIVE, sequence, Drops(series=1)).status == "warning"
+    assert appraise(of(40, 40), ADAPTIVE, sequence, Drops(series=4)).status == "healthy"

@@ -1,0 +1,106 @@
+"""Design effect: by how much verdicts that belong together say less than as many that do not.
+
+Turns of one session, requests of one user and answers about one bad document pass and fail together. With F the failed
+weight of a cluster, W its weight and q the share of failures, the variance of the pass ratio is that of the clusters'
+totals; divided by what it would be were all verdicts independent::
+
+    design effect = Σ (F − q·W)² / Σ w²·(failed − q)²               effective n = Kish's n / design effect
+
+The sums run over all that was seen, with a memory of ``MEMORY`` verdicts, because a window of an hour holds too few
+failing clusters. Until enough of them were seen the estimate leans on the worst case, that a cluster's verdicts are
+all the same (Σ W² / Σ w²): a false alarm costs more than some hours of patience. Verdicts without a cluster are each
+their own; where all are, the design effect is 1.
+
+A method that looks after every verdict (CUSUM, confidence sequence) lets each verdict move it by its ``worth``,
+1 / design effect of a move: exact for clusters of one size whose verdicts agree, and for independent ones; in between
+right in the limit of small moves (a likelihood to the power of 1 / design effect). One cluster counts for ``MOST``
+typical ones at most.
+
+Sources: Kish 1965, *Survey Sampling*, §5.4 and §8.2; cluster totals: Särndal, Swensson and Wretman 1992, §5.10;
+likelihoods to a power: Pauli, Racugno and Ventura 2011, Statistica Sinica 21:149–164.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+MEMORY = 20_000
+"""Verdicts after which what was seen counts for half."""
+MOST = 3.0
+"""Typical clusters that one may count for."""
+_OPEN = 2_000
+"""Clusters that may still grow; of more the one that was quiet longest begins anew when it speaks again."""
+_DOUBT = 3.0
+"""Failing clusters that the worst case counts for."""
+_SUMS = ("n", "weight", "failed", "own", "own_failed", "together", "together_failed", "failed_together", "failing")
+
+
+class DesignEffect:
+    """The design effect of one service under one rubric, from verdict to verdict."""
+
+    __slots__ = ("_clusters", "_sums")
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = dict.fromkeys(_SUMS, 0.0)
+        self._clusters: OrderedDict[str, list[float]] = OrderedDict()
+
+    def add(self, cluster: str | None, *, passed: bool, weight: float) -> float:
+        """Take in the next verdict; returns what it is worth, in [0, 1].
+
+        What it is worth does not depend on how it came out.
+        """
+        effect = self.value
+        held = self._clusters.setdefault(cluster, [0.0, 0.0, 0.0]) if cluster is not None else [0.0, 0.0, 0.0]
+        if cluster is not None:
+            self._clusters.move_to_end(cluster)
+            if len(self._clusters) > _OPEN:
+                self._clusters.popitem(last=False)
+        worth = max(0.0, min(1 / effect, MOST * max(1.0, self._worst / effect) - held[2]))
+        self._learn(held, 0.0 if passed else weight, weight)
+        held[2] += worth
+        return worth
+
+    @property
+    def _worst(self) -> float:
+        """The design effect if a cluster's verdicts were all the same: its mean size, as its verdicts see it."""
+        return self._sums["together"] / self._sums["own"] if self._sums["own"] else 1.0
+
+    @property
+    def value(self) -> float:
+        """The design effect, 1 or more."""
+        s, worst = self._sums, self._worst
+        if worst <= 1.0:
+            return 1.0
+        q = s["failed"] / s["weight"]
+        apart = (1 - 2 * q) * s["own_failed"] + q * q * s["own"]
+        if apart <= 0:
+            return worst
+        found = (s["failed_together"] - 2 * q * s["together_failed"] + q * q * s["together"]) / apart
+        return max(1.0, (found * s["failing"] + worst * _DOUBT) / (s["failing"] + _DOUBT))
+
+    def _learn(self, held: list[float], failed: float, weight: float) -> None:
+        s = self._sums
+        if s["n"] >= MEMORY:
+            for name in s:
+                s[name] /= 2
+        s["n"] += 1
+        s["weight"] += weight
+        s["failed"] += failed
+        s["own"] += weight * weight
+        s["own_failed"] += failed * failed
+        s["together"] += weight * (2 * held[0] + weight)
+        s["together_failed"] += (held[1] + failed) * (held[0] + weight) - held[1] * held[0]
+        s["failed_together"] += failed * (2 * held[1] + failed)
+        s["failing"] += failed > 0 and held[1] == 0
+        held[0] += weight
+        held[1] += failed
+
+    def to_json(self) -> dict[str, object]:
+        """What a restart needs. Clusters that are still growing begin anew after it."""
+        return dict(self._sums)
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """Go on from what ``to_json`` wrote."""
+        self._sums = {name: float(record.get(name, 0.0)) for name in _SUMS}
