@@ -29,9 +29,9 @@ def stories() -> Iterator[Scenario]:
 
 
 def _from_processes() -> Iterator[Scenario]:
-    for change, alert in (
-        ("sidejudge_change_timestamp_seconds", "SidejudgePassRateChange"),
-        ("sidejudge_scenario_drift_timestamp_seconds", "SidejudgeScenarioDrift"),
+    for change, alert, severity in (
+        ("sidejudge_change_timestamp_seconds", "SidejudgePassRateChange", "warning"),
+        ("sidejudge_scenario_drift_timestamp_seconds", "SidejudgeScenarioDrift", "info"),
     ):
         yield Scenario(
             name=f"{alert} is there as soon as one process has it, with the earliest time",
@@ -40,7 +40,7 @@ def _from_processes() -> Iterator[Scenario]:
                 **points(change, {**PLACE, **target("a")}, [None] * 5 + [240] * 5 + [None] * 10),
                 **points(change, {**PLACE, **target("b")}, [None] * 7 + [300] * 3 + [None] * 10),
             },
-            checks=(silent(alert, "4m"), fires(alert, "5m", severity="info"), fires(alert, "9m")),
+            checks=(silent(alert, "4m"), fires(alert, "5m", severity=severity), fires(alert, "9m")),
         )
     for id_, alert, keep in (
         ("metric_mean_low", "SidejudgeMetricMeanLow", 15),
