@@ -82,8 +82,10 @@ class LaterWords:
         arguments = _read_quickly(decoded(call.arguments))
         shown = None
         if result:
-            found = _read_quickly(decoded(call.result)).without(self._requested).without(arguments)
-            new = found.distinctive()
+            found = _read_quickly(decoded(call.result))
+            if self._requested:
+                found = found.without(self._requested)
+            new = found.without(arguments).distinctive()
             shown = self._shows(new) if new else None
         self._add(arguments)
         return shown
@@ -114,9 +116,9 @@ class _Content:
     def distinctive(self) -> _Content:
         """What is unlikely to be shared by chance: longer words and numbers; where there are none, all there is."""
         long = _Content(
-            words=frozenset(word for word in self.words if len(word) > 2 or not word.isascii()),
+            words=frozenset([word for word in self.words if len(word) > 2 or not word.isascii()]),
             pairs=self.pairs,
-            figures=frozenset(figure for figure in self.figures if len(figure) > 1),
+            figures=frozenset([figure for figure in self.figures if len(figure) > 1]),
         )
         return long or self
 
@@ -140,10 +142,11 @@ def _read(value: Json) -> _Content:
 
 def _read_quickly(value: Json) -> _Content:
     """The same for texts in ASCII by one expression, a tenth of the work: a unit or a date is its words and figures."""
-    text = "\n".join(_leaves(value))[:_MAX_CHARACTERS]
+    text = (value if isinstance(value, str) else "\n".join(_leaves(value)))[:_MAX_CHARACTERS]
     if not text.isascii():
         return _read(text)
-    found = _WORDS.findall(_GROUPED.sub("", text.lower()))
+    text = text.lower()
+    found = _WORDS.findall(_GROUPED.sub("", text) if "," in text else text)
     figures = frozenset([_canonical(word) for word in found if word[0] in _DIGITS])
     return _Content(words=frozenset(found) - figures - _COMMON, pairs=_NONE, figures=figures)
 
