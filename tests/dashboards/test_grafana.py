@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -141,3 +142,74 @@ def test_provisioning_says_where_dashboards_lie_and_where_traces_are() -> None:
 
 def test_the_folder_holds_no_dashboard_that_nothing_writes() -> None:
     assert {path.name for path in Path(FOLDER / "grafana" / "json").iterdir()} == set(dashboards(Declaration()))
+
+
+FRAMES: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "grafana" / "overview.json").read_text())
+"""What Grafana's own transformations make of answers, table by table (``record_frames.cjs``)."""
+
+
+def followed(url: str, frame: dict[str, Any], row: int) -> str:
+    """A link of a cell as Grafana fills it in: a field of the row by its name, percent-encoded."""
+    fields = {field["name"]: field for field in frame["fields"]}
+    labels = next((field["labels"] for field in frame["fields"] if field["labels"]), None) or {}
+    url = re.sub(r"\$\{__field\.labels\.(\w+)\}", lambda found: quote(str(labels.get(found[1], "")), safe=""), url)
+    return re.sub(
+        r"\$\{__data\.fields\.(\w+)\}",
+        lambda found: quote(str(fields[found[1]]["values"][row]), safe="") if found[1] in fields else "",
+        url,
+    )
+
+
+@pytest.mark.parametrize("title", list(FRAMES))
+def test_a_row_of_a_table_leads_to_its_own_place(title: str) -> None:
+    (frame,) = FRAMES[title]
+    (panel,) = [each for board in BOARDS for each in panels(board) if each["title"] == title]
+    (order,) = [each["options"] for each in panel["transformations"] if each["id"] == "organize"]
+    assert list(order["renameByName"]) == [field["name"] for field in frame["fields"]], "record the frames again"
+    drill = next(
+        link["url"] for link in panel["fieldConfig"]["defaults"]["links"] if "/d/sidejudge-rubric" in link["url"]
+    )
+    for row, namespace in enumerate(("shop", "other")):
+        led = followed(drill, frame, row)
+        assert f"&var-cluster=east&var-namespace={namespace}&var-service=check%20out&var-environment=prod" in led
+        assert led.endswith("&var-rubric=qa")
+
+
+def test_tables_link_by_fields_and_series_by_labels() -> None:
+    for board in BOARDS:
+        for panel in panels(board):
+            links = json.dumps(panel["fieldConfig"]["defaults"]["links"])
+            assert "__field.labels" not in links or panel["type"] == "timeseries", panel["title"]
+            exemplars = any(target["exemplar"] for target in panel["targets"])
+            assert "__data.fields" not in links or panel["type"] == "table" or exemplars, panel["title"]
+
+
+def test_tiles_and_rows_of_the_overview_lead_on() -> None:
+    overview = next(board for board in BOARDS if board["uid"] == "sidejudge-overview")
+    for panel in panels(overview):
+        if panel["type"] in {"stat", "table"}:
+            assert panel["fieldConfig"]["defaults"]["links"], panel["title"]
+
+
+def test_panels_of_the_judge_say_why_they_are_empty() -> None:
+    monitor = next(board for board in BOARDS if board["uid"] == "sidejudge-monitor")
+    titles = [panel["title"] for panel in monitor["panels"]]
+    judge = monitor["panels"][titles.index("The judge") + 1 : titles.index("What runs")]
+    assert len(judge) == 8
+    for panel in judge:
+        assert "No judge is configured" in panel["fieldConfig"]["defaults"]["noValue"], panel["title"]
+
+
+def test_every_board_is_chosen_by_cluster_and_namespace_and_a_rubric_is_one_that_judges() -> None:
+    for board in BOARDS:
+        names = [variable["name"] for variable in board["templating"]["list"]]
+        assert names[:4] == ["datasource", "cluster", "namespace", "job"], board["uid"]
+        for panel in panels(board):
+            for target in panel["targets"]:
+                if "ALERTS" not in target["expr"]:
+                    assert 'cluster=~"$cluster",namespace=~"$namespace"' in target["expr"], panel["title"]
+    rubric = next(board for board in BOARDS if board["uid"] == "sidejudge-rubric")
+    (chosen,) = [each for each in rubric["templating"]["list"] if each["name"] == "rubric"]
+    assert "effective" in chosen["definition"], (
+        "a counter that exists may be 0; this is recorded once there is a verdict"
+    )
