@@ -36,8 +36,10 @@ class Running:
         *,
         environ: Mapping[str, str] | None = None,
         python: str = sys.executable,
+        arguments: tuple[str, ...] = (),
     ) -> None:
-        self.folder, self._environ, self._python = folder, environ or {}, python
+        self.folder, self.environ, self._python = folder, environ or {}, python
+        self._arguments = arguments
         self.otlp = f"http://127.0.0.1:{(otlp := free_port())}"
         self.api = f"http://127.0.0.1:{(api := free_port())}"
         self.config = folder / "sidejudge.yaml"
@@ -58,12 +60,12 @@ class Running:
         self.config.write_text(yaml.safe_dump(self._stated))
 
     def start(self) -> Running:
-        arguments, log = ("serve", "--config", str(self.config)), self.folder / "log"
-        if self._environ or self._python != sys.executable:  # the linker and Python read it at the very start
+        arguments, log = ("serve", "--config", str(self.config), *self._arguments), self.folder / "log"
+        if self.environ or self._python != sys.executable:  # the linker and Python read it at the very start
             with log.open("ab") as file:
                 self.process = subprocess.Popen(
                     [self._python, "-P", "-m", "monitor", *arguments],
-                    cwd=self.folder, stdout=file, stderr=file, env=environment() | dict(self._environ),
+                    cwd=self.folder, stdout=file, stderr=file, env=environment() | dict(self.environ),
                 )  # fmt: skip
         else:
             self.process = Forked(*arguments, cwd=self.folder, stdout=log, stderr=log)

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @config_option
-def serve(config: Path | None) -> None:
+@click.option(
+    "--stay", is_flag=True, help="Beside an application: stay up, and judge nothing, where judging cannot start."
+)
+def serve(config: Path | None, *, stay: bool) -> None:
     """Receive traces, judge a sample of them, report the status of applications. Runs until SIGTERM or Ctrl-C."""
     import asyncio
 
@@ -36,12 +39,12 @@ def serve(config: Path | None) -> None:
     try:
         found = runnable(config)
     except CommandError as error:
-        _forward_all_the_same(config, error)
+        _forward_all_the_same(config, error, stay=stay)
         return
     from monitor.runtime.process import Rereading
 
     _announce_defaults(found)
-    run(found.config, announce, Rereading(found, partial(_read_again, config)))
+    run(found.config, announce, Rereading(found, partial(_read_again, config)), stay=stay)
 
 
 def _announce_defaults(loaded: Loaded) -> None:
@@ -79,24 +82,24 @@ def _read_again(path: Path | None, before: Loaded) -> Loaded:
     return found
 
 
-def _forward_all_the_same(path: Path | None, mistake: CommandError) -> None:
-    """A mistake in a sidecar's configuration ends judging, and not the application's telemetry."""
+def _forward_all_the_same(path: Path | None, mistake: CommandError, *, stay: bool) -> None:
+    """A mistake in a sidecar's configuration ends judging, and not the application's telemetry or its Pod."""
     from monitor.config.load import forwarding
     from monitor.runtime.process import forward_until_signal
 
-    config = forwarding(path, os.environ)
+    config = forwarding(path, os.environ, stay=stay)
     if config is None:
         raise mistake
     with _errors_with_remedy():
         forward_until_signal(config, f"{mistake.cause}\n{mistake.remedy}")
 
 
-def run(config: Config, beside: Companion, again: Rereading | None = None) -> None:
+def run(config: Config, beside: Companion, again: Rereading | None = None, *, stay: bool = False) -> None:
     """Run a monitor in this process; what keeps it from starting is an error with its remedy."""
     from monitor.runtime.process import run_until_signal
 
     with _errors_with_remedy():
-        run_until_signal(config, beside, again)
+        run_until_signal(config, beside, again, stay=stay)
 
 
 @contextmanager

@@ -117,15 +117,16 @@ def resolve(path: Path | None, environ: Mapping[str, str], prompts: LangfuseProm
     )
 
 
-def forwarding(path: Path | None, environ: Mapping[str, str]) -> Config | None:
+def forwarding(path: Path | None, environ: Mapping[str, str], *, stay: bool = False) -> Config | None:
     """The parts of a refused configuration on where to listen and where to forward to; None where nothing is forwarded.
 
-    Of the other sections as much is used as is valid by itself; the rest has its defaults.
+    Of the other sections as much is used as is valid by itself; the rest has its defaults. With ``stay`` there is
+    always one; what it listens to by default is on this machine alone.
     """
     document = _read_file(path, environ, ReadFiles()) if path is not None else Document()
     rename_keys(document, str(path))
     data = _merged(document, read_environment(environ), [], path)
-    if data.get("forward") is None:
+    if data.get("forward") is None and not stay:
         return None
     sources = data.get("sources")
     otlp = sources.get("otlp") if isinstance(sources, dict) else None
@@ -134,8 +135,12 @@ def forwarding(path: Path | None, environ: Mapping[str, str]) -> Config | None:
     if isinstance(otlp, dict):
         door = {key: value for key, value in otlp.items() if key in ("http", "grpc", "tls", "auth")}
     choices: tuple[Json, ...] = (sources, {"otlp": otlp}, {"otlp": door}) if sources else ({},)
-    tried = (_valid({"forward": data["forward"], "sources": choice}) for choice in choices)
+    onward: tuple[dict[str, Json], ...] = ({"forward": data["forward"]},) if data.get("forward") is not None else ()
+    onward += ({},) if stay else ()
+    tried = (_valid({**way, "sources": choice}) for way in onward for choice in choices)
     sections = next((each for each in tried if each is not None), None)
+    if sections is None and stay:
+        sections = {"sources": {"otlp": {"http": "127.0.0.1:4318"}}}
     if sections is None:
         return None
     for name in ("api", "log"):

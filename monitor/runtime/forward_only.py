@@ -1,6 +1,7 @@
 """Forwarding without judging: what a sidecar does where the rest of the monitor cannot start.
 
-An application that exports through the monitor loses its telemetry with it. So whatever keeps judging from starting (a
+An application that exports through the monitor loses its telemetry with it, and one whose sidecar ends again and again
+is taken out of its Service. So whatever keeps judging from starting (a
 mistake in the configuration, a damaged or full store, a missing package, the API's address), requests are forwarded;
 log, page and metrics show why they are not judged. Price: judging starts only with the next start of the process.
 """
@@ -28,7 +29,7 @@ log = logging.getLogger("sidejudge")
 
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>sidejudge: not judging</title></head>
-<body><h1>Requests are forwarded and not judged</h1>
+<body><h1>{title}</h1>
 <p>Judging could not start. Mend this and restart the monitor:</p>
 <pre>{cause}</pre></body></html>
 """
@@ -46,7 +47,7 @@ class ForwardOnly:
 
     async def start(self) -> Mapping[str, str]:
         """Listen and return the addresses. Raises ``AddressError`` only where requests cannot be received."""
-        log.error("judging could not start; requests are forwarded and not judged", extra={"cause": self.cause})
+        log.error("judging could not start; %s", self._instead, extra={"cause": self.cause})
         api = SecurityHeaders(self._api)
         otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
         try:
@@ -66,8 +67,12 @@ class ForwardOnly:
             self._servers.append(HttpServer(api, api_socket))
         for server in self._servers:
             await server.start()
-        log.info("forwarding", extra=addresses)
+        log.info("forwarding" if self.config.forward else "refusing requests", extra=addresses)
         return addresses
+
+    @property
+    def _instead(self) -> str:
+        return "requests are forwarded and not judged" if self.config.forward else "requests are refused"
 
     async def stop(self) -> None:
         """End in order: what is under way is forwarded."""
@@ -80,12 +85,16 @@ class ForwardOnly:
             return
         status, kind = 200, "text/plain; charset=utf-8"
         if scope["path"] in PROBES:
-            body = b"ok: requests are forwarded and not judged\n"
+            body = f"ok: {self._instead}\n".encode()
         elif scope["path"] == "/metrics":
             accept = b",".join(value for name, value in scope["headers"] if name == b"accept")
             body, kind = expose(self._registry, accept.decode("latin-1"))
         else:
-            status, kind, body = 503, "text/html; charset=utf-8", _PAGE.format(cause=escape(self.cause)).encode()
+            status, kind, body = (
+                503,
+                "text/html; charset=utf-8",
+                _PAGE.format(title=self._instead.capitalize(), cause=escape(self.cause)).encode(),
+            )
         headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

@@ -30,17 +30,18 @@ class Rereading:
     read: ReadConfig
 
 
-def run_until_signal(config: Config, beside: Companion, again: Rereading | None = None) -> None:
+def run_until_signal(config: Config, beside: Companion, again: Rereading | None = None, *, stay: bool = False) -> None:
     """Run a monitor, and ``beside`` it, until SIGTERM or SIGINT, or until ``beside`` ends or fails.
 
     SIGHUP has the configuration read ``again``; without that the signal ends the process, as is usual.
 
     Where requests are forwarded and judging cannot start, they are forwarded all the same, and ``beside`` is left out.
+    With ``stay`` the process goes on likewise where nothing is forwarded, and refuses requests.
     Returns, or raises what ``beside`` raised, when everything is closed.
     """
     set_up(config.log.level, config.log.format)
     keep_freed_memory()
-    _runner().run(_run(config, beside, again))
+    _runner().run(_run(config, beside, again, stay=stay))
 
 
 def forward_until_signal(config: Config, mistake: str) -> None:
@@ -111,13 +112,13 @@ async def _started(config: Config) -> tuple[Monitor, Mapping[str, str]]:
         raise
 
 
-async def _run(config: Config, beside: Companion, again: Rereading | None) -> None:
+async def _run(config: Config, beside: Companion, again: Rereading | None, *, stay: bool) -> None:
     stop, hurry = _stop_on_signals()
     shorten_slices()
     try:
         monitor, addresses = await _started(config)
     except Exception as cause:
-        if config.forward is None:
+        if config.forward is None and not stay:
             raise
         await _forward(ForwardOnly(config, str(cause) or type(cause).__name__, config_valid=True), stop)
         return

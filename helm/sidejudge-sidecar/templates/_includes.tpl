@@ -25,7 +25,7 @@ sidejudge.io/sidecar: "true"
 {{- fail (printf "sidejudge-sidecar: Kubernetes %s has no native sidecars (they came with 1.29): set sidejudge-sidecar.legacy=true and include \"sidejudge-sidecar.container\" under containers, or upgrade the cluster" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- $settings = merge (dict "graceSeconds" $settings.terminationGracePeriodSeconds) $settings -}}
-{{- $monitor := dict "root" . "settings" $settings "otlpHost" "127.0.0.1" "key" "sidejudge-sidecar.config" -}}
+{{- $monitor := dict "root" . "settings" $settings "otlpHost" "127.0.0.1" "key" "sidejudge-sidecar.config" "stay" true -}}
 - {{ include "sidejudge-sidecar.monitor" $monitor | indent 2 | trim }}
   {{- if not $settings.legacy }}
   restartPolicy: Always
@@ -43,7 +43,7 @@ sidejudge.io/sidecar: "true"
     {{- with $settings.state.medium }}
     medium: {{ . }}
     {{- end }}
-{{ include "sidejudge-sidecar.sharedVolumes" (dict "settings" $settings "configMap" $settings.existingConfigMap.name "key" $settings.existingConfigMap.key) }}
+{{ include "sidejudge-sidecar.sharedVolumes" (dict "settings" $settings "configMap" $settings.existingConfigMap.name "key" $settings.existingConfigMap.key "stay" true) }}
 {{- end -}}
 {{- end -}}
 

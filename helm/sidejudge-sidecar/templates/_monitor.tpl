@@ -16,6 +16,10 @@ imagePullPolicy: {{ $settings.image.pullPolicy }}
 command: [python, -P, -m, monitor]
 args:
   - serve
+  {{- /* A container that ends again and again makes the application's Pod not ready. */}}
+  {{- if .stay }}
+  - --stay
+  {{- end }}
   {{- range $settings.extraArgs }}
   - {{ . | quote }}
   {{- end }}
@@ -115,7 +119,8 @@ volumeMounts:
     secretKeyRef:
       name: {{ $secret.existingSecret }}
       key: {{ $key }}
-      {{- if $secret.optional }}
+      {{- /* A Secret that is not there would keep the application's Pod from starting; the monitor shows what is missing. */}}
+      {{- if or $secret.optional $.stay }}
       optional: true
       {{- end }}
 {{- end }}
@@ -134,6 +139,9 @@ volumeMounts:
 - name: sidejudge-config
   configMap:
     name: {{ .configMap }}
+    {{- if .stay }}
+    optional: true
+    {{- end }}
 {{- end }}
 {{- with .settings.extraVolumes }}
 {{ toYaml . }}
