@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import StoreUnavailable
+from .judge_calls import unpacked
 from .outbox import Dead, dead_rows, replay
 from .statements import queries
 
@@ -93,6 +94,13 @@ def replay_dead(path: Path, ids: Sequence[str] | None) -> int:
     """Let scores wait again that were given up (None: all); how many. Raises ``StoreUnavailable``."""
     with opened(path, "rw") as connection, connection:
         return replay(connection, ids)
+
+
+def read_judge_calls(path: Path, trace_id: str) -> list[dict[str, Any]]:
+    """The calls to judges about a trace (32 hex digits), as far as they are kept. Raises ``StoreUnavailable``."""
+    with opened(path, "ro") as connection:
+        rows = connection.execute(queries()["judge_calls_of"], (bytes.fromhex(trace_id),)).fetchall()
+    return [unpacked(body) for (body,) in rows]
 
 
 @contextmanager

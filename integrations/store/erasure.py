@@ -21,7 +21,7 @@ from .lock import Lock
 
 _PATIENCE_S: Final = 30.0
 """How long a running monitor's own write is waited for."""
-_TABLES: Final = ("chunks", "verdicts", "traces", "turns", "referred", "belated")
+_TABLES: Final = ("chunks", "verdicts", "traces", "turns", "referred", "belated", "judge_calls")
 """Tables keyed by trace. Which traces were read out of Langfuse stays known, else they would be read again."""
 
 

@@ -528,3 +528,16 @@ WHERE v.closed_ns >= :since AND v.closed_ns < :until
     AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
     AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
 ORDER BY v.closed_ns DESC LIMIT :most;
+
+-- name: judge_calls_put
+INSERT OR REPLACE INTO judge_calls (call, trace_id, at_ns, size, body) VALUES (?, ?, ?, ?, ?);
+
+-- name: judge_calls_of
+SELECT body FROM judge_calls WHERE trace_id = ? ORDER BY at_ns, call;
+
+-- name: judge_calls_beyond
+-- Those that are too old, and the oldest of those that together are too large.
+DELETE FROM judge_calls WHERE call IN (
+    SELECT call FROM (SELECT call, at_ns, sum(size) OVER (ORDER BY at_ns DESC, call) AS together FROM judge_calls)
+    WHERE at_ns < :before OR together > :most
+);

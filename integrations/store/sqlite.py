@@ -28,6 +28,7 @@ from .capacity import Capacity
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .health import StoreHealth
 from .judge_cache import JudgeCacheTable
+from .judge_calls import JudgeCallTable
 from .late_references import LateReferenceTable
 from .lock import Lock
 from .lru import Lru
@@ -162,6 +163,8 @@ class Store:
         self._writer = Writer(writing, self.path, check=self._check_file, health=self.health)
         self.judged: Final = JudgeCacheTable(write=self._writer.do, read=self._read)
         """What judges answered, and what they cost."""
+        self.judge_calls: Final = JudgeCallTable(write=self._writer.do, read=self._read)
+        """What judges were sent and answered, where that is kept."""
         self.outbox: Final = Outbox(write=self._writer.do, read=self._read)
         """Scores on their way out."""
         self.vectors: Final = Lru[bytes]("vectors", write=self._writer.do, read=self._read)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from monitor.config import Config
 from monitor.ingest.sampler import probability, random_bits, threshold
@@ -174,6 +174,57 @@ def _verdict(verdict: Mapping[str, Any]) -> Iterator[str]:
         yield f"    {score['metric']} {shown}{rating}, weight {score.get('weight', 0):g}{reason}"
         if verdict["rubric"] == "workflow" and "unexpected: " in reason:
             yield "      what should be called closes what may be called; 'closed: false' in the scenario allows others"
+
+
+JUDGE_CALLS_OFF: Final = (
+    "calls to judges are not kept: they hold contents of traces; set evaluators.judge.keep_calls_bytes (such as 64MiB) "
+    "and restart, and calls from then on are kept for evaluators.judge.keep_calls"
+)
+
+
+def judge_explanation(calls: Sequence[Mapping[str, Any]], metric: str | None = None) -> Iterator[str]:
+    """Calls to judges, line by line: what was asked, sent, answered, read and paid.
+
+    Args:
+        calls: as they are kept.
+        metric: only calls with a question of this metric.
+    """
+    for call in calls:
+        questions = call.get("questions") or ()
+        if metric is not None and not any(metric in (q["metric"], q["metric"].partition("-")[0]) for q in questions):
+            continue
+        yield f"call {call['call']} at {call['at']}, ${float(call.get('cost_usd') or 0):.6f}"
+        for message in call.get("messages") or ():
+            yield f"  {message['role']}:"
+            yield from (f"    {line}" for line in message["content"].splitlines())
+        for each in call.get("exchanges") or ():
+            yield from _exchange(each)
+        for question in questions:
+            yield from _question(question)
+
+
+def _exchange(each: Mapping[str, Any]) -> Iterator[str]:
+    if each.get("complaint"):
+        yield "  asked again, with the parser's complaint:"
+        yield from (f"    {line}" for line in str(each["complaint"]).splitlines())
+    if each.get("failure"):
+        yield f"  {each['model']} gave no answer: {each['failure']}"
+        return
+    tokens = f"{each['input_tokens']} + {each['output_tokens']} tokens"
+    ended = f", ended with {each['finish_reason']}" if each.get("finish_reason") else ""
+    yield f"  {each['model']} answered ({tokens}, {float(each['duration_s']):.2f} s{ended}):"
+    yield from (f"    {line}" for line in str(each["text"]).splitlines())
+    yield from (f"  refused by the parser: {fault}" for fault in each.get("faults") or ())
+
+
+def _question(question: Mapping[str, Any]) -> Iterator[str]:
+    if question.get("fault"):
+        yield f"  {question['id']} {question['metric']}: no answer: {question['fault']}"
+        return
+    flags = f" [{'; '.join(question['flags'])}]" if question.get("flags") else ""
+    yield f"  {question['id']} {question['metric']}: {question['value']}{flags}: {question['reason']}"
+    for model, vote in (question.get("votes") or {}).items():
+        yield f"    {model} voted {vote}"
 
 
 def sampling_forecast(trace_id: str, config: Config) -> Iterator[str]:

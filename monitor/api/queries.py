@@ -17,6 +17,7 @@ from integrations.otlp.server.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, QueueSize, Snapshot
 from integrations.store.compared import MOST as MOST_COMPARED
 from integrations.store.compared import ComparedFilter, read_compared
+from integrations.store.judge_calls import JudgeCallTable
 from integrations.store.late_references import PendingRevisions
 from integrations.store.verdict_samples import VerdictSample, read_samples
 from integrations.store.verdict_search import VerdictFilter, search_verdicts
@@ -50,6 +51,7 @@ from scoring.status.trend import Trend
 from scoring.verdict.rubric import Rubric
 
 from .comparison import ComparisonChoice, Period
+from .explain import JUDGE_CALLS_OFF
 from .report import (
     ComparedReport,
     MonitorReport,
@@ -84,6 +86,8 @@ class VerdictRecords(TraceDetail, Protocol):
     def traces(self) -> Callable[..., list[dict[str, Any]]]: ...
     @property
     def size(self) -> int: ...
+    @property
+    def judge_calls(self) -> JudgeCallTable: ...
 
 
 class Counting(Protocol):
@@ -288,6 +292,13 @@ class MonitorQueries:
 
     async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
         return await self._details.found(trace_id, contents=contents)
+
+    async def judge_calls(self, trace_id: str) -> Mapping[str, object]:
+        judge = self.config.evaluators.judge
+        if judge is None or judge.keep_calls_bytes is None:
+            return {"off": JUDGE_CALLS_OFF, "calls": []}
+        calls = await asyncio.to_thread(self.store.judge_calls.of, bytes.fromhex(trace_id))
+        return {"off": None, "calls": calls}
 
     async def trace_page(self, trace_id: str, *, contents: bool) -> TracePage | None:
         return await self._details.page(trace_id, contents=contents)

@@ -36,7 +36,7 @@ from .params import (
     unknown_trace,
 )
 from .report import Passed, ReloadOutcome, TraceQuery, VerdictQuery
-from .schemas import AvailableMetricsBody, ProblemBody, StatusBody, TraceBody, TracesBody, VerdictsBody
+from .schemas import AvailableMetricsBody, JudgeCallsBody, ProblemBody, StatusBody, TraceBody, TracesBody, VerdictsBody
 from .shared_result import SharedResult
 
 MAX_LIMIT = 1000
@@ -62,6 +62,9 @@ class MonitorView(PagesView, ComparedView, Protocol):
 
     async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
         """The details of a trace (32 lower-case hex digits), None when unknown; ``contents`` if they are shown."""
+
+    async def judge_calls(self, trace_id: str) -> Mapping[str, object]:
+        """The calls to judges about a trace, and where they are not kept, how they would be."""
 
     async def metrics(self, accept: str) -> tuple[bytes, str]:
         """The metrics and their content type, as the ``Accept`` header wants them."""
@@ -232,6 +235,16 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         if found is None:
             raise unknown_trace(known)
         return _json(found, request)
+
+    @app.get("/v1/traces/{trace_id}/judge", response_model=JudgeCallsBody, responses=_WRONG, tags=["v1"])
+    async def judge_calls(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
+        """What judges were sent about one trace and what they answered, as far as that is kept."""
+        if not rules.shows_contents(request):
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN, "calls to judges hold contents of traces, which are not shown to this caller",
+                "ask on the monitor's own machine, or set api.contents",
+            )  # fmt: skip
+        return _json(await view.judge_calls(trace_id_of(trace_id)), request)
 
 
 def _misdirected(app: FastAPI) -> None:

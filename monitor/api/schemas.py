@@ -492,6 +492,15 @@ class TraceBody(BaseModel):
     trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
 
 
+class JudgeCallsBody(BaseModel):
+    """Calls to judges about one trace."""
+
+    off: str | None = Field(description="why none are kept, and what would have them kept; null: they are")
+    calls: list[dict[str, Any]] = Field(
+        description="each with its prompt (`messages`), raw answers (`exchanges`), what was read (`questions`) and cost"
+    )
+
+
 class VerdictSummaryBody(BaseModel):
     """A verdict in short."""
 

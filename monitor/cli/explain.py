@@ -26,13 +26,15 @@ _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 @click.option("--reason", help="Without an argument: list only traces that ended so.")
 @click.option("--service", help="Without an argument: list only traces of this service.")
 @click.option("-n", "latest", type=click.IntRange(1, 1000), default=20, show_default=True, help="Traces to list.")
+@click.option("--judge", is_flag=True, help="Show the calls to judges about TRACE_ID: prompt, raw answer, parse, cost.")
+@click.option("--metric", help="With --judge: only calls that asked about this metric.")
 @click.option("--store", type=click.Path(path_type=Path), help="Read this store file instead of asking a monitor.")
 @url_option
 @config_option
 @format_option
 def explain(  # noqa: PLR0917  # click passes options by name
-    what: str | None, reason: str | None, service: str | None, latest: int, store: Path | None, url: str,
-    config: Path | None, form: str,
+    what: str | None, reason: str | None, service: str | None, latest: int, judge: bool, metric: str | None,  # noqa: FBT001  # click passes it
+    store: Path | None, url: str, config: Path | None, form: str,
 ) -> int:  # fmt: skip
     """Show what happened to a trace and why (TRACE_ID, 32 hex digits), or a metric's card or a rubric by name.
 
@@ -40,6 +42,10 @@ def explain(  # noqa: PLR0917  # click passes options by name
     A trace is fetched from the running monitor at --url, or read from the file --store. Of a trace that is unknown, the
     sampling decision under --config is shown; the exit code is 1.
     """
+    if judge and (what is None or not _TRACE_ID.fullmatch(what)):
+        raise CommandError("--judge shows the calls about one trace", "name a TRACE_ID, 32 hex digits")
+    if judge and what is not None:
+        return _judge_calls(what.lower(), metric, store, url, form)
     if what is None:
         return _latest(reason, service, latest, store, url, form)
     if _TRACE_ID.fullmatch(what):
@@ -116,6 +122,37 @@ def _trace(trace_id: str, store: Path | None, url: str, config: Path | None, for
     else:
         click.echo("  with --config FILE the sampling decision is shown")
     return DATA
+
+
+def _judge_calls(trace_id: str, metric: str | None, store: Path | None, url: str, form: str) -> int:
+    from monitor.api.explain import judge_explanation
+
+    from .table import visible
+
+    if store is not None:
+        from integrations.store.archive import read_judge_calls
+        from integrations.store.errors import StoreError
+
+        try:
+            found: dict[str, Any] = {"off": None, "calls": read_judge_calls(store, trace_id)}
+        except StoreError as error:
+            raise CommandError(f"--store: {error}", "name the file that store.path of the monitor names") from None
+    else:
+        answer = ask(url, f"/v1/traces/{trace_id}/judge")
+        found = answer if answer is not None else {"off": None, "calls": []}
+    if form == "json":
+        show_json(found)
+        return 0 if found["calls"] else DATA
+    lines = list(judge_explanation(found["calls"], metric))
+    for line in lines:
+        click.echo(visible(line))
+    if not lines:
+        click.echo(
+            found["off"]
+            or f"no call to a judge is kept of trace {trace_id}: none was made, it was answered from the cache, the "
+            "call is past evaluators.judge.keep_calls, or evaluators.judge.keep_calls_bytes was not set then"
+        )
+    return 0 if lines else DATA
 
 
 def _from_store(store: Path, trace_id: str) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from scoring.checks.redaction import Redaction
 
 from .section import GIVEN_AS_LIST, Section
-from .units import PositiveDuration, parse_duration
+from .units import PositiveDuration, SizeField, parse_duration
 from .values import DEFAULT_JUDGE, JudgeName, Share
 
 EvaluatorName: TypeAlias = Literal["lexical", "embedding", "judge"]
@@ -145,6 +145,12 @@ class JudgeSection(JudgeModelSection):
     redact_patterns: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
         default=(), description="patterns in RE2's syntax; what they match is replaced likewise by `[redacted]`"
     )
+    keep_calls_bytes: SizeField | None = Field(
+        default=None,
+        description="how many bytes of calls (prompt, raw answer, parse) stay in the store, compressed, for "
+        "`sidejudge explain --judge`; the oldest go first. Without it none: they hold contents of traces",
+    )
+    keep_calls: PositiveDuration = Field(default=parse_duration("24h"), description="how long these calls stay")
     max_wait: PositiveDuration = Field(
         default=parse_duration("1h"),
         description="how long a trace waits for a judge that is out of reach; then its verdict is incomplete",

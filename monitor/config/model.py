@@ -391,6 +391,15 @@ class Config(Section):
         return rubrics
 
     @model_validator(mode="after")
+    def _calls_may_be_kept(self) -> Config:
+        judge = self.evaluators.judge
+        if judge is not None and judge.keep_calls_bytes is not None and self.api.contents == "never":
+            raise ValueError(
+                "evaluators.judge.keep_calls_bytes: calls hold contents, which api.contents: never forbids to keep"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _judges_are_there(self) -> Config:
         known = (DEFAULT_JUDGE, *self.evaluators.judges) if self.evaluators.judge is not None else ()
         for name, section in self.rubrics.items():

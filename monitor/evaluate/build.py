@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
     from monitor.evaluate.embedding.observer import EmbeddingObserver
     from monitor.evaluate.embedding.vector_cache import VectorCacheStorage
+    from monitor.evaluate.judge.call_record import CallStorage, KeptCalls
     from monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage
     from monitor.evaluate.judge.observer import JudgeObserver
     from monitor.evaluate.judge.settings import JudgeSettings
@@ -72,6 +73,7 @@ def build_backends(
     vectors: VectorCacheStorage,
     observer: JudgeObserver | None,
     embedding_observer: EmbeddingObserver | None = None,
+    calls: CallStorage | None = None,
     clock_ns: Callable[[], int],
 ) -> EvaluationBackends:
     """The backends of a configuration, in its order. Nothing is loaded and no endpoint is called yet.
@@ -82,6 +84,7 @@ def build_backends(
         vectors: keeps the vectors of embedded texts.
         observer: is called with each request to a judge.
         embedding_observer: the same for embeddings.
+        calls: keeps what judges are sent and answer, where that is configured.
         clock_ns: ns since the epoch.
     """
     section = config.evaluators
@@ -92,7 +95,9 @@ def build_backends(
     library = LiteLLM()
     judge = embedding = None
     if section.judge is not None:
-        judge = _judge(judge_settings(config), library, memory, observer, clock_ns)
+        judge = _judge(
+            judge_settings(config), library, memory, observer, _kept_calls(section.judge, calls), clock_ns=clock_ns
+        )
     if section.embedding is not None:
         from monitor.evaluate.embedding.build import embedding_backend  # noqa: PLC0415  # imported only where it is configured
 
@@ -117,6 +122,8 @@ def _judge(
     library: LiteLLM,
     memory: JudgeStorage,
     observer: JudgeObserver | None,
+    calls: KeptCalls | None,
+    *,
     clock_ns: Callable[[], int],
 ) -> JudgeBackend:
     from integrations.judge.client import JudgeClient  # noqa: PLC0415  # imported only where it is configured
@@ -131,10 +138,19 @@ def _judge(
         client=JudgeClient(library),
         memory=memory,
         observer=JudgeObservers(*filter(None, (observer, judge_log))),
+        calls=calls,
         clock_ns=clock_ns,
     )
     judge_log.watch(judge)
     return judge
+
+
+def _kept_calls(section: JudgeSection, storage: CallStorage | None) -> KeptCalls | None:
+    if storage is None or section.keep_calls_bytes is None:
+        return None
+    from monitor.evaluate.judge.call_record import KeptCalls  # noqa: PLC0415  # imported only where it is configured
+
+    return KeptCalls(storage=storage, keep_ns=section.keep_calls.ns, most_bytes=section.keep_calls_bytes)
 
 
 def judge_settings(config: Config) -> JudgeSettings:

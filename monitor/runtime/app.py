@@ -226,6 +226,7 @@ class Monitor:
             vectors=self.store.vectors,
             observer=observing(self.exporter.judge, self.sinks.otel_events),
             embedding_observer=self.exporter.embedding,
+            calls=self.store.judge_calls,
             clock_ns=self.clock_ns,
         )
 

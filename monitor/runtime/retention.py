@@ -40,6 +40,9 @@ class Retention:
                 referred_before_ns=now_ns - max(terms.late_ns, terms.referred_ns),
                 spared=self._assembler.awaited(now_ns - terms.late_ns),
             )
+            judge = self._config.evaluators.judge
+            kept = judge.keep_calls_bytes if judge is not None and judge.keep_calls_bytes is not None else 0
+            await self._store.judge_calls.purge(now_ns - judge.keep_calls.ns if judge is not None else now_ns, kept)
             sessions = self._config.sessions
             grown_ns = now_ns - (sessions.late.ns if sessions is not None else 0)
             await self._store.purge_turns(grown_ns, now_ns - self._config.store.retention.ns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,11 +28,13 @@ from scoring.judging.request import JudgeRequest, cache_key, can_judge, can_perm
 from scoring.lexical.label import MAX_REASON, label
 from scoring.questions.question import Answer, NoAnswer, Question, Reply
 from scoring.result.result import Judgement, Method
+from scoring.trace.instant import written
 from scoring.verdict.review_reason import COST_UNKNOWN
 
 from .answer_cache import AnswerCache, AnswerCacheStorage, CachedAnswer, key
 from .breaker import CONSECUTIVE, Breaker, BreakerState
 from .budget import DAY_S, HOUR_S, JudgeBudget, Priority
+from .call_record import KeptCalls, record_of
 from .observer import JudgeObserver, SilentJudgeObserver
 from .panel import JudgePanel
 from .panel_member import OUTAGE, Client, JudgeBill, PanelMember, UnansweredError
@@ -40,6 +43,7 @@ from .settings import JudgeSettings
 
 log = logging.getLogger("sidejudge.judge")
 
+_TRACE_ID: Final = re.compile("[0-9a-f]{32}")
 REDACTED: Final = "redacted"
 """Flag of an answer that was given without the personal data of the case."""
 
@@ -64,6 +68,7 @@ class JudgeBackend:
         client: Client,
         memory: JudgeStorage,
         observer: JudgeObserver | None = None,
+        calls: KeptCalls | None = None,
         clock_ns: Callable[[], int] = time.time_ns,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -72,6 +77,7 @@ class JudgeBackend:
         self._memory = memory
         self._observer = observer or SilentJudgeObserver()
         self._clock_ns = clock_ns
+        self._calls = calls
         self._cache = AnswerCache(memory, entries=settings.cache_entries, clock_ns=clock_ns)
         self.budget: Final = JudgeBudget(
             per_hour=settings.budget_usd_per_hour,
@@ -258,6 +264,7 @@ class JudgeBackend:
         """Send one request to every panel member and combine their answers."""
         call, own = uuid.uuid4().hex, JudgeBill()
         sent, redacted = self._redacted(request)
+        answers: Mapping[Question, CachedAnswer | NoAnswer] = {}
         try:
             answers = await panel.ask(sent, own)
         except UnansweredError as error:
@@ -269,6 +276,7 @@ class JudgeBackend:
             return {question: smaller.get(question, failed) for question in request.questions}
         finally:
             bill.take(own)
+            await self._keep(case, call, sent, own, answers)
         if self.on_answered is not None:
             self.on_answered(case, panel.name, sent, answers)
         replies: dict[Question, Reply] = {}
@@ -300,6 +308,32 @@ class JudgeBackend:
         """
         panel = next((each for each in self._panels if each.name == judge), None)
         return None if panel is None else await panel.ask(request, JudgeBill())
+
+    async def _keep(
+        self,
+        case: Case,
+        call: str,
+        request: JudgeRequest,
+        bill: JudgeBill,
+        answers: Mapping[Question, CachedAnswer | NoAnswer],
+    ) -> None:
+        """Keep what was sent and answered, where that is configured. A store that fails costs the record alone."""
+        identity = case.trace_id or case.case_id
+        if self._calls is None or not bill.exchanges or _TRACE_ID.fullmatch(identity) is None:
+            return
+        now_ns = self._clock_ns()
+        body = record_of(request, bill.exchanges, answers, self._settings.redaction)
+        try:
+            await self._calls.storage.put(
+                call,
+                bytes.fromhex(identity),
+                {"call": call, "at": written(now_ns), "cost_usd": bill.usd, **body},
+                at_ns=now_ns,
+                before_ns=now_ns - self._calls.keep_ns,
+                most_bytes=self._calls.most_bytes,
+            )
+        except StoreError as error:
+            log.warning("could not keep a call to a judge", extra={"cause": str(error)})
 
     def _redacted(self, request: JudgeRequest) -> tuple[JudgeRequest, int]:
         """The request without personal data and keys, as configured, and how many were replaced."""

@@ -21,6 +21,7 @@ from scoring.judging.request import AnswerReading, JudgeRequest
 
 from .breaker import Breaker, BreakerState, Circuit, Permit
 from .budget import JudgeBudget
+from .call_record import Exchange
 from .failure_policy import REACTIONS, pause
 from .health_probe import HEALTH_PROBE
 from .observer import JudgeObserver
@@ -59,6 +60,8 @@ class JudgeBill:
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    exchanges: list[Exchange] = field(default_factory=list)
+    """What was sent and answered; only of the calls that this bill is made for."""
 
     def add(self, usage: ProviderUsage, usd: float | None) -> None:
         """Add one request."""
@@ -118,7 +121,9 @@ class PanelMember:
         return self.breaker.state(self.clock())
 
     async def _until_read(self, request: JudgeRequest, bill: JudgeBill) -> AnswerReading:
-        first = await self._read(request, await self._until_answered(request, bill))
+        completion = await self._until_answered(request, bill)
+        first = await self._read(request, completion)
+        bill.exchanges.append(self._exchange(completion, first))
         if not first.faults:
             return first
         try:
@@ -130,11 +135,26 @@ class PanelMember:
             self.observer.repaired(self.model.name, requested=len(first.faults), answered=0)
             return AnswerReading(answers=first.answers, faults=dict.fromkeys(first.faults, str(error)))
         second = await self._read(rest, completion)
+        complaint = rest.messages[-1]["content"].removeprefix(request.messages[-1]["content"])
+        bill.exchanges.append(self._exchange(completion, second, complaint))
         self.observer.repaired(self.model.name, requested=len(first.faults), answered=len(second.answers))
         cut = ", cut off at the longest answer that it may give" if completion.cut_off else ""
         return AnswerReading(
             answers={**first.answers, **second.answers},
             faults={question: f"parse_error: {fault}{cut}" for question, fault in second.faults.items()},
+        )
+
+    def _exchange(self, completion: Completion, reading: AnswerReading, complaint: str = "") -> Exchange:
+        return Exchange(
+            model=self.model.name,
+            text=completion.text,
+            duration_s=completion.duration_s,
+            input_tokens=completion.usage.input_tokens,
+            output_tokens=completion.usage.output_tokens,
+            cost_usd=completion.usage.cost_usd,
+            finish_reason=completion.finish_reason,
+            faults=tuple(dict.fromkeys(reading.faults.values())),
+            complaint=complaint.strip(),
         )
 
     async def _read(self, request: JudgeRequest, completion: Completion) -> AnswerReading:
@@ -159,6 +179,7 @@ class PanelMember:
             try:
                 return await self._attempt(request, bill)
             except ProviderError as error:
+                bill.exchanges.append(Exchange(model=self.model.name, failure=str(error)))
                 reaction = REACTIONS[error.kind]
                 wait_s = pause(attempt, error.retry_after_s, self.jitter()) if attempt < self.retries else None
                 if not reaction.retry or wait_s is None:

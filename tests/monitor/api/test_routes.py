@@ -11,6 +11,7 @@ from dashboards.pages.trace_page import TracePage
 from integrations.store.errors import StoreUnavailable
 from monitor.alerting.observation import Key, Observation
 from monitor.alerting.windows import Windows
+from monitor.api.access import AccessRules
 from monitor.api.report import MonitorReport, Position, VerdictPage
 from monitor.api.routes import create_app
 from monitor.api.schemas import AvailableMetricsBody, StatusBody, TraceBody, VerdictsBody
@@ -72,6 +73,9 @@ class View:
 
     async def trace(self, trace_id, *, contents):
         return self.stories.get(trace_id)
+
+    async def judge_calls(self, trace_id):
+        return {"off": None, "calls": [{"call": "c", "messages": []}]}
 
     async def trace_page(self, trace_id, *, contents):
         found = self.stories.get(trace_id)
@@ -335,7 +339,7 @@ async def test_openapi_describes_every_path_with_its_own_shape_of_errors(client)
     document = (await client.get("/openapi.json")).json()
     assert set(document["paths"]) == {
         "/livez", "/readyz", "/startupz", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces",
-        "/v1/traces/{trace_id}",
+        "/v1/traces/{trace_id}", "/v1/traces/{trace_id}/judge",
         "/v1/alerts", "/v1/compare",
         "/config/available-metrics",
     }  # fmt: skip
@@ -407,3 +411,13 @@ async def test_a_store_that_cannot_be_read_is_503_and_its_path_stays_in_the_log(
         response = await client.get(path, headers={"accept": accept})
         assert (response.status_code, "secret" in response.text) == (503, False)
         assert "try again" in response.text
+
+
+@pytest.mark.parametrize(("contents", "status"), [("always", 200), ("never", 403)])
+async def test_calls_to_judges_are_shown_to_those_who_may_see_contents(view, contents, status):
+    app = create_app(view, rules=AccessRules(contents=contents))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://monitor") as client:
+        answer = await client.get(f"/v1/traces/{'ab' * 16}/judge")
+        assert answer.status_code == status
+        assert ("calls" in answer.json()) == (status == 200)
+        assert (await client.get("/v1/traces/xyz/judge")).status_code in (403, 422)

@@ -131,10 +131,10 @@ async def test_what_waits_to_be_judged_stays_however_full_the_store_is(kept):
 
 
 async def test_while_there_is_room_nothing_is_let_go(kept):
-    for number in range(50):
+    for number in range(45):
         await kept.take(number)
     assert await kept.free_space(10_000) == 0
-    assert all(kept.held(number) for number in range(50))
+    assert all(kept.held(number) for number in range(45))
 
 
 async def test_turns_of_judged_sessions_go_oldest_first_and_none_is_half_forgotten(kept):

@@ -93,7 +93,8 @@ def made(provider, library, store, watched) -> Callable[..., JudgeBackend]:
     def make(*, names=("openai/gpt-4o-mini",), model: dict[str, Any] | None = None, **settings: Any) -> JudgeBackend:
         reported = {"api_base": provider.url, "api_key": KEY, "timeout_s": 20.0, **(model or {})}
         models = tuple(JudgeModel(name=name, **reported) for name in names)
-        settings = {"retries": 2, **settings}
+        settings, calls = {"retries": 2, **settings}, settings.pop("calls", None)
+        settings.pop("calls", None)
         others = {
             name: JudgeSettings(models=(JudgeModel(name=model, **reported),), **settings)
             for name, model in settings.pop("others", {}).items()
@@ -103,6 +104,7 @@ def made(provider, library, store, watched) -> Callable[..., JudgeBackend]:
             client=JudgeClient(library),
             memory=store.judged,
             observer=watched,
+            calls=calls,
             jitter=lambda: 0.0,
         )
 

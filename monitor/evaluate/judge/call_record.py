@@ -1,0 +1,87 @@
+"""Call record: one call to a judge in, what ``explain --judge`` shows of it out, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from scoring.checks.redaction import Redaction
+from scoring.judging.layout import form_for
+from scoring.judging.request import JudgeRequest
+from scoring.questions.question import NoAnswer, Question
+
+from .answer_cache import CachedAnswer
+
+LONGEST: Final = 200_000
+"""Characters of one text that are kept."""
+
+
+class CallStorage(Protocol):
+    """Keeps calls by trace."""
+
+    async def put(
+        self, call: str, trace_id: bytes, body: Mapping[str, object], *, at_ns: int, before_ns: int, most_bytes: int
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptCalls:
+    """Where calls are kept, for how long, and how many bytes of them."""
+
+    storage: CallStorage
+    keep_ns: int
+    most_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One request to one model. ``text`` is its raw answer, None where there is none; ``faults`` are the parser's.
+
+    ``complaint`` is what the prompt ended with where questions were asked again. ``failure`` is why no answer came.
+    """
+
+    model: str
+    text: str | None = None
+    duration_s: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    finish_reason: str | None = None
+    faults: tuple[str, ...] = ()
+    complaint: str = ""
+    failure: str = ""
+
+
+def record_of(
+    request: JudgeRequest,
+    exchanges: Sequence[Exchange],
+    answers: Mapping[Question, CachedAnswer | NoAnswer],
+    redaction: Redaction | None,
+) -> dict[str, object]:
+    """The call as JSON. ``redaction`` replaces in answers what it replaced in the prompt."""
+
+    def shown(text: str) -> str:
+        text = text if redaction is None else redaction.apply(text)[0]
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+
+    ids = request.ids or ("answer",)
+    exchanges = [replace(each, text=shown(each.text) if each.text is not None else None) for each in exchanges]
+    return {
+        "prompt_version": request.prompt_version,
+        "messages": [{**message, "content": shown(message["content"])} for message in request.messages],
+        "exchanges": [{name: getattr(each, name) for name in Exchange.__dataclass_fields__} for each in exchanges],
+        "questions": [
+            {"id": name, "metric": form_for(question).metric, **_answer(answers.get(question), shown)}
+            for name, question in zip(ids, request.questions, strict=True)
+        ],
+    }
+
+
+def _answer(given: CachedAnswer | NoAnswer | None, shown: Callable[[str], str]) -> dict[str, object]:
+    if isinstance(given, CachedAnswer):
+        return {
+            "value": given.value, "reason": shown(given.reason), "flags": list(given.flags), "votes": dict(given.votes),
+            "dissent": given.dissent,
+        }  # fmt: skip
+    return {"value": None, "fault": given.reason if given is not None else "the call brought no answer"}

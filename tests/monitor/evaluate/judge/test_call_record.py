@@ -1,0 +1,87 @@
+"""Call record: what was sent and answered stays where it is configured, bounded, redacted, and can be erased."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from click.testing import CliRunner
+
+from integrations.store.erasure import erase
+from monitor.api.explain import judge_explanation
+from monitor.cli.explain import explain
+from monitor.evaluate.judge.call_record import KeptCalls
+from scoring.case.case import Case
+from scoring.checks.redaction import redaction_of
+from scoring.questions.question import CitesTranscript
+from scoring.questions.text import SameIntent
+from tests.fakes import openai as fake
+
+TRACE = "ab" * 16
+CASE = Case(case_id="c", trace_id=TRACE, transcript="Mail me at eve@example.com.", model_output="Done.")
+INTENT, CITES = SameIntent("refund", "a refund"), CitesTranscript("He mails eve@example.com")
+
+
+def keeping(store, **bounds):
+    return KeptCalls(storage=store.judge_calls, **{"keep_ns": 10**12, "most_bytes": 10**6, **bounds})
+
+
+async def test_a_call_is_kept_with_prompt_raw_answer_parse_and_cost(made, provider, store):
+    provider.will(fake.states('{"answers": "none"}'))
+    judge = made(calls=keeping(store), redaction=redaction_of(("email",), ()))
+    replies = await judge.answer(CASE, [INTENT, CITES])
+    (call,) = store.judge_calls.of(bytes.fromhex(TRACE))
+    assert call["call"] == replies[INTENT].judgement.call
+    assert call["cost_usd"] == replies[INTENT].judgement.cost_usd
+    first, second = call["exchanges"]
+    assert (first["text"], first["faults"]) == ('{"answers": "none"}', ["answers is not a list"])
+    assert "answers is not a list" in second["complaint"]
+    assert json.loads(second["text"])["answers"]
+    assert call["messages"][1]["content"].count("[email]") == 2
+    assert "eve@example.com" not in json.dumps(call)
+    assert [each["metric"] for each in call["questions"]] == ["call_intent_match", "has_evidence"]
+    shown = "\n".join(judge_explanation([call]))
+    for part in (call["call"], "asked again", "refused by the parser", "[email]", "has_evidence: True"):
+        assert part in shown
+    assert list(judge_explanation([call], "answer_quality")) == []
+    assert list(judge_explanation([call], "has_evidence"))
+
+
+async def test_nothing_is_kept_unless_it_is_configured_nor_of_a_case_without_a_trace(made, store):
+    await made().answer(CASE, [INTENT])
+    await made(calls=keeping(store)).answer(dataclasses.replace(CASE, trace_id=None), [CITES])
+    assert store.judge_calls.of(bytes.fromhex(TRACE)) == []
+
+
+async def test_a_call_without_an_answer_is_kept_with_its_cause(made, provider, store):
+    provider.standing = fake.error(400, "no such thing")
+    await made(calls=keeping(store)).answer(CASE, [INTENT])
+    (call,) = store.judge_calls.of(bytes.fromhex(TRACE))
+    assert "bad request" in call["exchanges"][0]["failure"]
+    assert call["questions"][0]["fault"] == "the call brought no answer"
+
+
+async def test_the_oldest_go_beyond_the_bytes_and_the_time(store):
+    calls = store.judge_calls
+    for number in range(10):
+        body = {"call": str(number), "text": str(number) * 50}
+        await calls.put(str(number), bytes(16), body, at_ns=number, before_ns=0, most_bytes=10**6)
+    await calls.purge(4, 10**6)
+    assert [each["call"] for each in calls.of(bytes(16))] == ["4", "5", "6", "7", "8", "9"]
+    await calls.put("10", bytes(16), {"call": "10", "text": "x" * 50}, at_ns=10, before_ns=0, most_bytes=100)
+    kept = [each["call"] for each in calls.of(bytes(16))]
+    assert kept[-1] == "10"
+    assert 1 <= len(kept) < 6
+    await calls.purge(0, 0)
+    assert calls.of(bytes(16)) == []
+
+
+async def test_explain_shows_it_from_the_file_and_forget_erases_it(made, store):
+    await made(calls=keeping(store)).answer(CASE, [INTENT])
+    shown = CliRunner().invoke(explain, [TRACE, "--judge", "--store", str(store.path)], standalone_mode=False)
+    assert "call_intent_match" in shown.output
+    assert shown.return_value == 0
+    assert erase(store.path, [bytes.fromhex(TRACE)], scores=False, now_ns=1).rows["judge_calls"] == 1
+    gone = CliRunner().invoke(explain, [TRACE, "--judge", "--store", str(store.path)], standalone_mode=False)
+    assert gone.output.startswith(f"no call to a judge is kept of trace {TRACE}")
+    assert gone.return_value == 1
