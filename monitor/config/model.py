@@ -122,7 +122,9 @@ class AssemblySection(Section):
         default=parse_duration("10m"), description="close a trace this long after its first span, whatever comes"
     )
     late: Duration = Field(
-        default=parse_duration("10m"), description="spans that come this late after the close make a revision"
+        default=parse_duration("10m"),
+        description="spans that come this late after the close make a revision; with `sources.langfuse` its "
+        "`look_back` where that is longer",
     )
     max_open_traces: int = Field(
         default=10_000, gt=0, description="beyond it the oldest open trace is closed (pressure)"
@@ -464,6 +466,12 @@ class Config(Section):
         """How long verdicts and details are kept: as configured, and as long as they may be revised."""
         longest = self.revised_within if self.langfuse is not None else None
         return max(self.store.retention, longest) if longest is not None else self.store.retention
+
+    @property
+    def late_for(self) -> Duration:
+        """How long after the close spans make a revision: what Langfuse lists again is to be of use."""
+        source = self.sources.langfuse
+        return self.assembly.late if source is None else max(self.assembly.late, source.look_back)
 
     @property
     def session_rubrics(self) -> frozenset[str]:

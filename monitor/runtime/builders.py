@@ -24,7 +24,7 @@ def limits(config: Config) -> AssemblyLimits:
         idle_ns=assembly.idle.ns,
         idle_max_ns=assembly.idle_max.ns if assembly.idle_max else 4 * assembly.idle.ns,
         deadline_ns=assembly.deadline.ns,
-        late_ns=assembly.late.ns,
+        late_ns=config.late_for.ns,
         max_open_traces=assembly.max_open_traces,
         root_wait_ns=assembly.root_wait.ns,
         max_open_bytes=assembly.max_open_bytes,

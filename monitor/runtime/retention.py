@@ -69,7 +69,7 @@ def _terms(config: Config, store: Store) -> RetentionTerms:
     ]
     return RetentionTerms(
         retention_ns=config.kept_for.ns,
-        late_ns=config.assembly.late.ns,
+        late_ns=config.late_for.ns,
         referred_ns=within.ns if (within := config.revised_within) is not None else 0,
         session_late_ns=sessions.late.ns if sessions is not None else 0,
         caches=caches,

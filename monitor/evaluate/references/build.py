@@ -45,7 +45,7 @@ def references(
         store=store,
         reopen=reopen,
         clock_ns=clock_ns,
-        late_ns=config.assembly.late.ns,
+        late_ns=config.late_for.ns,
         within_ns=[each.within.ns for each in config.references if each.metadata is None],
         late_references=late_references,
     )
