@@ -36,7 +36,19 @@ def fleet_alerts() -> list[AlertingRule]:
 
 def health_alerts() -> list[AlertingRule]:
     """The alerts on monitors that lose traces, are silent, or are gone. None is critical."""
-    return [_silent(), _losing(), _refusing(), _exports(), _labels(), _reloaded(), _not_judging(), _down(), _absent()]
+    return [
+        _silent(),
+        _losing(),
+        _refusing(),
+        _exports(),
+        _stalled(),
+        _unsent(),
+        _labels(),
+        _reloaded(),
+        _not_judging(),
+        _down(),
+        _absent(),
+    ]
 
 
 def _sustained() -> AlertingRule:
@@ -135,6 +147,31 @@ def _exports() -> AlertingRule:
         expr=f"{failed} / ({handed} > 0) > 0.05",
         stated=f"{{{{ $labels.destination }}}} did not accept {_SHARE} of the verdicts, over 15m.",
         for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _stalled() -> AlertingRule:
+    state = fleet(f.CONNECTION_STATE, "state", where='state=~"retrying|stopped"', operation="max")
+    return AlertingRule(
+        id="connection_stalled", severity=Severity.WARNING, title="A destination or a source cannot be used",
+        when="a destination, `sources.langfuse` or a place of references is *retrying* or *stopped* in any process",
+        meaning="scores wait, traces are not read, or verdicts are reached without their references; it is noticed "
+        "from the first start on, when nothing was counted yet",
+        expr=f"{state} == 1",
+        stated="{{ $labels.connection }} cannot be used; the status page says why.",
+        for_ns=10 * _MINUTE_NS, keep_ns=5 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _unsent() -> AlertingRule:
+    oldest = fleet(f.QUEUE_OLDEST, where='queue=~"langfuse|otel_events"', operation="min")
+    return AlertingRule(
+        id="exports_waiting", severity=Severity.WARNING, title="Verdicts wait too long to be sent",
+        when="the oldest score or event has waited for an hour",
+        meaning="more is judged than the destination takes: the budget of requests is too small, or it is slow",
+        expr=f"time() - {oldest} > 3600",
+        stated="What goes to {{ $labels.queue }} has waited for {{ $value | humanizeDuration }}.",
+        for_ns=10 * _MINUTE_NS,
     )  # fmt: skip
 
 

@@ -52,6 +52,8 @@ REFUSED = (400, 401, 404, 405, 413, 415, 429, 503)
 """Every status that the receiver answers an export with, besides 200."""
 _PAIRS_PER_CAP = 4
 """Combinations of service and environment that are kept apart, per value that a label may have."""
+CONNECTION_STATES = ("starting", "ok", "waiting", "retrying", "stopped")
+"""States of a connection, as the snapshots of exports and of the source name them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,7 @@ class Snapshot:
     spool_bytes: int | None = None
     judge: JudgeSnapshot | None = None
     exports: Iterable[ExportSnapshot] = ()
+    connections: Mapping[str, str] = field(default_factory=dict)
     pull: PullSnapshot | None = None
     late_references: LateReferenceSnapshot | None = None
     anomalies: Mapping[str, bool] = field(default_factory=dict)
@@ -474,6 +477,9 @@ class Exporter:
         for export in seen.exports:
             yield f.EXPORTS_DEAD, (export.destination,), export.dead
             yield f.EXPORTS_UNSEEN, (export.destination,), export.unseen
+        for name, state in seen.connections.items():
+            for each in CONNECTION_STATES:
+                yield f.CONNECTION_STATE, (name, each), float(each == state)
 
     def _place(self, service: str | None, environment: str | None) -> tuple[str, str]:
         where = (

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 Label: TypeAlias = Literal[
     "alert", "severity", "stage", "turn",
-    "code", "destination", "direction", "environment", "fingerprint", "flag", "group", "kind", "level", "metric",
+    "code", "connection", "destination", "direction", "environment", "fingerprint", "flag", "group", "kind", "level", "metric",
     "model", "outcome", "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario",
     "selection", "service", "signal", "state", "status", "tool", "version",
 ]  # fmt: skip
@@ -46,6 +46,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "state": "of a circuit breaker: `closed` (calls pass), `open` (none does), `half_open` (one does, as a probe)",
         "period": "`hour` or `day`, UTC",
         "priority": "`high`, `normal` or `low`, as the route sets it",
+        "connection": "a destination, a source or a place of references of the configuration",
         "destination": "where verdicts and notices go; a closed list",
         "version": "sidejudge's version",
         "revision": "commit that this build was made from; `unknown` when it was not recorded",
@@ -529,6 +530,13 @@ EXPORTS_DEAD = Family(
     note="Notices are tried again at the next start; scores by `sidejudge export replay` (`export dead` lists them); "
     "own telemetry is gone.",
 )  # fmt: skip
+CONNECTION_STATE = Family(
+    name="sidejudge_connection_state", kind="gauge", labels=("connection", "state"),
+    help="1 for the state of each destination, source and place of references that is configured, 0 for the others.",
+    note="`connection` is a destination, `sources.langfuse`, or a place of references such as `dataset golden`. "
+    "`starting`: not tried yet; `ok`; `waiting`: too much waits here; `retrying`: waiting helps; `stopped`: only a "
+    "person can help (keys, address, rights, a name).",
+)  # fmt: skip
 JUDGE_REQUESTS = Family(
     name="sidejudge_judge_requests_total", kind="counter", labels=("model",),
     help="Requests sent to a judge, attempts that were repeated among them.",
@@ -653,7 +661,7 @@ FAMILIES = (
     JUDGE_BUDGET_SPENT, JUDGE_BUDGET_LIMIT, JUDGE_SHARE, JUDGE_IN_FLIGHT,
     EMBEDDING_TEXTS, EMBEDDING_TEXTS_FAILED, EMBEDDING_DURATION, EMBEDDING_CACHE_HITS, EMBEDDING_CACHE_MISSES,
     EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
-    EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, EXPORTS_UNSEEN, EXPORTS_DEAD, BUILD_INFO, CONFIG_INFO, CONFIG_VALID,
-    CONFIG_RELOADED,
+    EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, EXPORTS_UNSEEN, EXPORTS_DEAD, CONNECTION_STATE, BUILD_INFO,
+    CONFIG_INFO, CONFIG_VALID, CONFIG_RELOADED,
 )  # fmt: skip
 """All of them, in the order of the reference page."""

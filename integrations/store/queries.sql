@@ -225,7 +225,9 @@ DELETE FROM outbox WHERE id = :id AND version = :version AND body IS NULL;
 
 -- name: outbox_status
 SELECT
-    (SELECT count(*) FROM outbox WHERE state = 'waiting'), (SELECT min(queued_ns) FROM outbox WHERE state = 'waiting'),
+    (SELECT count(*) FROM outbox WHERE state = 'waiting'),
+    -- Deletions have a limit by the day: they are late and nobody need be called.
+    (SELECT min(queued_ns) FROM outbox WHERE state = 'waiting' AND body IS NOT NULL),
     (SELECT count(*) FROM outbox WHERE state = 'sent'), (SELECT count(*) FROM outbox WHERE state = 'dead');
 
 -- name: outbox_dead

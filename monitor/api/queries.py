@@ -125,6 +125,7 @@ class MonitorQueries:
     exports: Callable[[], Sequence[ExportSnapshot]] = list
     pull: Callable[[], PullSnapshot | None] = lambda: None
     late_references: Callable[[], LateReferenceSnapshot | None] = lambda: None
+    places: Callable[[], Mapping[str, str]] = dict
     owed: Callable[[bytes], PendingRevisions | None] = lambda _: None
     trace_url: Callable[[str], str | None] = lambda _: None
     anomalies: Callable[[], Sequence[Anomaly]] = lambda: ()
@@ -349,6 +350,11 @@ class MonitorQueries:
                 **{export.destination: QueueSize(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
             },
             exports=exports,
+            connections={
+                **{export.destination: export.state for export in exports},
+                **({} if pull is None else {"sources.langfuse": pull.state}),
+                **self.places(),
+            },
             pull=pull,
             late_references=late,
             spool_bytes=self.store.size,

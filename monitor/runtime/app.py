@@ -321,6 +321,7 @@ class Monitor:
             trace_url=self.sinks.langfuse.trace_url if self.sinks.langfuse else lambda _: None,
             agreement=self.annotating.snapshot if self.annotating else lambda: None,
             late_references=self.revisions.snapshot if self.revisions else lambda: None,
+            places=self.references.places if self.references else dict,
             owed=self.store.late_references.of,
             failures=self.failures,
         )

@@ -138,6 +138,9 @@ def test_wrong_keys_stop_scores_and_nothing_else_and_are_told_without_being_show
     monitor.until(lambda: monitor.get("/v1/status")["exports"][0]["state"] == "stopped", "it did not stop")
     assert "check public_key and secret_key" in monitor.get("/v1/status")["exports"][0]["reason"]
     assert monitor.answers("/livez")
+    reported = monitor.http.get(monitor.api + "/metrics").text
+    assert 'sidejudge_connection_state{connection="langfuse",state="stopped"} 1.0' in reported
+    assert 'sidejudge_connection_state{connection="langfuse",state="ok"} 0.0' in reported
     doctor = cli("doctor", "--config", str(monitor.config))
     assert "check sinks.langfuse.public_key" in " ".join(doctor.stdout.split())
     checked = cli("check", str(monitor.config))

@@ -105,6 +105,15 @@ class References:
         """Places that could not be read the last time, and why."""
         return self._unreadable
 
+    def places(self) -> Mapping[str, str]:
+        """The state of each place that is read: ``starting``, ``ok`` or ``retrying``."""
+        return {each.entries.place: self._state_of(each) for each in self._places}
+
+    def _state_of(self, place: ReferencePlace) -> str:
+        if place.entries.place in self._unreadable:
+            return "retrying"
+        return "ok" if place.entries.read else "starting"
+
     async def refresh(self) -> int:
         """Read all places anew, and have the traces judged again whose references came or changed; how many."""
         for place in self._places:

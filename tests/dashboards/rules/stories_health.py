@@ -107,6 +107,8 @@ def _health() -> Iterator[Scenario]:
     yield exports("less is handed over than before", [0.6] * 60, fires(alert, "58m"), handed=[100] * 30 + [10] * 30)
     yield exports("all is accepted again", [10] * 30 + [0] * 60, fires(alert, "57m"), silent(alert, "62m"))
 
+    yield from _connections()
+
     read, alert = "sidejudge_labels_read_timestamp_seconds", "SidejudgeLabelsUnread"
     going_on = [600.0 * number for number in range(60)]
     for name, of_a, of_b, checks in (
@@ -179,6 +181,50 @@ def _health() -> Iterator[Scenario]:
         given=points(info, a, [1] * 10 + [None] * 40),
         checks=(silent(alert, "10m"), silent(alert, "28m"), fires(alert, "30m", severity="warning")),
     )
+
+
+def _connections() -> Iterator[Scenario]:
+    """A destination that cannot be used, and one that takes less than is judged."""
+    state, alert = "sidejudge_connection_state", "SidejudgeConnectionStalled"
+
+    wrong, well = {"stopped": [1.0] * 40, "ok": [0.0] * 40}, {"ok": [1.0] * 40, "retrying": [0.0] * 40}
+    back = {"retrying": [1.0] * 20 + [0.0] * 20, "ok": [0.0] * 20 + [1.0] * 20}
+    once = Check(at="20m", expr=f'count(ALERTS{{alertname="{alert}"}})', value=1)
+    for name, of_a, of_b, checks in (
+        ("the keys are wrong in one process", wrong, well,
+         (silent(alert, "9m"), fires(alert, "11m", severity="warning"))),
+        ("the keys are wrong in both", wrong, wrong, (fires(alert, "11m"), once)),
+        ("the server is away for a while", {"retrying": [1.0] * 8 + [0.0] * 32}, well, (silent(alert, "30m"),)),
+        ("the server is away and comes back", back, well,
+         (fires(alert, "19m"), fires(alert, "23m"), silent(alert, "27m"))),
+        ("nothing was tried yet", {"starting": [1.0] * 40}, well, (silent(alert, "30m"),)),
+    ):  # fmt: skip
+        given: dict[str, str] = {}
+        for pod, states in (("a", of_a), ("b", of_b)):
+            for each, values in states.items():
+                given |= points(state, {**SITE, **target(pod), "connection": "langfuse", "state": each}, values)
+        yield Scenario(name=f"of a connection: {name}", under=(alert,), given=given, checks=checks)
+
+    oldest, alert = "sidejudge_queue_oldest_timestamp_seconds", "SidejudgeExportsWaiting"
+    once = Check(at="75m", expr=f'count(ALERTS{{alertname="{alert}"}})', value=1)
+    standing, going_on = [0.0] * 90, [60.0 * number for number in range(90)]
+    for name, queue, of_a, of_b, checks in (
+        ("one process sends nothing", "langfuse", standing, going_on,
+         (silent(alert, "69m"), fires(alert, "71m", severity="warning"))),
+        ("neither sends anything", "otel_events", standing, standing,
+         (silent(alert, "69m"), fires(alert, "71m"), once)),
+        ("what waits changes", "langfuse", going_on, going_on, (silent(alert, "85m"),)),
+        ("sessions wait for their turns", "sessions", standing, standing, (silent(alert, "85m"),)),
+    ):  # fmt: skip
+        yield Scenario(
+            name=f"of what is to be sent: {name}",
+            under=(alert,),
+            given={
+                **points(oldest, {**SITE, **target("a"), "queue": queue}, of_a),
+                **points(oldest, {**SITE, **target("b"), "queue": queue}, of_b),
+            },
+            checks=checks,
+        )
 
 
 def _refused(of: str, family: str, alert: str) -> Iterator[Scenario]:

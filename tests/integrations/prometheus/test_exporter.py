@@ -462,6 +462,7 @@ def populated() -> Exporter:
             queues={"evaluation": QueueSize(items=1, oldest_s=1.0)}, spool_bytes=1, anomalies={"split_traces": False},
             failures=[failing("aa"), failing("bb")],
             exports=[ExportSnapshot(destination="slack", state="stopped", dead=1)],
+            connections={"slack": "stopped"},
             pull=PullSnapshot(state="ok", lag_s=1.0, read_s=2.0),
             late_references=LateReferenceSnapshot(state="ok"),
             judge=JudgeSnapshot(
