@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 Label: TypeAlias = Literal[
-    "alert", "severity", "stage", "turn",
-    "code", "connection", "destination", "direction", "environment", "fingerprint", "flag", "group", "kind", "level", "metric",
+    "alert", "severity", "stage", "turn", "connection",
+    "code", "destination", "direction", "environment", "fingerprint", "flag", "group", "kind", "level", "metric",
     "model", "outcome", "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario",
     "selection", "service", "signal", "state", "status", "tool", "version",
 ]  # fmt: skip
