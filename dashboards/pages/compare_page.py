@@ -87,8 +87,18 @@ def compare_page(page: ComparePage) -> str:
         about=about, service_page="/services?" + query_of(about), kinds=list(KINDS.items()),
         ranges=[(each, each) for each in ranges],
         sides=[(name, f"{name} ({count:,})") for name, count in page.options.items()],
-        stated=in_words(page), found=found, reach=max([0.05, *(max(-each.lower, each.upper) for each in drawn)]),
+        stated=in_words(page), json_at=_json_at(page, about), found=found,
+        reach=max([0.05, *(max(-each.lower, each.upper) for each in drawn)]),
     )  # fmt: skip
+
+
+def _json_at(page: ComparePage, about: Mapping[str, str]) -> str:
+    """The address of the same in JSON; empty where the API has no such comparison."""
+    if page.by not in ("release", "prompt") or page.before is None or page.after is None:
+        return ""
+    return "/v1/compare?" + query_of(
+        {**about, "by": page.by, "a": page.before.name, "b": page.after.name, "before": page.last}
+    )
 
 
 def is_shown(found: Difference) -> bool:

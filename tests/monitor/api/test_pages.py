@@ -299,11 +299,15 @@ async def test_two_versions_are_compared_through_the_front_door(still):
         release = {**SAID, "langfuse.release": "1.0" if number <= 20 else "2.0"}
         await s.take(number, service="shop", attributes=release)
     await s.judge()
+    s.now += 1
     page = await s.get("/compare?service=shop&environment=unknown&rubric=workflow")
     assert page.status_code == 200
     assert "1.0 (20)" in page.text
     assert "2.0 (20)" in page.text
     assert "No difference is shown" in page.text
+    at = page.text.partition('href="/v1/compare')[2].partition('"')[0].replace("&amp;", "&")
+    (found,) = (await s.get(f"/v1/compare{at}")).json()["comparisons"]
+    assert (found["before"]["label"], found["after"]["label"]) == ("1.0", "2.0")
     failed = (await s.get("/verdicts?release=2.0&passed=false")).text
     assert "20 match" in failed
     for wrong, stated in (("by=colour", "no such choice"), ("last=x", "cannot be read"), ("at=x&by=time", "cannot be")):
