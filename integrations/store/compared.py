@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
-from .errors import explain
+from .bounded_read import bounded_read
 from .statements import queries
 
-MOST = 100_000
+MOST: Final = 100_000
 """Verdicts that are read at most, the latest: about two seconds."""
+NO_METRICS: Final[Mapping[str, tuple[float, bool]]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedFilter:
-    """Which verdicts: closed in [since, until), ns since the epoch; ``None`` does not restrict.
+    """Which verdicts: closed in [since, until), ns since the epoch; ``None`` does not restrict; of too many the latest.
 
-    ``metric`` names the metric whose values are wanted beside whether the verdicts passed.
+    ``metric`` names the metric whose values are wanted beside whether the verdicts passed; ``all_metrics``: of each.
     """
 
     since_ns: int
@@ -28,12 +30,15 @@ class ComparedFilter:
     environment: str | None = None
     rubric: str | None = None
     metric: str | None = None
+    all_metrics: bool = False
+    most: int = MOST
 
 
 class ComparedVerdict(NamedTuple):
     """One verdict. ``user`` is a digest, ``name`` the trace's, ``release`` the application's version.
 
-    ``passed`` is None where it did neither, ``value`` None where no metric is wanted or it has none.
+    ``passed`` is None where it did neither. ``weight`` is how many traces it stands for. ``metrics`` are the values
+    that were asked for and that there are, each with whether it fails or blocks.
     """
 
     closed_ns: int
@@ -47,22 +52,25 @@ class ComparedVerdict(NamedTuple):
     name: str | None = None
     release: str | None = None
     prompt: str | None = None
+    model: str | None = None
     rubric_version: str | None = None
-    value: float | None = None
+    metrics: Mapping[str, tuple[float, bool]] = NO_METRICS
 
 
 def read_compared(path: Path, wanted: ComparedFilter) -> list[ComparedVerdict]:
-    """The latest ``MOST`` that match, the newest first. Raises ``StoreError``."""
+    """Those that match, the newest first. Raises ``StoreError``, ``SearchTooLong``."""
     values = {
         "since": wanted.since_ns, "until": wanted.until_ns, "service": wanted.service,
-        "environment": wanted.environment, "rubric": wanted.rubric, "metric": wanted.metric, "most": MOST,
+        "environment": wanted.environment, "rubric": wanted.rubric, "metric": wanted.metric,
+        "all_metrics": wanted.all_metrics, "most": wanted.most,
     }  # fmt: skip
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
-            rows = connection.execute(queries()["compared"], values).fetchall()
-    except sqlite3.Error as error:
-        raise explain(error, path) from error
+    with bounded_read(path) as connection:
+        rows = connection.execute(queries()["compared"], values).fetchall()
     return [
-        ComparedVerdict(closed_ns, service, environment, rubric, None if passed is None else bool(passed), *rest)
-        for closed_ns, service, environment, rubric, passed, *rest in rows
+        ComparedVerdict._make((*where, None if passed is None else bool(passed), *of, _read(scores)))
+        for where, passed, of, scores in ((row[:4], row[4], row[5:-1], row[-1]) for row in rows)
     ]
+
+
+def _read(scores: str | None) -> Mapping[str, tuple[float, bool]]:
+    return {of: (float(value), bool(fails)) for of, value, fails in json.loads(scores)} if scores else NO_METRICS

@@ -358,7 +358,7 @@ GROUP BY service, environment, rubric;
 -- name: metric_means
 SELECT service, environment, rubric, metric, sum(value * w) / sum(w), count(*)
 FROM (SELECT v.service, v.environment, v.rubric, json_extract(s.value, '$.metric') AS metric,
-          json_extract(s.value, '$.value') AS value, 1.0 / json_extract(v.verdict, '$.sampling_probability') AS w
+          json_extract(s.value, '$.value') AS value, 1.0 / ifnull(json_extract(v.verdict, '$.sampling_probability'), 1) AS w
       FROM verdicts AS v, json_each(v.verdict, '$.scores') AS s
       WHERE v.closed_ns >= :since AND v.closed_ns < :until AND json_type(s.value, '$.value') IN ('integer', 'real'))
 GROUP BY service, environment, rubric, metric;
@@ -499,30 +499,20 @@ UNION ALL SELECT * FROM (
 UNION ALL SELECT * FROM (SELECT 'rubric', rubric, count(*) AS n FROM chosen GROUP BY rubric ORDER BY n DESC LIMIT 100)
 UNION ALL SELECT * FROM (SELECT 'metric', metric, count(*) AS n FROM failing GROUP BY metric ORDER BY n DESC LIMIT 100);
 
--- name: verdict_samples
--- The latest verdicts of one service under one rubric, each with only what a comparison looks at.
-SELECT v.closed_ns, v.passed, json_extract(v.verdict, '$.sampling_probability'), json_extract(v.verdict, '$.session_id'),
-       json_extract(t.story, '$.name'), json_extract(t.story, '$.release'),
-       json_extract(t.story, '$.prompt'), json_extract(t.story, '$.model'),
-       (SELECT json_group_array(json_array(json_extract(s.value, '$.metric'), json_extract(s.value, '$.value'),
-                                           ifnull(json_extract(s.value, '$.rating') IN ('fail', 'blocker'), 0)))
-        FROM json_each(v.verdict, '$.scores') AS s WHERE json_type(s.value, '$.value') IN ('integer', 'real'))
-FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id
-WHERE v.rubric = :rubric AND coalesce(nullif(v.service, ''), 'unknown_service') = :service
-  AND coalesce(nullif(v.environment, ''), 'unknown') = :environment
-  AND v.closed_ns >= :since AND v.closed_ns < :until
-ORDER BY v.closed_ns DESC LIMIT :most;
-
 -- name: compared
 -- Verdicts with what they may be compared by; of too many the latest.
 SELECT v.closed_ns, coalesce(nullif(v.service, ''), 'unknown_service') AS service,
     coalesce(nullif(v.environment, ''), 'unknown') AS environment, v.rubric, v.passed,
-    1.0 / json_extract(v.verdict, '$.sampling_probability'), json_extract(t.story, '$.session_id'),
+    1.0 / ifnull(json_extract(v.verdict, '$.sampling_probability'), 1), json_extract(t.story, '$.session_id'),
     json_extract(t.story, '$.user'), json_extract(t.story, '$.name'), json_extract(t.story, '$.release'),
-    json_extract(t.story, '$.prompt'), json_extract(v.verdict, '$.rubric_version'),
-    CASE WHEN :metric IS NOT NULL THEN
-        (SELECT json_extract(s.value, '$.value') FROM json_each(v.verdict, '$.scores') AS s
-         WHERE json_extract(s.value, '$.metric') = :metric AND json_type(s.value, '$.value') IN ('integer', 'real'))
+    json_extract(t.story, '$.prompt'), json_extract(t.story, '$.model'),
+    json_extract(v.verdict, '$.rubric_version'),
+    CASE WHEN :all_metrics OR :metric IS NOT NULL THEN
+        (SELECT json_group_array(json_array(json_extract(s.value, '$.metric'), json_extract(s.value, '$.value'),
+                                            ifnull(json_extract(s.value, '$.rating') IN ('fail', 'blocker'), 0)))
+         FROM json_each(v.verdict, '$.scores') AS s
+         WHERE (:all_metrics OR json_extract(s.value, '$.metric') = :metric)
+           AND json_type(s.value, '$.value') IN ('integer', 'real'))
     END
 FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id
 WHERE v.closed_ns >= :since AND v.closed_ns < :until

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -13,8 +13,8 @@ from scoring.statistics.comparison import Compared, Difference, difference
 
 from .observation import Key
 
-By: TypeAlias = Literal["time", "release", "prompt", "rubric_version"]
-"""What distinguishes the sides: a moment, the application's version, its prompts' version, the rubric's version."""
+By: TypeAlias = Literal["time", "release", "prompt", "model", "rubric_version"]
+"""What distinguishes the sides: a moment, or a version: the application's, its prompt's, its model's, the rubric's."""
 Cluster: TypeAlias = Literal["session", "user", "none"]
 """What belongs together."""
 Within: TypeAlias = Literal["name", "none"]
@@ -66,43 +66,66 @@ def compare(verdicts: Iterable[ComparedVerdict], query: ComparisonQuery) -> list
     return [_compared(key, by_key[key], query, query.error / len(keys)) for key in keys]
 
 
+def difference_of(
+    used: Sequence[tuple[ComparedVerdict, bool]], value: Callable[[ComparedVerdict], float | None],
+    query: ComparisonQuery, *, error: float, pass_rates: bool = True,
+) -> Difference | Unavailable:  # fmt: skip
+    """How far a value lies apart between verdicts, each with whether it is after; those without the value are left out.
+
+    Verdicts that belong together count as one draw, and like is compared with like where both sides have enough of it.
+    """
+    known = [(verdict, side, held) for verdict, side in used if (held := value(verdict)) is not None]
+    strata = _strata([(verdict.name, side) for verdict, side, _ in known], query)
+    rows = (
+        Compared(
+            after=side, value=float(held), weight=verdict.weight, cluster=_cluster(verdict, query),
+            stratum=strata[verdict.name],
+        )
+        for verdict, side, held in known
+    )  # fmt: skip
+    return difference(rows, error=error, pass_rates=pass_rates)
+
+
+def versions_of(verdicts: Iterable[ComparedVerdict], by: By) -> dict[str, int]:
+    """When each version was first seen, ns since the epoch, the earliest first."""
+    began: dict[str, int] = {}
+    for verdict in verdicts:
+        if version := version_of(verdict, by):
+            began[version] = min(verdict.closed_ns, began.get(version, verdict.closed_ns))
+    return dict(sorted(began.items(), key=lambda each: each[1]))
+
+
+def version_of(verdict: ComparedVerdict, by: By) -> str:
+    """Empty where the trace states none."""
+    known = {
+        "release": verdict.release, "prompt": verdict.prompt, "model": verdict.model,
+        "rubric_version": verdict.rubric_version,
+    }  # fmt: skip
+    return known.get(by) or ""
+
+
 def _compared(key: Key, verdicts: Sequence[ComparedVerdict], query: ComparisonQuery, error: float) -> PlaceComparison:
     before, after = ("before", "after") if query.by == "time" else _versions(verdicts, query)
-    sides = [(verdict, _side(verdict, query, before, after)) for verdict in verdicts]
-    used = [(verdict, side) for verdict, side in sides if side is not None]
-    strata = _strata(used, query)
-    rows = [
-        Compared(
-            after=side, value=float(_value(verdict, query) or 0.0), weight=verdict.weight,
-            cluster=_cluster(verdict, query), stratum=strata[verdict.name],
-        )
-        for verdict, side in used
-    ]  # fmt: skip
     if before == after:
         found: Difference | Unavailable = Unavailable(f"all verdicts are of one version: {before or 'none is named'}")
     else:
-        found = difference(rows, error=error, pass_rates=query.metric is None)
+        sides = ((verdict, _side(verdict, query, before, after)) for verdict in verdicts)
+        used = [(verdict, side) for verdict, side in sides if side is not None]
+        found = difference_of(
+            used, lambda verdict: _value(verdict, query), query, error=error, pass_rates=query.metric is None
+        )
     return PlaceComparison(key=key, before=before, after=after, found=found)
 
 
 def _value(verdict: ComparedVerdict, query: ComparisonQuery) -> float | None:
     if query.metric is not None:
-        return verdict.value
+        return verdict.metrics[query.metric][0] if query.metric in verdict.metrics else None
     return None if verdict.passed is None else float(verdict.passed)
-
-
-def _version(verdict: ComparedVerdict, query: ComparisonQuery) -> str:
-    known = {"release": verdict.release, "prompt": verdict.prompt, "rubric_version": verdict.rubric_version}
-    return known.get(query.by) or ""
 
 
 def _versions(verdicts: Sequence[ComparedVerdict], query: ComparisonQuery) -> tuple[str, str]:
     """The two that are asked for; of those that are not, the last that began, and the one before it."""
-    began: dict[str, int] = {}
-    for verdict in verdicts:
-        if version := _version(verdict, query):
-            began[version] = min(verdict.closed_ns, began.get(version, verdict.closed_ns))
-    order = sorted(began, key=began.__getitem__)
+    order = list(versions_of(verdicts, query.by))
     after = query.b if query.b is not None else next((v for v in reversed(order) if v != query.a), query.a or "")
     earlier = [version for version in order if version != after]
     return (query.a if query.a is not None else earlier[-1] if earlier else after), after
@@ -111,7 +134,7 @@ def _versions(verdicts: Sequence[ComparedVerdict], query: ComparisonQuery) -> tu
 def _side(verdict: ComparedVerdict, query: ComparisonQuery, before: str, after: str) -> bool | None:
     if query.by == "time":
         return verdict.closed_ns >= query.split_ns
-    version = _version(verdict, query)
+    version = version_of(verdict, query.by)
     return True if version == after else False if version == before else None
 
 
@@ -119,9 +142,9 @@ def _cluster(verdict: ComparedVerdict, query: ComparisonQuery) -> str | None:
     return {"session": verdict.session, "user": verdict.user, "none": None}[query.cluster]
 
 
-def _strata(used: Sequence[tuple[ComparedVerdict, bool]], query: ComparisonQuery) -> Mapping[str | None, str]:
+def _strata(used: Sequence[tuple[str | None, bool]], query: ComparisonQuery) -> Mapping[str | None, str]:
     """The stratum of each name."""
-    counted = Counter((verdict.name, side) for verdict, side in used)
+    counted = Counter(used)
     enough = {
         name for name, _ in counted
         if query.within == "name" and min(counted[name, True], counted[name, False]) >= _LEAST_IN_STRATUM

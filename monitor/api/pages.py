@@ -24,14 +24,14 @@ from dashboards.pages.service_page import ServicePage
 from dashboards.pages.status_page import ShownAnomaly, StatusPage, status_page
 from dashboards.pages.trace_page import TracePage, trace_page
 from dashboards.pages.traces_page import TracesPage, traces_page
-from integrations.store.verdict_samples import VerdictSample
+from integrations.store.compared import ComparedFilter, ComparedVerdict
 from monitor.alerting.observation import Key
 from monitor.ingest.outcomes import Reason
 from scoring.status.trend import Trend
 from scoring.verdict.rubric import Rubric
 
 from .access import AccessRules
-from .comparison import ComparisonChoice, Period, add_compare_page
+from .compare_page import add_compare_page
 from .compression import compressed
 from .errors import ProblemError
 from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
@@ -74,8 +74,8 @@ class PagesView(Protocol):
     async def service(self, choice: ServiceChoice, span_ns: int, *, contents: bool) -> ServicePage | None:
         """What is known of a service under a rubric; None for a rubric that there is not. Raises ``StoreError``."""
 
-    async def samples(self, choice: ComparisonChoice, period: Period) -> Sequence[VerdictSample] | None:
-        """The verdicts of the period, newest first; None for a rubric that there is not. Raises ``StoreError``."""
+    async def compared_verdicts(self, wanted: ComparedFilter) -> Sequence[ComparedVerdict]:
+        """Those that match, the newest first, for a comparison. Raises ``StoreError``."""
 
     async def traces(self, query: TraceQuery, *, contents: bool = False) -> TraceList:
         """Traces that have ended, newest first: by time of closing, then trace id, both descending.

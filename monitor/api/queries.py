@@ -16,10 +16,9 @@ from dashboards.pages.trace_page import TracePage
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, QueueSize, Snapshot
 from integrations.store.compared import MOST as MOST_COMPARED
-from integrations.store.compared import ComparedFilter, read_compared
+from integrations.store.compared import ComparedFilter, ComparedVerdict, read_compared
 from integrations.store.judge_calls import JudgeCallTable
 from integrations.store.late_references import PendingRevisions
-from integrations.store.verdict_samples import VerdictSample, read_samples
 from integrations.store.verdict_search import VerdictFilter, search_verdicts
 from monitor.alerting.comparisons import ComparisonQuery, compare
 from monitor.alerting.failures import FailureGroups
@@ -50,7 +49,6 @@ from scoring.status.status import Policy
 from scoring.status.trend import Trend
 from scoring.verdict.rubric import Rubric
 
-from .comparison import ComparisonChoice, Period
 from .explain import JUDGE_CALLS_OFF
 from .report import (
     ComparedReport,
@@ -261,13 +259,8 @@ class MonitorQueries:
             failures=failures,
         )  # fmt: skip
 
-    async def samples(self, choice: ComparisonChoice, period: Period) -> Sequence[VerdictSample] | None:
-        if choice.rubric not in self.rubrics:
-            return None
-        return await asyncio.to_thread(
-            read_samples, self.store.path, service=choice.service, environment=choice.environment,
-            rubric=choice.rubric, since_ns=period.since_ns, until_ns=period.until_ns,
-        )  # fmt: skip
+    async def compared_verdicts(self, wanted: ComparedFilter) -> Sequence[ComparedVerdict]:
+        return await asyncio.to_thread(read_compared, self.store.path, wanted)
 
     def _page_of(self, found: Sequence[Mapping[str, Any]], limit: int, *, contents: bool) -> VerdictPage:
         page = [self._details.shown(verdict, contents=contents) for verdict in found[:limit]]

@@ -24,7 +24,7 @@ NOT_KNOWN = 4
 @click.option("--before", default="7d", show_default=True, help="How far back of that (or of now) verdicts are read.")
 @click.option(
     "--by",
-    type=click.Choice(["time", "release", "prompt", "rubric_version"]),
+    type=click.Choice(["time", "release", "prompt", "model", "rubric_version"]),
     default="time",
     show_default=True,
     help="What distinguishes the sides; release: service.version.",

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from integrations.store import bounded_read, verdict_search
+from integrations.store.compared import ComparedFilter, read_compared
 from integrations.store.errors import StoreUnavailable
 from integrations.store.sqlite import FinishedTrace, Store
-from integrations.store.verdict_samples import read_samples
 from integrations.store.verdict_search import VerdictFilter, search_verdicts
 
 ROWS = [
@@ -109,12 +109,16 @@ def test_a_search_that_takes_too_long_is_ended_with_the_remedy(path: Path, monke
         search_verdicts(path, VerdictFilter(), after=None, limit=10)
 
 
-def test_samples_hold_what_a_comparison_looks_at_and_no_more_than_its_time(path: Path) -> None:
+def test_what_is_compared_holds_versions_metrics_and_no_more_than_its_time(path: Path) -> None:
     where = {"service": "shop", "environment": "prod", "rubric": "qa"}
-    newest, oldest = read_samples(path, **where, since_ns=1, until_ns=3)
-    assert (newest.closed_ns, newest.passed, newest.weight) == (2, False, 2.0)
-    assert (newest.versions, newest.metrics) == ({"release": "1.2"}, {"accuracy": (0.25, True)})
+    newest, oldest = read_compared(path, ComparedFilter(**where, since_ns=1, until_ns=3, all_metrics=True))
+    assert (newest.closed_ns, newest.passed, newest.weight, newest.release) == (2, False, 2.0, "1.2")
+    assert newest.metrics == {"accuracy": (0.25, True)}
     assert (oldest.passed, oldest.metrics, oldest.name) == (True, {}, "Refund")
-    assert read_samples(path, **where, since_ns=3, until_ns=9) == []
-    (nameless,) = read_samples(path, **where | {"service": "unknown_service"}, since_ns=0, until_ns=9)
-    assert nameless.passed is None
+    (one,) = read_compared(path, ComparedFilter(**where, since_ns=2, until_ns=3, metric="accuracy"))
+    (none,) = read_compared(path, ComparedFilter(**where, since_ns=2, until_ns=3, metric="tone"))
+    assert (one.metrics, none.metrics) == ({"accuracy": (0.25, True)}, {})
+    assert read_compared(path, ComparedFilter(**where, since_ns=3, until_ns=9)) == []
+    wanted = ComparedFilter(**where | {"service": "unknown_service"}, since_ns=0, until_ns=9)
+    assert [each.passed for each in read_compared(path, wanted)] == [None]
+    assert len(read_compared(path, ComparedFilter(since_ns=0, until_ns=9, most=3))) == 3

@@ -72,7 +72,9 @@ def test_names_that_are_rare_on_a_side_are_one_stratum_together():
 
 
 def test_a_metric_is_compared_where_it_has_a_value_also_of_verdicts_that_did_not_pass_or_fail():
-    rows = [v._replace(value=float(i % 7), passed=None) for i, v in enumerate(verdicts(100))] + verdicts(50, begin=50)
+    rows = [
+        v._replace(metrics={"latency": (float(i % 7), False)}, passed=None) for i, v in enumerate(verdicts(100))
+    ] + verdicts(50, begin=50)
     (one,) = compare(rows, ComparisonQuery(split_ns=50, metric="latency"))
     assert isinstance(one.found, Difference)
     assert (one.found.before.n, one.found.after.n) == (50, 50)

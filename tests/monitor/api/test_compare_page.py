@@ -1,12 +1,12 @@
-"""Comparison: which verdicts stand on which side, and what the page makes of them."""
+"""The page of a comparison: which verdicts stand on which side, and what the page makes of them."""
 
 from __future__ import annotations
 
 import pytest
 
 from dashboards.pages.compare_page import compare_page, in_words
-from integrations.store.verdict_samples import VerdictSample
-from monitor.api.comparison import ComparisonChoice, Period, compared
+from integrations.store.compared import ComparedVerdict
+from monitor.api.compare_page import ComparisonChoice, Period, compared
 from scoring.result.result import Unavailable
 from scoring.statistics.comparison import Difference
 
@@ -18,9 +18,9 @@ PERIOD = Period(since_ns=NOW - 24 * HOUR, until_ns=NOW, split_ns=NOW - 12 * HOUR
 def samples(version: str, passed: int, failed: int, *, hours_ago: float, weight: float = 1.0, **more: object) -> list:
     """As the store gives them: newest first."""
     return [
-        VerdictSample(**{
+        ComparedVerdict(**{
             "closed_ns": int(NOW - hours_ago * HOUR) - number, "passed": number >= failed, "weight": weight,
-            "session_id": None, "name": "answer", "versions": {"release": version} if version else {},
+            "service": "shop", "environment": "prod", "rubric": "qa", "name": "answer", "release": version or None,
             "metrics": {"tools": (1.0, False), "accuracy": (0.2, True) if number < failed else (0.9, False)}, **more,
         })
         for number in range(passed + failed)
@@ -30,7 +30,7 @@ def samples(version: str, passed: int, failed: int, *, hours_ago: float, weight:
 DROP = [*samples("2.0", 70, 30, hours_ago=1), *samples("1.0", 190, 10, hours_ago=20)]
 
 
-def page(found: list[VerdictSample], **chosen: str):
+def page(found: list[ComparedVerdict], **chosen: str):
     choice = ComparisonChoice(**{"service": "shop", "environment": "prod", "rubric": "qa", "last": "1d", **chosen})
     return compared(choice, found, PERIOD, NOW)
 
@@ -102,7 +102,7 @@ def test_what_cannot_be_compared_is_named(found: list, chosen: dict, stated: str
 
 
 def test_a_session_counts_as_one_and_only_like_is_compared_with_like() -> None:
-    one_session = samples("2.0", 5, 35, hours_ago=1, session_id="s1")
+    one_session = samples("2.0", 5, 35, hours_ago=1, session="s1")
     found = page([*one_session, *samples("1.0", 40, 0, hours_ago=20)]).difference
     assert isinstance(found, Unavailable)
     easy, hard = {"name": "easy"}, {"name": "hard"}

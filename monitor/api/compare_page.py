@@ -1,14 +1,14 @@
-"""Comparison: the verdicts of a service before and after a change, and the page that shows them."""
+"""The page that compares the verdicts of a service before and after a change."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, TypeAlias
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -16,11 +16,11 @@ from pydantic import BaseModel, Field
 
 from dashboards.pages.compare_page import KINDS, ComparedMetric, ComparePage, ShownSide, compare_page
 from dashboards.pages.rendering import query_of
+from integrations.store.compared import ComparedFilter, ComparedVerdict
 from integrations.store.errors import SearchTooLong
-from integrations.store.verdict_samples import MOST, VERSIONS, VerdictSample
+from monitor.alerting.comparisons import BY, By, ComparisonQuery, difference_of, version_of, versions_of
 from monitor.config.units import parse_duration
-from scoring.result.result import Unavailable
-from scoring.statistics.comparison import Compared, Difference, difference
+from scoring.statistics.comparison import Difference
 from scoring.statistics.estimate import estimate
 from scoring.statistics.interval import Z_95_TWO_SIDED
 
@@ -30,8 +30,14 @@ from .verdict_pages import html, refused
 
 _ERROR = 0.05
 """The chance that bounds are ever wrong, however often one looks."""
-_LEAST_IN_STRATUM = 20
-"""Verdicts that a name of runs needs on each side to be compared with itself alone."""
+MOST = 20_000
+"""Verdicts that are read at most, with all their metrics: the latest."""
+VERSIONS: tuple[By, ...] = ("release", "prompt", "model")
+"""What a trace may state a version of, in the order in which the page looks for two of them."""
+_LIKE = ComparisonQuery()
+"""What counts as one draw, and what is compared with what."""
+_Used: TypeAlias = Sequence[tuple[ComparedVerdict, bool]]
+"""The verdicts that are compared, each with whether it is of the later side."""
 
 
 class ComparisonChoice(BaseModel):
@@ -63,8 +69,14 @@ class ComparisonView(Protocol):
         """The time, in ns since the epoch."""
         ...
 
-    async def samples(self, choice: ComparisonChoice, period: Period) -> Sequence[VerdictSample] | None:
-        """The verdicts of the period, newest first; None for a rubric that there is not. Raises ``StoreError``."""
+    @property
+    def rubrics(self) -> Sequence[str]:
+        """The names of all rubrics."""
+        ...
+
+    async def compared_verdicts(self, wanted: ComparedFilter) -> Sequence[ComparedVerdict]:
+        """Those that match, the newest first. Raises ``StoreError``."""
+        ...
 
 
 def add_compare_page(app: FastAPI, view: ComparisonView) -> None:
@@ -74,43 +86,45 @@ def add_compare_page(app: FastAPI, view: ComparisonView) -> None:
     async def compare(request: Request, choice: Annotated[ComparisonChoice, Query()]) -> Response:  # noqa: ARG001  # as its siblings
         if not choice.rubric:
             return RedirectResponse("/")  # the status page lists the services
+        if choice.rubric not in view.rubrics:
+            return refused(_problem("rubric: there is no such rubric", "choose a service on the status page"))
         now_ns = view.clock_ns()
         try:
             period = _period(choice, now_ns)
-            samples = await view.samples(choice, period)
+            wanted = ComparedFilter(
+                since_ns=period.since_ns, until_ns=period.until_ns, service=choice.service,
+                environment=choice.environment, rubric=choice.rubric, all_metrics=True, most=MOST,
+            )  # fmt: skip
+            found = await view.compared_verdicts(wanted)
         except (ProblemError, SearchTooLong) as problem:
             return refused(problem)
-        if samples is None:
-            return refused(_problem("rubric: there is no such rubric", "choose a service on the status page"))
-        return html(await asyncio.to_thread(lambda: compare_page(compared(choice, samples, period, now_ns))))
+        return html(await asyncio.to_thread(lambda: compare_page(compared(choice, found, period, now_ns))))
 
 
-def compared(choice: ComparisonChoice, samples: Sequence[VerdictSample], period: Period, now_ns: int) -> ComparePage:
+def compared(choice: ComparisonChoice, verdicts: Sequence[ComparedVerdict], period: Period, now_ns: int) -> ComparePage:
     """The page of these verdicts. Where nothing is chosen, the latest two versions are compared, or two times."""
-    by = choice.by or next((kind for kind in VERSIONS if len(_versions(samples, kind)) > 1), "time")
-    options = {} if by == "time" else _versions(samples, by)
-    parts: Sequence[Sequence[VerdictSample]]
+    versions = {version: _versions(verdicts, version) for version in VERSIONS}
+    usual: By = next((version for version in VERSIONS if len(versions[version]) > 1), "time")
+    by: By = next((known for known in BY if known == choice.by), usual)
+    options = versions.get(by, {})
     if by == "time":
         names: Sequence[str] = (
             f"the {choice.last} before {choice.at}".rstrip(),
             f"from {choice.at}" if choice.at else f"the last {choice.last}",
         )  # fmt: skip
-        parts = (
-            [each for each in samples if each.closed_ns < period.split_ns],
-            [each for each in samples if each.closed_ns >= period.split_ns],
-        )
+        used = [(each, each.closed_ns >= period.split_ns) for each in verdicts]
     else:
         names = _chosen(choice, list(options))
-        parts = [[each for each in samples if each.versions.get(by) == name] for name in names]
-    found = [_side(name, part, choice, by) for name, part in zip(names, parts, strict=True)] if samples else []
+        used = [(each, version == names[1]) for each in verdicts if (version := version_of(each, by)) in names]
+    found = [_side(name, used, choice, by, after=bool(n)) for n, name in enumerate(names)] if verdicts else []
     before, after = found or (None, None)
     return ComparePage(
         service=choice.service, environment=choice.environment, rubric=choice.rubric, by=by, last=choice.last,
         now_ns=now_ns, at=choice.at, options=options, before=before, after=after,
-        difference=_difference(parts[0], parts[1], _passed) if found else None,
-        metrics=_metrics(*parts) if found else (),
-        unversioned=0 if by == "time" else sum(by not in each.versions for each in samples),
-        capped=len(samples) >= MOST,
+        difference=difference_of(used, _passed, _LIKE, error=_ERROR) if found else None,
+        metrics=_metrics(used) if found else (),
+        unversioned=0 if by == "time" else sum(not version_of(each, by) for each in verdicts),
+        capped=len(verdicts) >= MOST,
     )  # fmt: skip
 
 
@@ -132,13 +146,10 @@ def _period(choice: ComparisonChoice, now_ns: int) -> Period:
     return Period(since_ns=now_ns - span_ns, until_ns=now_ns + 1, split_ns=now_ns - span_ns // 2)
 
 
-def _versions(samples: Sequence[VerdictSample], kind: str) -> dict[str, int]:
+def _versions(verdicts: Sequence[ComparedVerdict], by: By) -> dict[str, int]:
     """How many verdicts each version has, the version that was seen first first."""
-    found: Counter[str] = Counter()
-    for each in reversed(samples):
-        if version := each.versions.get(kind):
-            found[version] += 1
-    return dict(found)
+    counts = Counter(version_of(each, by) for each in verdicts)
+    return {version: counts[version] for version in versions_of(verdicts, by)}
 
 
 def _chosen(choice: ComparisonChoice, known: Sequence[str]) -> tuple[str, ...]:
@@ -150,64 +161,46 @@ def _chosen(choice: ComparisonChoice, known: Sequence[str]) -> tuple[str, ...]:
     return (before, after) if before and after else ()
 
 
-def _side(name: str, samples: Sequence[VerdictSample], choice: ComparisonChoice, by: str) -> ShownSide:
-    decided = [(each.passed, each.weight) for each in samples if each.passed is not None]
+def _side(name: str, used: _Used, choice: ComparisonChoice, by: By, *, after: bool) -> ShownSide:
+    verdicts = [each for each, is_after in used if is_after == after]
+    decided = [(each.passed, each.weight) for each in verdicts if each.passed is not None]
     where = {"service": choice.service, "environment": choice.environment, "rubric": choice.rubric}
     wanted = {} if by == "time" else {**where, "passed": "false", "last": choice.last, by: name}
     return ShownSide(
-        name=name, verdicts=len(samples), incomplete=len(samples) - len(decided),
-        estimate=estimate(decided, z=Z_95_TWO_SIDED), first_ns=samples[-1].closed_ns if samples else None,
-        last_ns=samples[0].closed_ns if samples else None, failed=f"/verdicts?{query_of(wanted)}" if wanted else "",
+        name=name, verdicts=len(verdicts), incomplete=len(verdicts) - len(decided),
+        estimate=estimate(decided, z=Z_95_TWO_SIDED), first_ns=verdicts[-1].closed_ns if verdicts else None,
+        last_ns=verdicts[0].closed_ns if verdicts else None, failed=f"/verdicts?{query_of(wanted)}" if wanted else "",
     )  # fmt: skip
 
 
-def _difference(
-    before: Sequence[VerdictSample], after: Sequence[VerdictSample],
-    value: Callable[[VerdictSample], bool | None], error: float = _ERROR,
-) -> Difference | Unavailable:  # fmt: skip
-    """The difference of the shares of verdicts for which a value holds; verdicts without one are left out.
-
-    A session counts as one draw. Runs of one name are compared with each other where both sides have enough of them.
-    """
-    known = [(each, held, False) for each in before if (held := value(each)) is not None]
-    known += [(each, held, True) for each in after if (held := value(each)) is not None]
-    counts = Counter((each.name, is_after) for each, _, is_after in known)
-    own = {name for name, _ in counts if min(counts[name, False], counts[name, True]) >= _LEAST_IN_STRATUM}
-    return difference(
-        (
-            Compared(
-                after=is_after, value=float(held), weight=each.weight, cluster=each.session_id,
-                stratum=f"={each.name}" if each.name in own else "",
-            )
-            for each, held, is_after in known
-        ),
-        error=error,
-    )  # fmt: skip
+def _passed(verdict: ComparedVerdict) -> float | None:
+    return None if verdict.passed is None else float(verdict.passed)
 
 
-def _passed(sample: VerdictSample) -> bool | None:
-    return sample.passed
-
-
-def _metrics(before: Sequence[VerdictSample], after: Sequence[VerdictSample]) -> list[ComparedMetric]:
+def _metrics(used: _Used) -> list[ComparedMetric]:
     """Every metric, those that changed most surely first; the bounds of all hold together (Bonferroni)."""
-    names = list(dict.fromkeys(metric for each in (*after, *before) for metric in each.metrics))
-    rows = [_metric(name, before, after, _ERROR / len(names)) for name in names]
+    names = list(
+        dict.fromkeys(metric for each, _ in sorted(used, key=lambda row: not row[1]) for metric in each.metrics)
+    )
+    rows = [_metric(name, used, _ERROR / len(names)) for name in names]
     return sorted(rows, key=lambda row: (not row.shown, -abs(row.difference.difference) if row.difference else 0.0))
 
 
-def _metric(name: str, before: Sequence[VerdictSample], after: Sequence[VerdictSample], error: float) -> ComparedMetric:
-    def failing(sample: VerdictSample) -> bool | None:
-        return sample.metrics[name][1] if name in sample.metrics else None
+def _metric(name: str, used: _Used, error: float) -> ComparedMetric:
+    def failing(verdict: ComparedVerdict) -> float | None:
+        return float(verdict.metrics[name][1]) if name in verdict.metrics else None
 
-    sides = [[(*each.metrics[name], each.weight) for each in side if name in each.metrics] for side in (before, after)]
+    sides = [
+        [(*each.metrics[name], each.weight) for each, is_after in used if is_after == side and name in each.metrics]
+        for side in (False, True)
+    ]
     whole = [sum(weight for _, _, weight in side) for side in sides]
     shares, means = (
         [sum(each[of] * each[2] for each in side) / weight if weight else None
          for side, weight in zip(sides, whole, strict=True)]
         for of in (1, 0)
     )  # fmt: skip
-    found = _difference(before, after, failing, error) if any(shares) else None
+    found = difference_of(used, failing, _LIKE, error=error) if any(shares) else None
     return ComparedMetric(
         metric=name, failing=(shares[0], shares[1]), means=(means[0], means[1]),
         difference=found if isinstance(found, Difference) else None,
