@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Metric
 
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
@@ -200,6 +200,10 @@ class Exporter:
         Counters are read as they are written out, and the client's locks guard them.
         """
         return partial(expose, self._families.at_once(), accept)
+
+    def metrics(self) -> Callable[[], Iterable[Metric]]:
+        """The families with the gauges of this moment, to be read in whatever thread."""
+        return self._families.at_once().collect
 
     def bounded(self, service: str | None, environment: str | None) -> tuple[str, str]:
         """The label values of a service and an environment; its zeros appear when it is new."""

@@ -97,6 +97,7 @@ def _sinks(config: Config) -> Iterator[tuple[str, str]]:
         f"scores to Langfuse at {config.sinks.langfuse.base_url}" if config.sinks.langfuse else None,
         f"verdicts to {config.sinks.jsonl.path}" if config.sinks.jsonl else None,
         f"own telemetry to {config.sinks.otel_events.endpoint}" if config.sinks.otel_events else None,
+        f"metrics to {config.sinks.otel_metrics.endpoint}" if config.sinks.otel_metrics else None,
         f"verdicts by {', '.join(config.sinks.plugins)}" if config.sinks.plugins else None,
     ):
         if text:

@@ -32,7 +32,7 @@ class Extra:
 JUDGE = Extra("judge", "litellm", "a judge and remote embeddings")
 EMBEDDINGS = Extra("embeddings", "sentence_transformers", "embeddings in this process")
 GRPC = Extra("grpc", "grpc", "OTLP over gRPC")
-OTEL = Extra("otel", "opentelemetry.exporter.otlp.proto.common", "own traces and events")
+OTEL = Extra("otel", "opentelemetry.exporter.otlp.proto.common", "own traces, events and pushed metrics")
 CHECKS = Extra("checks", "sacrebleu", "some checks of rubrics of your own")
 CEL = Extra("cel", "cel_expr_python", "conditions of rubrics of your own")
 EXTRAS = (JUDGE, EMBEDDINGS, GRPC, OTEL, CHECKS, CEL)
@@ -52,6 +52,8 @@ def needed(config: Config) -> Iterator[tuple[str, Extra]]:
         yield "sources.otlp.grpc", GRPC
     if config.sinks.otel_events is not None:
         yield "sinks.otel_events", OTEL
+    if config.sinks.otel_metrics is not None:
+        yield "sinks.otel_metrics", OTEL
     evaluators = config.evaluators
     if evaluators.judge is not None:
         yield "evaluators.judge", JUDGE

@@ -32,6 +32,7 @@ from .langfuse import LangfuseProject, LangfuseSink
 from .match import MatchSection
 from .notify import names
 from .otel_events import OtelEventsSink
+from .otel_metrics import OtelMetricsSink
 from .references import ReferenceSection
 from .rubric_section import RubricSection
 from .section import GIVEN_AS_LIST, JsonMap, Section
@@ -294,6 +295,7 @@ class SinksSection(Section):
     otel_events: OtelEventsSink | None = Field(
         default=None, description="the judge's own traces, and scores as events, over OTLP"
     )
+    otel_metrics: OtelMetricsSink | None = Field(default=None, description="push the metrics over OTLP")
     plugins: Mapping[DestinationName, PluginSink] = Field(
         default_factory=dict, description="sinks of installed packages, by the name that metrics and logs give them"
     )

@@ -39,6 +39,7 @@ from monitor.config.judge_choice import judge_choice
 from monitor.config.rubrics import configured, reached, rubrics_of
 from monitor.deliver.commit import Commit
 from monitor.deliver.langfuse.sink import LangfuseScores
+from monitor.deliver.metrics_push import MetricsPush
 from monitor.deliver.otel_events.sink import observing
 from monitor.deliver.sink import SinkParts
 from monitor.deliver.sinks import Sinks
@@ -117,6 +118,7 @@ class Monitor:
     _idle = False
     _draining = False
     _drained: DrainResult | None = None
+    _metrics_push: MetricsPush | None = None
 
     def __init__(
         self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns, at_rest: Callable[[], None] = lambda: None
@@ -391,6 +393,9 @@ class Monitor:
 
     def _repeat_all(self) -> None:
         """Periodic reading, most of it from other systems."""
+        if (pushed := self.config.sinks.otel_metrics) is not None:
+            self._metrics_push = MetricsPush(pushed, self.exporter.metrics, self.clock_ns)
+            self._repeat(self._metrics_push.push, self._metrics_push.every_s)
         if self.drift is not None:
             self._repeat(self.drift.round, DRIFT_S)
         self._repeat(self.failures.refresh, FAILURES_S)
@@ -512,6 +517,9 @@ class Monitor:
         await self.sinks.stop()
         await self.langfuse.close()
         await self.notifications.close()
+        if self._metrics_push is not None:
+            await self._metrics_push.push()
+            self._metrics_push = None
         try:
             await self.schedule.remember()
             await self.baselines.remember()
