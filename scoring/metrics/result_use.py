@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from scoring.case.case import Case
 from scoring.lexical.facts import numbers
 from scoring.lexical.lexicon import RUBRIC_WORDS, STOPWORDS, VAGUE
 from scoring.lexical.text import is_unspaced, normalise, pieces, tokens
 from scoring.trace.jsontext import decoded
+from scoring.trace.record import record
 from scoring.trace.span import Json, ToolCall
 
 _ENOUGH_PIECES = 3
@@ -82,10 +82,8 @@ class LaterWords:
         arguments = _read_quickly(decoded(call.arguments))
         shown = None
         if result:
-            found = _read_quickly(decoded(call.result))
-            if self._requested:
-                found = found.without(self._requested)
-            new = found.without(arguments).distinctive()
+            found = _read_quickly(decoded(call.result)).without(self._requested).without(arguments)
+            new = found.distinctive()
             shown = self._shows(new) if new else None
         self._add(arguments)
         return shown
@@ -97,7 +95,7 @@ class LaterWords:
         return enough > 0 and len(new.pairs & self._pairs) >= enough
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class _Content:
     """Words, pairs of characters of scripts without spaces, and values of numbers; common words are left out."""
 
@@ -109,6 +107,8 @@ class _Content:
         return bool(self.words or self.pairs or self.figures)
 
     def without(self, other: _Content) -> _Content:
+        if not other:
+            return self
         return _Content(
             words=self.words - other.words, pairs=self.pairs - other.pairs, figures=self.figures - other.figures
         )

@@ -32,6 +32,7 @@ _REMEMBERED: Final = 128
 _NONE_OFFERED: Final = NotApplicable("which tools the models were offered is not in the trace")
 _ALL_FAILED: Final = NotApplicable("every run that was offered tools ended in an error before it answered")
 _ACTS: Final = (SpanKind.TOOL, SpanKind.RETRIEVER)
+_GRAPH: Final = "langgraph"
 _PLAIN_NAME: Final = re.compile(r"\W+")
 _NAMESPACE: Final = re.compile(r"\W+|__")
 """What stands between the name of a plugin or a server and that of its tool."""
@@ -183,7 +184,7 @@ def _tools_tried(case: Case) -> Result:
         return gap
     if case.trace is None:
         return NotApplicable("the case is not a trace")
-    if all(span.kind is not SpanKind.AGENT for span in case.trace.spans):
+    if not any(span.kind is SpanKind.AGENT or _is_graph(span) for span in case.trace.spans):
         return NotApplicable("no agent ran: a model alone may answer a turn without a tool")
     known = [run for run in _runs(case.trace) if run.offered]
     if not known:
@@ -200,6 +201,11 @@ def _tools_tried(case: Case) -> Result:
         else "",
         details=signs(found),
     )
+
+
+def _is_graph(span: Span) -> bool:
+    """Whether a chain is the run of a graph of LangGraph, which is an agent and does not call itself one."""
+    return span.kind is SpanKind.CHAIN and span.name.lower().startswith(_GRAPH)
 
 
 @dataclass(slots=True)

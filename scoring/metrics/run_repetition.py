@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from scoring.case.case import Case
@@ -14,7 +15,7 @@ from scoring.trace.tool_answers import canonical
 
 from .run_effort import rows
 from .run_ending import SOURCE
-from .run_steps import CallStep, run_steps, signs
+from .run_steps import CallStep, Key, key_of, run_steps, signs
 
 STREAK: Final = 8
 """Calls of one tool in a row, beyond which each further one counts, where nothing is known of the service's habit."""
@@ -33,7 +34,7 @@ def _no_repetition(case: Case) -> Result:
     if len(calls) < 2:
         return NotApplicable("fewer than two tools were called")
     most = _most_in_a_row(case)
-    repeats = dict(_repeats(calls))
+    repeats = dict(_repeats(case, calls))
     found = dict((*_streaks(calls, most), *_alternations(calls), *repeats.items()))
     if not found:
         return Scored(value=1.0)
@@ -46,25 +47,43 @@ def _no_repetition(case: Case) -> Result:
     )
 
 
-def _repeats(calls: Sequence[CallStep]) -> Iterator[tuple[int, str]]:
+def _repeats(case: Case, calls: Sequence[CallStep]) -> Iterator[tuple[int, str]]:
     """Calls that were made before with equal arguments and brought nothing new, then or later.
 
     Polling that sees a change in the end is none, nor are equal calls beside each other: one turn asked for both.
     """
-    seen: dict[tuple[str, str], dict[str, CallStep]] = {}
-    waiting: dict[tuple[str, str], list[int]] = {}
+    seen: dict[Key, dict[str, tuple[CallStep, int]]] = {}
+    waiting: dict[Key, list[int]] = {}
+    times: Counter[Key] = Counter()
     for index, step in enumerate(calls):
         if step.call.arguments is None and step.call.result is None:
             continue  # contents may not have been captured: the name alone makes no two calls equal
         outcomes = seen.setdefault(step.key, {})
         outcome = "failed" if step.failure is not None else canonical(step.call.result)[:20_000]
-        before = outcomes.setdefault(outcome, step)
+        time = times[step.key]
+        times[step.key] += 1
+        before, earlier = outcomes.setdefault(outcome, (step, time))
         if before is step:
             waiting[step.key] = []
-        elif not step.is_beside(before):
+        elif not step.is_beside(before) and not _in_one_turn(case.once(_turns).get(step.key, ()), earlier, time):
             waiting[step.key].append(index)
     for indices in waiting.values():
         yield from ((index, f"{label(calls[index].call.name)}: equal call again") for index in indices)
+
+
+def _turns(case: Case) -> Mapping[Key, Sequence[int]]:
+    """By call, in which of the run's model calls it was asked for, each time in order."""
+    found: dict[Key, list[int]] = {}
+    for turn, span in enumerate(case.once(run_steps).models):
+        for message in span.output_messages:
+            for call in message.tool_calls:
+                found.setdefault(key_of(call), []).append(turn)
+    return found
+
+
+def _in_one_turn(turns: Sequence[int], earlier: int, later: int) -> bool:
+    """Whether a model asked for both of these times in one message, knowing neither's result."""
+    return later < len(turns) and turns[earlier] == turns[later]
 
 
 def _longest_stretch(repeats: Collection[int]) -> int:

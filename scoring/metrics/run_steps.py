@@ -7,7 +7,7 @@ the case are all there is, and no call has a span.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from scoring.case.case import Case
 from scoring.lexical.label import label
@@ -27,6 +27,7 @@ _ACTING: Final = frozenset({
     SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.RETRIEVER, SpanKind.EMBEDDING, SpanKind.GUARDRAIL,
 })  # fmt: skip
 _LONGEST_KEY: Final = 20_000
+Key: TypeAlias = tuple[str, str]
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class CallStep:
     call: ToolCall
     span_id: str | None
     failure: str | None
-    key: tuple[str, str]
+    key: Key
     start_ns: int = 0
     end_ns: int = 0
 
@@ -85,13 +86,17 @@ def run_steps(case: Case) -> RunSteps:
 
 
 def _step(call: ToolCall, span_id: str | None, trace: Trace | None) -> CallStep:
-    arguments = decoded(call.arguments)
-    key = arguments if isinstance(arguments, str) else canonical(arguments)
     shown = None if trace is None or span_id is None else trace.by_id.get(span_id)
     return CallStep(
-        call=call, span_id=span_id, failure=failure_of(call), key=(call.name, key[:_LONGEST_KEY].strip()),
+        call=call, span_id=span_id, failure=failure_of(call), key=key_of(call),
         start_ns=0 if shown is None else shown.start_ns, end_ns=0 if shown is None else shown.end_ns,
     )  # fmt: skip
+
+
+def key_of(call: ToolCall) -> Key:
+    """Equal for equal calls: the name and the arguments, whatever the order of their keys."""
+    arguments = decoded(call.arguments)
+    return call.name, (arguments if isinstance(arguments, str) else canonical(arguments))[:_LONGEST_KEY].strip()
 
 
 def signs(found: Sequence[tuple[str | None, str]]) -> Mapping[str, object]:

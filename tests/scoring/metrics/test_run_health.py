@@ -219,6 +219,20 @@ def test_calls_beside_each_other_are_no_repetition(calls):
     assert values(judged(run(*calls)))["no_repetition"] == 1.0
 
 
+@pytest.mark.parametrize(("asked", "value"), [([2], 1.0), ([1, 1], 0.75)], ids=["in one turn", "in two turns"])
+def test_equal_calls_that_one_turn_asks_for_are_no_repetition(asked, value):
+    riga = ("find_ship", {"port": "Riga"})
+    turns = [model(f"m{n}", n, calls=[riga] * count) for n, count in enumerate(asked)]
+    case = run(*turns, tool("t1", 11), tool("t2", 13), model("m9", 15, "Aurora sails at 9."))
+    assert values(judged(case))["no_repetition"] == value
+
+
+def test_a_graph_that_answers_without_a_tool_is_an_agent_that_tried_none():
+    graph = span("graph", None, SpanKind.CHAIN, 0, name="LangGraph")
+    case = extract(Trace.of("1" * 32, [graph, model("m1", 1, "At 9.", parent="graph")], "batch"))
+    assert values(judged(case))["tools_tried"] == 0.0
+
+
 def test_calls_without_contents_are_not_taken_for_equal():
     calls = [span(f"t{n}", "agent", SpanKind.TOOL, n, name="find", tool=ToolCall(name="find")) for n in range(8)]
     assert values(judged(run(*calls)))["no_repetition"] == 1.0
