@@ -12,7 +12,7 @@ from scoring.trace.instant import written
 from scoring.verdict.escalation import escalation_text
 
 _REASONS = {
-    "scored": "it was scored",
+    "scored": "a rubric reached a verdict",
     "sampled_out": "it was not drawn for judging",
     "no_rubric": "no route selects it, so no rubric judged it",
     "not_a_run": "no model, agent or tool took part in it, so there is nothing to judge",
@@ -135,7 +135,10 @@ def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:
     chance = float(sampling["probability"])
     by = f" by the rule {sampling['rule']!r}" if sampling.get("rule") else ""
     selection = sampling.get("selection")
-    yield f"  it was drawn{by} ({selection}) with probability {chance:g}, and so counts {1 / chance:g}-fold"
+    if chance == 1:
+        yield f"  it was drawn{by} ({selection}), as all are that are like it"
+    else:
+        yield f"  it was drawn{by} ({selection}) with probability {chance:g}, and so counts {1 / chance:g}-fold"
     if sampling.get("judged_share") is not None and float(sampling["judged_share"]) < 1.0:
         yield f"  the judge's budget reached for {float(sampling['judged_share']):.4g} of such traces"
     if sampling.get("over_budget"):

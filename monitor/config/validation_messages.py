@@ -100,8 +100,9 @@ def _shown(value: object) -> str:
 def _unknown(location: Sequence[str | int], path: str, source: str | None, line: int | None) -> Problem:
     key, section = str(location[-1]), section_at(location[:-1])
     valid = keys_of(section) if section is not None else ()
-    elsewhere = [".".join(other) for other, _ in walk() if other[-1] == key]
-    # The right key in the wrong place is a better hint than one of similar spelling.
+    found = sorted((other for other, _ in walk() if other[-1] == key), key=len)
+    # The right key in the wrong place is a better hint than one of similar spelling; of several places the outermost.
+    elsewhere = [".".join(other) for other in found if len(other) == len(found[0])]
     near = elsewhere[0] if len(elsewhere) == 1 else nearest(key, valid)
     return Problem(
         path=path, message="is not a key", source=source, line=line, nearest=near, valid=() if near else valid

@@ -158,7 +158,7 @@ def test_the_story_of_a_trace_is_told_without_its_terminal_escapes(call, monitor
     shown = call("explain", TRACE.upper(), "--url", monitor_at({f"/v1/traces/{TRACE}": STORY}))
     assert shown.exit_code == 0, shown.stderr
     assert "\x1b" not in shown.stdout
-    assert "it ended as scored: it was scored" in shown.stdout
+    assert "it ended as scored: a rubric reached a verdict" in shown.stdout
     assert "probability 0.01, and so counts 100-fold" in shown.stdout
     assert "qa: failed, composite 0.500 (pass mark 0.87), valid" in shown.stdout
     assert "question_score_accuracy 0.500 fail, weight 0.7: 1 of 2 questions" in shown.stdout
