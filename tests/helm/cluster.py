@@ -20,6 +20,8 @@ BUILTIN = {
     "autoscaling/v2": ["HorizontalPodAutoscaler"],
     "networking.k8s.io/v1": ["NetworkPolicy", "Ingress"],
 }
+ADMISSION = {"admissionregistration.k8s.io/v1": ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]}
+"""What is served from 1.36 on."""
 CUSTOM = {
     "monitoring.coreos.com/v1": ["ServiceMonitor", "PodMonitor", "PrometheusRule"],
     "keda.sh/v1alpha1": ["ScaledObject"],
@@ -32,6 +34,8 @@ class Cluster:
 
     def __init__(self, version: str, *, custom: bool) -> None:
         kinds = {**BUILTIN, **(CUSTOM if custom else {})}
+        if int(version.split(".")[1]) >= 36:
+            kinds |= ADMISSION
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(kinds, version))
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 

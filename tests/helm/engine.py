@@ -22,6 +22,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 LATEST = "v1.33.0"
+FIRST_ADMISSION = "v1.36.0"
 FIRST_NATIVE = "v1.29.0"
 BEFORE_NATIVE = "v1.28.0"
 

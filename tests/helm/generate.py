@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from tests.helm.engine import ROOT, Engine
+from tests.helm.engine import FIRST_ADMISSION, ROOT, Engine
 from tests.helm.values_reference import read, schema, with_table
 
 HELM = ROOT / "helm"
@@ -62,6 +62,7 @@ def copies() -> dict[Path, str]:
 def renders(engine: Engine) -> dict[Path, str]:
     """Everything that is rendered."""
     made = {GOLDEN / f"{name}.yaml": golden(engine, values) for name, values in cases().items()}
+    made[HELM / "admission" / "inject.yaml"] = HEAD + ADMISSION + dump(injection(engine))
     plain = engine.render(CHART, {"tests": {"enabled": False}}, crds=False, release="sidejudge", namespace="sidejudge")
     made[HELM / "manifests" / "gateway.yaml"] = HEAD + dump([without_helm(each) for each in plain.objects])
     pod = sidecar(engine)
@@ -71,6 +72,22 @@ def renders(engine: Engine) -> dict[Path, str]:
         made[HELM / "kustomize" / "sidecar" / f"{kind.lower()}.yaml"] = HEAD + dump([patch])
     made[HELM / "kyverno" / "inject.yaml"] = HEAD + KYVERNO + dump([policy(for_kyverno(pod))])
     return made
+
+
+ADMISSION = """\
+# Puts the monitor beside every Pod that asks by sidejudge.io/inject: "true" (Kubernetes 1.36 and newer). The chart
+# makes the same with a configuration of the release: injection.enabled. A Pod's own configuration: the annotation
+# sidejudge.io/config names its ConfigMap.
+"""
+
+
+def injection(
+    engine: Engine, values: dict[str, Any] | None = None, kube: str = FIRST_ADMISSION
+) -> list[dict[str, Any]]:
+    """The admission policy and its binding."""
+    wanted = {"gateway": {"enabled": False}, "injection": {"enabled": True}, **(values or {})}
+    made = engine.render(CHART, wanted, kube=kube, crds=False, release="sidejudge", namespace="sidejudge")
+    return [without_helm(each) for each in made.objects if each["kind"].startswith("MutatingAdmissionPolicy")]
 
 
 SNIPPET = (

@@ -1,0 +1,178 @@
+"""The admission policy in Google's CEL: which Pods it changes, and what becomes of them.
+
+An API server has the function ``indexOf`` of lists and the type ``JSONPatch``, which the library has not: the test puts
+the place of a container into it, and maps in the place of patches.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.helm.engine import LATEST, Refused
+from tests.helm.generate import CHART, injection
+
+cel = pytest.importorskip("cel_expr_python.cel", reason="needs the extra cel")
+ENDPOINT = {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://127.0.0.1:4318"}
+VALUES = yaml.safe_load(Path(__file__).with_name("injection.yaml").read_text())
+ASKS = {"sidejudge.io/inject": "true"}
+
+
+@pytest.fixture(scope="module")
+def policy(engine) -> dict[str, Any]:
+    return injection(engine, VALUES)[0]["spec"]
+
+
+def evaluated(expression: str, **values: Any) -> Any:
+    extensions = "name: k8s\nextensions:\n- name: optional\n- name: strings\n"
+    types = dict.fromkeys(("object", "variables", "namespaceObject"), cel.Type.DYN)
+    env = cel.NewEnv(config=cel.NewEnvConfigFromYaml(extensions), variables=types)
+    value = env.compile(expression).eval(data=values).value()
+    return json.loads(json.dumps(plain(value)))
+
+
+def plain(value: Any) -> Any:
+    if hasattr(value, "value") and callable(value.value):
+        return plain(value.value())
+    if isinstance(value, dict):
+        return {plain(key): plain(inner) for key, inner in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def as_maps(expression: str) -> str:
+    """Patches as maps that the library knows."""
+    while (at := expression.find("JSONPatch{")) >= 0:
+        depth, end = 0, at + len("JSONPatch")
+        while True:
+            depth += {"{": 1, "}": -1}.get(expression[end], 0)
+            end += 1
+            if not depth:
+                break
+        inside = expression[at + len("JSONPatch{") : end - 1]
+        op, path, value = re.fullmatch(r"op: (.*?), path: (.*?), value: (.*)", inside, re.DOTALL).groups()
+        made = f'{{"op": dyn({op}), "path": dyn({path}), "value": dyn({value})}}'
+        expression = expression[:at] + made + expression[end:]
+    return expression.replace("object.spec.containers.indexOf(c)", "int(c.place)")
+
+
+def changed(
+    policy: dict[str, Any], pod: dict[str, Any], namespace: dict[str, str] | None = None
+) -> dict[str, Any] | None:
+    """The Pod as the policy leaves it; None where it does not match."""
+    space = {"metadata": {"labels": namespace or {}}}
+    if not all(evaluated(each["expression"], object=pod, namespaceObject=space) for each in policy["matchConditions"]):
+        return None
+    variables: dict[str, Any] = {}
+    for each in policy["variables"]:
+        variables[each["name"]] = evaluated(each["expression"], object=pod, variables=variables)
+    numbered = copy.deepcopy(pod)
+    for place, container in enumerate(numbered["spec"]["containers"]):
+        container["place"] = place
+    (mutation,) = policy["mutations"]
+    patches = evaluated(as_maps(mutation["jsonPatch"]["expression"]), object=numbered, variables=variables)
+    made = copy.deepcopy(pod)
+    for patch in patches:
+        apply(made, patch)
+    return made
+
+
+def apply(pod: dict[str, Any], patch: dict[str, Any]) -> None:
+    """RFC 6902's *add*."""
+    assert patch["op"] == "add"
+    *above, last = [part.replace("~1", "/").replace("~0", "~") for part in patch["path"].split("/")[1:]]
+    at: Any = pod
+    for name in above:
+        at = at[int(name)] if isinstance(at, list) else at[name]
+    if isinstance(at, list):
+        at.insert(len(at) if last == "-" else int(last), patch["value"])
+    else:
+        at[last] = patch["value"]
+
+
+def pod(annotations: dict[str, str] | None = None, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    stated = {
+        "name": "app",
+        **({"annotations": annotations} if annotations else {}),
+        **({"labels": labels} if labels else {}),
+    }
+    return {"metadata": stated, "spec": {"containers": [{"name": "app", "image": "app:1"}], **spec}}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "labels", "namespace", "is_changed"),
+    [
+        ({}, {}, {}, False), (ASKS, {}, {}, True), ({}, ASKS, {}, True), ({}, {}, ASKS, True),
+        ({"sidejudge.io/inject": "false"}, {}, ASKS, False), ({"sidejudge.io/inject": "yes"}, {}, {}, False),
+    ],
+)  # fmt: skip
+def test_a_pod_or_its_namespace_asks_and_a_pod_may_decline(policy, annotations, labels, namespace, is_changed):
+    assert (changed(policy, pod(annotations, labels), namespace) is not None) is is_changed
+
+
+def test_the_sidecar_is_the_charts_own_with_the_configuration_of_the_release(policy, engine):
+    made = changed(policy, pod(ASKS))
+    rendered = engine.render(CHART.parent / "examples" / "otel-app", {"sidejudge-sidecar": VALUES["sidejudge-sidecar"]})
+    template = rendered.one("Deployment")["spec"]["template"]
+    # What the example configures beside is not the release's.
+    own = {"SIDEJUDGE_ROUTES", "SIDEJUDGE_SCENARIOS", "SIDEJUDGE_EVALUATORS", "SIDEJUDGE_SINKS", "SIDEJUDGE_ALERTS"}
+    (expected,) = template["spec"]["initContainers"]
+    expected = {**expected, "env": [each for each in expected["env"] if each["name"] not in own]}
+    (container,) = made["spec"]["initContainers"]
+    assert {**container, "env": None} == {**expected, "env": None}
+    assert {each["name"] for each in container["env"]} >= {"SIDEJUDGE_FORWARD", "SIDEJUDGE_SAMPLING", "SIDEJUDGE_DRAIN"}
+    assert made["spec"]["volumes"] == template["spec"]["volumes"][: len(made["spec"]["volumes"])]
+    assert made["metadata"]["labels"] == {"sidejudge.io/sidecar": "true"}
+    assert made["spec"]["containers"][0]["env"] == [ENDPOINT]
+
+
+def test_what_a_pod_has_stays_and_the_sidecar_comes_first(policy):
+    kept = {"name": "data", "emptyDir": {}}
+    made = changed(policy, pod(ASKS, {"app": "shop"}, initContainers=[{"name": "migrate"}], volumes=[kept]))
+    assert [each["name"] for each in made["spec"]["initContainers"]] == ["sidejudge", "migrate"]
+    assert made["spec"]["volumes"][0] == kept
+    assert made["metadata"]["labels"] == {"app": "shop", "sidejudge.io/sidecar": "true"}
+    assert changed(policy, made) is None, "once"
+
+
+def test_an_endpoint_that_is_set_is_honoured_and_containers_may_be_named(policy):
+    mine = {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://mine:4318"}
+    other = {"name": "LEVEL", "value": "info"}
+    containers = [{"name": "app", "env": [other]}, {"name": "old", "env": [mine]}, {"name": "proxy"}]
+    every = changed(policy, pod(ASKS, containers=containers))["spec"]["containers"]
+    assert [each.get("env") for each in every] == [[other, ENDPOINT], [mine], [ENDPOINT]]
+    some = changed(policy, pod({**ASKS, "sidejudge.io/containers": "app, old"}, containers=containers))["spec"][
+        "containers"
+    ]
+    assert [each.get("env") for each in some] == [[other, ENDPOINT], [mine], None]
+
+
+def test_a_pod_may_bring_its_configuration_and_its_memory(policy):
+    notes = {"sidejudge.io/config": "mine", "sidejudge.io/memory-limit": "1Gi", "sidejudge.io/memory-request": "300Mi"}
+    made = changed(policy, pod({**ASKS, **notes}))["spec"]
+    (container,) = made["initContainers"]
+    env = {each["name"]: each.get("value") for each in container["env"]}
+    assert env["SIDEJUDGE_CONFIG"] == "/etc/sidejudge/sidejudge.yaml"
+    assert env.keys().isdisjoint({"SIDEJUDGE_FORWARD", "SIDEJUDGE_SAMPLING"}), "the release's would win over the file"
+    assert {"SIDEJUDGE_API", "SIDEJUDGE_STORE", "SIDEJUDGE_DRAIN", "POD_NAME"} <= env.keys()
+    assert (container["resources"]["limits"]["memory"], container["resources"]["requests"]["memory"]) == (
+        "1Gi",
+        "300Mi",
+    )
+    assert container["resources"]["requests"]["cpu"] == "50m"
+    assert {"name": "sidejudge-config", "configMap": {"name": "mine", "optional": True}} in made["volumes"]
+    assert {"name": "sidejudge-config", "mountPath": "/etc/sidejudge", "readOnly": True} in container["volumeMounts"]
+
+
+def test_a_cluster_that_does_not_know_it_refuses_it_in_words(engine):
+    with pytest.raises(Refused, match="does not serve MutatingAdmissionPolicy v1"):
+        engine.render(CHART, VALUES, kube=LATEST)
+
+
+def test_a_failure_is_loud_and_it_runs_once(policy):
+    assert (policy["failurePolicy"], policy["reinvocationPolicy"]) == ("Fail", "Never")
