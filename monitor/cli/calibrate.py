@@ -9,6 +9,7 @@ import click
 
 from .errors import DATA, CommandError
 from .progress import ProgressDisplay, progress
+from .settings import config_option
 
 if TYPE_CHECKING:
     from scoring.runs.calibrated import Calibrated, Figure
@@ -19,10 +20,15 @@ _READINGS = 2
 
 
 @click.command()
-@click.argument("labels", type=click.Path(path_type=Path))
+@click.argument("labels", type=click.Path(path_type=Path), required=False)
 @click.option("--verdicts", type=click.Path(path_type=Path), help="What 'score' or the monitor wrote of these cases.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def calibrate(labels: Path, verdicts: Path | None, form: str) -> int:
+@click.option("--embedding", "pairs", metavar="PAIRS", help="Fit the model's thresholds; 'shipped': to our pairs.")
+@click.option("--write", is_flag=True, help="With --embedding: write the thresholds into the file of --config.")
+@config_option
+def calibrate(
+    labels: Path | None, verdicts: Path | None, form: str, *, pairs: str | None, write: bool, config: Path | None
+) -> int:
     """Compare verdicts with the labels that people gave in LABELS (JSON Lines), rubric by rubric.
 
     A label: {"case_id": "c1", "rubric": "qa", "label": true, "by": "ann"}. It may name a trace_id instead, and a
@@ -30,9 +36,19 @@ def calibrate(labels: Path, verdicts: Path | None, form: str) -> int:
     verdict too, as "verdict". Shown are raw agreement, Cohen's kappa, weighted kappa, AC1, true-positive and
     true-negative rate with 95 % intervals, the confusion table, and the pass rate, raw and corrected for the judge's
     errors. What is unknown is a dash with its reason. Bad lines are reported, and the exit code is 1.
+
+    With --embedding no labels are read. PAIRS (JSON Lines) holds pairs that people call the same or different:
+    {"kind": "statement", "one": "…", "other": "…", "same": true}; the other kind is "entity", for names. The thresholds
+    of evaluators.embedding are fitted to them, and shown beside those of the seeds with how well both separate.
     """
     from scoring.runs.calibration import Calibration
 
+    if pairs is not None:
+        from .calibrate_embedding import calibrate_embedding
+
+        return calibrate_embedding(pairs, config, form, write=write)
+    if labels is None:
+        raise CommandError("no LABELS are given, and no --embedding", "'sidejudge calibrate --help' shows both")
     for name, file in (("LABELS", labels), ("--verdicts", verdicts)):
         if file is not None and not file.is_file():
             cause = "is no regular file" if file.exists() else "does not exist"

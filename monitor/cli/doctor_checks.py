@@ -19,7 +19,7 @@ from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
 from monitor.config import Config, ConfigError, Loaded
 from monitor.config.evaluators import EmbeddingSection
-from monitor.config.extras import EMBEDDINGS, EXTRAS, JUDGE, installed, needed
+from monitor.config.extras import EXTRAS, JUDGE, extra_of, installed, needed
 from monitor.config.langfuse import LangfuseProject
 from monitor.config.otel_events import OtelEventsSink
 from monitor.config.plugins import all_plugins
@@ -285,7 +285,7 @@ def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
     from integrations.embed.errors import EmbeddingError
     from monitor.evaluate.embedding.probe import try_embedding
 
-    if not installed(JUDGE if section.remote else EMBEDDINGS):
+    if not installed(extra_of(section)):
         return
     subject = f"embeddings {section.model}"
     try:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from scoring.checks.redaction import Redaction
+from scoring.evaluators.embedding import OF_THE_SEED, SAME_ENTITY, SAME_STATEMENT, CosineThresholds
 
 from .section import GIVEN_AS_LIST, Section
 from .units import PositiveDuration, SizeField, parse_duration
@@ -35,13 +36,23 @@ class LexicalSection(Section):
     """Answers by quotes, numbers, names and token overlap. Always there, nothing to set."""
 
 
+class CosineThresholdsSection(Section):
+    """Where the model's cosines mean *the same*, as `sidejudge calibrate --embedding` fits them."""
+
+    entity: float = Field(default=SAME_ENTITY, gt=-1.0, le=1.0, description="cosine from which two names are the same")
+    statement: float = Field(
+        default=SAME_STATEMENT, gt=-1.0, le=1.0, description="cosine from which two facts or highlights are the same"
+    )
+
+
 class EmbeddingSection(Section):
     """Answers by the likeness of meanings, in this process (extra `embeddings`) or at an endpoint (extra `judge`)."""
 
     model: str = Field(
         default="sentence-transformers/LaBSE",
         min_length=1,
-        description="name or path of a sentence-transformers model; with `remote` provider and model",
+        description="name or path of a sentence-transformers model; `muse`: a multilingual sentence encoder without "
+        "PyTorch (extra `muse`); with `remote` provider and model",
     )
     device: str | None = Field(
         default=None, min_length=1, description="`cpu`, `cuda`, `mps` …; without it: what the machine has"
@@ -50,6 +61,10 @@ class EmbeddingSection(Section):
     cache_entries: int = Field(
         default=20_000, ge=0, description="vectors that are kept in the store (3 kB each for LaBSE); 0 keeps none"
     )
+    thresholds: CosineThresholdsSection | None = Field(
+        default=None,
+        description="the model's own thresholds; without them 0.80, which is the seeds' (part of versions)",
+    )
     remote: bool = Field(default=False, description="ask an endpoint instead of loading the model into this process")
     api_base: str | None = Field(
         default=None, min_length=1, description="address of the endpoint, if not the provider's own"
@@ -57,6 +72,21 @@ class EmbeddingSection(Section):
     api_key: SecretStr | None = Field(
         default=None, description="key of the endpoint, as `${NAME}`; without it the provider's own variable is read"
     )
+
+    @property
+    def cosines(self) -> CosineThresholds:
+        """The thresholds in force."""
+        own = self.thresholds
+        return OF_THE_SEED if own is None else CosineThresholds(entity=own.entity, statement=own.statement)
+
+    @property
+    def in_version(self) -> str:
+        """What rubrics that embeddings answer carry in their version: the model, and thresholds of its own."""
+        if self.thresholds is None:
+            return self.model
+        return (
+            f"{self.model}, the same from {self.cosines.entity:g} (names) and {self.cosines.statement:g} (statements)"
+        )
 
     @model_validator(mode="after")
     def _fits(self) -> EmbeddingSection:

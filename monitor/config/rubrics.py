@@ -119,7 +119,9 @@ def configured(config: Config) -> dict[str, Rubric]:
         for name, rubric in RUBRICS.items()
     }
     rubrics |= config.declared
-    return rubrics if embedding is None else {n: each.with_embeddings(embedding.model) for n, each in rubrics.items()}
+    if embedding is None:
+        return rubrics
+    return {name: each.with_embeddings(embedding.in_version) for name, each in rubrics.items()}
 
 
 def reached(config: Config) -> dict[str, Rubric]:

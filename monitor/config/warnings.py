@@ -14,6 +14,7 @@ from .rubrics import configured
 
 _PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|\d{2}-\d{4}|sha256:[0-9a-f]{8}|[-@]\d{3,4}\b|-v\d+:\d+\b|:[^:/]*\d+b\b")
 """What pins a model: a date, a digest, a numbered release, or the size of an open model."""
+_SCALE_OF_THE_SEED = "LaBSE"
 _LANGFUSE_OTLP = "/api/public/otel"
 _NAMES = {Method.JUDGE: ("a judge", "evaluators.judge"), Method.EMBEDDING: ("embeddings", "evaluators.embedding")}
 
@@ -31,6 +32,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
     yield from _unread(config)
     yield from _own_telemetry(config)
     yield from _closed_lists(config)
+    yield from _other_scale(config)
     judge = config.evaluators.judge
     if judge is None:
         return
@@ -44,6 +46,17 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
         yield (
             "evaluators.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
             "set budget_usd_per_hour or budget_usd_per_day",
+        )
+
+
+def _other_scale(config: Config) -> Iterator[tuple[str, str]]:
+    """Thresholds that are not those of the model of embeddings."""
+    section = config.evaluators.embedding
+    if section is not None and section.thresholds is None and not section.model.endswith(_SCALE_OF_THE_SEED):
+        cause = f"the thresholds of 0.80 are those of {_SCALE_OF_THE_SEED}, and {section.model} has a scale of its own"
+        yield (
+            f"evaluators.embedding: {cause}: correct paraphrases may count as different",
+            "fit evaluators.embedding.thresholds with 'sidejudge calibrate --embedding PAIRS'",
         )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scoring.judging.drift import JudgeDrift
 from scoring.statistics.estimate import Estimate
+from scoring.statistics.judge_drift import JudgeDrift
 from scoring.statistics.mean import MeanEstimate
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.service_status import ServiceStatus

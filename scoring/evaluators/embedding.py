@@ -12,6 +12,7 @@ may read fewer (LaBSE: 256 tokens).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from scoring.lexical.assignment import maximum_matching
@@ -28,6 +29,17 @@ SAME_ENTITY: Final = 0.80
 """Cosine from which two names mean the same thing (rubrics §4)."""
 SAME_STATEMENT: Final = 0.80
 """Cosine from which two highlights or facts may mean the same: that of entities, for the seeds name no other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CosineThresholds:
+    """Cosines from which two names, and two statements, are the same. They belong to a model's own scale."""
+
+    entity: float = SAME_ENTITY
+    statement: float = SAME_STATEMENT
+
+
+OF_THE_SEED: Final = CosineThresholds()
 MAX_TEXT: Final = 16_000
 """Characters of a text that a model is given."""
 MAX_TEXTS: Final = 2_000
@@ -67,7 +79,7 @@ def texts(question: Question) -> tuple[str, ...] | NoAnswer:
     return tuple(dict.fromkeys(map(_given, wanted)))
 
 
-def answer(question: Question, vectors: Vectors) -> Reply:
+def answer(question: Question, vectors: Vectors, at: CosineThresholds = OF_THE_SEED) -> Reply:
     """The answer by the vectors of ``texts(question)``; a text that has none fails it."""
     if not isinstance(question, QUESTIONS):
         return NoAnswer("this question has no answer by embeddings")
@@ -81,11 +93,13 @@ def answer(question: Question, vectors: Vectors) -> Reply:
             cosines = tuple(_likeness(one, other, vectors) for one, other in pairs)
             return _answered(cosines, f"cosine {min(cosines):.3f} and up" if cosines else "nothing to compare")
         case SameEntity(names, found):
-            return _answered(_matches(names, found, vectors), f"cosine >= {SAME_ENTITY:.2f}, one to one")
+            return _answered(_matches(names, found, vectors, at.entity), f"cosine >= {at.entity:.2f}, one to one")
         case SameHighlight(expected, found_one):
-            return _states(expected, found_one, _likeness(expected, found_one, vectors), more_is_less=False)
+            likeness = _likeness(expected, found_one, vectors)
+            return states(expected, found_one, likeness, at.statement, more_is_less=False)
         case SameFact(expected, found_one):
-            return _states(expected, found_one, _likeness(expected, found_one, vectors), more_is_less=True)
+            likeness = _likeness(expected, found_one, vectors)
+            return states(expected, found_one, likeness, at.statement, more_is_less=True)
 
 
 def _given(text: str) -> str:
@@ -97,20 +111,23 @@ def _likeness(one: str, other: str, vectors: Vectors) -> float:
     return cosine(vectors[_given(one)], vectors[_given(other)])
 
 
-def _matches(names: Sequence[str], found: Sequence[str], vectors: Vectors) -> tuple[int | None, ...]:
+def _matches(names: Sequence[str], found: Sequence[str], vectors: Vectors, least: float) -> tuple[int | None, ...]:
     """A largest one-to-one matching, in which each name reaches for the nearest first."""
     edges: list[list[int]] = []
     for name in names:
         near = {at: _likeness(name, other, vectors) for at, other in enumerate(found)}
-        edges.append(sorted((at for at in near if near[at] >= SAME_ENTITY), key=lambda at: (-near[at], at)))
+        edges.append(sorted((at for at in near if near[at] >= least), key=lambda at: (-near[at], at)))
     matched = maximum_matching(edges)
     return tuple(matched.get(at) for at in range(len(names)))
 
 
-def _states(expected: str, found: str, likeness: float, *, more_is_less: bool) -> Reply:
-    """Whether ``found`` states what is expected; ``more_is_less``: figures beyond the expected ones make it another."""
-    if likeness < SAME_STATEMENT:
-        return _answered(False, f"cosine {likeness:.3f} < {SAME_STATEMENT:.2f}")
+def states(expected: str, found: str, likeness: float, least: float, *, more_is_less: bool) -> Reply:
+    """Whether ``found`` states what is expected, by a cosine of ``least`` and by figures and denials.
+
+    ``more_is_less``: figures beyond the expected ones make it another.
+    """
+    if likeness < least:
+        return _answered(False, f"cosine {likeness:.3f} < {least:.2f}")
     wanted, given = read_statement(expected), read_statement(found)
     if contradicts(wanted, given) or contradicts(given, wanted) or _other_figures(wanted, given):
         return _answered(False, f"cosine {likeness:.3f}, but other figures or the opposite")

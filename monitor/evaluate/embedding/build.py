@@ -23,7 +23,8 @@ def embedding_backend(
 ) -> EmbeddingBackend:
     """A backend for the configured model; ``library`` serves a remote model, ``storage`` keeps vectors."""
     cache = VectorCache(storage, model=section.model, entries=section.cache_entries, clock_ns=clock_ns)
-    return EmbeddingBackend(Embedder(embedding_model(section, library), cache, observer=observer))
+    embedder = Embedder(embedding_model(section, library), cache, observer=observer)
+    return EmbeddingBackend(embedder, section.cosines)
 
 
 def embedding_model(section: EmbeddingSection, library: LiteLLM) -> EmbeddingModel:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from integrations.embed.errors import EmbeddingError
 from scoring.case.case import Case
-from scoring.evaluators.embedding import QUESTIONS, answer, texts
+from scoring.evaluators.embedding import OF_THE_SEED, QUESTIONS, CosineThresholds, answer, texts
 from scoring.evaluators.vector import Vector
 from scoring.questions.question import NoAnswer, Question, Reply
 
@@ -20,8 +20,9 @@ log = logging.getLogger("sidejudge.embedding")
 class EmbeddingBackend:
     """A backend (``monitor.evaluate.backends``); formulas and thresholds are in ``scoring.evaluators.embedding``."""
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, thresholds: CosineThresholds = OF_THE_SEED) -> None:
         self._embedder = embedder
+        self.thresholds = thresholds
         self._reported: str | None = None
 
     async def start(self) -> None:
@@ -45,7 +46,7 @@ class EmbeddingBackend:
         needed = [text for each in wanted.values() if not isinstance(each, NoAnswer) for text in each]
         try:
             vectors = await self._embedder.vectors(list(dict.fromkeys(needed))) if needed else {}
-            return await asyncio.to_thread(_replies, tuple(wanted), vectors)
+            return await asyncio.to_thread(_replies, tuple(wanted), vectors, self.thresholds)
         except EmbeddingError as error:
             self._report(error)
             failed = NoAnswer(str(error), failed=True)
@@ -70,5 +71,7 @@ class EmbeddingBackend:
             log.error("could not embed", extra={"cause": error.cause, "remedy": error.remedy})
 
 
-def _replies(questions: Sequence[Question], vectors: Mapping[str, Vector]) -> dict[Question, Reply]:
-    return {question: answer(question, vectors) for question in questions}
+def _replies(
+    questions: Sequence[Question], vectors: Mapping[str, Vector], at: CosineThresholds
+) -> dict[Question, Reply]:
+    return {question: answer(question, vectors, at) for question in questions}

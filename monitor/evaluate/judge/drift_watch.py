@@ -14,10 +14,11 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from integrations.store.errors import StoreError
 from scoring.case.case import Case
-from scoring.judging.drift import JudgeDrift, drifts, measures
+from scoring.judging.drift import measures
 from scoring.judging.request import JudgeRequest
 from scoring.questions.question import NoAnswer, Question
 from scoring.questions.registry import question_json, question_of_json
+from scoring.statistics.judge_drift import JudgeDrift, drifts
 
 from .answer_cache import CachedAnswer
 from .panel_member import UnansweredError

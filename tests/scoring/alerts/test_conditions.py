@@ -12,8 +12,8 @@ from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import ChangeRule, Declaration
 from scoring.alerts.observed import Agreement, Observed, WindowFacts
 from scoring.alerts.quality import place_of
-from scoring.judging.drift import JudgeDrift
 from scoring.statistics.estimate import estimate
+from scoring.statistics.judge_drift import JudgeDrift
 from scoring.statistics.mean import mean_estimate
 from scoring.status.judge_snapshot import CircuitName, JudgeModelSnapshot, JudgeSnapshot, Spending
 from scoring.status.service_status import ServiceStatus, StatusChange

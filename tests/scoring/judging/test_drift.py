@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 
-from scoring.judging.drift import LEAST, drifts, measures
+from scoring.judging.drift import measures
 from scoring.questions.agent import GradeAgent
 from scoring.questions.dimensions import GradeDimension
 from scoring.questions.quality import GradeQuality
 from scoring.questions.text import SummaryClaims, Supported
+from scoring.statistics.judge_drift import LEAST, drifts
 
 DAYS, ERROR = 30, 0.05
 

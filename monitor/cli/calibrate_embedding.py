@@ -1,0 +1,102 @@
+"""``sidejudge calibrate --embedding``: the thresholds of a model of embeddings."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import DATA, CommandError
+from .settings import runnable, show_json
+from .table import number, table
+
+if TYPE_CHECKING:
+    from scoring.result.result import Unavailable
+    from scoring.runs.embedding_calibration import FittedThreshold, Separation
+
+
+def calibrate_embedding(pairs: str, config: Path | None, form: str, *, write: bool) -> int:
+    """Fit the thresholds of the configured model to pairs, show them, and write them where that is wanted."""
+    from integrations.embed.errors import EmbeddingError
+    from monitor.offline.calibrate_embedding.pair_file import PairFileError, read_pairs
+    from monitor.offline.calibrate_embedding.run import fit_thresholds
+
+    section = runnable(config).config.evaluators.embedding
+    if section is None:
+        raise CommandError("no embeddings are configured", "name the model: evaluators.embedding, in --config")
+    try:
+        found = asyncio.run(fit_thresholds(section, read_pairs(pairs)))
+    except PairFileError as error:
+        raise CommandError(
+            f"--embedding: {pairs}: {error}",
+            "'sidejudge calibrate --help' shows a line; 'shipped' stands for our pairs",
+        ) from None
+    except EmbeddingError as error:
+        raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy or "try it again") from None
+    fitted = _thresholds(found)
+    if form == "json":
+        show_json([_json(each) for each in found])
+    else:
+        _show(section.model, found, fitted)
+    if write and fitted:
+        _write(config, fitted)
+    return 0 if len(fitted) == len(found) else DATA
+
+
+def _thresholds(found: Sequence[FittedThreshold]) -> dict[str, float]:
+    from scoring.runs.embedding_calibration import Separation
+
+    return {each.kind: each.fitted.threshold for each in found if isinstance(each.fitted, Separation)}
+
+
+def _show(model: str, found: Sequence[FittedThreshold], fitted: dict[str, float]) -> None:
+    rows = []
+    for each in found:
+        for name, separation in (("fitted", each.fitted), ("seeds'", each.seed)):
+            expected = number(each.expected) if name == "fitted" else "-"
+            rows.append((each.kind, name, f"{each.n_same} / {each.n_different}", *_cells(separation), expected))
+    head = ("kind", "threshold", "same / different", "cosine", "same found", "different found", "balanced")
+    click.echo(click.style(model, bold=True, fg="cyan"))
+    click.echo(table((*head, "95 % interval", "on pairs left out"), rows))
+    for each in found:
+        if each.excluded:
+            click.echo(f"{each.kind}: {each.excluded} pairs are left out: figures or denials decide them, or a judge")
+        if each.kind not in fitted:
+            click.echo(f"{each.kind}: {getattr(each.fitted, 'reason', '')}")
+    if fitted:
+        stated = ", ".join(f"{name}: {value:g}" for name, value in fitted.items())
+        click.echo(f"evaluators.embedding:\n  thresholds: {{{stated}}}")
+
+
+def _cells(found: Separation | Unavailable) -> tuple[str, ...]:
+    from scoring.runs.embedding_calibration import Separation
+
+    if not isinstance(found, Separation):
+        return ("-",) * 5
+    return (
+        number(found.threshold), number(found.same), number(found.different), number(found.balanced),
+        f"{found.lower:.2f}–{found.upper:.2f}",
+    )  # fmt: skip
+
+
+def _json(each: FittedThreshold) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return asdict(each)
+
+
+def _write(config: Path | None, fitted: dict[str, float]) -> None:
+    from monitor.config import ConfigError, resolve
+    from monitor.offline.calibrate_embedding.write import NotWrittenError, write_thresholds
+
+    if config is None:
+        raise CommandError("--write: there is no configuration file", "name it with --config")
+    try:
+        write_thresholds(config, fitted, lambda path: resolve(path, os.environ))
+    except (NotWrittenError, ConfigError) as error:
+        raise CommandError(f"--write: {error}", "copy the lines above into the configuration") from None
+    click.echo(f"{config}: written; rubrics that embeddings answer have another version now", err=True)
