@@ -12,7 +12,12 @@ from .settings import config_option, loaded
 
 _runbooks = click.option("--runbooks", metavar="URL", help="Address of the folder of runbooks, for links in alerts.")
 _folder = click.option(
-    "--to", "folder", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write into."
+    "--to",
+    "--out",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="Folder to write into.",
 )
 
 

@@ -44,7 +44,7 @@ def show(name: str) -> None:
 
 @rubrics.command()
 @click.argument("name")
-@click.option("--to", "folder", type=click.Path(path_type=Path), default=Path("rubrics"), show_default=True,
+@click.option("--to", "--out", "folder", type=click.Path(path_type=Path), default=Path("rubrics"), show_default=True,
               help="Folder to write it into.")  # fmt: skip
 @click.option("--examples", is_flag=True, help="Write its labelled examples as well (JSON Lines of cases).")
 def add(name: str, folder: Path, examples: bool) -> None:  # noqa: FBT001  # click's signature
