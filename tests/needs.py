@@ -73,6 +73,8 @@ KUBERNETES_VALIDATE = _package("kubernetes_validate", "make .venv/.dev")
 OTLP_EXPORTER = _package("opentelemetry.exporter", "make .venv/.dev")
 HATCHLING = _package("hatchling", "make .venv/.dev")
 PYARROW = _package("pyarrow", "pip install 'sidejudge[parquet]'")
+MOTO = _package("moto.server", "pip install 'moto[server]'")
+DUCKDB = _package("duckdb", "pip install duckdb")
 LANGFUSE_SDK = _package("langfuse", "make .venv/.dev")
 
 

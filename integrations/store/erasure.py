@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from typing import Any, Final
 from .archive import opened
 from .errors import StoreUnavailable
 from .lock import Lock
+from .notification_outbox import Entry, put_entries
 
 _PATIENCE_S: Final = 30.0
 """How long a running monitor's own write is waited for."""
@@ -64,7 +65,7 @@ def held_traces(path: Path) -> Iterator[HeldTrace]:
             )
 
 
-def erase(path: Path, traces: Collection[bytes], *, scores: bool, now_ns: int) -> Erased:
+def erase(path: Path, traces: Collection[bytes], *, scores: bool, now_ns: int, entries: Sequence[Entry] = ()) -> Erased:
     """Remove everything that the store holds of these traces.
 
     Args:
@@ -72,6 +73,7 @@ def erase(path: Path, traces: Collection[bytes], *, scores: bool, now_ns: int) -
         traces: The trace ids, 16 bytes each; sessions' keys likewise.
         scores: Whether their scores in Langfuse are deleted too; the monitor does that as it delivers.
         now_ns: The time, in ns since the epoch.
+        entries: What is to be delivered of it, such as a wish that a sink erases what it has written.
 
     Raises:
         StoreUnavailable: There is no such store, or it cannot be written.
@@ -94,6 +96,7 @@ def erase(path: Path, traces: Collection[bytes], *, scores: bool, now_ns: int) -
             if traces:
                 rows["judge answers"] = connection.execute("DELETE FROM judged").rowcount
                 rows["vectors"] = connection.execute("DELETE FROM vectors").rowcount
+            put_entries(connection, entries, now_ns)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         rewritten = _rewritten(path, connection)
     return Erased(traces=len(traces), rows={name: count for name, count in rows.items() if count}, rewritten=rewritten)

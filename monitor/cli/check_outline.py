@@ -49,8 +49,9 @@ def left_out(config: Config) -> Iterator[tuple[str, str]]:
         yield "no model judges answers", "evaluators.judge (docs: the first judge)"
     if not config.alerts.notify:
         yield "alerts reach nobody by themselves", "alerts.notify, or Prometheus rules ('sidejudge export rules')"
-    if config.sinks.langfuse is None and config.sinks.jsonl is None and not config.sinks.plugins:
-        yield "verdicts stay in this monitor", "sinks.langfuse or sinks.jsonl"
+    sinks = config.sinks
+    if not (sinks.langfuse or sinks.jsonl or sinks.parquet or sinks.plugins):
+        yield "verdicts stay in this monitor", "sinks.langfuse, sinks.jsonl or sinks.parquet"
 
 
 def _sampling(config: Config) -> str:
@@ -96,6 +97,7 @@ def _sinks(config: Config) -> Iterator[tuple[str, str]]:
     for text in (
         f"scores to Langfuse at {config.sinks.langfuse.base_url}" if config.sinks.langfuse else None,
         f"verdicts to {config.sinks.jsonl.path}" if config.sinks.jsonl else None,
+        f"a history to {config.sinks.parquet.path.partition('?')[0]}" if config.sinks.parquet else None,
         f"own telemetry to {config.sinks.otel_events.endpoint}" if config.sinks.otel_events else None,
         f"metrics to {config.sinks.otel_metrics.endpoint}" if config.sinks.otel_metrics else None,
         f"verdicts by {', '.join(config.sinks.plugins)}" if config.sinks.plugins else None,

@@ -48,19 +48,23 @@ def forget(  # noqa: PLR0917  # click passes options by name
     try:
         with waiting("looking for them"):
             found = set(selection.selected(held_traces(path)))
-        if not found:
+        history = settings.sinks.parquet
+        wishes = [] if history is None else [selection.wish(found)]
+        if not found and not wishes:
             click.echo("nothing is held of them")
             return DATA
         if not yes and not click.confirm(f"Erase {amount(len(found), 'trace')} from {path}?"):
             return 0
         with waiting("erasing and overwriting"):
-            erased = erase(path, found, scores=langfuse, now_ns=time.time_ns())
+            erased = erase(path, found, scores=langfuse, now_ns=time.time_ns(), entries=wishes)
     except StoreError as error:
         raise CommandError(str(error), "name the file with --store, and check its permissions") from error
     rows = ", ".join(f"{count} {name}" for name, count in sorted(erased.rows.items()))
     click.echo(f"forgot {amount(erased.traces, 'trace')} ({rows})")
     if not erased.rewritten:
         click.echo("a monitor uses the store: what was deleted is overwritten, the file keeps its size")
+    if history is not None:
+        click.echo(f"their rows in {history.path.partition('?')[0]} are erased as the monitor delivers")
     if settings.sinks.jsonl is not None:
         click.echo(
             f"verdicts that were written to {settings.sinks.jsonl.path} are still there: remove them by trace_id"

@@ -32,7 +32,7 @@ _WHOLE_NS = 30 * 60 * 10**9
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...|STORE|langfuse")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...|STORE|DIR|URI|langfuse")
 @click.option("--config", type=click.Path(path_type=Path), help="Configuration that names the Langfuse to read.")
 @click.option("--from", "since", metavar="TIME", help="Of langfuse: first start time, 2026-11-01 or …T12:00Z; UTC.")
 @click.option("--to", "until", metavar="TIME", help="Of langfuse: up to this start time (default: half an hour ago).")
@@ -62,11 +62,13 @@ def learn(  # noqa: PLR0917  # click passes options by name
     """Learn scenarios from runs.
 
     FILEs hold cases (JSON Lines, as 'inspect --format json' writes them), recorded OTLP requests (.pb, .json), or are
-    the store of a monitor, which may run. 'langfuse' reads traces from the Langfuse of --config. For
-    each group the lines are found that good runs keep to: tools and agents that always run, what comes before and
-    after what, limits of calls and tokens, the shape of arguments, and where their values come from. A line stays only
-    if runs that it was not learned from confirm it. Exits with 1 when --against finds differences.
+    the store of a monitor, which may run, or what its sinks.parquet wrote (DIR, s3://…). 'langfuse' reads traces from
+    the Langfuse of --config. For each group the lines are found that good runs keep to: tools and agents that always
+    run, what comes before and after what, limits of calls and tokens, the shape of arguments, and where their values
+    come from. A line stays only if runs that it was not learned from confirm it. Exits with 1 when --against finds
+    differences.
     """
+    from integrations.history.reading import is_history
     from scoring.learning.contract import MIN_RUNS
     from scoring.learning.contract import learn as learned
 
@@ -74,7 +76,8 @@ def learn(  # noqa: PLR0917  # click passes options by name
     if files == ("langfuse",):
         runs = list(source.observed(_langfuse(config, since, until, source.match, most)))
     else:
-        runs = _runs(source, _existing(files))
+        histories = tuple(filter(is_history, files))
+        runs = _runs(source, _existing(tuple(file for file in files if file not in histories)), histories)
     if not runs:
         raise CommandError("no run was read of which the calls are known", "see 'sidejudge inspect' on the files")
     groups: dict[str, list[ObservedRun]] = {}
@@ -125,16 +128,19 @@ def _complain(line: str) -> None:
     click.echo(f"warning: {line}", err=True)
 
 
-def _runs(source: RunSource, files: list[Path]) -> list[ObservedRun]:
+def _runs(source: RunSource, files: list[Path], histories: tuple[str, ...]) -> list[ObservedRun]:
+    from integrations.history.reading import HistoryError
     from integrations.otlp.wire.recording import RecordingError
     from integrations.store.errors import StoreError
 
     try:
-        return list(counted(source.read(files, _complain), "runs read"))
+        return list(counted(source.read(files, _complain, histories), "runs read"))
     except RecordingError as error:
         raise CommandError("\n".join(error.problems), "give files of OTLP export requests or of cases") from error
     except StoreError as error:
         raise CommandError(str(error), "name the file of store.path") from error
+    except HistoryError as error:
+        raise CommandError(str(error), "name what sinks.parquet.path names, and check its credentials") from error
 
 
 def _langfuse(path: Path | None, since: str | None, until: str | None, wanted: MatchSection, most: int) -> list[Case]:

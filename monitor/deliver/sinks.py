@@ -20,6 +20,8 @@ from .langfuse.sink import LangfuseScores, langfuse_sink
 from .otel_events.destination import OTEL_EVENTS
 from .otel_events.destination import REASONS as OTEL_EVENTS_REASONS
 from .otel_events.sink import OtelEvents, otel_events_sink
+from .parquet.sink import NOT_WRITTEN as NOT_IN_HISTORY
+from .parquet.sink import PARQUET, parquet_sink
 from .plugin.sink import plugin_sinks
 from .sink import Sink, SinkParts
 
@@ -37,6 +39,7 @@ KINDS: Final = (
     SinkKind(JSONL, (NOT_WRITTEN,), jsonl_sink),
     SinkKind(LANGFUSE, LANGFUSE_REASONS, langfuse_sink),
     SinkKind(OTEL_EVENTS, OTEL_EVENTS_REASONS, otel_events_sink),
+    SinkKind(PARQUET, (NOT_IN_HISTORY,), parquet_sink),
 )
 
 

@@ -22,9 +22,9 @@ class VerdictSink(Sink):
     """Verdicts delivered in one go, and settled in one transaction."""
     gather_s = 0.0
 
-    def __init__(self, name: str, parts: SinkParts, terms: DeliveryTerms) -> None:
+    def __init__(self, name: str, parts: SinkParts, terms: DeliveryTerms, queue: StoredQueue | None = None) -> None:
         self.name = name
-        queue = StoredQueue(parts.store.notifications, name)
+        queue = StoredQueue(parts.store.notifications, name) if queue is None else queue
         self._dispatcher = Dispatcher(self, queue, clock_ns=parts.clock_ns, counters=parts.counters, terms=terms)
 
     @abstractmethod

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from integrations.dialects import normalise
 from integrations.otlp.wire.kept import decode_kept
 from integrations.store.erasure import HeldTrace
+from integrations.store.notification_outbox import Entry
+from monitor.deliver.parquet.sink import PARQUET
+from monitor.deliver.parquet.wish import WISH, Wish
 from monitor.evaluate.stages import user_digest
 
 
@@ -25,6 +29,17 @@ class Selection:
         for trace in held:
             if self._names(trace):
                 yield trace.trace_id
+
+    def wish(self, found: Iterable[bytes]) -> Entry:
+        """The wish that the history of ``sinks.parquet`` erases the same, older traces than ``found`` too."""
+        wish = Wish(
+            traces=tuple(sorted({trace.hex() for trace in (*self.traces, *found)})),
+            users=tuple(sorted(map(user_digest, self.users))),
+            sessions=tuple(sorted(self.sessions)),
+            before_ns=self.before_ns,
+        )
+        body = wish.to_json()
+        return Entry(destination=PARQUET, id=f"{WISH}{hashlib.sha256(body.encode()).hexdigest()[:16]}", body=body)
 
     def _names(self, trace: HeldTrace) -> bool:
         if trace.trace_id in self.traces or (self.before_ns is not None and trace.last_ns < self.before_ns):

@@ -16,6 +16,7 @@ from scoring.case.case import Case
 from scoring.learning.observed_run import ObservedRun, observe_run
 from scoring.trace.span import Json
 
+from .history_source import history_runs
 from .store_source import StoredRun, is_store, stored_runs
 
 Good: TypeAlias = Literal["all", "passed", "labels"]
@@ -44,12 +45,16 @@ class RunSource:
     labels: dict[str, bool]
     passes: Callable[[Case], bool | None]
 
-    def read(self, files: Sequence[Path], complain: Callable[[str], None]) -> Iterator[ObservedRun]:
-        """The runs of all files; a line that is no case is complained of."""
+    def read(
+        self, files: Sequence[Path], complain: Callable[[str], None], histories: Sequence[str] = ()
+    ) -> Iterator[ObservedRun]:
+        """The runs of all files and histories; a line that is no case is complained of."""
+        for history in histories:
+            yield from self._stored(history_runs(history))
         recorded = [file for file in files if file.suffix in _RECORDED]
         for file in files:
             if is_store(file):
-                yield from self._of_store(file)
+                yield from self._stored(stored_runs(file))
             elif file not in recorded:
                 yield from self.observed(_cases(file, complain))
         if recorded:
@@ -62,8 +67,8 @@ class RunSource:
             if run is not None:
                 yield run
 
-    def _of_store(self, path: Path) -> Iterator[ObservedRun]:
-        for stored in stored_runs(path):
+    def _stored(self, runs: Iterable[StoredRun]) -> Iterator[ObservedRun]:
+        for stored in runs:
             run = self._run(stored.case, stored)
             if run is not None:
                 yield run

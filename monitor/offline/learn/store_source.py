@@ -48,7 +48,7 @@ def stored_runs(path: Path) -> Iterator[StoredRun]:
     held = {trace_id: payloads for found, payloads in read_chunks(path, MOST) if (trace_id := found.hex()) in wanted}
     for each in reversed(ended):
         trace_id = str(each["trace_id"])
-        case = _whole(trace_id, held.pop(trace_id, [])) or _named(trace_id, each)
+        case = _whole(trace_id, held.pop(trace_id, [])) or named_run(trace_id, each)
         if case is not None:
             yield StoredRun(case=case, passed=_passed(each), names_only=case.trace is None)
 
@@ -58,7 +58,8 @@ def _whole(trace_id: str, payloads: list[bytes]) -> Case | None:
     return extract(Trace.of(trace_id, spans, "batch")) if spans else None
 
 
-def _named(trace_id: str, details: Mapping[str, Any]) -> Case | None:
+def named_run(trace_id: str, details: Mapping[str, Any]) -> Case | None:
+    """The case of a trace of which only the details are known; None where they name no calls."""
     calls = details.get("calls")
     if not isinstance(calls, list):
         return None

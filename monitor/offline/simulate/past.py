@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
 import orjson
 
+from integrations.history.reading import history_records
 from integrations.store.archive import latest_verdict_ns, read_verdicts
 from monitor.alerting.observation import Key, Observation, observe_stored
 from monitor.offline.score.lines import MAX_LINE, lines
 from scoring.runs.verdict_fields import VerdictLineError
 from scoring.runs.verdict_line import read_verdict
 
+_DAY_NS = 86_400 * 10**9
 Seen = tuple[Key, Observation, Mapping[str, Any]]
 
 
@@ -71,6 +77,45 @@ class FiledPast:
                 if at_ns >= begin_ns:
                     file.seek(place)
                     yield from _seen([orjson.loads(file.readline())])
+
+
+class HistoryPast:
+    """The verdicts that ``sinks.parquet`` has written; some days of them are held in memory.
+
+    ``complain`` gets one line of text for each row that is no verdict. Raises ``HistoryError``.
+    """
+
+    def __init__(self, path: str, complain: Callable[[str], None]) -> None:
+        self._path = path
+        self.bad_lines = 0
+        self.latest_ns: int | None = None
+        for number, verdict in enumerate(history_records(path, "verdicts"), 1):
+            try:
+                self.latest_ns = max(self.latest_ns or 0, _checked(orjson.dumps(verdict)))
+            except VerdictLineError as error:
+                self.bad_lines += 1
+                complain(f"row {number}: {error}")
+
+    def since(self, begin_ns: int) -> Iterator[Seen]:
+        held: list[tuple[int, dict[str, Any]]] = []
+        done_ns = begin_ns
+        for at_ns, verdict in self._placed(begin_ns):
+            held.append((at_ns, verdict))
+            if at_ns >= done_ns + 3 * _DAY_NS:
+                done_ns = at_ns - 2 * _DAY_NS  # a folder holds one day, so that nothing older comes any more
+                held.sort(key=itemgetter(0))
+                end = bisect_left(held, done_ns, key=itemgetter(0))
+                yield from _seen(each for _, each in held[:end])
+                held = held[end:]
+        held.sort(key=itemgetter(0))
+        yield from _seen(each for _, each in held)
+
+    def _placed(self, begin_ns: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        day = datetime.fromtimestamp(max(0, begin_ns) / 1e9, UTC).date().isoformat()
+        for verdict in history_records(self._path, "verdicts", day):
+            with suppress(VerdictLineError):  # counted when the history was opened
+                if (at_ns := _checked(orjson.dumps(verdict))) >= begin_ns:
+                    yield at_ns, verdict
 
 
 def _seen(verdicts: Iterable[Mapping[str, Any]]) -> Iterator[Seen]:

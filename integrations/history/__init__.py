@@ -1,0 +1,1 @@
+"""Verdicts and outcomes as Parquet in a folder or an object store: rows come in and files go out, and back."""

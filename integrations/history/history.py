@@ -1,0 +1,168 @@
+"""History: rows that are written in parts, merged when there are many, and erased when a person asks for it.
+
+A part is named by the writer and the place of its first row in the writer's outbox. A delivery that is repeated after a
+kill begins with the same row and holds at least the same rows, so it replaces the part. A file of merged parts names
+them in its metadata: what a kill has left of them is deleted before anything else is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .place import Place
+from .rows import KEYS, KINDS, Kind, table
+
+MANY: Final = 32
+"""Parts of one day that are merged into one file while the day lasts."""
+MOST_BYTES: Final = 8 * 2**20
+"""A file of this size is not merged any more: its rows take some ten times as much memory."""
+_REPLACES: Final = b"sidejudge.replaces"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row to write: its kind, its day (``2026-11-22``), its place in the outbox, and the record itself."""
+
+    kind: Kind
+    day: str
+    seq: int
+    record: Mapping[str, Any]
+
+
+class History:
+    """Writes to one place as one ``writer``. Methods raise ``OSError`` where the place cannot be reached."""
+
+    def __init__(self, place: Place, writer: str) -> None:
+        self._place, self._writer = place, writer
+
+    def write(self, rows: Sequence[Row]) -> set[str]:
+        """Write rows that begin where the rows before have ended; the names of the parts."""
+        parts: dict[tuple[Kind, str], list[Row]] = {}
+        for row in rows:
+            parts.setdefault((row.kind, row.day), []).append(row)
+        names = set()
+        for (kind, day), own in parts.items():
+            name = f"{kind}/day={day}/part-{self._writer}-{own[0].seq:016d}.parquet"
+            self._place.write(name, table(kind, [row.record for row in own]))
+            names.add(name)
+        return names
+
+    def compact(self, today: str, apart_from: Collection[str] = ()) -> int:
+        """Merge files of this writer: all of a day that is over, and of ``today`` once there are many.
+
+        Args:
+            today: The day that goes on.
+            apart_from: Parts that may be written once more.
+
+        Returns:
+            How many files were merged into others.
+        """
+        merged = 0
+        for kind in KINDS:
+            days: dict[str, dict[str, int]] = {}
+            for name, size in self._place.names(kind).items():
+                if f"-{self._writer}-" in name and name not in apart_from and size < MOST_BYTES:
+                    days.setdefault(name.split("/")[1], {})[name] = size
+            for folder, sizes in days.items():
+                over = folder < f"day={today}"
+                if len(sizes) < 2 or not (over or sum("/part-" in name for name in sizes) >= MANY):
+                    continue
+                for names in _groups(self._without_left_over(sizes)):
+                    self._merge(kind, folder, names)
+                    merged += len(names)
+        return merged
+
+    def erase(self, names_row: Callable[[Mapping[str, Any]], bool]) -> int:
+        """Remove the rows of all traces of which an outcome or a verdict is named; how many rows.
+
+        ``names_row`` gets the record of each row. Every file is read, those of other writers too.
+        """
+        erased = {
+            str(record["trace_id"]) for kind in KINDS for record in self.records(kind) if names_row(record)
+        }  # fmt: skip
+        count = 0
+        if erased:
+            wanted = pa.array(sorted(erased))
+            for kind in KINDS:
+                for name in self._place.names(kind):
+                    count += self._erase(name, wanted)
+        return count
+
+    def records(self, kind: Kind, since_day: str = "") -> Iterator[dict[str, Any]]:
+        """The records of all writers, day by day, each once."""
+        seen: set[tuple[object, ...]] = set()
+        day = ""
+        for name in self._place.names(kind):
+            folder = name.split("/")[1]
+            if folder < f"day={since_day}":
+                continue
+            if folder != day:
+                day, seen = folder, set()
+            for text in self._place.column(name, "record"):
+                record = json.loads(text)
+                key = tuple(record.get(column) for column in KEYS[kind])
+                if key not in seen:
+                    seen.add(key)
+                    yield record
+
+    def _without_left_over(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """The files without those that a merge before a kill has replaced; these are deleted."""
+        replaced: set[str] = set()
+        for name in sizes:
+            if "/merged-" in name:
+                replaced.update(json.loads(self._place.metadata(name).get(_REPLACES, b"[]")))
+        for name in replaced & sizes.keys():
+            self._place.delete(name)
+        return {name: size for name, size in sizes.items() if name not in replaced}
+
+    def _merge(self, kind: Kind, folder: str, names: Sequence[str]) -> None:
+        rows = _each_once(kind, pa.concat_tables([self._place.read(name) for name in names]))
+        stated = {_REPLACES: json.dumps(names).encode()}
+        digest = hashlib.sha256(stated[_REPLACES]).hexdigest()[:16]
+        merged = f"{kind}/{folder}/merged-{self._writer}-{digest}.parquet"
+        self._place.write(merged, rows.replace_schema_metadata(stated))
+        for name in names:
+            self._place.delete(name)
+
+    def _erase(self, name: str, wanted: pa.Array) -> int:
+        try:
+            rows = self._place.read(name)
+        except FileNotFoundError:  # merged meanwhile by its writer
+            return 0
+        kept = rows.filter(pc.invert(pc.is_in(rows["trace_id"], value_set=wanted)))
+        if kept.num_rows == rows.num_rows:
+            return 0
+        if kept.num_rows:
+            self._place.write(name, kept)
+        else:
+            self._place.delete(name)
+        return int(rows.num_rows - kept.num_rows)
+
+
+def _each_once(kind: Kind, rows: pa.Table) -> pa.Table:
+    """The rows without those that were delivered twice, the last of each kept, in order."""
+    keys = [str(key) for key in zip(*(rows[column].to_pylist() for column in KEYS[kind]), strict=True)]
+    last = {key: at for at, key in enumerate(keys)}
+    return rows if len(last) == rows.num_rows else rows.take(sorted(last.values()))
+
+
+def _groups(sizes: Mapping[str, int]) -> Iterator[list[str]]:
+    """Names in groups of bounded size; a name alone needs no merging."""
+    group: list[str] = []
+    held = 0
+    for name, size in sizes.items():
+        if held + size > MOST_BYTES and group:
+            if len(group) > 1:
+                yield group
+            group, held = [], 0
+        group.append(name)
+        held += size
+    if len(group) > 1:
+        yield group

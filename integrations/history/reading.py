@@ -1,0 +1,35 @@
+"""Reading: the records of a history, by commands that need pyarrow only where one is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+
+class HistoryError(Exception):
+    """A history that cannot be read, or pyarrow that is missing."""
+
+
+def is_history(path: str) -> bool:
+    """Whether something names a history rather than a file: a directory, or an address of an object store."""
+    return "://" in path or Path(path).is_dir()
+
+
+def history_records(path: str, kind: Literal["verdicts", "outcomes"], since_day: str = "") -> Iterator[dict[str, Any]]:
+    """The records from a day on (``2026-11-22``), day by day, each once; later revisions come as further ones.
+
+    Raises:
+        HistoryError: It cannot be read.
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415  # an extra
+
+        from .history import History  # noqa: PLC0415  # as above
+        from .place import Place  # noqa: PLC0415  # as above
+    except ImportError:
+        raise HistoryError(f"{path}: Parquet is not read here: pip install 'sidejudge[parquet]'") from None
+    try:
+        yield from History(Place(path), "").records(kind, since_day)
+    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+        raise HistoryError(f"{path.partition('?')[0]}: cannot be read as a history: {str(error)[:300]}") from None

@@ -1,0 +1,172 @@
+"""The sink that keeps verdicts and outcomes as Parquet, by day: through the outbox, merged as they grow many."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+import time
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from integrations.jsonl import SinkError, line
+from integrations.store.notification_outbox import Entry, NotificationOutbox, PendingNotice
+from monitor.config.model import ParquetSink
+from monitor.deliver.dispatcher import DeliveryTerms
+from monitor.deliver.queue import StoredQueue
+from monitor.deliver.sink import SinkParts
+from monitor.deliver.verdict_sink import VerdictSink
+from monitor.evaluate.result import TraceResult
+from scoring.checks.redaction import redaction_of
+
+from .record import history_record
+from .wish import WISH, Wish
+
+if TYPE_CHECKING:
+    from integrations.history.history import History
+
+log = logging.getLogger("sidejudge.parquet")
+
+PARQUET: Final = "parquet"
+NOT_WRITTEN: Final = "not_written"
+"""Why a result is not in the history: its place could not be written for a day, or never takes it."""
+_TERMS: Final = DeliveryTerms(refused=NOT_WRITTEN, expired=NOT_WRITTEN)
+_WRITER: Final = "parquet_writer"
+"""The note that names this store's files among those of other monitors."""
+_COMPACT_S: Final = 600.0
+
+
+def parquet_sink(parts: SinkParts) -> ParquetHistory | None:
+    """The configured sink; None without one."""
+    section = parts.config.sinks.parquet
+    return None if section is None else ParquetHistory(section, parts)
+
+
+class PacedQueue(StoredQueue):
+    """Shows nothing until it is ``asked``; then all that waits, so that a file holds many results."""
+
+    def __init__(self, outbox: NotificationOutbox, destination: str) -> None:
+        super().__init__(outbox, destination)
+        self._asked, self._answered, self._shown = 1, 0, 0
+
+    def ask(self) -> None:
+        """Show what waits from now on."""
+        self._asked += 1
+
+    def waiting(self, limit: int) -> list[PendingNotice]:
+        if self._answered == self._asked:
+            return []
+        found = super().waiting(limit)
+        self._shown = self._asked if len(found) < limit else self._answered
+        if not found:
+            self._answered = self._shown
+        return found
+
+    async def settle(self, delivered: Collection[int], refused: Mapping[int, str]) -> None:
+        await super().settle(delivered, refused)
+        self._answered = self._shown  # what was asked for meanwhile is still to be shown
+
+
+class ParquetHistory(VerdictSink):
+    """Each result is one entry: rows of its outcome and of its new or changed verdicts."""
+
+    batch = 1024
+
+    def __init__(self, section: ParquetSink, parts: SinkParts) -> None:
+        self._queue = PacedQueue(parts.store.notifications, PARQUET)
+        super().__init__(PARQUET, parts, _TERMS, self._queue)
+        self._section, self._notes = section, parts.store.notifications
+        self._clock_ns = parts.clock_ns
+        judge = parts.config.evaluators.judge
+        self._redaction = redaction_of(judge.redact, judge.redact_patterns) if judge is not None else None
+        shown = parts.config.api.contents
+        self._contents = shown == "always" or (shown == "loopback" and "://" not in section.path)
+        self._history: History | None = None
+        self._since_wake = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._compacted_s = 0.0
+
+    def entries(self, result: TraceResult) -> Sequence[Entry]:
+        """The outcome and what is new or changed of its verdicts, as one entry."""
+        record = history_record(result, contents=self._contents, redaction=self._redaction)
+        identity = f"{result.trace_id.hex()}/{result.revision}"
+        return [Entry(destination=self.name, id=identity, body=line(record).decode())]
+
+    def committed(self, _result: TraceResult) -> None:
+        """Have it written within ``every``, or sooner where many wait: few files are better than many."""
+        self._since_wake += 1
+        if self._since_wake >= self.batch:
+            self._write()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._section.every.seconds, self._write)
+
+    def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
+        """All results up to a wish to erase, or such a wish alone."""
+        if entries[0].id.startswith(WISH):
+            return entries[:1]
+        end = next((at for at, entry in enumerate(entries) if entry.id.startswith(WISH)), len(entries))
+        return entries[:end]
+
+    async def deliver(self, entries: Sequence[PendingNotice]) -> Mapping[int, str]:
+        """Write the rows; see ``Destination``."""
+        try:
+            await asyncio.to_thread(self._deliver, entries)
+        except OSError as error:
+            cause = f"{self._section.path.partition('?')[0]}: {str(error)[:300]}"
+            raise DestinationUnreachableError(f"sinks.parquet.path: {cause}") from None
+        except (ValueError, KeyError, TypeError) as error:  # a row that has no form; its text may quote a trace
+            raise RefusedError(f"sinks.parquet: a row cannot be written: {type(error).__name__}") from None
+        return {}
+
+    async def start(self) -> None:
+        from integrations.history.history import History  # noqa: PLC0415  # pyarrow only where it is configured
+        from integrations.history.place import Place  # noqa: PLC0415  # as above
+
+        try:
+            place = Place(self._section.path)
+            await asyncio.to_thread(place.check)
+        except OSError as error:
+            raise SinkError(f"sinks.parquet.path: {error}") from None
+        notes = self._notes.notes()
+        writer = json.loads(notes[_WRITER]) if _WRITER in notes else secrets.token_hex(4)
+        if _WRITER not in notes:
+            await self._notes.put((), self._clock_ns(), {_WRITER: json.dumps(writer)})
+        self._history = History(place, writer)
+        await super().start()
+
+    async def stop(self) -> None:
+        self._write()
+        await super().stop()
+
+    def _write(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._since_wake, self._timer = 0, None
+        self._queue.ask()
+        self._dispatcher.wake()
+
+    def _deliver(self, entries: Sequence[PendingNotice]) -> None:
+        from integrations.history.history import Row  # noqa: PLC0415  # pyarrow only where it is configured
+
+        if self._history is None:
+            raise OSError("the sink has not started")
+        if entries[0].id.startswith(WISH):
+            erased = self._history.erase(Wish.from_json(entries[0].body).names)
+            log.info("rows of the history were erased", extra={"rows": erased})
+            return
+        rows: list[Row] = []
+        for entry in entries:
+            body: dict[str, Any] = json.loads(entry.body)
+            rows.append(Row(kind="outcomes", day=body["day"], seq=entry.seq, record=body["outcome"]))
+            rows += [Row(kind="verdicts", day=body["day"], seq=entry.seq, record=each) for each in body["verdicts"]]
+        written = self._history.write(rows)
+        if time.monotonic() - self._compacted_s >= _COMPACT_S:
+            self._compacted_s = time.monotonic()
+            self._history.compact(_day(self._clock_ns()), written)
+
+
+def _day(at_ns: int) -> str:
+    return datetime.fromtimestamp(at_ns / 1e9, UTC).date().isoformat()

@@ -1,0 +1,116 @@
+"""A history loses and doubles no row, wherever a writer is killed, in a directory as in an object store."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
+
+from tests.needs import MOTO, PYARROW
+
+pytestmark = PYARROW.mark
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """A folder of an object store on this machine."""
+    MOTO.path()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = import_module("moto.server").ThreadedMotoServer("127.0.0.1", port, verbose=False)
+    server.start()
+    try:
+        fs = import_module("pyarrow.fs")
+        options = {"access_key": "a", "secret_key": "s", "region": "eu-west-1", "scheme": "http"}
+        fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", allow_bucket_creation=True, **options).create_dir(
+            "bucket"
+        )
+        yield f"s3://a:s@bucket/%s?region=eu-west-1&scheme=http&endpoint_override=127.0.0.1:{port}"
+    finally:
+        server.stop()
+
+
+@pytest.fixture(params=["directory", "s3"])
+def place(request, tmp_path):
+    made = import_module("integrations.history.place").Place
+    path = str(tmp_path / "h") if request.param == "directory" else request.getfixturevalue("bucket")
+    return made(path.replace("%s", tmp_path.name))
+
+
+def history(place, writer="w1"):
+    return import_module("integrations.history.history").History(place, writer)
+
+
+def rows(begin, end, day="2026-11-01"):
+    made = import_module("integrations.history.history").Row
+    return [
+        made(
+            kind="verdicts", day=day, seq=n,
+            record={
+                "trace_id": f"t{n}", "rubric": "qa", "revision": 1, "passed": n % 2 == 0, "composite": n, "user": "u",
+                "created_at": f"{day}T00:00:00Z", "reason": "half \ud83d of a pair", "cost": 1 << 70,
+                "scores": [{"metric": "m", "status": "scored", "value": 1, "weight": None, "reason": None}],
+            },
+        )
+        for n in range(begin, end)
+    ]  # fmt: skip
+
+
+def traces(place):
+    return [record["trace_id"] for record in history(place).records("verdicts")]
+
+
+def held(place):
+    return sum(len(place.column(name, "trace_id")) for name in place.names("verdicts"))
+
+
+def test_a_delivery_that_is_repeated_after_a_kill_replaces_what_it_wrote(place):
+    writer = history(place)
+    writer.write(rows(1, 4))
+    writer.write(rows(1, 9))  # killed before it was settled: more has come since
+    writer.write(rows(9, 12) + rows(12, 14, "2026-11-02"))
+    assert traces(place) == [f"t{n}" for n in range(1, 14)]
+    assert held(place) == 13
+    assert next(history(place).records("verdicts"))["cost"] == 1 << 70
+
+
+def test_days_that_are_over_become_one_file_and_a_merge_that_was_killed_leaves_no_row_twice(place):
+    module = import_module("integrations.history.history")
+    writer = history(place)
+    for begin in range(0, 12, 2):
+        writer.write(rows(begin, begin + 2))
+    writer.write(rows(12, 14, "2026-11-02"))
+    history(place, "w2").write(rows(50, 51))
+    parts = [name for name in place.names("verdicts") if "-w1-" in name and "11-01" in name]
+    before = {name: place.read(name) for name in parts}
+
+    assert writer.compact("2026-11-01") == 0, "the day goes on, and its parts are few"
+    assert writer.compact("2026-11-02", apart_from=[parts[-1]]) == len(parts) - 1
+    assert held(place) == 15
+    for name in parts[:3]:  # what a kill leaves, after the merged file is there and before all parts are gone
+        place.write(name, before[name])
+    assert writer.compact("2026-11-02") == 2
+    assert held(place) == 15
+    assert sorted(traces(place)) == sorted(f"t{n}" for n in (*range(14), 50))
+    assert len(place.names("verdicts")) == 3, "one a day and writer"
+
+    for begin in range(100, 100 + module.MANY):
+        writer.write(rows(begin, begin + 1, "2026-11-02"))
+    assert writer.compact("2026-11-02") == module.MANY + 1
+    writer.write(rows(0, 1))
+    writer.compact("2026-11-03")
+    assert held(place) == 15 + module.MANY, "a row that was written twice all the same is merged into one"
+
+
+def test_what_is_to_be_forgotten_is_in_no_file_of_any_writer(place):
+    writer = history(place)
+    writer.write(rows(1, 5))
+    writer.compact("2026-11-03")
+    history(place, "w2").write(rows(5, 8))
+    assert writer.erase(lambda record: record["trace_id"] in ("t2", "t6")) == 2
+    assert traces(place) == ["t1", "t3", "t4", "t5", "t7"]
+    assert writer.erase(lambda record: record.get("user") == "u") == 5
+    assert not place.names("verdicts")
