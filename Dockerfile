@@ -5,6 +5,7 @@
 #   docker build -t sidejudge:embeddings --build-arg VARIANT=embeddings --build-arg TORCH_INDEX=… .   with those and PyTorch for CPUs,
 #     from an index that has it (its makers' own, or your mirror); what comes from there is held to the hashes of .ci/image/torch.lock
 #   docker run --read-only --tmpfs /tmp -v state:/var/lib/sidejudge -p 4318:4318 -p 8790:8790 sidejudge
+# The base by its digest: --build-arg PYTHON=3.11-slim-bookworm@sha256:… (.ci/release looks it up once for all variants)
 ARG PYTHON=3.11-slim-bookworm
 
 FROM python:${PYTHON} AS build
@@ -26,8 +27,10 @@ COPY helm/sidejudge-sidecar/README.md helm/sidejudge-sidecar/README.md
 RUN PIP_NO_CACHE_DIR=1 TORCH_INDEX="${TORCH_INDEX}" .ci/image.sh /opt/sidejudge "${VARIANT}"
 
 FROM python:${PYTHON}
-# No installer is left in the image: what runs is what was locked.
-RUN python3 -m pip uninstall --yes --quiet pip setuptools wheel 2>/dev/null || true \
+# No installer is left in the image, nor one that another could be made of: what runs is what was locked.
+RUN cd /usr/local && rm -rf lib/python3*/site-packages/pip lib/python3*/site-packages/pip-* lib/python3*/site-packages/setuptools* \
+    lib/python3*/site-packages/wheel* lib/python3*/site-packages/_distutils_hack lib/python3*/ensurepip bin/pip* bin/wheel \
+ && ! python3 -c 'import pip' 2>/dev/null \
  && mkdir -p /var/lib/sidejudge \
  && chown 65532:65532 /var/lib/sidejudge
 COPY --from=build /opt/sidejudge /opt/sidejudge
@@ -42,6 +45,15 @@ ENV PATH=/opt/sidejudge/bin:$PATH \
 # The commit that the image is made from: docker build --build-arg REVISION="$(git rev-parse HEAD)"
 ARG REVISION=""
 ENV SIDEJUDGE_REVISION=$REVISION
+ARG VERSION=""
+ARG BASE_DIGEST=""
+LABEL org.opencontainers.image.title="sidejudge" \
+      org.opencontainers.image.description="Online monitoring of LLM applications: OTLP traces in, verdicts, scores and alerts out" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="docker.io/library/python" \
+      org.opencontainers.image.base.digest="${BASE_DIGEST}"
 # A number, so that Kubernetes can see that it is not root. Any other user will do.
 USER 65532:65532
 # The store's default path is relative to it.

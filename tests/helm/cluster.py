@@ -25,6 +25,7 @@ ADMISSION = {"admissionregistration.k8s.io/v1": ["MutatingAdmissionPolicy", "Mut
 CUSTOM = {
     "monitoring.coreos.com/v1": ["ServiceMonitor", "PodMonitor", "PrometheusRule"],
     "keda.sh/v1alpha1": ["ScaledObject"],
+    "grafana.integreatly.org/v1beta1": ["GrafanaDashboard"],
     "gateway.networking.k8s.io/v1": ["HTTPRoute"],
 }
 

@@ -67,8 +67,11 @@ def renders(engine: Engine) -> dict[Path, str]:
     made[HELM / "manifests" / "gateway.yaml"] = HEAD + dump([without_helm(each) for each in plain.objects])
     pod = sidecar(engine)
     made[HELM / "manifests" / "sidecar.yaml"] = HEAD + SNIPPET + dump([pod])
-    for kind, version in (("Deployment", "apps/v1"), ("StatefulSet", "apps/v1"), ("Job", "batch/v1")):
-        patch = {"apiVersion": version, "kind": kind, "metadata": {"name": "any"}, "spec": {"template": pod}}
+    for kind, version in WORKLOADS.items():
+        spec: dict[str, Any] = {"template": pod}
+        if kind == "CronJob":
+            spec = {"jobTemplate": {"spec": spec}}
+        patch = {"apiVersion": version, "kind": kind, "metadata": {"name": "any"}, "spec": spec}
         made[HELM / "kustomize" / "sidecar" / f"{kind.lower()}.yaml"] = HEAD + dump([patch])
     made[HELM / "kyverno" / "inject.yaml"] = HEAD + KYVERNO + dump([policy(for_kyverno(pod))])
     return made
@@ -90,6 +93,10 @@ def injection(
     return [without_helm(each) for each in made.objects if each["kind"].startswith("MutatingAdmissionPolicy")]
 
 
+WORKLOADS = {
+    "Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1", "CronJob": "batch/v1",
+}  # fmt: skip
+"""What the component puts a sidecar into."""
 SNIPPET = (
     "# What a Pod template needs, besides the ConfigMap sidejudge-sidecar with the key sidejudge.yaml. Merge it in.\n"
 )

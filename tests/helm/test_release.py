@@ -77,3 +77,21 @@ def test_the_changes_that_are_announced_are_of_kinds_that_artifact_hub_knows():
         changes = yaml.safe_load(chart(folder)["annotations"]["artifacthub.io/changes"])
         assert {change["kind"] for change in changes} <= known
         assert all(change["description"] for change in changes)
+
+
+def test_a_chart_says_whose_it_is_and_what_it_may_be_used_for():
+    for folder in (CHART, LIBRARY):
+        stated = chart(folder)
+        assert stated["icon"].startswith("data:image/svg+xml;base64,")
+        assert stated["maintainers"] == [{"name": "The sidejudge authors"}]
+        assert stated["annotations"]["artifacthub.io/license"] == "MIT"
+
+
+def test_dashboards_come_as_objects_of_the_grafana_operator_where_that_is_wanted(engine):
+    values = {"monitoring": {"dashboards": {"operator": {"enabled": True, "instanceSelector": {"team": "ai"}}}}}
+    made = engine.render(CHART, values).all("GrafanaDashboard")
+    assert len(made) == len(list((HELM / "sidejudge" / "files" / "dashboards").glob("*.json")))
+    for each in made:
+        assert json.loads(each["spec"]["json"])["uid"].startswith("sidejudge-")
+        assert each["spec"]["instanceSelector"]["matchLabels"]["team"] == "ai"
+    assert engine.render(CHART, {}).all("GrafanaDashboard") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import threading
 import time
 import tomllib
@@ -138,3 +139,33 @@ def test_the_image_runs_as_a_number_and_isolated():
     assert image().healthcheck[:2] == ["python", "-P"]
     assert set(image().exposed) == {"4318", "8790"}
     assert not any(re.match(r"(apt|apk)", line) for line in image().stages[-1].splitlines())
+
+
+def test_no_installer_and_nothing_to_make_one_of_is_left_in_the_base(tmp_path):
+    """The command of the Dockerfile, on a folder laid out like the base image's."""
+    (command,) = [line.removeprefix("RUN ") for line in image().stages[-1].splitlines() if line.startswith("RUN ")]
+    library = tmp_path / "usr/local/lib/python3.11"
+    for name in ("pip", "pip-25.0.dist-info", "setuptools", "wheel", "_distutils_hack", "kept"):
+        (library / "site-packages" / name).mkdir(parents=True)
+    (library / "ensurepip/_bundled").mkdir(parents=True)
+    (library / "ensurepip/_bundled/pip-25.0.whl").touch()
+    (tmp_path / "usr/local/bin").mkdir()
+    for name in ("pip", "pip3", "pip3.11", "python3"):
+        (tmp_path / "usr/local/bin" / name).touch()
+    command = command.replace("/usr/local", f"{tmp_path}/usr/local").replace("/var/lib", f"{tmp_path}/var/lib")
+    command = re.sub(r"&& chown .*", "", command).replace("python3 -c", "false")
+    subprocess.run(["bash", "-c", command], check=True)
+    left = {path.name for path in (tmp_path / "usr").rglob("*")}
+    assert not {name for name in left if name.startswith(("pip", "setuptools", "wheel", "ensurepip", "_distutils"))}
+    assert {"kept", "python3"} <= left
+
+
+def test_the_image_says_what_it_is():
+    (labels,) = [line for line in image().stages[-1].splitlines() if line.startswith("LABEL ")]
+    stated = set(re.findall(r"org\.opencontainers\.image\.([\w.]+)=", labels))
+    assert stated == {"title", "description", "licenses", "version", "revision", "base.name", "base.digest"}
+    assert 'licenses="MIT"' in labels
+    release = (ROOT / ".ci" / "release").read_text()
+    for name in ("VERSION", "REVISION", "BASE_DIGEST"):
+        assert f'--build-arg "{name}=' in release
+    assert '--build-arg "PYTHON=$base@$base_digest"' in release, "by its digest"
