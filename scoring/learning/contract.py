@@ -21,8 +21,8 @@ from .lines import Line, propose
 from .observed_run import ObservedRun
 
 FOLDS: Final = 5
-MIN_RUNS: Final = 10
-"""Good runs below which nothing is learned: with fewer, every habit looks like a rule."""
+MIN_RUNS: Final = 5
+"""Good runs below which nothing is learned; below ``lines.ENOUGH_RUNS`` only what all of them did is."""
 _LISTED: Final = ("tools_should_include", "agents_should_include", "tools_should_exclude")
 _GROUPED: Final = ("before", "after", "not_after", "not_both")
 

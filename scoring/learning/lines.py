@@ -23,6 +23,10 @@ from .observed_run import ObservedRun
 
 MIN_SUPPORT: Final = 5
 """Runs that a line must apply to (its tool was called) before it is proposed."""
+ENOUGH_RUNS: Final = 10
+"""Runs below which only what all of them did is proposed: with fewer, every habit looks like a rule."""
+_ENOUGH: Final = 15
+"""Runs or values from which on a limit of one call, or the shape of identifiers, is more than chance."""
 MOST_PAIRED: Final = 40
 """Tools, the most frequent first, between which relations are looked for."""
 _SLACK: Final = 1.5
@@ -64,10 +68,14 @@ def propose(runs: Sequence[ObservedRun], elsewhere: frozenset[str] = frozenset()
     if not runs:
         return
     yield from _always(runs)
+    whole = [run for run in runs if not run.names_only]
+    if len(runs) < ENOUGH_RUNS:
+        if len(whole) == len(runs):
+            yield from _arguments(whole, always=frozenset.intersection(*(run.tools for run in runs)))
+        return
     yield from _vocabulary(runs, elsewhere)
     yield from _relations(runs)
     yield from _limits(runs)
-    whole = [run for run in runs if not run.names_only]
     yield from _arguments(whole)
     yield from _origins(whole)
 
@@ -136,7 +144,7 @@ def _limits(runs: Sequence[ObservedRun]) -> Iterator[Line]:
         made = [count[tool] for count in counts]
         support = sum(number > 0 for number in made)
         if support >= MIN_SUPPORT:
-            most = _with_slack(max(made))
+            most = _with_slack(max(made) if support >= _ENOUGH else max(2, *made))
             yield Line("max_calls", (tool,), most, support, partial(_calls_at_most, tool, most))
     most = _with_slack(max(len(run.calls) for run in runs))
     yield Line("max_calls", ("*",), most, len(runs), partial(_calls_at_most, None, most))
@@ -158,10 +166,13 @@ def _with_slack(most: int) -> int:
     return most if most <= 1 else math.ceil(most * _SLACK)
 
 
-def _arguments(runs: Sequence[ObservedRun]) -> Iterator[Line]:
-    """A JSON Schema a tool: which arguments are always there, of what type, and which of a few values they take."""
+def _arguments(runs: Sequence[ObservedRun], always: frozenset[str] | None = None) -> Iterator[Line]:
+    """A JSON Schema a tool: which arguments are always there, of what type, and which of a few values they take.
+
+    Of the tools ``always`` alone where it is given.
+    """
     for tool, given in _by_tool(runs).items():
-        if len(given) < MIN_SUPPORT:
+        if len(given) < MIN_SUPPORT or (always is not None and tool not in always):
             continue
         names = sorted({name for arguments in given for name in arguments})
         schema: dict[str, Json] = {
@@ -185,12 +196,14 @@ def _by_tool(runs: Sequence[ObservedRun]) -> dict[str, list[Mapping[str, Json]]]
 def _schema(values: Sequence[Json]) -> dict[str, Json]:
     types = sorted({_type(value) for value in values})
     found: dict[str, Json] = {} if len(types) > 2 else {"type": types[0] if len(types) == 1 else [*types]}
+    if len(values) >= MIN_SUPPORT and all(value == values[0] for value in values):
+        return {**found, "enum": [values[0]]}
     if types == ["string"]:
         distinct = {value for value in values if isinstance(value, str)}
         if len(distinct) <= _MOST_VALUES and len(values) >= 4 * len(distinct) and len(values) >= 2 * MIN_SUPPORT:
             listed: list[Json] = [value for value in sorted(distinct)]  # noqa: C416  # likewise
             found["enum"] = listed
-        elif len(distinct) >= MIN_SUPPORT and len(shapes := {_shape(value) for value in distinct}) == 1:
+        elif len(distinct) >= _ENOUGH and len(shapes := {_shape(value) for value in distinct}) == 1:
             (shape,) = shapes
             if "9" in shape:
                 found["pattern"] = _pattern(shape)

@@ -80,7 +80,7 @@ def test_a_mistake_has_a_cause_and_a_remedy(call, shop, arguments, cause):
 
 
 def test_too_few_runs_are_said_to_be_too_few(call, shop):
-    done = call("learn", str(shop("runs.jsonl", 1, 5, 0.0)))
+    done = call("learn", str(shop("runs.jsonl", 1, 4, 0.0)))
     assert done.exit_code == 2
     assert "too few to learn from" in done.output
 
