@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from scoring.metrics.judge_config import parse_judge_config
 
@@ -31,6 +32,10 @@ class JudgeChoice:
     def has_cascades(self) -> bool:
         """Whether any metric has several judges."""
         return any(len(names) > 1 for names in (*self.by_rubric.values(), *self.by_metric.values()))
+
+
+ONE_JUDGE: Final = JudgeChoice()
+"""The default judge for everything."""
 
 
 def judge_choice(config: Config) -> JudgeChoice:

@@ -5,18 +5,17 @@ It does no I/O and waits for nothing. The caller asks the backends what is ``ope
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import GeneratorType
 from typing import TypeAlias, TypeVar
 
 from msgspec import structs
 
-from monitor.config.judge_choice import JudgeChoice
+from monitor.config.judge_choice import ONE_JUDGE, JudgeChoice
 from monitor.config.values import DEFAULT_JUDGE
 from scoring.case.case import Case
 from scoring.questions.question import Answer, NoAnswer, PendingMetrics, Question, Reply, Steps
@@ -42,20 +41,21 @@ class _Work:
     """CPU time that the metrics of one case have taken, and whether that is all that they may take."""
 
     def __init__(self, most_s: float) -> None:
-        self._most_s, self._spent_s = most_s, 0.0
+        self._most_s, self._spent_s, self._began_s = most_s, 0.0, 0.0
 
     @property
     def over(self) -> bool:
         return self._spent_s > self._most_s
 
-    @contextlib.contextmanager
-    def counted(self) -> Iterator[None]:
-        """Count what this thread does meanwhile; other cases may have their turn between two such parts."""
-        began = time.thread_time()
-        try:
-            yield
-        finally:
-            self._spent_s += time.thread_time() - began
+    def begin(self) -> None:
+        """Count from here. Other cases may have their turn between two such parts."""
+        self._began_s = time.thread_time()
+
+    def count(self) -> None:
+        """Count what this thread has done since the last call of this or of ``begin``."""
+        now_s = time.thread_time()
+        self._spent_s += now_s - self._began_s
+        self._began_s = now_s
 
 
 class Evaluation:
@@ -73,10 +73,9 @@ class Evaluation:
         memo: OutcomeMemo | None = None,
         max_cpu_s: float = math.inf,
         *,
-        choice: JudgeChoice | None = None,
+        choice: JudgeChoice = ONE_JUDGE,
     ) -> None:
         self.case = case
-        choice = choice or JudgeChoice()
         self._climbs = climbs(case, rubrics, choice)
         self._first: frozenset[Question] | None = None
         self._work = _Work(max_cpu_s)
@@ -89,14 +88,15 @@ class Evaluation:
         self._earlier: JudgementsByMetric = {}
         self._results: dict[str, dict[str, Result]] = {}
         asking: dict[tuple[str, str], Steps] = {}
+        self._work.begin()
         for rubric in rubrics:
             results = self._results[rubric.id] = {}
             for metric in rubric.metrics:
                 if self._work.over:
                     results[metric.id] = Failed(TOO_MUCH)
                     continue
-                with self._work.counted():
-                    begun = metric.start(case)
+                begun = metric.start(case)
+                self._work.count()
                 if isinstance(begun, GeneratorType):
                     asking[rubric.id, metric.id] = self._bounded(begun, choice.of(rubric.id, metric.id)[0])
                 else:
@@ -108,12 +108,14 @@ class Evaluation:
         """The same steps, their questions for this judge, until the case has taken all the work that it may take."""
         replies: Sequence[Reply] | None = None
         while not self._work.over:
+            self._work.begin()
             try:
-                with self._work.counted():
-                    requested = next(steps) if replies is None else steps.send(replies)
+                requested = next(steps) if replies is None else steps.send(replies)
             except StopIteration as done:
+                self._work.count()
                 result: Result = done.value
                 return result
+            self._work.count()
             if judge != DEFAULT_JUDGE or permuted:
                 requested = tuple(Addressed(each, judge, permuted) for each in requested)
             replies = yield requested
@@ -234,8 +236,10 @@ class Evaluation:
             return NOBODY
         if self._work.over:
             return NoAnswer(TOO_MUCH, failed=True)
-        with self._work.counted():
-            return self._at_once(self.case, plain(question))
+        self._work.begin()
+        reply = self._at_once(self.case, plain(question))
+        self._work.count()
+        return reply
 
     def verdicts(self, *, created_at: str, selection: Selection = "random", revision: int = 1) -> tuple[Verdict, ...]:
         """A verdict for each rubric that was not dropped, in order. Nothing may be open.

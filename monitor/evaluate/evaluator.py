@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from monitor.config.judge_choice import JudgeChoice
+from monitor.config.judge_choice import ONE_JUDGE
 from scoring.case.case import Case
 from scoring.evaluators import lexical
 from scoring.questions.question import Question, Reply
@@ -47,7 +47,7 @@ class Evaluator:
         Without ``others`` nothing is left open.
         """
         rubrics = [self._rubrics[name] for name in dict.fromkeys(names)]
-        choice = self.others.choice if self.others is not None else JudgeChoice()
+        choice = self.others.choice if self.others is not None else ONE_JUDGE
         evaluation = Evaluation(case, rubrics, self._at_once, self._memo, self._max_cpu_s, choice=choice)
         while self.others is None and evaluation.open:
             evaluation.give({})

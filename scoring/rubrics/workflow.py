@@ -24,6 +24,7 @@ SOURCE = "seed 003 §1"
 _MOST = 100
 """Names that one list of the result object shows."""
 _NAMED = 10
+_DEFAULT_ALWAYS = frozenset(DEFAULT_ALWAYS_EXPECTED)
 _NO_SCENARIO = Unavailable("no scenario")
 _UNKNOWN_TOOLS = Unavailable("tools_used is not known")
 _NO_ORDER = NotApplicable("the scenario asks for no order")
@@ -73,6 +74,8 @@ _NO_WORKFLOW = NotApplicable("the scenario asks nothing of agents or tools")
 
 def _asks_nothing(scenario: Scenario) -> bool:
     """Whether the scenario states criteria of the answer alone."""
+    if not (scenario.agents.asks_nothing and scenario.tools.asks_nothing):
+        return False
     bare = Scenario(
         name=scenario.name,
         agents=scenario.agents,
@@ -80,7 +83,7 @@ def _asks_nothing(scenario: Scenario) -> bool:
         expected_answer_criteria=scenario.expected_answer_criteria,
         description=scenario.description,
     )
-    return scenario.agents.asks_nothing and scenario.tools.asks_nothing and scenario == bare
+    return scenario == bare
 
 
 def _root_agent(case: Case) -> str | None:
@@ -94,7 +97,7 @@ def _root_agent(case: Case) -> str | None:
 
 def _with_orchestrator(side: Side, root: str | None) -> Side:
     """The root agent is the orchestrator, whatever it is called, unless the scenario names it."""
-    if root is None or not set(DEFAULT_ALWAYS_EXPECTED) <= set(side.always) or root in side.exclude:
+    if root is None or root in side.always or root in side.exclude or not _DEFAULT_ALWAYS.issubset(side.always):
         return side
     return replace(side, always=(*side.always, root))
 

@@ -176,7 +176,7 @@ def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float 
 
 
 def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Result]) -> bool | None:
-    """The pass mark, then the rubric's own conditions; None when there is no composite, or they is not known."""
+    """The pass mark, then the rubric's own conditions; None when there is no composite, or they are not known."""
     if composite is None:
         return None
     if rubric.pass_mark is not None and round(composite, 9) < rubric.pass_mark:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from monitor.config import Config
+from monitor.config.judge_choice import ONE_JUDGE
 from monitor.evaluate.addressed import Addressed, plain
 from monitor.evaluate.build import EvaluationBackends, judge_settings
 from monitor.evaluate.evaluation import Evaluation
@@ -64,7 +65,7 @@ async def estimate_work(
         if not isinstance(route, Route):
             continue
         judged += 1
-        choice = who.others.choice if who.others is not None else None
+        choice = who.others.choice if who.others is not None else ONE_JUDGE
         evaluation = Evaluation(case, [rubrics[name] for name in route.rubrics], who.at_once, choice=choice)
         requested = [
             question for question in evaluation.open if who.judge is not None and who.judge.can_answer(question)
