@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("testset", type=click.Path(path_type=Path))
+@click.argument("testset", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--langfuse-dataset",
+    "dataset",
+    metavar="NAME",
+    help="Test with the items of this dataset, as an experiment in the Langfuse of --config; needs the extra langfuse.",
+)
 @click.option("--agent", "spec", required=True, metavar="http://…|python:module:function", help="Who is tested.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only tests with this tag; repeatable: with all.")
 @click.option(
@@ -40,8 +46,9 @@ if TYPE_CHECKING:
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @config_option
-def test(  # noqa: PLR0917  # click passes options by name
-    testset: Path,
+def test(  # noqa: C901, PLR0915, PLR0917  # click passes options by name; one error of many names its option
+    testset: Path | None,
+    dataset: str | None,
     spec: str,
     tags: tuple[str, ...],
     where: tuple[str, ...],
@@ -60,7 +67,8 @@ def test(  # noqa: PLR0917  # click passes options by name
 
     Rubrics are those of --rubric, else of the configured routes, else of the test's task, else 'dimensions' (with
     'workflow' where a test has a scenario). Called again with the same --out, tests that were answered and have not
-    changed are not put to the agent again. The exit code is 1 unless every test passed.
+    changed are not put to the agent again. With --langfuse-dataset every item of a dataset is put to the agent, and
+    the result stands in Langfuse as an experiment. The exit code is 1 unless every test passed.
     """
     import asyncio  # not for --help
 
@@ -75,6 +83,7 @@ def test(  # noqa: PLR0917  # click passes options by name
     from monitor.offline.test.run import AgentUnreachableError, Runner
     from scoring.runs.summary import repeats, summarize
 
+    from .experiment import experiment
     from .test_report import report
 
     seconds = _seconds(timeout)
@@ -84,6 +93,19 @@ def test(  # noqa: PLR0917  # click passes options by name
     for name in chosen:
         if name not in rubrics:
             raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
+    if (testset is None) == (dataset is None):
+        raise CommandError("name a test set or --langfuse-dataset", "'sidejudge test --help' shows both")
+    if dataset is not None or testset is None:
+        _refuse({"--tag": tags, "--where": where, "--out": out, "--repeat": repeat > 1})
+        return experiment(
+            settings,
+            str(dataset),
+            chosen,
+            lambda: _agent(spec, 1),
+            concurrency=concurrency,
+            timeout_s=seconds,
+            form=form,
+        )
     tests = _tests(testset, tuple(settings.scenarios), tags, where)
     if out is not None and out.exists() and out.samefile(testset):
         raise CommandError(f"--out: {out} is the test set itself", "name another file")
@@ -134,6 +156,11 @@ def test(  # noqa: PLR0917  # click passes options by name
     else:
         report(tests, found, summary, expense.reported())
     return 0 if summary.get("passed") == summary.get("total_tests") else DATA
+
+
+def _refuse(options: Mapping[str, object]) -> None:
+    for name in [option for option, value in options.items() if value]:
+        raise CommandError(f"{name} does not go with --langfuse-dataset", "leave it out")
 
 
 def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Sequence[str]) -> TestSet:

@@ -39,7 +39,8 @@ OTEL = Extra("otel", "opentelemetry.exporter.otlp.proto.common", "own traces, ev
 CHECKS = Extra("checks", "sacrebleu", "some checks of rubrics of your own")
 PARQUET = Extra("parquet", "pyarrow", "a history as Parquet files")
 CEL = Extra("cel", "cel_expr_python", "conditions of rubrics of your own")
-EXTRAS = (JUDGE, EMBEDDINGS, MUSE, GRPC, OTEL, CHECKS, PARQUET, CEL)
+LANGFUSE = Extra("langfuse", "langfuse", "experiments and guards with Langfuse's SDK")
+EXTRAS = (JUDGE, EMBEDDINGS, MUSE, GRPC, OTEL, CHECKS, PARQUET, CEL, LANGFUSE)
 
 
 def installed(extra: Extra) -> bool:

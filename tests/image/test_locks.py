@@ -17,7 +17,7 @@ from tests.image.dockerfile import ROOT
 
 IMAGES = ROOT / ".ci" / "image"
 EVERY = ("grpc", "otel")
-FULL = (*EVERY, "judge", "checks", "cel")
+FULL = (*EVERY, "judge", "checks", "cel", "langfuse")
 EXTRAS = {"base": EVERY, "judge": (*EVERY, "judge"), "full": FULL, "embeddings": (*FULL, "embeddings")}
 LINUX = {
     **default_environment(), "sys_platform": "linux", "platform_system": "Linux", "python_version": "3.11",

@@ -81,6 +81,12 @@ class RunJudge:
         reached = await self._reached(case, route.rubrics)
         return [{**verdict.to_json(), "case_digest": digest} for verdict in reached]
 
+    async def reach(self, fields: Mapping[str, Json]) -> Sequence[Verdict]:
+        """The verdicts of a case that is read from these fields, one of each rubric."""
+        case, route, _ = await asyncio.to_thread(self._prepared, fields)
+        case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
+        return await self._reached(case, route.rubrics)
+
     def _prepared(self, fields: Mapping[str, Json]) -> tuple[Case, Route, str]:
         case = case_of(fields)
         route = self._route(case)

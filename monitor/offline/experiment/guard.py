@@ -1,0 +1,121 @@
+"""Guard: a decorator that judges what a function returns before its caller gets it.
+
+A monitor looks at a sample, later; a guard looks at every output, and its caller waits for it. What could not be judged
+passes: a guard that blocks whenever a judge is away is an outage of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from monitor.config import Config
+from scoring.verdict.verdict import Verdict
+
+from .evaluators import evaluations
+from .inline import InlineJudge
+
+log = logging.getLogger("sidejudge.guard")
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class GuardError(Exception):
+    """An output did not pass. ``verdict`` has the reasons."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(f"{verdict.rubric}: {verdict.reason}")
+        self.verdict = verdict
+
+
+def guard(
+    rubric: str,
+    *,
+    config: Config | Path | str | None = None,
+    on_fail: Callable[[Verdict, Any], Any] | None = None,
+    timeout_s: float = 10.0,
+    score_trace: bool = False,
+) -> Callable[[_Function], _Function]:
+    """Judge what a function returns by a rubric, whether it is a coroutine function or not.
+
+    Args:
+        rubric: Name of a rubric.
+        config: A configuration file, for rubrics of your own and a judge; None: the defaults.
+        on_fail: Is called with the verdict and the output that fails, and what it returns is returned; None: raise.
+        timeout_s: How long judging may take, in s; after that the output passes, with a warning in the log.
+        score_trace: Write the scores to the current trace of Langfuse's SDK.
+
+    Raises:
+        ConfigError: The file is wrong.
+        ValueError: There is no such rubric.
+        GuardError: By the decorated function, where an output fails and ``on_fail`` is None.
+    """
+    held = _Guard(InlineJudge(rubric, config), on_fail, score_trace=score_trace)
+
+    def wrap(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            output, verdict = function(*args, **kwargs), None
+            try:
+                verdict = held.judge.verdict(input=_input(args, kwargs), output=output).result(timeout_s)
+            except Exception as error:  # noqa: BLE001  # whatever judging does, the application goes on
+                _passes(error)
+            return held.settled(verdict, output)
+
+        @functools.wraps(function)
+        async def guarded_async(*args: Any, **kwargs: Any) -> Any:
+            output, verdict = await function(*args, **kwargs), None
+            try:
+                judging = held.judge.verdict(input=_input(args, kwargs), output=output)
+                verdict = await asyncio.wait_for(asyncio.wrap_future(judging), timeout_s)
+            except Exception as error:  # noqa: BLE001  # as above
+                _passes(error)
+            return held.settled(verdict, output)
+
+        return cast("_Function", guarded_async if inspect.iscoroutinefunction(function) else guarded)
+
+    return wrap
+
+
+class _Guard:
+    def __init__(self, judge: InlineJudge, on_fail: Callable[[Verdict, Any], Any] | None, *, score_trace: bool) -> None:
+        self.judge, self._on_fail, self._score_trace = judge, on_fail, score_trace
+
+    def settled(self, verdict: Verdict | None, output: Any) -> Any:
+        """What the caller gets."""
+        if verdict is None:
+            return output
+        if self._score_trace:
+            _score_current_trace(self.judge, verdict)
+        if verdict.passed is not False:
+            return output
+        if self._on_fail is None:
+            raise GuardError(verdict)
+        return self._on_fail(verdict, output)
+
+
+def _passes(error: Exception) -> None:
+    log.warning("an output was not judged and passes", extra={"cause": f"{type(error).__name__}: {error}"})
+
+
+def _input(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What the function was asked: its only argument, else all of them by name."""
+    if len(args) + len(kwargs) == 1:
+        return next(iter((*args, *kwargs.values())))
+    return {**{str(number): value for number, value in enumerate(args)}, **kwargs}
+
+
+def _score_current_trace(judge: InlineJudge, verdict: Verdict) -> None:
+    from langfuse import get_client  # noqa: PLC0415  # only where it is asked for
+
+    client = get_client()
+    for each in evaluations(verdict, judge.rubric, "summary"):
+        client.score_current_trace(
+            name=each.name, value=cast("Any", each.value), comment=each.comment, data_type=cast("Any", each.data_type),
+            metadata=each.metadata,
+        )  # fmt: skip

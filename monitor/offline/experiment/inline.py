@@ -1,0 +1,108 @@
+"""Inline judging: one output under one rubric, from any thread and any event loop.
+
+What judges lives on an event loop of its own, in a daemon thread that begins with the first call: the callers' loops
+come and go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+from monitor.config import Config
+from monitor.config.load import load_config
+from monitor.config.rubrics import configured
+from monitor.evaluate.build import build_backends
+from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf
+from monitor.offline.test.answer import read_answer
+from monitor.offline.test.judge import RunJudge
+from scoring.trace.span import Json
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.verdict import Verdict
+
+_T = TypeVar("_T")
+
+
+class _Loop:
+    """An event loop in a daemon thread, begun with the first call."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="sidejudge-inline", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+_LOOP = _Loop()
+
+
+class InlineJudge:
+    """Judges by one rubric. ``config`` is a file, a configuration, or None for the embedded defaults.
+
+    Raises ``ConfigError`` for a file that is wrong, and ``ValueError`` for a rubric that there is not.
+    """
+
+    def __init__(self, rubric: str, config: Config | Path | str | None = None) -> None:
+        settings = config if isinstance(config, Config) else load_config(config)
+        rubrics = configured(settings)
+        if rubric not in rubrics:
+            raise ValueError(f"there is no rubric {rubric!r}; choose from {', '.join(rubrics)}")
+        self.rubric: Rubric = rubrics[rubric]
+        self._settings = settings
+        self._judge: RunJudge | None = None
+        self._starting = asyncio.Lock()
+
+    def verdict(
+        self,
+        *,
+        input: Json,  # noqa: A002  # the SDK's name
+        output: object,
+        expected: Json = None,
+        metadata: object = None,
+    ) -> Future[Verdict]:
+        """The verdict on an output: text, JSON, or an answer of an agent with ``output`` and ``tools_used``."""
+        return _LOOP.run(self._reach(fields_of(input, output, expected, metadata)))
+
+    async def _reach(self, fields: Mapping[str, Json]) -> Verdict:
+        async with self._starting:
+            if self._judge is None:
+                self._judge = await self._begin()
+        (verdict,) = await self._judge.reach(fields)
+        return verdict
+
+    async def _begin(self) -> RunJudge:
+        settings, section = self._settings, self._settings.evaluators.judge
+        backends = build_backends(
+            settings, memory=Transient(forgetful=False), vectors=TransientShelf(MOST_VECTORS), observer=None,
+            clock_ns=time.time_ns,
+        )  # fmt: skip
+        judge = RunJudge(
+            {self.rubric.id: self.rubric}, settings.routes, settings.scenarios, (self.rubric.id,), backends=backends,
+            max_wait_s=section.max_wait.seconds if section is not None else 0.0,
+        )  # fmt: skip
+        await judge.start()
+        return judge
+
+
+def fields_of(input: Json, output: object, expected: Json, metadata: object) -> dict[str, Json]:  # noqa: A002  # as above
+    """The fields of a case. ``task`` and ``scenario`` are read from the metadata of an item.
+
+    Raises:
+        ValueError: The output is nothing that can be judged.
+    """
+    answered = output if isinstance(output, Mapping) and "output" in output else {"output": output}
+    held = dict(metadata) if isinstance(metadata, Mapping) else {}
+    fields: dict[str, Json] = {"case_id": "inline", "input": input, "metadata": held, **read_answer(answered)}
+    if expected is not None:
+        fields["expected_outcome"] = expected
+    return fields | {key: held[key] for key in ("task", "scenario") if held.get(key) is not None}
