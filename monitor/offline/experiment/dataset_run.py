@@ -21,7 +21,7 @@ class NoDatasetError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RubricTally:
+class DatasetTally:
     """The verdicts of one rubric over the items. ``lower`` and ``upper`` are 95 % bounds of the pass rate."""
 
     passed: int
@@ -37,7 +37,7 @@ class DatasetRun:
 
     items: int
     url: str | None
-    rubrics: Mapping[str, RubricTally] = field(default_factory=dict)
+    rubrics: Mapping[str, DatasetTally] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -106,13 +106,13 @@ def run_dataset(
     return DatasetRun(items=len(found.items), url=result.experiment_url, rubrics=tallies)
 
 
-def _tally(rubric: str, result: Any, items: int) -> RubricTally:
+def _tally(rubric: str, result: Any, items: int) -> DatasetTally:
     passes = [
         bool(each.value) for item in result.item_results for each in item.evaluations if each.name == pass_name(rubric)
     ]
     rate = next((each for each in result.run_evaluations if each.name == f"{rubric}_pass_rate"), None)
     bounds = rate.metadata if rate is not None and isinstance(rate.metadata, Mapping) else {}
-    return RubricTally(
+    return DatasetTally(
         passed=sum(passes), failed=len(passes) - sum(passes), not_judged=items - len(passes),
         lower=bounds.get("lower"), upper=bounds.get("upper"),
     )  # fmt: skip
