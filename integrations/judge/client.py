@@ -5,15 +5,21 @@ It sends once. Retries, limits, budget and parsing belong to ``monitor.evaluate.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
 from integrations.provider.library import LiteLLM
 
+log = logging.getLogger("sidejudge.judge")
+
+Structured: TypeAlias = Literal["auto", "always", "never"]
 _UNKNOWN_CONTEXT: Final = 32_000
+_OF_SCHEMA: Final = ("response_format", "json_schema", "structured output", "guided", "grammar", "'format'")
+"""What providers and local servers name where they refuse a schema."""
 
 
 class JudgeCall(Protocol):
@@ -45,7 +51,8 @@ class JudgeModel:
     """A model and how it is asked (seed 002 §2.1: temperature 0, top_p 1, 1024 tokens, seed 42).
 
     ``name`` is ``provider/model`` as litellm writes it. ``max_tokens`` bounds the answer, unless the request states
-    that its answers need more. ``timeout_s`` is that of one attempt.
+    that its answers need more. ``timeout_s`` is that of one attempt. ``structured``: whether the schema of the answer
+    is sent, which the provider then holds the model to; ``auto``: where litellm knows that the model takes one.
     """
 
     name: str
@@ -57,6 +64,7 @@ class JudgeModel:
     max_tokens: int = 1024
     seed: int | None = 42
     price: TokenPrice | None = None
+    structured: Structured = "auto"
 
     def __repr__(self) -> str:
         return f"Model({self.name!r})"  # a key must not be shown by accident
@@ -90,29 +98,40 @@ class JudgeClient:
     def __init__(self, library: LiteLLM) -> None:
         self._library = library
         self._models: dict[str, Mapping[str, Any]] = {}
+        self._without_schema: set[tuple[str, str | None]] = set()
 
     async def complete(self, request: JudgeCall, model: JudgeModel) -> Completion:
-        """Ask once. Raises ``ProviderError`` for everything that is not a text from the model."""
+        """Ask once. Raises ``ProviderError`` for everything that is not a text from the model.
+
+        A provider that refuses the schema of the answer is asked without it, now and from then on.
+        """
+        try:
+            return await self._once(request, model)
+        except ProviderError as error:
+            place = (model.name, model.api_base)
+            if not _refuses_schema(error) or model.structured == "never" or place in self._without_schema:
+                raise
+            self._without_schema.add(place)
+            log.info("the judge takes no schema and is asked without", extra={"judge": model.name})
+        return await self._once(request, model)
+
+    async def _once(self, request: JudgeCall, model: JudgeModel) -> Completion:
         arguments: dict[str, object] = {
+            **arguments_of(request, model),
             "model": model.name,
-            "messages": [dict(message) for message in request.messages],
             "api_base": model.api_base,
             "api_key": model.api_key,
-            "temperature": model.temperature,
-            "top_p": model.top_p,
-            "max_tokens": max(model.max_tokens, request.answer_tokens),
-            "seed": model.seed,
             "timeout": model.timeout_s,
             "num_retries": 0,
             "max_retries": 0,
             "drop_params": True,
         }
-        schema = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
         began = time.monotonic()
 
         async def work(litellm: Any) -> Any:
-            if litellm.supports_response_schema(model=model.name):
-                arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+            known = model.structured == "auto" and litellm.supports_response_schema(model=model.name)
+            if (known or model.structured == "always") and (model.name, model.api_base) not in self._without_schema:
+                arguments["response_format"] = response_format(request)
             return await litellm.acompletion(**arguments)
 
         try:
@@ -148,6 +167,28 @@ class JudgeClient:
         if model.name not in self._models:
             self._models[model.name] = await self._library.run(work)
         return self._models[model.name]
+
+
+def arguments_of(request: JudgeCall, model: JudgeModel) -> dict[str, object]:
+    """How a model is asked, whichever way the request takes."""
+    return {
+        "messages": [dict(message) for message in request.messages],
+        "temperature": model.temperature,
+        "top_p": model.top_p,
+        "max_tokens": max(model.max_tokens, request.answer_tokens),
+        "seed": model.seed,
+    }
+
+
+def response_format(request: JudgeCall) -> dict[str, object]:
+    """The schema of the answer, as providers take it."""
+    schema = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def _refuses_schema(error: ProviderError) -> bool:
+    text = error.message.lower()
+    return error.kind is ProviderErrorKind.BAD_REQUEST and any(word in text for word in _OF_SCHEMA)
 
 
 def _read(response: Any, model: JudgeModel, duration_s: float) -> Completion:

@@ -37,6 +37,7 @@ _WHOLE_NS = 30 * 60 * 10**9
     "--rate", type=click.FloatRange(0, 1, min_open=True), help="Share to judge (default: sampling.rate, or 0.01)."
 )
 @click.option("--state", type=click.Path(path_type=Path), help="Where the run keeps how far it is.")
+@click.option("--batch", is_flag=True, help="Ask the judge through the provider's batch endpoint, at half the price.")
 @click.option("--dry-run", is_flag=True, help="Only print what it would take.")
 @click.option("--yes", is_flag=True, help="Do not ask before judging.")
 def backfill(  # noqa: PLR0917  # click passes options by name
@@ -46,6 +47,7 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     where: tuple[str, ...],
     rate: float | None,
     state: Path | None,
+    batch: bool,  # noqa: FBT001  # as above
     dry_run: bool,  # noqa: FBT001  # as above
     yes: bool,  # noqa: FBT001  # as above
 ) -> int:
@@ -63,12 +65,32 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     settings = runnable(config).config
     sampling = settings.sampling.model_copy(update={"rate": rate or settings.sampling.fixed_rate})
     settings = settings.model_copy(update={"sampling": sampling})
+    if batch:
+        _check_batch(settings)
     window, wanted = _window(since, until), match_of(where, "--filter")
     path = state or settings.store.path.with_name(settings.store.path.name + ".backfill")
-    return asyncio.run(_run(settings, window, wanted, path, dry_run=dry_run, yes=yes))
+    return asyncio.run(_run(settings, window, wanted, path, batch=batch, dry_run=dry_run, yes=yes))
 
 
-async def _run(config: Config, window: Window, wanted: MatchSection, path: Path, *, dry_run: bool, yes: bool) -> int:
+def _check_batch(config: Config) -> None:
+    """Refuse judges that no batch endpoint of OpenAI's protocol can be expected of."""
+    from integrations.judge.batch import PROVIDER
+    from monitor.config.judge_choice import judge_sections
+
+    sections = judge_sections(config)
+    if not sections:
+        raise CommandError("--batch: no judge is configured", "set evaluators.judge, or leave --batch out")
+    models = (model for section in sections.values() for model in (section.model, *section.panel))
+    other = next((model for model in models if model.partition("/")[0] != PROVIDER), None)
+    if other is not None:
+        raise CommandError(
+            f"--batch: {other} is asked one by one only", f"name judges as {PROVIDER}/MODEL, or leave --batch out"
+        )
+
+
+async def _run(
+    config: Config, window: Window, wanted: MatchSection, path: Path, *, batch: bool, dry_run: bool, yes: bool
+) -> int:
     from integrations.langfuse.connections import Connections
     from integrations.langfuse.errors import LangfuseError
     from integrations.store.sqlite import Store, StoreError
@@ -85,7 +107,7 @@ async def _run(config: Config, window: Window, wanted: MatchSection, path: Path,
     connections = Connections(config.langfuse_projects)
     job = Job(
         config=config, sink=sink, window=window, wanted=wanted, store=store, connections=connections,
-        clock_ns=time.time_ns,
+        clock_ns=time.time_ns, batch=batch,
     )  # fmt: skip
     again = "mend it and call again; the run goes on where it was"
     try:

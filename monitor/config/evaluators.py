@@ -131,6 +131,12 @@ class JudgeModelSection(Section):
     top_p: float = Field(default=1.0, gt=0.0, le=1.0, description="nucleus of the model's sampling")
     max_tokens: int = Field(default=1024, ge=64, description="longest answer to one question, tokens")
     seed: int | None = Field(default=42, description="seed of the model's sampling, where the provider takes one")
+    structured: Literal["auto", "always", "never"] = Field(
+        default="auto",
+        description="whether the schema of the answer is sent too, which the provider holds the model to: "
+        "`auto`: where the model is known to take one; `always`: a local server that is not known. One that refuses "
+        "it is asked without; answers are read as strictly either way",
+    )
     context_tokens: int | None = Field(
         default=None,
         ge=1024,

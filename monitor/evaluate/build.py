@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from integrations.prometheus.judge_metrics import KnownJudge
 from integrations.provider.errors import ProviderError, ProviderErrorKind
@@ -20,6 +20,7 @@ from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spe
 from .backends import Backends, Synchronous
 
 if TYPE_CHECKING:
+    from integrations.judge.batch import BatchJudgeClient, BatchNotes
     from integrations.judge.client import JudgeModel
     from integrations.provider.library import LiteLLM
     from monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from monitor.evaluate.judge.call_record import CallStorage, KeptCalls
     from monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage
     from monitor.evaluate.judge.observer import JudgeObserver
+    from monitor.evaluate.judge.panel_member import Client
     from monitor.evaluate.judge.settings import JudgeSettings
 
     from .judge_queue import JudgeQueue
@@ -47,6 +49,7 @@ class EvaluationBackends:
     judge: JudgeBackend | None = None
     embedding: EmbeddingBackend | None = None
     library: LiteLLM | None = None
+    batches: BatchJudgeClient | None = None
 
     async def warm(self) -> None:
         """Load slow libraries before the first case needs them. A failure is logged and recurs when they are needed."""
@@ -62,6 +65,8 @@ class EvaluationBackends:
         """Close what was loaded."""
         if self.embedding is not None:
             await self.embedding.close()
+        if self.batches is not None:
+            await self.batches.close()
         if self.library is not None:
             await self.library.close()
 
@@ -74,6 +79,7 @@ def build_backends(
     observer: JudgeObserver | None,
     embedding_observer: EmbeddingObserver | None = None,
     calls: CallStorage | None = None,
+    batches: BatchNotes | None = None,
     clock_ns: Callable[[], int],
 ) -> EvaluationBackends:
     """The backends of a configuration, in its order. Nothing is loaded and no endpoint is called yet.
@@ -85,6 +91,7 @@ def build_backends(
         observer: is called with each request to a judge.
         embedding_observer: the same for embeddings.
         calls: keeps what judges are sent and answer, where that is configured.
+        batches: judges are asked in batches, and it is kept here which are under way. None: one by one.
         clock_ns: ns since the epoch.
     """
     section = config.evaluators
@@ -93,11 +100,18 @@ def build_backends(
     from integrations.provider.library import LiteLLM  # noqa: PLC0415  # imported only where it is configured
 
     library = LiteLLM()
-    judge = embedding = None
+    judge = embedding = in_lots = None
     if section.judge is not None:
-        judge = _judge(
-            judge_settings(config), library, memory, observer, _kept_calls(section.judge, calls), clock_ns=clock_ns
-        )
+        from integrations.judge.client import JudgeClient  # noqa: PLC0415  # imported only where it is configured
+
+        client: Client = JudgeClient(library)
+        settings = judge_settings(config)
+        if batches is not None:
+            from integrations.judge.batch import BatchJudgeClient  # noqa: PLC0415  # imported only where it is wanted
+
+            client = in_lots = BatchJudgeClient(JudgeClient(library), library, batches)
+            settings = in_batches(settings)
+        judge = _judge(settings, client, memory, observer, _kept_calls(section.judge, calls), clock_ns=clock_ns)
     if section.embedding is not None:
         from monitor.evaluate.embedding.build import embedding_backend  # noqa: PLC0415  # imported only where it is configured
 
@@ -114,19 +128,19 @@ def build_backends(
         judge=judge,
         embedding=embedding,
         library=library,
+        batches=in_lots,
     )
 
 
 def _judge(
     settings: JudgeSettings,
-    library: LiteLLM,
+    client: Client,
     memory: JudgeStorage,
     observer: JudgeObserver | None,
     calls: KeptCalls | None,
     *,
     clock_ns: Callable[[], int],
 ) -> JudgeBackend:
-    from integrations.judge.client import JudgeClient  # noqa: PLC0415  # imported only where it is configured
     from monitor.evaluate.judge.judge_backend import JudgeBackend  # noqa: PLC0415  # imported only where it is configured
     from monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415  # imported only where it is configured
 
@@ -135,7 +149,7 @@ def _judge(
     judge_log = JudgeLog(lambda: clock_ns() / 1e9)
     judge = JudgeBackend(
         settings,
-        client=JudgeClient(library),
+        client=client,
         memory=memory,
         observer=JudgeObservers(*filter(None, (observer, judge_log))),
         calls=calls,
@@ -143,6 +157,22 @@ def _judge(
     )
     judge_log.watch(judge)
     return judge
+
+
+_DAY_S: Final = 86_400.0
+
+
+def in_batches(settings: JudgeSettings) -> JudgeSettings:
+    """The same judges asked in batches: a day and an hour of patience, and no limit on what is handed in at once."""
+    return replace(
+        settings,
+        models=tuple(replace(model, timeout_s=_DAY_S + 3600.0) for model in settings.models),
+        others={name: in_batches(other) for name, other in settings.others.items()},
+        retries=min(1, settings.retries),
+        concurrency=100_000,
+        requests_per_minute=None,
+        tokens_per_minute=None,
+    )
 
 
 def _kept_calls(section: JudgeSection, storage: CallStorage | None) -> KeptCalls | None:
@@ -193,6 +223,7 @@ def _model(name: str, section: JudgeSection) -> JudgeModel:
         top_p=section.top_p,
         max_tokens=section.max_tokens,
         seed=section.seed,
+        structured=section.structured,
         price=TokenPrice(
             input_usd_per_million=price.input_usd_per_million, output_usd_per_million=price.output_usd_per_million
         )

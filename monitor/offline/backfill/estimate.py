@@ -86,7 +86,7 @@ async def _cost(config: Config, case: Case, requested: Sequence[Question], who: 
 
     if config.evaluators.judge is None or who.library is None:
         return 0.0
-    client, first, usd = JudgeClient(who.library), judge_settings(config), 0.0
+    client, first, usd = who.batches or JudgeClient(who.library), judge_settings(config), 0.0
     by_judge: dict[str, list[Question]] = {}
     for question in requested:
         by_judge.setdefault(question.judge if isinstance(question, Addressed) else "", []).append(plain(question))

@@ -36,12 +36,14 @@ from scoring.status.export_snapshot import ExportSnapshot
 from .estimate import SAMPLE, SESSIONS, WorkEstimate, estimate_work
 from .listing import Listing, list_traces
 from .reading import MOST_ATTEMPTS, Reader, UnreadError
-from .run import Backfill, Progress, case_of, sampler_of
+from .run import READ_AHEAD, Backfill, Progress, case_of, sampler_of
 
 _AROUND_NS: Final = 30 * 60 * 10**9
 """How far from the listed times rows are searched, where `sources.langfuse.look_back` is not set."""
 
 
+IN_BATCH: Final = 1000
+"""Traces that are read and judged at a time where judges are asked in batches."""
 _Each = TypeVar("_Each")
 
 
@@ -51,7 +53,10 @@ class NoReferencesError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Which traces, and how they are judged. ``store`` keeps how far it is; ``sink`` is where scores go."""
+    """Which traces, and how they are judged. ``store`` keeps how far it is; ``sink`` is where scores go.
+
+    ``batch``: judges are asked through the provider's batch endpoint.
+    """
 
     config: Config
     sink: LangfuseSink
@@ -60,6 +65,7 @@ class Job:
     store: Store
     connections: Connections
     clock_ns: Callable[[], int]
+    batch: bool = False
 
     @property
     def source(self) -> LangfuseProject:
@@ -71,6 +77,17 @@ class Job:
         """What distinguishes it from other jobs in the same store; not its window, which may be widened."""
         stated = json.dumps([self.config.fingerprint, self.wanted.describe()])
         return hashlib.sha256(stated.encode()).hexdigest()[:16]
+
+    @property
+    def as_run(self) -> Config:
+        """The configuration with as many traces at once as a batch is worth."""
+        judge = self.config.evaluators.judge
+        if not self.batch or judge is None:
+            return self.config
+        judge = judge.model_copy(update={"concurrency": IN_BATCH})
+        evaluators = self.config.evaluators.model_copy(update={"judge": judge})
+        changed = self.config.model_copy(update={"evaluators": evaluators})
+        return changed.with_declared(self.config.declared)
 
     @property
     def judges_sessions(self) -> bool:
@@ -94,8 +111,9 @@ class Job:
         )
         known = await self._references()
         who = build_backends(
-            self.config, memory=self.store.judged, vectors=self.store.vectors, observer=None, clock_ns=self.clock_ns
-        )
+            self.config, memory=self.store.judged, vectors=self.store.vectors, observer=None, clock_ns=self.clock_ns,
+            batches=self.store.kept.room("batches") if self.batch else None,
+        )  # fmt: skip
         try:
             yield Begun(job=self, found=found, reader=reader, scores=scores, references=known, who=who)
         finally:
@@ -173,9 +191,9 @@ class Begun:
         """
         job = self.job
         run = Backfill(
-            job.config, job=job.name, wanted=job.wanted, sink=job.sink, langfuse=job.connections.to(job.sink.access),
+            job.as_run, job=job.name, wanted=job.wanted, sink=job.sink, langfuse=job.connections.to(job.sink.access),
             server=self.scores, reader=self.reader, store=job.store, who=self.who, references=self.references,
-            clock_ns=job.clock_ns, on_result=on_result,
+            clock_ns=job.clock_ns, on_result=on_result, read_ahead=IN_BATCH if job.batch else READ_AHEAD,
         )  # fmt: skip
         await run.scores_out.start()
         try:

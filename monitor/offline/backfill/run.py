@@ -124,7 +124,9 @@ class Backfill:
         references: References | None,
         clock_ns: Callable[[], int],
         on_result: Callable[[Progress], None],
+        read_ahead: int = READ_AHEAD,
     ) -> None:
+        self._read_ahead = read_ahead
         self._config, self._job, self._wanted = config, job, wanted
         self._reader, self._store, self._on_result = reader, store, on_result
         self._held: dict[bytes, bytes] = {}
@@ -213,7 +215,7 @@ class Backfill:
             Closing(trace_id=trace_id, completion="batch", revision=revision, origin=self._origin)
         )
         await self._pipeline.drain()
-        while len(self._held) >= READ_AHEAD:
+        while len(self._held) >= self._read_ahead:
             await self._go_on()
 
     async def _take_sessions(self, limits: SessionLimits) -> None:
@@ -231,7 +233,7 @@ class Backfill:
         self._past[key], self._held[key] = past, b""
         self._pipeline.waiting.append(replace(past.closing, revision=revision))
         await self._pipeline.drain()
-        while len(self._held) >= READ_AHEAD:
+        while len(self._held) >= self._read_ahead:
             await self._go_on()
 
     async def _go_on(self) -> None:

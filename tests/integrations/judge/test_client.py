@@ -119,3 +119,39 @@ async def test_another_providers_protocol_fails_by_the_same_names(client, provid
 
 def test_a_key_is_not_shown_by_accident(provider):
     assert "secret" not in repr(model(provider))
+
+
+LOCAL = ("hosted_vllm/Qwen/Qwen2.5-7B-Instruct", "openai/qwen2.5:7b")
+
+
+@pytest.mark.parametrize("name", LOCAL)
+async def test_a_local_server_is_sent_the_schema_where_that_is_configured(client, provider, name):
+    await client.complete(Request(), model(provider, name=name, structured="always"))
+    await client.complete(Request(), model(provider, name=name))
+    with_schema, without = (seen.body for seen in provider.seen)
+    assert with_schema["response_format"]["json_schema"]["strict"] is True
+    assert with_schema["model"] == name.partition("/")[2]
+    assert "response_format" not in without
+
+
+@pytest.mark.parametrize(
+    "why",
+    ["Invalid parameter: 'response_format' of type 'json_schema' is not supported", "guided decoding is not available"],
+)
+async def test_a_provider_that_refuses_the_schema_is_asked_without_it_from_then_on(client, provider, why):
+    provider.will(fake.error(400, why))
+    strict = model(provider, structured="always")
+    assert (await client.complete(Request(), strict)).text == '{"yes": true}'
+    await client.complete(Request(), strict)
+    assert ["response_format" in seen.body for seen in provider.seen] == [True, False, False]
+
+
+async def test_any_other_refusal_is_no_reason_to_ask_without_the_schema(client, provider):
+    provider.will(fake.error(400, "temperature must be below 2"))
+    with pytest.raises(ProviderError) as failed:
+        await client.complete(Request(), model(provider))
+    assert failed.value.kind is ProviderErrorKind.BAD_REQUEST
+    assert len(provider.seen) == 1
+    never = model(provider, structured="never")
+    await client.complete(Request(), never)
+    assert "response_format" not in provider.seen[-1].body

@@ -143,3 +143,15 @@ def test_references_that_cannot_be_read_are_not_judged_without(call, config, tmp
     assert done.exit_code == 1
     assert "references:" in done.stderr
     assert "golden.jsonl" in done.stderr
+
+
+def test_in_batches_it_costs_half_and_other_providers_are_refused(call, config):
+    price = {"input_usd_per_million": 1000, "output_usd_per_million": 5000}
+    given = config(routes=[{"rubrics": ["agent"]}], **judge(price=price))
+    whole = call("backfill", given, *TIMES, "--dry-run")
+    half = call("backfill", given, *TIMES, "--dry-run", "--batch")
+    assert number(half.stdout, "cost") == pytest.approx(number(whole.stdout, "cost") / 2, rel=0.01)
+    other = call("backfill", config(**judge(panel=["anthropic/claude-3-5-haiku-20241022"])), *TIMES, "--batch")
+    assert "--batch: anthropic/claude-3-5-haiku-20241022 is asked one by one only" in other.stderr
+    none = call("backfill", config(), *TIMES, "--batch")
+    assert "no judge is configured" in none.stderr

@@ -1,0 +1,294 @@
+"""Batch client: requests to judges in, their answers out of a provider's batch endpoint, at half the price.
+
+Requests are gathered until none comes for a while, written to a file (``/v1/files``) and handed in as one batch
+(``/v1/batches``, OpenAI's protocol), which is looked at again and again until it is done. A request has its own hash
+for an id. Which batches are under way is kept: a run that was killed asks the same again, byte for byte, and gets the
+answers of the batch that it handed in before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+from integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
+from integrations.provider.library import LiteLLM
+
+from .client import Completion, JudgeCall, JudgeClient, JudgeModel, TokenPrice, arguments_of, response_format
+
+log = logging.getLogger("sidejudge.judge")
+
+DISCOUNT: Final = 0.5
+"""What a request in a batch costs of the list price."""
+PROVIDER: Final = "openai"
+"""The provider whose protocol batches speak; others that speak it are named by their address."""
+_MOST_REQUESTS: Final = 50_000
+_MOST_BYTES: Final = 150 * 2**20
+_ENDED: Final = ("completed", "expired", "failed", "cancelled")
+_REMEMBERED_S: Final = 30 * 86_400
+"""How long a provider keeps the output of a batch."""
+
+
+class BatchNotes(Protocol):
+    """Texts by name that outlive the process."""
+
+    def all(self) -> dict[str, str]: ...
+    async def change(self, values: Mapping[str, str | None]) -> None: ...
+
+
+@dataclass(slots=True)
+class _Lot:
+    """Requests to one model that are gathered: lines by request id, and when the last one came."""
+
+    model: JudgeModel
+    lines: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+    last: float = 0.0
+
+
+class BatchJudgeClient:
+    """Asks models in batches. To be used from one event loop; ``close`` leaves what was handed in under way.
+
+    Args:
+        client: what is known of models.
+        library: the thread that the provider's client runs in.
+        notes: where it is kept which batches are under way.
+        gather_s: a batch is handed in once no further request has come for so long.
+        poll_s: seconds between two looks at the batches.
+    """
+
+    def __init__(
+        self,
+        client: JudgeClient,
+        library: LiteLLM,
+        notes: BatchNotes,
+        *,
+        gather_s: float = 10.0,
+        poll_s: float = 30.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._client, self._library, self._notes = client, library, notes
+        self._gather_s, self._poll_s, self._clock = gather_s, poll_s, clock
+        self._lots: dict[tuple[str, str | None], _Lot] = {}
+        self._waiting: dict[str, asyncio.Future[Completion]] = {}
+        self._models: dict[str, JudgeModel] = {}
+        self._began: dict[str, float] = {}
+        self._asked: Counter[str] = Counter()
+        self._under_way: dict[str, set[str]] | None = None
+        self._working: asyncio.Task[None] | None = None
+
+    async def complete(self, request: JudgeCall, model: JudgeModel) -> Completion:
+        """Hand the request in with others, and wait. Raises ``ProviderError`` where it comes back without a text."""
+        body = _body(request, model)
+        digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:40]
+        self._asked[digest] += 1  # what is asked again is another request
+        name = f"sidejudge-{digest}-{self._asked[digest]}"
+        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        self._waiting[name] = future
+        self._models[name], self._began[name] = model, time.monotonic()
+        if not any(name in ids for ids in (await self._known()).values()):
+            line = json.dumps({"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": body})
+            lot = self._lots.setdefault((model.name, model.api_base), _Lot(model))
+            lot.lines[name] = line
+            lot.size, lot.last = lot.size + len(line), time.monotonic()
+        if self._working is None or self._working.done():
+            self._working = asyncio.create_task(self._work())
+        try:
+            return await future
+        finally:
+            for held in (self._waiting, self._models, self._began):
+                held.pop(name, None)
+
+    async def context_tokens(self, model: JudgeModel) -> int:
+        """As ``JudgeClient.context_tokens``."""
+        return await self._client.context_tokens(model)
+
+    async def price(self, model: JudgeModel) -> TokenPrice | None:
+        """Half the model's price."""
+        price = await self._client.price(model)
+        if price is None:
+            return None
+        return TokenPrice(
+            input_usd_per_million=price.input_usd_per_million * DISCOUNT,
+            output_usd_per_million=price.output_usd_per_million * DISCOUNT,
+        )
+
+    async def close(self) -> None:
+        """Stop waiting; idempotent."""
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.gather(self._working, return_exceptions=True)
+
+    async def _known(self) -> dict[str, set[str]]:
+        """The requests of each batch that was handed in."""
+        if self._under_way is None:
+            kept = {batch: json.loads(text) for batch, text in self._notes.all().items()}
+            oldest = self._clock() - _REMEMBERED_S
+            self._under_way = {batch: set(each["ids"]) for batch, each in kept.items() if each["at"] > oldest}
+            await self._notes.change({batch: None for batch in kept if batch not in self._under_way})
+            if self._under_way:
+                log.info("batches of an earlier run are under way", extra={"batches": len(self._under_way)})
+        return self._under_way
+
+    async def _work(self) -> None:
+        """Hand in what was gathered and look after what is under way, until nobody waits."""
+        try:
+            await self._working_off()
+        except Exception as error:  # noqa: BLE001  # whatever it is: nobody must wait for ever
+            log.error("batches cannot be looked after", extra={"cause": str(error)})  # noqa: TRY400  # its text is ours
+            self._fail(list(self._waiting), ProviderError(ProviderErrorKind.UNREACHABLE, type(error).__name__))
+
+    async def _working_off(self) -> None:
+        looked = 0.0
+        while any(not future.done() for future in self._waiting.values()):
+            for lot in list(self._lots.values()):
+                full = len(lot.lines) >= _MOST_REQUESTS or lot.size >= _MOST_BYTES
+                if lot.lines and (full or time.monotonic() - lot.last >= self._gather_s):
+                    await self._hand_in(lot)
+            if time.monotonic() - looked >= self._poll_s:
+                looked = time.monotonic()
+                for batch, ids in list((await self._known()).items()):
+                    if any(name in self._waiting and not self._waiting[name].done() for name in ids):
+                        await self._look_after(batch, ids)
+            await asyncio.sleep(min(self._gather_s, self._poll_s) / 4)
+
+    async def _hand_in(self, lot: _Lot) -> None:
+        lines, model = dict(list(lot.lines.items())[:_MOST_REQUESTS]), lot.model
+        for name in lines:
+            del lot.lines[name]
+        lot.size = sum(map(len, lot.lines.values()))
+        content = "".join(f"{line}\n" for line in lines.values()).encode()
+
+        async def work(openai: Any) -> str:
+            file = await openai.files.create(file=("sidejudge.jsonl", content), purpose="batch")
+            made = await openai.batches.create(
+                input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+            )
+            return str(made.id)
+
+        try:
+            batch = await self._provider(model, work)
+        except ProviderError as error:
+            self._fail(lines, error)
+            return
+        known = await self._known()
+        known[batch] = set(lines)
+        await self._notes.change({batch: json.dumps({"ids": list(lines), "at": self._clock()})})
+        log.info("a batch was handed in", extra={"batch": batch, "requests": len(lines), "judge": model.name})
+
+    async def _look_after(self, batch: str, ids: set[str]) -> None:
+        model = next(self._models[name] for name in ids if name in self._models)
+
+        async def work(openai: Any) -> tuple[str, str, list[str]]:
+            found = await openai.batches.retrieve(batch)
+            if found.status not in _ENDED:
+                return str(found.status), "", []
+            files = [each for each in (found.output_file_id, found.error_file_id) if each]
+            why = "; ".join(str(each.message) for each in (found.errors.data or ())) if found.errors else ""
+            return str(found.status), why, [(await openai.files.content(each)).text for each in files]
+
+        try:
+            status, why, texts = await self._provider(model, work)
+        except ProviderError as error:
+            if error.kind is not ProviderErrorKind.MODEL_NOT_FOUND:
+                log.warning("a batch could not be looked at", extra={"batch": batch, "cause": str(error)})
+                return
+            status, why, texts = "failed", "the provider does not know it any more", []
+        if status not in _ENDED:
+            return
+        for text in texts:
+            for line in text.splitlines():
+                self._take(line)
+        left = {name for name in ids if name in self._waiting and not self._waiting[name].done()}
+        if left:
+            self._fail(left, ProviderError(ProviderErrorKind.OVERLOADED, f"the batch is {status} without it: {why}"))
+        if status != "completed" or left:  # what it has no answer to is handed in anew
+            (await self._known()).pop(batch, None)
+            await self._notes.change({batch: None})
+        log.info("a batch has ended", extra={"batch": batch, "status": status, "unanswered": len(left)})
+
+    def _take(self, line: str) -> None:
+        """One line of an output file."""
+        try:
+            found = json.loads(line)
+            name, response = found["custom_id"], found.get("response") or {}
+        except (ValueError, KeyError, TypeError):
+            return
+        future = self._waiting.get(name)
+        if future is None or future.done():
+            return
+        model, status = self._models[name], response.get("status_code", 0)
+        try:
+            if status != 200:  # HTTP's OK
+                raise _error_of(found, status)
+            future.set_result(_completion(response["body"], model, time.monotonic() - self._began[name]))
+        except ProviderError as error:
+            self._fail([name], error)
+        except (KeyError, TypeError, IndexError, ValueError):
+            self._fail([name], ProviderError(ProviderErrorKind.BAD_ANSWER, "a line of the batch cannot be read"))
+
+    def _fail(self, names: Iterable[str], error: ProviderError) -> None:
+        for name in names:
+            future = self._waiting.get(name)
+            if future is not None and not future.done():
+                future.set_exception(error)
+
+    async def _provider(self, model: JudgeModel, work: Callable[[Any], Any]) -> Any:
+        async def calling(_: Any) -> Any:
+            sdk = import_module("openai")
+            async with sdk.AsyncOpenAI(api_key=model.api_key, base_url=model.api_base, max_retries=3) as client:
+                return await work(client)
+
+        try:
+            return await self._library.run(calling)
+        except ProviderError:
+            raise
+        except Exception as error:  # noqa: BLE001  # any: whatever the provider's client raises
+            raise read_error(error, secret=model.api_key) from None
+
+
+def _body(request: JudgeCall, model: JudgeModel) -> dict[str, object]:
+    """The request as a batch takes it: all that an answer depends on."""
+    body: dict[str, object] = {"model": model.name.partition("/")[2], **arguments_of(request, model)}
+    if model.structured != "never":
+        body["response_format"] = response_format(request)
+    return body
+
+
+def _error_of(found: Mapping[str, Any], status: int) -> ProviderError:
+    body = (found.get("response") or {}).get("body") or {}
+    stated = (body.get("error") if isinstance(body, Mapping) else None) or found.get("error") or {}
+    message = str(stated.get("message", "no answer")) if isinstance(stated, Mapping) else "no answer"
+    kind = {429: ProviderErrorKind.RATE_LIMITED, 404: ProviderErrorKind.MODEL_NOT_FOUND}.get(status)
+    if "context" in message and "length" in message:
+        kind = ProviderErrorKind.CONTEXT_OVERFLOW
+    if kind is None:
+        kind = ProviderErrorKind.BAD_REQUEST if status // 100 == 4 else ProviderErrorKind.OVERLOADED
+    return ProviderError(kind, message[:300])
+
+
+def _completion(body: Mapping[str, Any], model: JudgeModel, duration_s: float) -> Completion:
+    usage = body.get("usage") or {}
+    read, written = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
+    choice = body["choices"][0]
+    paid = ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=None)
+    if choice["message"].get("refusal") or choice.get("finish_reason") == "content_filter":
+        raise ProviderError(ProviderErrorKind.CONTENT_REFUSED, "the model would not judge this content", usage=paid)
+    text, reason = choice["message"].get("content"), choice.get("finish_reason")
+    return Completion(
+        text=text if isinstance(text, str) else "",
+        model=str(body.get("model") or model.name),
+        usage=paid,
+        duration_s=duration_s,
+        cut_off=reason == "length",
+        finish_reason=reason if isinstance(reason, str) else None,
+        response_id=body.get("id") if isinstance(body.get("id"), str) else None,
+    )

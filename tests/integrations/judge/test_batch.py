@@ -1,0 +1,138 @@
+"""Batches: requests travel together at half the price, and a run that was killed gets what it handed in."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from integrations.judge.batch import BatchJudgeClient
+from integrations.judge.client import JudgeClient, JudgeModel
+from integrations.provider.errors import ProviderError, ProviderErrorKind
+from integrations.provider.library import LiteLLM
+from tests.fakes import openai as fake
+from tests.fakes.batches import Batches
+from tests.waiting import until
+
+
+@dataclass(frozen=True)
+class Request:
+    text: str
+    schema_name: str = "answer"
+    answer_tokens: int = 100
+
+    @property
+    def messages(self):
+        return ({"role": "user", "content": self.text},)
+
+    @property
+    def schema(self):
+        return {"type": "object", "properties": {}}
+
+
+class Notes:
+    def __init__(self):
+        self.held = {}
+
+    def all(self):
+        return dict(self.held)
+
+    async def change(self, values):
+        self.held = {name: text for name, text in {**self.held, **values}.items() if text is not None}
+
+
+@pytest.fixture
+def served():
+    batches = Batches(fake.states(lambda messages: messages[0]["content"].upper()))
+    with fake.Provider(batches) as provider:
+        yield batches, provider
+
+
+@pytest.fixture
+async def library():
+    loaded = LiteLLM()
+    yield loaded
+    await loaded.close()
+
+
+def asking(library, notes):
+    return BatchJudgeClient(JudgeClient(library), library, notes, gather_s=0.2, poll_s=0.1)
+
+
+def model(provider):
+    return JudgeModel(name="openai/gpt-4o-mini", api_base=provider.url, api_key="sk-very-secret")
+
+
+async def test_requests_that_come_together_are_one_batch_at_half_the_price(served, library):
+    batches, provider = served
+    client = asking(library, Notes())
+    texts = [f"question {number}" for number in range(20)]
+    answers = await asyncio.gather(*(client.complete(Request(text), model(provider)) for text in texts))
+    assert [each.text for each in answers] == [text.upper() for text in texts]
+    assert (len(batches.batches), len(batches.files[0].splitlines())) == (1, 20)
+    assert answers[0].usage.input_tokens == len(texts[0]) // 4
+    whole, half = await JudgeClient(library).price(model(provider)), await client.price(model(provider))
+    assert half.input_usd_per_million == pytest.approx(whole.input_usd_per_million / 2)
+    await client.close()
+
+
+async def test_a_run_that_was_killed_gets_the_answers_of_the_batch_that_it_handed_in(served, library):
+    batches, provider = served
+    batches.looks, notes = 10**9, Notes()
+    first = asking(library, notes)
+    asked = [asyncio.create_task(first.complete(Request(text), model(provider))) for text in ("one", "two")]
+    await until(lambda: bool(notes.held))
+    for task in asked:
+        task.cancel()
+    await asyncio.gather(*asked, return_exceptions=True)
+    await first.close()
+    batches.looks = 0
+    second = asking(library, notes)
+    answers = await asyncio.gather(*(second.complete(Request(text), model(provider)) for text in ("one", "three")))
+    assert [each.text for each in answers] == ["ONE", "THREE"]
+    assert [len(each.splitlines()) for each in batches.files] == [2, 1], "only what is new was handed in"
+    await second.close()
+
+
+async def test_what_a_batch_has_no_answer_to_fails_and_is_handed_in_anew(served, library):
+    batches, provider = served
+    batches.lost = lambda at: at == 0
+    client = asking(library, Notes())
+    lost, found = await asyncio.gather(
+        *(client.complete(Request(text), model(provider)) for text in ("one", "two")), return_exceptions=True
+    )
+    assert (lost.kind, found.text) == (ProviderErrorKind.OVERLOADED, "TWO")
+    batches.lost = lambda _: False
+    assert (await client.complete(Request("one"), model(provider))).text == "ONE"
+    await client.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (fake.error(400, "temperature must be below 2"), ProviderErrorKind.BAD_REQUEST),
+        (fake.too_many(), ProviderErrorKind.RATE_LIMITED),
+        (fake.too_long(), ProviderErrorKind.CONTEXT_OVERFLOW),
+        (fake.refuses(), ProviderErrorKind.CONTENT_REFUSED),
+        (fake.no_choices(), ProviderErrorKind.BAD_ANSWER),
+    ],
+)
+async def test_a_line_that_is_no_answer_is_the_error_that_it_states(served, library, answer, kind):
+    batches, provider = served
+    batches.answer = answer
+    client = asking(library, Notes())
+    with pytest.raises(ProviderError) as failed:
+        await client.complete(Request("one"), model(provider))
+    assert failed.value.kind is kind
+    await client.close()
+
+
+async def test_a_batch_that_cannot_be_handed_in_fails_its_requests(served, library):
+    _, provider = served
+    provider.standing = fake.error(401, "no")
+    client = asking(library, Notes())
+    with pytest.raises(ProviderError) as failed:
+        await client.complete(Request("one"), model(provider))
+    assert failed.value.kind is ProviderErrorKind.AUTHENTICATION_FAILED
+    await client.close()
