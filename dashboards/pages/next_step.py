@@ -80,6 +80,8 @@ def _nothing_seen(receiving: Receiving | None, otlp_port: int) -> NextStep:
     scheme = "https" if receiving.encrypted else "http"
     return NextStep(
         happened="Nothing has come in.",
-        advice="Let the application send OTLP traces here, for instance with",
+        advice="Let the application send OTLP traces here with these variables, or see",
+        link="/help/tutorials",
+        link_text="how it is done with your client",
         example=f"OTEL_EXPORTER_OTLP_ENDPOINT={scheme}://THIS-HOST:{otlp_port}\nOTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
     )
