@@ -295,10 +295,10 @@ async def test_a_rubric_of_ones_own_has_a_page_with_a_card_for_each_metric(still
 
 async def test_two_versions_are_compared_through_the_front_door(still):
     s = still()
-    for number in range(1, 41):
-        release = {**SAID, "langfuse.release": "1.0" if number <= 20 else "2.0"}
-        await s.take(number, service="shop", attributes=release)
-    await s.judge()
+    for first, release in ((1, "1.0"), (21, "2.0")):
+        for number in range(first, first + 20):
+            await s.take(number, service="shop", attributes={**SAID, "langfuse.release": release})
+        await s.judge()
     s.now += 1
     page = await s.get("/compare?service=shop&environment=unknown&rubric=workflow")
     assert page.status_code == 200
