@@ -51,7 +51,8 @@ def breaching(declared: Declaration, level: str) -> str:
     worse = {"warning": 1, "critical": 2}[level]
     now = f'{ratio}\nand ignoring (level)\n{LOOKS_BELOW}{{level="{level}"}} >= {declared.rule.needed}'
     if declared.policy.mode in ("sequence", "adaptive"):
-        now = f"{ratio}\nand\n{STATUS} >= {worse}"
+        # The process may look further back than the window that is recorded here.
+        return f"last_over_time({ratio}[{DAY}])\nand\n({STATUS} >= {worse} or {HELD} >= {worse})"
     return f"{now}\nor\nlast_over_time({ratio}[{DAY}])\nand\n{HELD} >= {worse}"
 
 

@@ -29,6 +29,7 @@ def check(file: Path | None, config: Path | None, form: str, *, everything: bool
     and where it comes from, what is watched and what raises an alert, and how much memory it takes at most, part by
     part; JSON holds all of it. Without FILE the embedded defaults and the environment are checked.
     """
+    from monitor.alerting.thin_traffic import thin_traffic
     from monitor.config.warnings import cautions
     from monitor.runtime.memory_bound import memory_bound
 
@@ -40,7 +41,7 @@ def check(file: Path | None, config: Path | None, form: str, *, everything: bool
         _show_all(resolved)
     else:
         _show_outline(resolved, sum(part.max_bytes for part in memory_bound(resolved.config)))
-    for cause, remedy in cautions(resolved.config):
+    for cause, remedy in (*cautions(resolved.config), *thin_traffic(resolved.config)):
         click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)
     more = "" if everything else "; --all shows every value"
     click.echo(f"\nconfiguration ok, fingerprint {resolved.config.fingerprint[:12]}{more}")
@@ -86,6 +87,7 @@ def _show_all(resolved: Loaded) -> None:
 
 def _show_json(resolved: Loaded) -> None:
     from monitor.alerting.condition_table import WATCHED, watched
+    from monitor.alerting.thin_traffic import thin_traffic
     from monitor.config.summary import summary
     from monitor.config.warnings import cautions
     from monitor.runtime.memory_bound import memory_bound
@@ -97,6 +99,9 @@ def _show_json(resolved: Loaded) -> None:
             {"for": part.name, "max_bytes": part.max_bytes, "keys": part.keys}
             for part in memory_bound(resolved.config)
         ],
-        "warnings": [{"cause": cause, "remedy": remedy} for cause, remedy in cautions(resolved.config)],
+        "warnings": [
+            {"cause": cause, "remedy": remedy}
+            for cause, remedy in (*cautions(resolved.config), *thin_traffic(resolved.config))
+        ],
         "fingerprint": resolved.config.fingerprint,
     })  # fmt: skip

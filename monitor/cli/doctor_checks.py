@@ -17,6 +17,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
+from monitor.alerting.thin_traffic import thin_traffic
 from monitor.config import Config, ConfigError, Loaded
 from monitor.config.evaluators import EmbeddingSection
 from monitor.config.extras import EXTRAS, JUDGE, extra_of, installed, needed
@@ -69,6 +70,8 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
     if loaded.config.forward is not None:
         yield _upstream(loaded.config.forward.url)
     yield from _store(loaded.config.store.path)
+    for cause, remedy in thin_traffic(loaded.config):
+        yield CheckResult("traffic", "warn", cause, remedy)
     if loaded.config.evaluators.judge is not None:
         yield from _judges(loaded.config)
     if loaded.config.sources.langfuse is not None:

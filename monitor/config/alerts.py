@@ -156,7 +156,7 @@ class AlertsSection(Section):
         "`metadata.KEY`, `none`",
     )
     mode: Literal["adaptive", "bound", "point", "sequence"] = Field(
-        default="bound",
+        default="adaptive",
         description="`adaptive`: change detectors and a confidence sequence under one budget of false alarms, right at "
         "any traffic; `bound`: the upper confidence bound of the pass rate is compared; `point`: the pass rate; "
         "`sequence`: a confidence sequence, which stays right however often one looks",

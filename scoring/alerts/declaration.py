@@ -87,7 +87,7 @@ class Declaration:
     (Benjamini and Hochberg's procedure bounds another number, the share of the wrong among the alarms of one look.)
     """
 
-    policy: Policy = field(default_factory=Policy)
+    policy: Policy = field(default_factory=lambda: Policy(mode="adaptive"))
     thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
     window_ns: int = HOUR_NS
     longest_ns: int = DAY_NS

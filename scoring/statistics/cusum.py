@@ -76,6 +76,17 @@ def design(good: float, bad: float, run_length: float) -> Chart:
     )  # fmt: skip
 
 
+def average_run_length(chart: Chart, pass_ratio: float) -> float:
+    """Verdicts of equal weight until the first alarm, on average, at this pass ratio; a lower bound off the lattice."""
+    if not chart.jump:
+        return chart.run_length if pass_ratio >= chart.good else 1.0
+    if pass_ratio >= 1:
+        return math.inf
+    return next(
+        mean for height, mean in enumerate(_run_lengths(pass_ratio, chart.jump), 1) if height == chart.limit_steps
+    )
+
+
 class Cusum:
     """One running chart: S in nats, and since when it has been above 0.
 

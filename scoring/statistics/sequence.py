@@ -86,6 +86,11 @@ class ConfidenceSequence:
                 ]
                 self._wealth[place] = [min(self._most, held) for held in grown]
 
+    @property
+    def promise(self) -> tuple[float, int]:
+        """``error`` and ``period_ns``."""
+        return 1 / self._convincing, self._period_ns
+
     def evidence(self, level: float) -> float:
         """How strongly the verdicts show that the ratio is below the level, as a multiple of what convinces."""
         place = self.levels.index(_inside(level))

@@ -1,0 +1,166 @@
+"""Plan: what statuses can be expected to do at some traffic: false alarms, delays, time without an answer.
+
+Delays are simulated with the detectors themselves and a seed that does not change; false alarms of the change detector
+are computed (``cusum.average_run_length``), those of a bound simulated over a month.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from scoring.alerts.declaration import HOUR_NS, MONTH_NS, Declaration
+from scoring.statistics.cusum import Cusum, average_run_length
+from scoring.statistics.estimate import from_sums
+from scoring.statistics.sequence import ConfidenceSequence
+from scoring.status.hysteresis import HysteresisState, Look, step
+from scoring.status.status import Status, appraise
+
+_MOST = 20_000
+"""Verdicts of one run; a drop that takes longer is not noticed."""
+_LOOKS = 6_000
+_BEFORE = 100.0
+"""Verdicts before a drop, on average: a detector that has seen good ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTraffic:
+    """One service under one rubric: verdicts an hour, the pass rate before a drop and after it.
+
+    ``series`` is services times rubrics, among which the false alarms are divided. ``ValueError`` unless
+    0 < bad < good < 1 and the numbers are positive.
+    """
+
+    per_hour: float
+    good: float
+    bad: float
+    series: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.bad < self.good < 1 or not 0 < self.per_hour < math.inf or self.series < 1:
+            raise ValueError(f"a plan needs 0 < bad < good < 1 and a positive rate, got {self}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What to expect of one service under one rubric at ``per_hour`` verdicts.
+
+    ``false_alarms`` a month at the good pass rate, at most (of a bound: in one simulated month); hours until a drop is
+    noticed, in half and in nine of ten cases, infinite where it is not; ``insufficient`` is the share of the time
+    without an answer, ``first_h`` the hours until the first one.
+    """
+
+    per_hour: float
+    false_alarms: float
+    median_h: float
+    late_h: float
+    insufficient: float
+    first_h: float
+
+
+def expected(declared: Declaration, traffic: PlannedTraffic, *, runs: int = 200) -> Expected:
+    """What to expect of the declared mode; ``runs`` drops are simulated."""
+    rng = random.Random(20)  # noqa: S311  # a simulation
+    mode, per_hour = declared.policy.mode, traffic.per_hour
+    run = _followed if mode in ("adaptive", "sequence") else _looked
+    delays = sorted(run(rng, declared, traffic) for _ in range(runs))
+    reach_h = (declared.longest_ns if mode == "adaptive" else declared.window_ns) / HOUR_NS
+    needed = declared.policy.min_samples
+    return Expected(
+        per_hour=per_hour, false_alarms=_false_alarms(rng, declared, traffic),
+        median_h=delays[len(delays) // 2], late_h=delays[int(len(delays) * 0.9)],
+        insufficient=0.0 if mode == "sequence" else _poisson_below(needed, per_hour * reach_h),
+        first_h=needed / per_hour,
+    )  # fmt: skip
+
+
+def proposed_rate(declared: Declaration, traffic: PlannedTraffic, *, within_h: float) -> float | None:
+    """The least verdicts an hour with which half of such drops are noticed in time; None where even all do not."""
+    for part in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0):
+        rate = traffic.per_hour * part
+        # An alarm needs several failures: what is too little for those need not be simulated.
+        if rate * within_h * (1 - traffic.bad) < 2:
+            continue
+        if expected(declared, replace(traffic, per_hour=rate), runs=60).median_h <= within_h:
+            return rate
+    return None
+
+
+def _followed(rng: random.Random, declared: Declaration, traffic: PlannedTraffic) -> float:
+    """Hours from a drop until mode ``adaptive`` or ``sequence`` is at warning."""
+    adaptive, warning = declared.policy.mode == "adaptive", declared.policy.thresholds.warning
+    series = traffic.series if adaptive else 1
+    chart = declared.chart("", traffic.per_hour * declared.window_ns / HOUR_NS, traffic.series)
+    error, period_ns = declared.new_sequence("").promise
+    sequence = ConfidenceSequence((warning,), error=error, period_ns=period_ns)
+    cusum, at_h = Cusum(), -_BEFORE / traffic.per_hour
+    begin_ns = int(at_h * HOUR_NS)
+    for _ in range(_MOST):
+        at_h += rng.expovariate(traffic.per_hour)
+        passed, at_ns = rng.random() < (traffic.good if at_h < 0 else traffic.bad), int(at_h * HOUR_NS) - begin_ns
+        cusum.add(chart, passed=passed, weight=1.0, at_ns=at_ns)
+        sequence.add(passed=passed, weight=1.0, at_ns=at_ns)
+        since = cusum.pass_ratio if adaptive and cusum.alarmed else None
+        if at_h > 0 and ((since is not None and since < warning) or sequence.evidence(warning) >= series):
+            return at_h
+    return math.inf
+
+
+def _looked(rng: random.Random, declared: Declaration, traffic: PlannedTraffic) -> float:
+    """Hours from a drop until mode ``bound`` or ``point`` is at warning."""
+    begin_h = 2 * declared.window_ns / HOUR_NS
+    for now_h, status in _statuses(rng, declared, traffic, from_h=begin_h, looks=_LOOKS):
+        if now_h > begin_h and status in (Status.WARNING, Status.CRITICAL):
+            return now_h - begin_h
+    return math.inf
+
+
+def _statuses(
+    rng: random.Random, declared: Declaration, traffic: PlannedTraffic, *, from_h: float, looks: int
+) -> Iterator[tuple[float, Status]]:
+    """(hours, status in force) look by look; the drop is at ``from_h``."""
+    policy, rule = declared.policy, declared.rule
+    raised, window_h = policy.raised(rule.recovery_margin), declared.window_ns / HOUR_NS
+    held: deque[tuple[float, bool]] = deque()
+    state: HysteresisState | None = None
+    next_h, failures = rng.expovariate(traffic.per_hour), 0
+    for number in range(1, looks + 1):
+        now_h = number * declared.look_ns / HOUR_NS
+        while next_h <= now_h:
+            held.append((next_h, rng.random() < (traffic.good if next_h < from_h else traffic.bad)))
+            failures += not held[-1][1]
+            next_h += rng.expovariate(traffic.per_hour)
+        while held and held[0][0] <= now_h - window_h:
+            failures -= not held.popleft()[1]
+        n = len(held)
+        found = from_sums(n=n, failures=failures, weight=n, failed_weight=failures, squared_weight=n)
+        look = Look(status=appraise(found, policy).status, with_margin=appraise(found, raised).status, empty=n == 0)
+        state = step(state, look, int(now_h * HOUR_NS), rule)
+        yield now_h, state.status
+
+
+def _false_alarms(rng: random.Random, declared: Declaration, traffic: PlannedTraffic) -> float:
+    mode, month_h = declared.policy.mode, MONTH_NS / HOUR_NS
+    if mode == "adaptive":
+        chart = declared.chart("", traffic.per_hour * declared.window_ns / HOUR_NS, traffic.series)
+        of_sequence = 0.1 * declared.false_alarms / traffic.series
+        return month_h * traffic.per_hour / average_run_length(chart, traffic.good) + of_sequence
+    if mode == "sequence":
+        return declared.sequence.error * MONTH_NS / declared.sequence.period_ns
+    found, before = 0, False
+    looks = int(MONTH_NS / declared.look_ns)
+    healthy = replace(traffic, bad=traffic.good * (1 - 1e-12))
+    for _, status in _statuses(rng, declared, healthy, from_h=math.inf, looks=looks):
+        bad = status in (Status.WARNING, Status.CRITICAL)
+        found += bad and not before
+        before = bad
+    return float(found)
+
+
+def _poisson_below(needed: float, mean: float) -> float:
+    """The chance of fewer than so many arrivals."""
+    logs = (k * math.log(mean) - mean - math.lgamma(k + 1) for k in range(math.ceil(needed)))
+    return min(1.0, math.fsum(map(math.exp, logs)))

@@ -1,0 +1,122 @@
+"""``sidejudge plan``: what statuses and alerts will do at my traffic, before they do it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .errors import CALL, CommandError
+from .settings import config_option, format_option, loaded, show_json
+
+if TYPE_CHECKING:
+    from monitor.alerting.plan import Expected
+
+_UNITS = {"s": 3600.0, "sec": 3600.0, "min": 60.0, "m": 60.0, "h": 1.0, "d": 1 / 24}
+_SHARES = (0.01, 0.05, 0.2, 1.0)
+_MOST = 1e9
+_FEWEST = 0.5
+"""Verdicts an hour that a row needs."""
+
+
+@click.command()
+@click.option("--rate", required=True, help="Traces of one service under one rubric: 20/h, 3/min, 500/d.")
+@click.option("--sampling", type=click.FloatRange(0, 1, min_open=True), help="Share that is judged; default: a table.")
+@click.option("--good", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Pass rate when all is well.")
+@click.option("--bad", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Pass rate to be noticed.")
+@click.option("--within", default="1h", show_default=True, help="How soon half of such drops are to be noticed.")
+@click.option("--series", type=click.IntRange(min=1), default=1, show_default=True, help="Services times rubrics.")
+@format_option
+@config_option
+def plan(  # noqa: PLR0917  # click passes options by name
+    rate: str, sampling: float | None, good: float | None, bad: float | None, within: str, series: int,
+    form: str, config: Path | None,
+) -> int:  # fmt: skip
+    """Show what to expect at this traffic: false alarms, minutes until a drop is noticed, time without an answer.
+
+    Simulated with the alerts of --config and independent verdicts; good and bad default to those of the early warning.
+    Sessions whose turns fail together count as one trace each. Exit code 1: no sampling rate is enough.
+    """
+    from monitor.alerting.build import declaration
+    from monitor.alerting.plan import PlannedTraffic, expected, proposed_rate
+    from monitor.config.units import parse_duration
+
+    per_hour = _per_hour(rate)
+    declared = declaration(loaded(config).config)
+    default_good, default_bad = declared.good_and_bad("")
+    good, bad = default_good if good is None else good, default_bad if bad is None else bad
+    if bad >= good:
+        raise CommandError(f"--bad ({bad:g}) must be less than --good ({good:g})", "name the worse pass rate", CALL)
+    try:
+        within_h = parse_duration(within).seconds / 3600
+    except ValueError as error:
+        raise CommandError(f"--within: {error}", "for example --within 30m", CALL) from None
+    shares = (sampling,) if sampling is not None else tuple(s for s in _SHARES if per_hour * s >= _FEWEST) or (1.0,)
+    traffic = PlannedTraffic(per_hour=per_hour, good=good, bad=bad, series=series)
+    rows = [(share, expected(declared, replace(traffic, per_hour=per_hour * share))) for share in shares]
+    enough = proposed_rate(declared, traffic, within_h=within_h)
+    share = None if enough is None else enough / per_hour
+    if form == "json":
+        show_json({
+            "mode": declared.policy.mode, "good": good, "bad": bad, "series": series,
+            "rows": [{"sampling": each, **_record(found)} for each, found in rows],
+            "proposed": None if share is None else {"sampling": {"rate": share}},
+        })  # fmt: skip
+    else:
+        _show(
+            rows, share, f"mode {declared.policy.mode}: {good:g} falls to {bad:g}, {per_hour:g} traces an hour", within
+        )
+    return 1 if share is None else 0
+
+
+def _per_hour(text: str) -> float:
+    number, _, unit = text.partition("/")
+    try:
+        found = float(number) * _UNITS[unit.strip() or "h"]
+    except (KeyError, ValueError):
+        found = math.nan
+    if not 0 < found < _MOST:
+        raise CommandError(f"--rate: {text!r} is no rate", "for example --rate 20/h, --rate 3/min", CALL)
+    return found
+
+
+def _record(found: Expected) -> dict[str, Any]:
+    return {
+        "verdicts_per_hour": found.per_hour, "false_alarms_per_month": found.false_alarms,
+        "median_minutes": _finite(found.median_h * 60), "ninth_tenth_minutes": _finite(found.late_h * 60),
+        "insufficient_share": found.insufficient, "first_hours": found.first_h,
+    }  # fmt: skip
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _show(rows: list[tuple[float, Expected]], share: float | None, what: str, within: str) -> None:
+    from .table import table
+
+    head = ("sampling", "verdicts/h", "false alarms a month", "noticed, half", "9 of 10", "insufficient data", "first")
+    click.echo(f"{what}\n")
+    click.echo(table(head, [
+        (
+            f"{each:g}", f"{found.per_hour:g}", f"{found.false_alarms:.2g}", _hours(found.median_h),
+            _hours(found.late_h), f"{found.insufficient:.0%}", _hours(found.first_h),
+        )
+        for each, found in rows
+    ]))  # fmt: skip
+    if share is None:
+        click.echo(f"\nno sampling rate notices half of such drops within {within}: allow more time, a larger drop, or")
+        click.echo("more false alarms (alerts.false_alarms_per_month)")
+    else:
+        click.echo(
+            f"\nproposed, so that half of such drops are noticed within {within}:\nsampling: {{rate: {share:g}}}"
+        )
+
+
+def _hours(hours: float) -> str:
+    if not math.isfinite(hours):
+        return "never"
+    return f"{hours * 60:.0f} min" if hours < 10 else f"{hours:.0f} h" if hours < 72 else f"{hours / 24:.0f} days"
