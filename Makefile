@@ -10,7 +10,7 @@ SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 # Hundreds of processes and each run compile everything anew where this is set; rewriting assertions takes half a minute.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test suite coverage check fmt faults bench bench-peers lock reference charts lock-images clean
+.PHONY: status run test suite coverage check fmt faults bench bench-peers lock reference charts lock-images clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
@@ -45,6 +45,9 @@ bench: $(VENV)/.dev ## ratios against a baseline measured in the same run
 bench-peers: ## what bench_scoring and bench_traffic compare with, in an environment of its own (.venv-peers)
 	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip -qq install "deepeval==4.3.1" "ragas==0.4.3" "langchain-community<0.4" "rotel==0.0.1a15"
+
+status: $(VENV)/.dev ## simulate months of alerts and write monitor/STATUS.md anew (a quarter of an hour)
+	$(BIN)/python tests/simulation/tables.py
 
 reference: $(VENV)/.dev ## write the generated reference pages anew
 	$(BIN)/python -m monitor.reference

@@ -110,9 +110,17 @@ class ServiceStatusBody(_Body):
     lower: Ratio | None = Field(description="lower Wilson bound of the pass ratio")
     upper: Ratio | None = Field(description="upper Wilson bound of the pass ratio")
     confidence: Ratio | None = Field(description="chance with which each bound holds on its own")
+    interval_lower: Ratio | None = Field(description="95 % interval to be shown: both of its bounds hold together")
+    interval_upper: Ratio | None
     n: Count = Field(description="verdicts in the window that passed or failed")
     failures: Count
-    effective_n: Annotated[float, Field(ge=0)] = Field(description="Kish's effective sample size")
+    effective_n: Annotated[float, Field(ge=0)] = Field(
+        description="Kish's effective sample size, divided by the design effect"
+    )
+    clusters: Count | None = Field(description="sessions (`alerts.cluster`) of these verdicts; null: none names one")
+    design_effect: Annotated[float, Field(ge=1)] | None = Field(
+        description="by how much less verdicts say because those of a session pass and fail together"
+    )
     traffic: Annotated[float, Field(ge=0)] = Field(description="traces that these verdicts stand for (sum of weights)")
     incomplete: Count = Field(description="verdicts in the window that neither passed nor failed")
     judge_failed: Count = Field(description="those of them that did not because the judge failed")
@@ -142,6 +150,8 @@ class ServiceStatusBody(_Body):
             status=status.appraisal.status, reason=status.appraisal.reason,
             pass_ratio=found.pass_ratio if found else None, lower=found.lower if found else None,
             upper=found.upper if found else None, confidence=found.confidence if found else None,
+            interval_lower=found.pair.lower if found else None, interval_upper=found.pair.upper if found else None,
+            clusters=found.clusters if found else None, design_effect=found.design_effect if found else None,
             n=found.n if found else 0, failures=found.failures if found else 0,
             effective_n=found.effective_n if found else 0.0, traffic=found.weight_sum if found else 0.0,
             incomplete=status.incomplete, judge_failed=status.judge_failed, forced=status.forced,
@@ -177,7 +187,8 @@ class AlertsBody(_Body):
     """How a status is reached."""
 
     mode: str = Field(
-        description="what is compared: the upper bound (`bound`), the ratio (`point`), a confidence sequence"
+        description="what is compared: the ratio since a drop began (`adaptive`), the upper bound (`bound`), the ratio "
+        "(`point`), a confidence sequence"
     )
     thresholds: ThresholdsBody
     min_samples: Annotated[float, Field(ge=0)]

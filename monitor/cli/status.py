@@ -68,12 +68,12 @@ def _once(url: str, form: str, *, any_state: bool) -> int:
 def _show(answer: Mapping[str, Any]) -> None:
     from .table import number, table, visible
 
-    head = ("status", "service", "environment", "rubric", "pass ratio", "lower", "upper", "n", "failed", "incomplete")
+    head = ("status", "service", "environment", "rubric", "pass ratio", "95 % from", "to", "n", "failed", "incomplete")
     rows = [
         (
             str(each["status"]), str(each["service"]), str(each["environment"]), str(each["rubric"]),
-            number(each["pass_ratio"]), number(each["lower"]), number(each["upper"]),
-            str(each["n"]), str(each["failures"]), str(each["incomplete"]),
+            number(each["pass_ratio"]), number(each["interval_lower"]), number(each["interval_upper"]),
+            _counted(each), str(each["failures"]), str(each["incomplete"]),
         )
         for each in answer["services"]
     ]  # fmt: skip
@@ -115,6 +115,12 @@ def _show(answer: Mapping[str, Any]) -> None:
         nl=False,
     )
     click.echo(visible(f"configuration {answer['config_fingerprint']}, up {answer['uptime_s']:.0f} s"))
+
+
+def _counted(each: Mapping[str, Any]) -> str:
+    """``120 in 24 sessions``."""
+    apart = each["clusters"] is None or each["clusters"] == each["n"]
+    return str(each["n"]) if apart else f"{each['n']} in {each['clusters']} sessions"
 
 
 def _show_pull(pull: Mapping[str, Any]) -> None:

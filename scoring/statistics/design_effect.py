@@ -8,8 +8,9 @@ totals; divided by what it would be were all verdicts independent::
 
 The sums run over all that was seen, with a memory of ``MEMORY`` verdicts, because a window of an hour holds too few
 failing clusters. Until enough of them were seen the estimate leans on the worst case, that a cluster's verdicts are
-all the same (Σ W² / Σ w²): a false alarm costs more than some hours of patience. Verdicts without a cluster are each
-their own; where all are, the design effect is 1.
+all the same (Σ W² / Σ w², ``MOST_AT_FIRST`` at most): a false alarm costs more than some hours of patience. After
+``LARGEST`` verdicts a cluster counts as another: an id that all traffic shares says nothing. Verdicts without a
+cluster are each their own; where all are, the design effect is 1.
 
 A method that looks after every verdict (CUSUM, confidence sequence) lets each verdict move it by its ``worth``,
 1 / design effect of a move: exact for clusters of one size whose verdicts agree, and for independent ones; in between
@@ -30,10 +31,14 @@ MEMORY = 20_000
 """Verdicts after which what was seen counts for half."""
 MOST = 3.0
 """Typical clusters that one may count for."""
+MOST_AT_FIRST = 5.0
+LARGEST = 20
 _OPEN = 2_000
 """Clusters that may still grow; of more the one that was quiet longest begins anew when it speaks again."""
 _DOUBT = 3.0
 """Failing clusters that the worst case counts for."""
+_NOTHING = (0.0, 0.0, 0.0, 0.0)
+"""Of a cluster: its weight, that of its failures, what its verdicts were worth, and how many there are."""
 _SUMS = ("n", "weight", "failed", "own", "own_failed", "together", "together_failed", "failed_together", "failing")
 
 
@@ -52,7 +57,9 @@ class DesignEffect:
         What it is worth does not depend on how it came out.
         """
         effect = self.value
-        held = self._clusters.setdefault(cluster, [0.0, 0.0, 0.0]) if cluster is not None else [0.0, 0.0, 0.0]
+        if cluster is not None and self._clusters.get(cluster, _NOTHING)[3] >= LARGEST:
+            del self._clusters[cluster]
+        held = self._clusters.setdefault(cluster, [*_NOTHING]) if cluster is not None else [*_NOTHING]
         if cluster is not None:
             self._clusters.move_to_end(cluster)
             if len(self._clusters) > _OPEN:
@@ -60,6 +67,7 @@ class DesignEffect:
         worth = max(0.0, min(1 / effect, MOST * max(1.0, self._worst / effect) - held[2]))
         self._learn(held, 0.0 if passed else weight, weight)
         held[2] += worth
+        held[3] += 1
         return worth
 
     @property
@@ -76,9 +84,9 @@ class DesignEffect:
         q = s["failed"] / s["weight"]
         apart = (1 - 2 * q) * s["own_failed"] + q * q * s["own"]
         if apart <= 0:
-            return worst
+            return min(worst, MOST_AT_FIRST)
         found = (s["failed_together"] - 2 * q * s["together_failed"] + q * q * s["together"]) / apart
-        return max(1.0, (found * s["failing"] + worst * _DOUBT) / (s["failing"] + _DOUBT))
+        return max(1.0, (found * s["failing"] + min(worst, MOST_AT_FIRST) * _DOUBT) / (s["failing"] + _DOUBT))
 
     def _learn(self, held: list[float], failed: float, weight: float) -> None:
         s = self._sums

@@ -48,7 +48,8 @@ class Estimate:
     def pair(self) -> Interval:
         """The two-sided 95 % interval, to be shown: both bounds hold together (``interval.wilson_pair``)."""
         n = self.effective_n
-        return wilson_pair(n * self.pass_ratio, n) or Interval(0.0, 1.0)
+        pair = wilson_pair(min(n, n * self.pass_ratio), n) or Interval(0.0, 1.0)
+        return Interval(min(pair.lower, self.lower), max(pair.upper, self.upper))
 
     @property
     def confidence(self) -> float:

@@ -32,7 +32,7 @@ SHORTER = 300
 """Every time of the defaults is divided by this: an hour's window is 12 s. Prometheus counts whole seconds, so a look
 every 0.2 s is one a second, and 3 of 4 of them must agree where it were 10 of 12."""
 ALERTS = {
-    "window": "12s", "look": "1s", "min_samples": 20,
+    "mode": "bound", "window": "12s", "look": "1s", "min_samples": 20,
     "hysteresis": {"needed": 3, "looks": 4, "hold": "6s"},
     "limits": {"lasting": "2s", "keep": "3s"},
 }  # fmt: skip

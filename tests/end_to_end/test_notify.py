@@ -15,7 +15,7 @@ from tests.alertmanager import alertmanager
 from tests.fakes.receiver import Act, receiving
 
 QUICK = {
-    "window": "25s", "min_samples": 10, "look": "500ms",
+    "mode": "bound", "window": "25s", "min_samples": 10, "look": "500ms",
     "hysteresis": {"needed": 2, "looks": 3, "recovery_margin": 0.0, "hold": "0s"},
     "links": {"trace": "https://t.example/{trace_id}", "runbooks": "https://r.example"},
 }  # fmt: skip

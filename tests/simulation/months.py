@@ -104,8 +104,8 @@ def worths(months: Months) -> tuple[np.ndarray, np.ndarray]:
         q = s["failed"] / s["weight"]
         apart = (1 - 2 * q) * s["own_failed"] + q * q * s["own"]
         found = (s["failed_together"] - 2 * q * s["together_failed"] + q * q * s["together"]) / apart
-        value = np.maximum(1.0, (found * s["failing"] + worst * 3) / (s["failing"] + 3))
-        effect = np.where(worst <= 1, 1.0, np.where(apart > 0, value, worst))
+        value = np.maximum(1.0, (found * s["failing"] + np.minimum(worst, 5) * 3) / (s["failing"] + 3))
+        effect = np.where(worst <= 1, 1.0, np.where(apart > 0, value, np.minimum(worst, 5)))
     worth = 1 / effect
     cap = 3 * np.maximum(1.0, worst / effect)
     return np.clip(np.minimum(worth, cap - within(worth)), 0, None), effect
@@ -139,8 +139,8 @@ def below(months: Months, level: float, *, error: float, period_h: float, worth:
     share = months.weight / months.weight.max()
     wealth = np.zeros((len(BETS), rows))
     bets = np.array(BETS)[:, None]
-    income = np.diff(months.at_h, axis=1, prepend=months.at_h[:, :1])
-    income = np.where(np.isfinite(income), np.minimum(1.0, income / period_h), 0.0)
+    income = np.diff(np.where(np.isfinite(months.at_h), months.at_h, 1e12), axis=1, prepend=months.at_h[:, :1])
+    income = np.minimum(1.0, income / period_h)
     found = np.zeros((rows, n), bool)
     for k in range(n):
         stake = bets * share[:, k]

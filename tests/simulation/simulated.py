@@ -17,6 +17,7 @@ HOUR_NS = 3_600 * 10**9
 ALARMS = (Status.WARNING, Status.CRITICAL)
 RUBRIC = "qa"
 
+ADAPTIVE = Declaration(policy=Policy(mode="adaptive"))
 PLAIN = Declaration(policy=Policy(mode="point", min_samples=1, min_failures=0))
 """The plain average: the seed's monitor over the window, which is what most alerts on a score are."""
 BOUND = Declaration(policy=Policy(mode="bound"))

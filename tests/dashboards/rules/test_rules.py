@@ -26,7 +26,9 @@ from tests.dashboards.rules.scenario import Scenario
 from tests.dashboards.rules.scenarios import scenarios
 from tests.needs import PROMTOOL
 
-RULES: list[dict[str, Any]] = [rule for group in rules(Declaration())["groups"] for rule in group["rules"]]
+BOUND = Declaration(policy=Policy())
+"""The mode that PromQL computes itself, look by look."""
+RULES: list[dict[str, Any]] = [rule for group in rules(BOUND)["groups"] for rule in group["rules"]]
 SCENARIOS = list(scenarios())
 
 
@@ -64,7 +66,7 @@ def test_a_generated_file_is_up_to_date(path: Path) -> None:
 
 
 @PROMTOOL.mark
-@pytest.mark.parametrize("mode", ["point", "bound", "sequence"])
+@pytest.mark.parametrize("mode", ["adaptive", "point", "bound", "sequence"])
 def test_promtool_has_nothing_to_object_to(tmp_path: Path, mode: Any) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text(

@@ -15,11 +15,12 @@ from scoring.alerts.declaration import Declaration
 from scoring.alerts.lifecycle import Stage
 from scoring.rubrics import RUBRICS
 from scoring.status.hysteresis import Hysteresis
+from scoring.status.status import Policy
 
 MINUTE_NS = 60 * 10**9
 START_NS = 1_790_000_000 * 10**9
 KEY = Key("shop", "unknown", "qa")
-DECLARED = Declaration(hysteresis=Hysteresis(needed=1, looks=1, recovery_margin=0.0, hold_ns=0))
+DECLARED = Declaration(policy=Policy(), hysteresis=Hysteresis(needed=1, looks=1, recovery_margin=0.0, hold_ns=0))
 
 
 class Process:

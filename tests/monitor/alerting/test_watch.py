@@ -20,7 +20,9 @@ from scoring.status.status import Policy, Status
 
 MINUTE_NS = 60 * 10**9
 KEY = Key("shop", "prod", "qa")
-QUICK = Declaration(hysteresis=Hysteresis(needed=3, looks=4, recovery_margin=0.02, hold_ns=5 * MINUTE_NS))
+QUICK = Declaration(
+    policy=Policy(), hysteresis=Hysteresis(needed=3, looks=4, recovery_margin=0.02, hold_ns=5 * MINUTE_NS)
+)
 
 
 class Played:

@@ -43,7 +43,7 @@ def test_no_file_is_needed() -> None:
     assert (config.assembly.max_open_traces, config.assembly.max_open_bytes) == (10_000, 128 * 2**20)
     assert (config.alerts.thresholds.warning, config.alerts.thresholds.critical) == (0.85, 0.70)
     assert (config.alerts.window.seconds, config.alerts.min_samples, config.alerts.min_failures) == (3600, 30, 3)
-    assert (config.alerts.mode, config.metrics.label_cap) == ("bound", 50)
+    assert (config.alerts.mode, config.metrics.label_cap) == ("adaptive", 50)
     assert config.reference_keys == ("expected_outcome",)
     assert config.sinks.jsonl is None
 

@@ -19,7 +19,7 @@ from scoring.status.judge_snapshot import CircuitName, JudgeModelSnapshot, Judge
 from scoring.status.service_status import ServiceStatus, StatusChange
 from scoring.status.status import Appraisal, Policy, Status, Thresholds
 
-DECLARED = Declaration()
+DECLARED = Declaration(policy=Policy())
 ALL = conditions(DECLARED)
 QUALITY = {"pass_rate_critical", "pass_rate_warning", "pass_rate_change", "scenario_drift", "blocker_rate",
            "metric_mean_low",

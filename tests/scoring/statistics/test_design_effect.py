@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scoring.statistics.cusum import Cusum, design
-from scoring.statistics.design_effect import DesignEffect
+from scoring.statistics.design_effect import LARGEST, DesignEffect
 from scoring.statistics.sequence import ConfidenceSequence
 
 
@@ -58,10 +58,17 @@ def test_until_failing_clusters_were_seen_the_worst_case_holds():
     assert fed(np.random.default_rng(3), clusters=4, size=5, agree=0.0, ratio=0.9).value > 1.5
 
 
-def test_a_cluster_that_never_ends_counts_for_three_typical_ones():
-    effect = fed(np.random.default_rng(4), clusters=500, size=5, agree=1.0)
-    worth = sum(effect.add("flood", passed=False, weight=1.0) for _ in range(1000))
+def test_a_cluster_that_goes_on_counts_for_three_typical_ones_at_most():
+    effect = fed(np.random.default_rng(4), clusters=500, size=2, agree=1.0)
+    worth = sum(effect.add("long", passed=False, weight=1.0) for _ in range(LARGEST))
     assert worth == pytest.approx(3, rel=0.5)
+
+
+def test_an_id_that_all_traffic_shares_is_soon_found_to_say_nothing():
+    effect, rng = DesignEffect(), np.random.default_rng(8)
+    worths = [effect.add("default", passed=bool(rng.random() < 0.9), weight=1.0) for _ in range(1000)]
+    assert effect.value < 1.5
+    assert sum(worths[:100]) > 15
 
 
 def test_what_a_verdict_is_worth_does_not_depend_on_how_it_comes_out():

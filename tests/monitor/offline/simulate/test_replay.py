@@ -21,7 +21,7 @@ from scoring.alerts.declaration import Declaration
 from scoring.alerts.incident import Incidents
 from scoring.alerts.observed import Observed
 from scoring.rubrics import RUBRICS
-from scoring.status.status import Status, Thresholds
+from scoring.status.status import Policy, Status, Thresholds
 from scoring.trace.instant import written
 from tests.verdict_lines import metric_line, verdict_line
 
@@ -58,7 +58,7 @@ complaints: list[str] = []
 
 
 def played(past, hours: float, declared: Declaration | None = None, costs: Costs | None = None):
-    replay = Replay(declared or Declaration(), WATCHED, costs or Costs(rate=0.01))
+    replay = Replay(declared or Declaration(policy=Policy()), WATCHED, costs or Costs(rate=0.01))
     return replay.play(past.since(0), BEGIN_NS, BEGIN_NS + round(hours * HOUR_NS))
 
 
@@ -83,7 +83,7 @@ def test_a_dip_is_told_as_a_watch_would_have_and_not_otherwise(tmp_path: Path):
 
     # The same by hand: the monitor's own windows and watch, a look a minute.
     windows = Windows(HOUR_NS)
-    watch, incidents = Watch(Declaration(), windows), Incidents()
+    watch, incidents = Watch(Declaration(policy=Policy()), windows), Incidents()
     rest = list(observe_stored(lines))
     for minute in range(1, 9 * 60 + 1):
         now_ns = BEGIN_NS + minute * MINUTE_NS

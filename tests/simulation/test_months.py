@@ -1,0 +1,62 @@
+"""The simulation of many months at once against the detectors of the product, verdict by verdict."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scoring.statistics.cusum import Cusum
+from scoring.statistics.design_effect import DesignEffect
+from scoring.statistics.sequence import ConfidenceSequence
+
+_SPEC = importlib.util.spec_from_file_location("months", Path(__file__).with_name("months.py"))
+many = sys.modules["months"] = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(many)
+
+DECLARED = many.Declaration()
+
+
+@pytest.mark.parametrize(
+    "traffic",
+    [many.Traffic(per_hour=20), many.Traffic(per_hour=30, size=5), many.Traffic(per_hour=20, forced=True, daily=True)],
+)
+def test_what_is_simulated_at_once_is_what_the_product_would_do(traffic):
+    months = many.drawn(np.random.default_rng(1), traffic, months=2, hours=72, good=0.9, bad=0.7, from_h=36)
+    months.weight[:, :3] = months.weight.max()  # the largest weight comes first, as the simulation takes it
+    chart = DECLARED.chart("qa", 20)
+    worth, effect = many.worths(months)
+    alarmed, since = many.cusum(months, chart, worth)
+    convinced = many.below(months, 0.85, error=0.1, period_h=720.0, worth=worth)
+    for month in range(2):
+        design, cusum = DesignEffect(), Cusum()
+        sequence = ConfidenceSequence((0.85,), error=0.1, period_ns=720 * many.HOUR_NS)
+        for k in range(int(np.isfinite(months.at_h[month]).sum())):
+            stated = {"passed": bool(months.passed[month, k]), "weight": float(months.weight[month, k])}
+            assert design.value == pytest.approx(effect[month, k])
+            share = design.add(str(months.cluster[month, k]), **stated)
+            assert share == pytest.approx(worth[month, k])
+            at_ns = round(months.at_h[month, k] * many.HOUR_NS)
+            cusum.add(chart, **stated, at_ns=at_ns, worth=share)
+            if k > 3:  # before, the scale of weights begins anew
+                sequence.add(**stated, at_ns=at_ns, worth=share)
+            assert cusum.alarmed == alarmed[month, k]
+            if cusum.alarmed:
+                assert cusum.pass_ratio == pytest.approx(since[month, k])
+        assert alarmed[month].any()
+        assert sequence.below(0.85) == convinced[month, k]
+
+
+def test_every_kind_of_traffic_has_the_rate_and_the_pass_ratio_that_it_is_given():
+    for traffic in (
+        many.Traffic(per_hour=50),
+        many.Traffic(per_hour=50, size=5),
+        many.Traffic(per_hour=50, daily=True),
+    ):
+        months = many.drawn(np.random.default_rng(2), traffic, months=20, hours=240, good=0.9)
+        known = np.isfinite(months.at_h)
+        assert known.sum() / 20 / 240 == pytest.approx(50, rel=0.05)
+        assert months.passed[known].mean() == pytest.approx(0.9, abs=0.01)
