@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -14,6 +15,7 @@ from . import messages, pyrepr, unwrap
 from .reading import SpanReading
 
 _FINAL_ANSWER = "final_answer"
+_TOOLS = "smolagents.tools_names"
 _ANSWERING_MODEL = re.compile(r", model='([^'\\]{1,100})', object='")
 _STREAMED_ANSWER = ")FinalAnswerStep(output="
 """A streaming agent's output is everything it yielded, printed one after the other; the answer is the last."""
@@ -27,6 +29,9 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
             fields["agent"] = reading.raw.name.removesuffix(".run")
         if isinstance(given, dict) and isinstance(task := given.get("task"), str):
             fields["input"] = task
+        if (offered := _offered(reading.attributes.get(_TOOLS))) is not None:
+            fields["tool_definitions"] = offered
+            reading.note("tool_definitions", _TOOLS)
         _, streamed, last = str(fields.get("output")).rpartition(_STREAMED_ANSWER)
         if streamed:
             fields["output"] = _final(last.removesuffix(")"))
@@ -43,6 +48,12 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
         fields["output"] = messages.last_text(fields["output_messages"], "assistant") or fields.get("output")
         _answering(reading, fields)
     return kind
+
+
+def _offered(names: AttributeValue) -> tuple[str] | None:
+    """The names of an agent's tools as one text. Spans name tools by their classes, so these are no declarations."""
+    known = [name for name in names if name != _FINAL_ANSWER] if isinstance(names, list | tuple) else []
+    return (json.dumps(known),) if known else None
 
 
 def _named(given: Json, parameters: AttributeValue) -> dict[str, Json] | None:

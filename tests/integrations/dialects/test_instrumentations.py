@@ -10,6 +10,8 @@ import pytest
 from integrations.dialects import normalise
 from integrations.raw import RawEvent, RawSpan
 from scoring.case.extract import extract
+from scoring.evaluators.score import score
+from scoring.rubrics import RUBRICS
 from scoring.trace.span import SpanKind, ToolCall, Usage
 from scoring.trace.trace import Trace
 
@@ -444,6 +446,25 @@ def test_smolagents_answers_through_a_pseudo_tool_that_is_none_of_the_program_s(
     assert (case.input, case.model_output, case.agents_called) == ("Where?", "Here.", ("support",))
     assert [(t.name, t.arguments, t.result) for t in case.tools_used or ()] == [("look_up", {"n": 1}, "here")]
     assert normalised[1].output == "Here."
+
+
+@pytest.mark.parametrize(
+    ("names", "tried"), [(("web_search", "final_answer"), 0.0), (("final_answer",), None), ((), None)]
+)
+def test_a_run_of_smolagents_that_answers_at_once_tried_none_of_its_tools(names: tuple[str, ...], tried: float) -> None:
+    spans = [normalise(raw) for raw in (
+        _raw("CodeAgent.run", SMOLAGENTS, number=1, attributes={
+            "openinference.span.kind": "AGENT", "output.value": "45", "smolagents.tools_names": names,
+        }),
+        _raw("Model.generate", SMOLAGENTS, number=2, parent=1, attributes={"openinference.span.kind": "LLM"}),
+        _raw("FinalAnswerTool", SMOLAGENTS, number=3, parent=1, attributes={
+            "openinference.span.kind": "TOOL", "tool.name": "FinalAnswerTool", "output.value": "45",
+        }),
+    )]  # fmt: skip
+    verdict = score(extract(Trace.of("1" * 32, spans, "batch")), RUBRICS["run_health"], created_at="")
+    results = {each.metric: each.result for each in verdict.scores}
+    assert getattr(results["tools_tried"], "value", None) == tried
+    assert not hasattr(results["calls_valid"], "value"), "names alone declare no tool"
 
 
 def test_adk_s_wrapper_around_what_a_function_returns_comes_off_in_messages_too() -> None:
