@@ -51,6 +51,23 @@ class CascadeSums:
                 squared.add(expanded * expanded, sign)
                 self._replaced.add(-weight if passed else weight, sign)
 
+    def merge(self, other: CascadeSums) -> None:
+        """Take in all verdicts that another one holds."""
+        for cause in EscalationCause:
+            self._count[cause] += other._count[cause]
+            self._changed[cause] += other._changed[cause]
+        self._unanswered += other._unanswered
+        self._measured += other._measured
+        for mine, theirs in zip(self._sums, other._sums, strict=True):
+            mine.merge(theirs)
+
+    @property
+    def _sums(self) -> tuple[ExactSum, ...]:
+        return (
+            self._sure, self._base, self._drawn, self._squared, self._replaced,
+            *self._failed_since, *self._passed_since,
+        )  # fmt: skip
+
     @property
     def drawn_sums(self) -> DrawnSums:
         """As the estimator takes them."""

@@ -173,6 +173,9 @@ def _report(tally: ScoreTally, resumed: int, repeated: int) -> None:
         for name, c in tally.rubrics.items()
     ]
     click.echo(table(head, rows) if rows else "no verdicts", err=True)
+    for name, counted in tally.rubrics.items():
+        if line := counted.climbed():
+            click.echo(paragraph(f"{name}: {line}", 2), err=True)
     if tally.gaps.count:
         click.echo(f"incomplete verdicts: {tally.gaps.count}", err=True)
         for reported in tally.gaps.reported():

@@ -20,7 +20,7 @@ doi:10.1002/sim.3095). Without a drawn one there is no estimate: what the small 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .estimate import Estimate
 from .interval import wilson
@@ -75,8 +75,8 @@ def corrected(found: Estimate, drawn: DrawnSums) -> Estimate | None:
         return None
     margin, centre = z * z * sure * sure * spread, (n * fail + z * z / 2) / (n + z * z)
     binary = centre * (1 - centre)
-    return Estimate(
-        n=found.n, failures=found.failures, weight_sum=total, pass_ratio=ratio, z=z,
+    return replace(
+        found, pass_ratio=ratio,
         effective_n=max(1.0, binary / (binary / n + sure * sure * spread)),
         lower=max(0.0, ratio - math.sqrt((ratio - min(bounds.lower, ratio)) ** 2 + margin)),
         upper=min(1.0, ratio + math.sqrt((max(bounds.upper, ratio) - ratio) ** 2 + margin)),

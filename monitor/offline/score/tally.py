@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from monitor.alerting.cascade_sums import CascadeSums
+from scoring.statistics.estimate import from_sums
 from scoring.statistics.exact_sum import ExactSum
+from scoring.statistics.two_phase import corrected
+from scoring.verdict.escalation import Escalation
 
 from .gaps import Gaps
 
@@ -14,7 +18,8 @@ from .gaps import Gaps
 class Count:
     """Verdicts of one rubric. ``composites`` sums the composites there are, ``with_composite`` counts them.
 
-    ``errors`` counts the incomplete ones with an error in them: tried, and failed.
+    ``errors`` counts the incomplete ones with an error in them: tried, and failed. ``cascade`` sums what a stronger
+    judge changed, each verdict counted once.
     """
 
     passed: int = 0
@@ -23,6 +28,7 @@ class Count:
     errors: int = 0
     composites: ExactSum = field(default_factory=ExactSum)
     with_composite: int = 0
+    cascade: CascadeSums = field(default_factory=CascadeSums)
 
     def add(self, passed: object, composite: object) -> None:
         """Count one that passed, failed, or (``None``) did neither; a composite that is no number is not summed."""
@@ -44,6 +50,22 @@ class Count:
         self.errors += other.errors
         self.composites.merge(other.composites)
         self.with_composite += other.with_composite
+        self.cascade.merge(other.cascade)
+
+    def climbed(self) -> str:
+        """What a stronger judge changed, and the pass rate that it would have found, in a line; empty without one."""
+        n = self.passed + self.failed
+        plain = from_sums(n=n, failures=self.failed, weight=n, failed_weight=self.failed, squared_weight=n)
+        seen = self.cascade.snapshot(plain)
+        if plain is None or seen is None:
+            return ""
+        asked, turned = seen.verdicts["doubt"] + seen.verdicts["drawn"], sum(seen.changed.values())
+        line = f"the stronger judge was asked about {asked} of {n} and turned {turned}"
+        mended = corrected(plain, self.cascade.drawn_sums)
+        if mended is None:
+            return f"{line}; none was drawn, so that its pass rate is not known"
+        low, high = mended.lower, mended.upper
+        return f"{line}; its pass rate on all is estimated at {mended.pass_ratio:.1%} ({low:.1%} to {high:.1%})"
 
     @property
     def n(self) -> int:
@@ -87,6 +109,9 @@ class ScoreTally:
         self.gaps.add(verdict)
         count = self.rubrics.setdefault(str(verdict["rubric"]), Count())
         count.add(verdict.get("passed"), verdict.get("composite"))
+        if isinstance(cascade := verdict.get("cascade"), Mapping):
+            passed = verdict.get("passed")
+            count.cascade.move(passed if isinstance(passed, bool) else None, 1.0, Escalation.from_json(cascade), 1)
         count.errors += verdict.get("passed") is None and _failed(verdict.get("scores"))
 
     def merge(self, later: ScoreTally) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from dashboards.pages.rendering import clip, render, security_policy
 from dashboards.pages.status_page import StatusPage, status_page
 from scoring.statistics.estimate import estimate
+from scoring.status.cascade_snapshot import CascadeSnapshot
 from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy, Status, appraise
 
@@ -86,6 +88,17 @@ def test_a_window_without_an_estimate_shows_no_number():
     text = " ".join(Outline(page(standing(passes=0, failures=0))).text)
     assert "insufficient data" in text
     assert "0.0%" not in text
+
+
+def test_behind_a_cascade_it_says_what_the_stronger_judge_changed():
+    seen = CascadeSnapshot(
+        verdicts={"sure": 80, "doubt": 12, "drawn": 8}, changed={"doubt": 4, "drawn": 1}, unanswered=0,
+        as_delivered=0.75, corrected=True,
+    )  # fmt: skip
+    text = " ".join(Outline(page(replace(standing("shop"), cascade=seen))).text)
+    assert "the stronger judge was asked about 20 of 100 and turned 5; as delivered 75.0% pass" in text
+    text = " ".join(Outline(page(replace(standing("shop"), cascade=replace(seen, corrected=False)))).text)
+    assert "none was drawn yet, so that the ratio is not corrected" in text
 
 
 def test_mode_point_is_said_to_compare_the_ratio():
