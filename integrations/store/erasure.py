@@ -20,6 +20,8 @@ from .errors import StoreUnavailable
 from .lock import Lock
 from .notification_outbox import Entry, put_entries
 
+SAMPLE: Final = "drift\x1fprompt/"
+"""What the names of prompts begin with that are sent to the judge again, in the table of notes."""
 _PATIENCE_S: Final = 30.0
 """How long a running monitor's own write is waited for."""
 _TABLES: Final = ("chunks", "verdicts", "traces", "turns", "referred", "belated", "judge_calls")
@@ -63,6 +65,17 @@ def held_traces(path: Path) -> Iterator[HeldTrace]:
                 payloads=tuple(payload for payload, _ in chunks),
                 last_ns=max([received for _, received in chunks] + ([row[1]] if row is not None else [])),
             )
+        yield from _sampled(connection, frozenset(ids))
+
+
+def _sampled(connection: sqlite3.Connection, known: frozenset[bytes]) -> Iterator[HeldTrace]:
+    """Traces of which nothing is left but a prompt in the sample that watches the judge."""
+    for (text,) in connection.execute("SELECT value FROM kept WHERE name LIKE ?", (f"{SAMPLE}%",)):
+        stated = json.loads(text)
+        trace_id = bytes.fromhex(stated.get("trace_id", ""))
+        if trace_id and trace_id not in known:
+            details = {name: stated.get(name) for name in ("user", "session_id")}
+            yield HeldTrace(trace_id=trace_id, details=details, payloads=(), last_ns=stated["taken_ns"])
 
 
 def erase(path: Path, traces: Collection[bytes], *, scores: bool, now_ns: int, entries: Sequence[Entry] = ()) -> Erased:

@@ -154,7 +154,8 @@ def _show(reports: Sequence[JudgeReport], *, wrong: bool) -> None:
     ]
     click.echo(table(head, rows))
     for each in reports:
-        asked = f"{each.questions} questions in {each.cases} cases, {each.repeats} times"
+        often = "once" if each.repeats == 1 else f"{each.repeats} times"
+        asked = f"{each.questions} questions in {each.cases} cases, {often}"
         click.echo("\n" + click.style(visible(each.judge), bold=True, fg="cyan") + f" · {asked}")
         click.echo(table(("metric", "n", "right", "95 % interval"), [
             (name, _n(rate), _share(rate), _interval(rate)) for name, rate in each.metrics.items()

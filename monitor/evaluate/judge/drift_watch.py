@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from integrations.store.errors import StoreError
+from monitor.evaluate.stages import user_digest
 from scoring.case.case import Case
 from scoring.judging.drift import measures
 from scoring.judging.request import JudgeRequest
@@ -102,7 +103,9 @@ class DriftWatch:
         name = f"{_PROMPT}{now_ns}"
         self._taken_ns = self._known[name] = now_ns
         self._new[name] = json.dumps({
-            "trace_id": case.trace_id or case.case_id, "taken_ns": now_ns, "judge": judge, "before": before,
+            "trace_id": case.trace_id or case.case_id, "session_id": case.session_id,
+            "user": None if case.user_id is None else user_digest(case.user_id),
+            "taken_ns": now_ns, "judge": judge, "before": before,
             "request": {
                 "messages": [dict(each) for each in request.messages], "schema": dict(request.schema),
                 "schema_name": request.schema_name, "prompt_version": request.prompt_version, "ids": request.ids,

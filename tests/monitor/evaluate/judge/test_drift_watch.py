@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from integrations.store.erasure import erase
+from integrations.store.erasure import SAMPLE, erase, held_traces
 from monitor.evaluate.judge.drift_watch import DAY_NS, MAX_BYTES, SPACING_NS, DriftWatch
+from monitor.offline.forget.selection import Selection
 from scoring.case.case import Case
 from scoring.questions.benchmarks import SameFact
 from scoring.questions.text import Supported
@@ -55,12 +56,15 @@ async def fill(judge, clock, count, *, text="A refund of $49."):
         await judge.answer(case, [Supported(f"claim {number}"), SameFact("a", f"b{number}")])
 
 
-async def test_a_judge_that_moved_is_found_with_what_moved_and_it_is_asked_once_a_day(watched_judge, provider, clock):
+async def test_a_judge_that_moved_is_found_with_what_moved_and_it_is_asked_once_a_day(
+    watched_judge, provider, clock, store
+):
     provider.standing = score(1)
     watch, judge = watched_judge()
     await fill(judge, clock, 14)
     assert len(provider.seen) == 14
     await watch.round()
+    assert len(store.kept.under(SAMPLE)) == 12
     assert len(provider.seen) == 14 + 12, "the sample is full at twelve, and asked whatever the cache holds"
     assert [each.moved for each in watch.latest] == [False, False]
     provider.standing = score(0)
@@ -90,6 +94,30 @@ async def test_what_is_forgotten_is_asked_no_more_and_nothing_of_it_is_left(watc
     await watch.round()
     assert len(provider.seen) == before + 11
     assert not any("call 3" in text for text in store.kept.room("drift").all().values())
+
+
+async def test_a_person_is_forgotten_when_nothing_but_the_sample_is_left_of_their_trace(
+    watched_judge, provider, clock, store
+):
+    provider.standing = score(1)
+    watch, judge = watched_judge()
+    for number, user in enumerate(("ann", "ben")):
+        clock.now_ns += SPACING_NS
+        case = Case(
+            case_id="c",
+            trace_id=f"{number:032x}",
+            user_id=user,
+            session_id=f"s-{user}",
+            model_output="",
+            transcript=user,
+        )
+        await judge.answer(case, [Supported(user)])
+    await watch.round()
+    selection = Selection(users=frozenset({"ann"}))
+    assert set(selection.selected(held_traces(store.path))) == {bytes(16)}
+    assert set(Selection(sessions=frozenset({"s-ben"})).selected(held_traces(store.path))) == {b"\0" * 15 + b"\1"}
+    erase(store.path, [bytes(16)], scores=False, now_ns=clock.now_ns)
+    assert list(selection.selected(held_traces(store.path))) == []
 
 
 async def test_what_is_too_long_or_too_old_or_of_another_judge_is_not_in_the_sample(

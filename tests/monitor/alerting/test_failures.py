@@ -1,0 +1,46 @@
+"""Failures of a time: read once, joined by meaning where there are embeddings, and left alone by a store in trouble."""
+
+from __future__ import annotations
+
+from integrations.store.errors import StoreUnavailable
+from monitor.alerting.failures import DAY_NS, FailureGroups
+from tests.scoring.status.test_failure_groups import verdict
+
+NOW = 10 * DAY_NS
+ONE, OTHER = "the greeting is missing", "it does not say hello"
+DIRECTIONS = {ONE: [1.0, 0.0], OTHER: [0.9, 0.436]}
+
+
+class Held:
+    trouble = False
+
+    def verdicts(self, **wanted):
+        if self.trouble:
+            raise StoreUnavailable("it is closed")
+        assert wanted["passed"] == "false"
+        assert wanted["since_ns"] == NOW - 2 * DAY_NS
+        return [
+            verdict(2, ("tone", "fail", None, ONE), closed_ns=NOW),
+            verdict(1, ("tone", "fail", None, OTHER), closed_ns=NOW),
+        ]
+
+
+async def vectors(texts):
+    return {text: DIRECTIONS[text] for text in texts}
+
+
+async def test_reasons_that_mean_the_same_are_one_group_where_there_are_embeddings():
+    apart = await FailureGroups(Held(), lambda: NOW).over(DAY_NS)
+    joined = await FailureGroups(Held(), lambda: NOW, vectors).over(DAY_NS)
+    assert [each.count for each in apart] == [1, 1]
+    assert [each.count for each in joined] == [2]
+
+
+async def test_what_a_store_in_trouble_does_not_give_stays_as_it_was():
+    held = Held()
+    failures = FailureGroups(held, lambda: NOW)
+    await failures.refresh()
+    known = failures.latest
+    held.trouble = True
+    await failures.refresh()
+    assert failures.latest == known != ()
