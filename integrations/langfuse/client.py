@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -46,6 +48,8 @@ class LangfuseReply:
 
     status: int
     body: Any
+    date_s: float | None = None
+    """When the server made it, by its own clock, s since the epoch; None where it does not say."""
 
 
 class Langfuse:
@@ -76,6 +80,12 @@ class Langfuse:
     async def get(self, path: str, query: Query | None = None) -> Any:
         """The JSON body of an answer to GET."""
         return (await self._ask("GET", path, query=query)).body
+
+    async def clock_skew_s(self) -> float | None:
+        """How far the server's clock is ahead of ours, in s, to a second; None where it shows no time."""
+        asked_s = time.time()
+        date_s = (await self._ask("GET", "health")).date_s
+        return None if date_s is None else date_s - (asked_s + time.time()) / 2
 
     async def post(self, path: str, body: object) -> LangfuseReply:
         """Send JSON; 200, 201, 202 and 207 are all answers."""
@@ -144,7 +154,14 @@ def _read(status: int, headers: Mapping[str, str], content: bytes) -> LangfuseRe
     body = as_json(content)
     if not isinstance(body, Mapping | list):
         raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer that is no JSON", status=status)
-    return LangfuseReply(status, body)
+    return LangfuseReply(status, body, _date_s(headers.get("date", "")))
+
+
+def _date_s(header: str) -> float | None:
+    try:
+        return parsedate_to_datetime(header).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def encoded(body: object) -> bytes:

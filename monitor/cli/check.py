@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .errors import DATA
 from .settings import config_option, format_option, runnable, show_json
 
 if TYPE_CHECKING:
     from monitor.config import Loaded
 
 
+PROBED = ("", "what", "found", "remedy")
+PROBED_KEYS = ("grade", "what", "found", "remedy")
 _GIVEN = 12
 """Values that are shown without --all."""
 
@@ -21,22 +24,25 @@ _GIVEN = 12
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @config_option
 @click.option("--all", "--verbose", "everything", is_flag=True, help="Every value in force, alerts and memory.")
+@click.option("--probe", is_flag=True, help="Ask what it names, too: judge, Langfuse, datasets, queues, prompts.")
 @format_option
-def check(file: Path | None, config: Path | None, form: str, *, everything: bool) -> None:
+def check(file: Path | None, config: Path | None, form: str, *, everything: bool, probe: bool) -> int:
     """Validate FILE (or --config FILE) and the environment, and show what a monitor will do with it.
 
     Exit 2 with every mistake at once. What is valid but will disappoint is a warning. With --all every value in force
     and where it comes from, what is watched and what raises an alert, and how much memory it takes at most, part by
-    part; JSON holds all of it. Without FILE the embedded defaults and the environment are checked.
+    part; JSON holds all of it. With --probe everything outside that it names is asked whether it is there, as 'doctor'
+    does; the exit code is 1 unless all of it is. Without FILE the embedded defaults and the environment are checked.
     """
     from monitor.alerting.thin_traffic import thin_traffic
     from monitor.config.warnings import cautions
     from monitor.runtime.memory_bound import memory_bound
 
+    from .table import table
+
     resolved = runnable(file or config)
     if form == "json":
-        _show_json(resolved)
-        return
+        return _show_json(resolved, probe=probe)
     if everything:
         _show_all(resolved)
     else:
@@ -45,6 +51,19 @@ def check(file: Path | None, config: Path | None, form: str, *, everything: bool
         click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)
     more = "" if everything else "; --all shows every value"
     click.echo(f"\nconfiguration ok, fingerprint {resolved.config.fingerprint[:12]}{more}")
+    if not probe:
+        return 0
+    rows = _probed(resolved)
+    click.echo("\n" + table(PROBED, rows) if rows else "\nnothing outside is named")
+    return DATA if any(row[0] == "fail" for row in rows) else 0
+
+
+def _probed(resolved: Loaded) -> list[tuple[str, str, str, str]]:
+    from .doctor_checks import reached
+    from .progress import waiting
+
+    with waiting("asking"):
+        return [(each.grade, each.subject, each.found, each.remedy) for each in reached(resolved)]
 
 
 def _show_outline(resolved: Loaded, memory_bytes: int) -> None:
@@ -85,13 +104,14 @@ def _show_all(resolved: Loaded) -> None:
         click.echo(f"\nscores to Langfuse, at most:\n{rates}")
 
 
-def _show_json(resolved: Loaded) -> None:
+def _show_json(resolved: Loaded, *, probe: bool) -> int:
     from monitor.alerting.condition_table import WATCHED, watched
     from monitor.alerting.thin_traffic import thin_traffic
     from monitor.config.summary import summary
     from monitor.config.warnings import cautions
     from monitor.runtime.memory_bound import memory_bound
 
+    rows = _probed(resolved) if probe else []
     show_json({
         "values": [dict(zip(("key", "value", "from"), row, strict=True)) for row in summary(resolved)],
         "watched": [dict(zip(WATCHED, row, strict=True)) for row in watched(resolved.config)],
@@ -104,4 +124,6 @@ def _show_json(resolved: Loaded) -> None:
             for cause, remedy in (*cautions(resolved.config), *thin_traffic(resolved.config))
         ],
         "fingerprint": resolved.config.fingerprint,
+        **({"probed": [dict(zip(PROBED_KEYS, row, strict=True)) for row in rows]} if probe else {}),
     })  # fmt: skip
+    return DATA if any(row[0] == "fail" for row in rows) else 0

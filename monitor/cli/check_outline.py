@@ -93,6 +93,8 @@ def _evaluators(config: Config) -> str:
 
 
 def _sinks(config: Config) -> Iterator[tuple[str, str]]:
+    from monitor.deliver.langfuse.probe import allowed_rates
+
     word = "writes"
     for text in (
         f"scores to Langfuse at {config.sinks.langfuse.base_url}" if config.sinks.langfuse else None,
@@ -105,3 +107,5 @@ def _sinks(config: Config) -> Iterator[tuple[str, str]]:
         if text:
             yield word, text
             word = ""
+    if (rates := allowed_rates(config)) is not None:
+        yield "", f"to Langfuse {rates}"

@@ -72,6 +72,12 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
     yield from _store(loaded.config.store.path)
     for cause, remedy in thin_traffic(loaded.config):
         yield CheckResult("traffic", "warn", cause, remedy)
+    yield from reached(loaded)
+    yield from _notified(loaded.config) if notify else _not_notified(loaded.config)
+
+
+def reached(loaded: Loaded) -> Iterator[CheckResult]:
+    """Whether everything that the configuration names elsewhere answers, and is there."""
     if loaded.config.evaluators.judge is not None:
         yield from _judges(loaded.config)
     if loaded.config.sources.langfuse is not None:
@@ -80,9 +86,10 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
         yield from _embedding(loaded.config.evaluators.embedding)
     if loaded.config.sinks.langfuse is not None:
         yield _langfuse("sinks.langfuse", loaded.config.sinks.langfuse, loaded.config)
+    if loaded.config.langfuse is not None:
+        yield from _in_langfuse(loaded)
     if loaded.config.sinks.otel_events is not None:
         yield _otel_events(loaded.config.sinks.otel_events)
-    yield from _notified(loaded.config) if notify else _not_notified(loaded.config)
 
 
 def _packages() -> CheckResult:
@@ -304,6 +311,20 @@ def _langfuse(key: str, project: LangfuseProject, config: Config | None = None) 
 
     found, remedy = introduction(key, project, score_counts(config) if config is not None else None)
     return CheckResult(key, "fail" if remedy else "ok", found, remedy)
+
+
+def _in_langfuse(loaded: Loaded) -> Iterator[CheckResult]:
+    """Whether the datasets, the queue and the prompts that are named are in the project, and whether clocks agree."""
+    from monitor.deliver.langfuse.probe import named_parts
+
+    for each in named_parts(loaded.config):
+        yield CheckResult(each.subject, "fail" if each.remedy else "ok", each.found, each.remedy)
+    for (name, label, version), text in loaded.prompts.texts.items():
+        which = f"version {version}" if version is not None else f"label {label}" if label is not None else "its latest"
+        if isinstance(text, str):
+            yield CheckResult(f"prompt {name}", "fail", text, "correct the name, its label or version")
+        else:
+            yield CheckResult(f"prompt {name}", "ok", f"{which} was read")
 
 
 def _otel_events(section: OtelEventsSink) -> CheckResult:

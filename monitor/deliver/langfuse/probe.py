@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from integrations.langfuse.client import Langfuse
+from integrations.langfuse.datasets import dataset_exists
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.probe import LangfuseServer, probe
+from integrations.langfuse.queues import queues_named
 from integrations.langfuse.scores import declared
 from integrations.langfuse.sending import EVENTS, traces_per_minute
 from monitor.config import Config
@@ -16,6 +18,8 @@ from monitor.config.langfuse import LangfuseProject
 from monitor.config.rubrics import reached
 
 _PASS_AND_SCORE: Final = 2
+MOST_SKEW_S: Final = 30.0
+"""How far the clocks may differ: less than what is read back each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,60 @@ def introduction(key: str, project: LangfuseProject, scores: ScoreCounts | None 
     if scores is not None:
         found += f"; {allowed_rate(project.requests_per_minute, scores, server.scores_per_request)}"
     return found, ""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPart:
+    """Something that the configuration names and that has to be in Langfuse. ``remedy`` is empty where it is."""
+
+    subject: str
+    found: str
+    remedy: str = ""
+
+
+def named_parts(config: Config) -> list[NamedPart]:
+    """Whether the datasets and the queue that are named are there, and whether the clocks agree.
+
+    Where Langfuse cannot be asked that is one line; ``introduction`` has the remedy.
+    """
+    try:
+        return asyncio.run(_named_parts(config))
+    except LangfuseError as error:
+        return [NamedPart("names in Langfuse", f"not examined: {error}", "mend the connection first")]
+
+
+async def _named_parts(config: Config) -> list[NamedPart]:
+    found: list[NamedPart] = []
+    datasets = list(dict.fromkeys(each.langfuse_dataset for each in config.references if each.langfuse_dataset))
+    if config.langfuse is not None:
+        async with Langfuse(config.langfuse.access) as langfuse:
+            found.append(_clock(await langfuse.clock_skew_s()))
+            for name in datasets:
+                there = await dataset_exists(langfuse, name)
+                remedy = "" if there else "correct references[].langfuse_dataset, or make the dataset"
+                found.append(NamedPart(f"dataset {name}", "is there" if there else "is not in the project", remedy))
+    sink = config.sinks.langfuse
+    if sink is not None and sink.annotation_queue is not None:
+        async with Langfuse(sink.access) as langfuse:
+            name, count = sink.annotation_queue.name, len(await queues_named(langfuse, sink.annotation_queue.name))
+        stated = (
+            "is there" if count == 1 else "is not in the project" if not count else f"there are {count} of this name"
+        )
+        remedy = "" if count == 1 else "sinks.langfuse.annotation_queue.name has to name one queue of the project"
+        found.append(NamedPart(f"annotation queue {name}", stated, remedy))
+    return found
+
+
+def _clock(skew_s: float | None) -> NamedPart:
+    if skew_s is None:
+        return NamedPart("clock of Langfuse", "not shown by the server")
+    if abs(skew_s) <= MOST_SKEW_S:
+        return NamedPart("clock of Langfuse", "agrees with ours")
+    ahead = "ahead of" if skew_s > 0 else "behind"
+    return NamedPart(
+        "clock of Langfuse", f"{abs(skew_s):,.0f} s {ahead} ours",
+        "set both clocks: what is new is listed by time, and may be missed",
+    )  # fmt: skip
 
 
 async def _ask(project: LangfuseProject) -> LangfuseServer:
