@@ -23,7 +23,7 @@ log = logging.getLogger("sidejudge")
 _BATCH_BYTES: Final = 1 << 20
 _PAUSE_S: Final = 0.5
 _REQUEST_S: Final = 4.0
-_LEAST_S: Final = 1.0
+_LEAST_S: Final = 2.0
 
 
 @dataclass(slots=True)
