@@ -21,8 +21,13 @@ _FAILS = Blocker(effect=Effect.DISQUALIFIED, below=1.0)
 _LOOPS = Blocker(effect=Effect.DISQUALIFIED, below=LEAST)
 
 
+_APART = frozenset({telemetry.id, results_used.id})
+"""Metrics whose signs stand with them alone: one is about the instrumentation; the other names a fifth of the steps of
+runs without any fault (docs/explanation/run-health.md), more than may be called trouble."""
+
+
 def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
-    """``signs``: every sign of trouble with its span and its metric, in the order of the metrics."""
+    """``signs``: the signs of trouble, each with its span and its metric, in the order of the metrics."""
     found = list(_signs(results))
     return {"signs": found[:_MOST]} if found else {}
 
@@ -30,7 +35,7 @@ def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]
 def _signs(results: Mapping[str, Result]) -> Iterator[dict[str, object]]:
     for metric, result in results.items():
         held = result.details.get("signs") if isinstance(result, Scored) else None
-        if metric != telemetry.id and isinstance(held, list):
+        if metric not in _APART and isinstance(held, list):
             yield from ({"metric": metric, **sign} for sign in held)
 
 

@@ -149,9 +149,9 @@ def judged(number: int, dialect, seed: int) -> Judged:
     verdict = score(extract(trace), HEALTH, created_at="")
     results = {each.metric: each.result for each in verdict.scores}
     named: dict[str, set[int]] = {}
-    for sign in verdict.to_json().get("signs", ()):
-        if sign["span_id"] is not None:
-            named.setdefault(sign["metric"], set()).add(int(sign["span_id"], 16) - 1)
+    for name in METRICS:
+        held = results[name].details.get("signs", ()) if isinstance(results[name], Scored) else ()
+        named[name] = {int(sign["span_id"], 16) - 1 for sign in held if sign["span_id"] is not None}
     return Judged(
         fault=fault,
         values=np.array([r.value if isinstance(r := results[name], Scored) else np.nan for name in METRICS]),
@@ -235,7 +235,11 @@ def page() -> str:
             caught_by[what] = caught
             lines.append(f"| {what}, pass mark {m:.2f} | {whom} | {caught:.1%} | {wrong:.1%} |")
     sets = []
-    for what, names in (("with a weight", weighed), ("all", frozenset(METRICS))):
+    for what, names in (
+        ("with a weight", weighed),
+        ("all but `results_used`", frozenset(METRICS) - {"results_used"}),
+        ("all", frozenset(METRICS)),
+    ):
         noticed, flagged = places(rest, names)
         sets.append(f"| {what} | {noticed:.1%} | {flagged:.2%} |")
     chance = 2 * (caught_by["in force"] * (1 - caught_by["in force"]) / sum(kinds.values())) ** 0.5
@@ -256,7 +260,8 @@ KEPT = """\
   makes {chance} (two standard errors).
 - What decides are the blockers (no answer, an error, a cut-off, a loop) and the pass mark; between them many
   weights do as well.
-- `results_used` has no weight: with it more faults would be named, but more steps of other runs than are allowed.
+- `results_used` has no weight, and its signs stand with it alone: with it more faults would be named, but more steps
+  of other runs than are allowed.
 - A run that answers without any of its tools is named and passes. Four times the weight fails such runs, and with
   them greetings of agents that have tools: choose it by a rubric of your own where an answer without a tool is
   always wrong."""

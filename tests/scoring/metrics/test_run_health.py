@@ -178,6 +178,11 @@ def test_a_sign_names_its_span(fault, spans):
     assert {sign["span_id"] for sign in signs} == spans
 
 
+def test_a_result_that_nobody_used_is_no_sign_of_the_run():
+    verdict = judged(FAULTS["a result that nobody used"][0])
+    assert "signs" not in verdict.to_json()
+
+
 def test_polling_that_sees_a_change_is_no_repetition():
     case = run(tool("t1", 1, "waiting"), tool("t2", 2, "still waiting"), tool("t3", 3, "Aurora sails at 9"))
     assert values(judged(case))["no_repetition"] == 1.0
