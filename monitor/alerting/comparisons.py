@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, get_args
 from integrations.store.compared import ComparedVerdict
 from scoring.result.result import Unavailable
 from scoring.statistics.comparison import Compared, Difference, difference
+from scoring.statistics.design_effect import LARGEST
 
 from .observation import Key
 
@@ -75,10 +76,10 @@ def difference_of(
     Verdicts that belong together count as one draw, and like is compared with like where both sides have enough of it.
     """
     known = [(verdict, side, held) for verdict, side in used if (held := value(verdict)) is not None]
-    strata = _strata([(verdict.name, side) for verdict, side, _ in known], query)
+    strata, seen = _strata([(verdict.name, side) for verdict, side, _ in known], query), Counter[str]()
     rows = (
         Compared(
-            after=side, value=float(held), weight=verdict.weight, cluster=_cluster(verdict, query),
+            after=side, value=float(held), weight=verdict.weight, cluster=_cluster(verdict, query, seen),
             stratum=strata[verdict.name],
         )
         for verdict, side, held in known
@@ -138,8 +139,13 @@ def _side(verdict: ComparedVerdict, query: ComparisonQuery, before: str, after: 
     return True if version == after else False if version == before else None
 
 
-def _cluster(verdict: ComparedVerdict, query: ComparisonQuery) -> str | None:
-    return {"session": verdict.session, "user": verdict.user, "none": None}[query.cluster]
+def _cluster(verdict: ComparedVerdict, query: ComparisonQuery, seen: Counter[str]) -> str | None:
+    """What the verdict belongs to; of one that is large, as in the design effect, each ``LARGEST`` are one."""
+    cluster = {"session": verdict.session, "user": verdict.user, "none": None}[query.cluster]
+    if cluster is None:
+        return None
+    seen[cluster] += 1
+    return f"{cluster}/{(seen[cluster] - 1) // LARGEST}"
 
 
 def _strata(used: Sequence[tuple[str | None, bool]], query: ComparisonQuery) -> Mapping[str | None, str]:

@@ -123,8 +123,9 @@ def _show(answer: Mapping[str, Any]) -> None:
         elif answer["by"] != "time":
             sides = f"{each['before']['label']} and {each['after']['label']}"
             click.echo(visible(f"  {each['service']}, {each['rubric']}: {answer['by']} {sides}"))
+    click.echo()
     what = "pass rate" if answer["metric"] is None else f"mean of {answer['metric']}"
-    click.echo(visible(f"\n{what}; all intervals hold with {answer['confidence']:.0%} together, at any look"))
+    click.echo(visible(f"{what}; all intervals hold with {answer['confidence']:.0%} together, at any look"))
     if answer["capped"]:
         click.echo("there are more verdicts than are read; the oldest are left out. Name a service or a rubric")
 
@@ -132,4 +133,8 @@ def _show(answer: Mapping[str, Any]) -> None:
 def _counted(side: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     """``120 in 24 sessions``."""
     alone = answer["cluster"] == "none" or side["clusters"] == side["n"]
-    return str(side["n"]) if alone else f"{side['n']} in {side['clusters']} {answer['cluster']}s"
+    return (
+        str(side["n"])
+        if alone
+        else f"{side['n']} in {side['clusters']} {answer['cluster']}{'s' * (side['clusters'] != 1)}"
+    )

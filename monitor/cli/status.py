@@ -120,7 +120,7 @@ def _show(answer: Mapping[str, Any]) -> None:
 def _counted(each: Mapping[str, Any]) -> str:
     """``120 in 24 sessions``."""
     apart = each["clusters"] is None or each["clusters"] == each["n"]
-    return str(each["n"]) if apart else f"{each['n']} in {each['clusters']} sessions"
+    return str(each["n"]) if apart else f"{each['n']} in {each['clusters']} session{'s' * (each['clusters'] != 1)}"
 
 
 def _show_pull(pull: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ from monitor.demo.scene import CONFIG
 from monitor.demo.traffic import SampleTraffic
 from scoring.alerts.declaration import Declaration
 from scoring.status.hysteresis import Hysteresis
+from scoring.status.status import Policy
 from tests.dashboards.prometheus_server import Prometheus
 from tests.fakes.judge import judges
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
@@ -35,7 +36,7 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 # What a scrape, a look and a wait take is cut from minutes to seconds; nothing else differs from what is shipped.
-QUICK = Declaration(look_ns=10**9, hysteresis=Hysteresis(needed=3, looks=4))
+QUICK = Declaration(policy=Policy(), look_ns=10**9, hysteresis=Hysteresis(needed=3, looks=4))
 TRACES, JUDGED = 300, 10
 MODEL = "openai/gpt-4.1-mini-2025-04-14"
 QUALITY = {"name": "quality", "match": {"service": ["shop", "desk"]}, "rubrics": ["quality"]}
@@ -65,7 +66,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
             "routes": [*(_with_run_health(route) for route in demo["routes"]), QUALITY],
             "scenarios": demo["scenarios"], "evaluators": {"judge": judge},
             "sampling": {"rate": 0.7, "rules": [{"name": "calls", "match": {"metadata.task": "qa"}, "rate": 1.0}]},
-            "alerts": {"look": "1s", "hysteresis": {"needed": 3, "looks": 4}},
+            "alerts": {"mode": "bound", "cluster": "none", "look": "1s", "hysteresis": {"needed": 3, "looks": 4}},
             "sinks": {
                 "jsonl": {"path": str(folder / "verdicts.jsonl")},
                 "langfuse": {

@@ -85,3 +85,10 @@ def test_without_a_version_there_is_nothing_to_compare_and_the_reason_is_named()
     (one,) = compare(verdicts(100), ComparisonQuery(by="prompt"))
     assert one.found == Unavailable("all verdicts are of one version: none is named")
     assert compare([], ComparisonQuery()) == []
+
+
+def test_an_id_that_all_traffic_shares_is_not_one_cluster():
+    rows = verdicts(200, session="default") + verdicts(200, begin=1_000, session="default")
+    (one,) = compare(rows, ComparisonQuery(split_ns=1_000))
+    assert isinstance(one.found, Difference)
+    assert (one.found.before.clusters, one.found.after.clusters) == (10, 10)
