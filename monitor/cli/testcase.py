@@ -40,6 +40,7 @@ def testcase(
     lets see them. Without --expected the trace's own expected outcome is taken. A new file is readable by its owner
     alone. 'sidejudge test' puts the tests of a file to an agent.
     """
+    from scoring.lexical.amount import amount
     from scoring.runs.case_as_test import case_as_test, failing_metrics_of
 
     if (into is None) == (dataset is None):
@@ -56,7 +57,7 @@ def testcase(
         raise CommandError("what would have been right is not known", "give it with --expected")
     test = case_as_test(case, outcome, failing_metrics_of(found.get("verdicts") or ()), name=name)
     if into is not None:
-        click.echo(f"{into}: {_append(into, test, settings)} tests, the last is {test['id']}")
+        click.echo(f"{into}: {amount(_append(into, test, settings), 'test')}, the last is {test['id']}")
     elif dataset is not None:
         asyncio.run(_send(dataset, test, settings, trace_id.lower()))
         click.echo(f"dataset {dataset}: {test['id']} was written")

@@ -30,7 +30,7 @@ def test_tests_are_written_behind_each_other_and_can_be_put_to_an_agent(call, at
     for number, expected in enumerate(("It has been shipped.", '["shipped", "A-17"]'), 1):
         found = call("testcase", TRACE, "--into", file, "--expected", expected, "--id", f"t{number}", "--url", url)
         assert found.exit_code == 0, found.output
-        assert f"{number} tests, the last is t{number}" in found.output
+        assert f"{number} test{'s' if number > 1 else ''}, the last is t{number}" in found.output
     first, second = read_test_set(file, ()).tests
     assert (first["id"], first["input"], first["expected"]) == ("t1", "Where is A-17?", "It has been shipped.")
     assert second["expected"] == ["shipped", "A-17"]
