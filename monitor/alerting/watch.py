@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from monitor.config.units import Duration
 from scoring.alerts.board import Posted
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
@@ -243,7 +244,8 @@ class Watch:
         if held is None and moment.appraisal.status is Status.INSUFFICIENT_DATA:
             return current  # how much is missing is known without a look
         if held is None:
-            return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, "it was not looked at yet"))
+            so_far = f"decided within {Duration(self.declared.look_ns)}; so far {moment.appraisal.reason}"
+            return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, so_far))
         return replace(current, appraisal=_stated(held, moment.appraisal, self.declared), since_ns=held.since_ns)
 
     def _checks_scenario(self, key: Key) -> bool:

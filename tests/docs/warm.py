@@ -11,6 +11,7 @@ import pkgutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,8 @@ def _serve() -> None:
     for package in ("scoring", "integrations", "monitor", "dashboards"):
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
             if not module.name.endswith("__main__"):
-                import_module(module.name)
+                with suppress(ModuleNotFoundError):  # of an extra that is not installed
+                    import_module(module.name)
     for line in sys.stdin.buffer:
         command = json.loads(line)
         child = os.fork()
