@@ -100,7 +100,8 @@ def erase(path: Path, traces: Collection[bytes], *, scores: bool, now_ns: int, e
             for trace_id in traces:
                 for table in _TABLES:
                     done = connection.execute(f"DELETE FROM {table} WHERE trace_id = ?", (trace_id,))  # noqa: S608  # names of our own
-                    rows[table] = rows.get(table, 0) + done.rowcount
+                    name = table.replace("_", " ")
+                    rows[name] = rows.get(name, 0) + done.rowcount
                 rows["scores"] = rows.get("scores", 0) + _scores(connection, trace_id, now_ns, delete_there=scores)
                 # Notices name their examples.
                 named = connection.execute("DELETE FROM mail WHERE instr(body, ?) > 0", (trace_id.hex(),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scoring.statistics.estimate import Estimate
 from scoring.statistics.exact_sum import ExactSum
-from scoring.statistics.two_phase import DrawnSums, corrected
+from scoring.statistics.two_phase import LEAST_DRAWN, DrawnSums, corrected
 from scoring.status.cascade_snapshot import CascadeSnapshot
 from scoring.verdict.escalation import Escalation, EscalationCause
 
@@ -88,5 +88,5 @@ class CascadeSums:
             changed={cause.value: self._changed[cause] for cause in (EscalationCause.DOUBT, EscalationCause.DRAWN)},
             unanswered=self._unanswered,
             as_delivered=plain.pass_ratio,
-            corrected=corrected(plain, self.drawn_sums) is not None,
+            corrected=corrected(plain, self.drawn_sums, least=LEAST_DRAWN) is not None,
         )

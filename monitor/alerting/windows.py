@@ -18,7 +18,7 @@ from scoring.statistics.exact_sum import ExactSum
 from scoring.statistics.interval import Z_95_ONE_SIDED
 from scoring.statistics.missing import missing_band
 from scoring.statistics.sequence import ConfidenceSequence
-from scoring.statistics.two_phase import corrected
+from scoring.statistics.two_phase import LEAST_DRAWN, corrected
 from scoring.status.cascade_snapshot import CascadeSnapshot
 from scoring.status.service_status import OTHER, ServiceStatus
 from scoring.status.status import Drops, Policy, appraise
@@ -236,11 +236,13 @@ class Windows:
     def estimate(self, key: Key, now_ns: int) -> Estimate | None:
         """The pass ratio and its bounds at ``now_ns``; ``None`` when no verdict in the window passed or failed.
 
-        Behind a cascade of judges it is the ratio that the strongest would have found, as soon as a verdict was drawn.
+        Behind a cascade of judges it is the ratio that the strongest would have found, once enough were drawn.
         """
         plain = self._as_delivered(key, now_ns)
         cascade = self._windows[key].cascade if plain is not None else None
-        return plain if plain is None or cascade is None else corrected(plain, cascade.drawn_sums) or plain
+        if plain is None or cascade is None:
+            return plain
+        return corrected(plain, cascade.drawn_sums, least=LEAST_DRAWN) or plain
 
     def _as_delivered(self, key: Key, now_ns: int) -> Estimate | None:
         window = self._at(key, now_ns)

@@ -73,7 +73,7 @@ class CascadeBody(_Body):
     changed: dict[str, int] = Field(description="those that it turned, from pass to fail or back")
     unanswered: Count = Field(description="times that a stronger judge gave no answer")
     as_delivered: Ratio = Field(description="pass ratio of the verdicts as they are")
-    corrected: bool = Field(description="whether a verdict was drawn, without which the pass ratio is as delivered")
+    corrected: bool = Field(description="whether 30 verdicts were drawn; before that the pass ratio is as delivered")
 
     @classmethod
     def of(cls, seen: CascadeSnapshot) -> CascadeBody:

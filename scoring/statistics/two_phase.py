@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Final
 
 from .estimate import Estimate
 from .interval import wilson
@@ -51,14 +52,19 @@ class DrawnSums:
     replaced: float
 
 
-def corrected(found: Estimate, drawn: DrawnSums) -> Estimate | None:
-    """The estimate of the strong judge's pass ratio; None without a drawn verdict.
+LEAST_DRAWN: Final = 30
+"""Drawn verdicts from which a status rests on the correction: fewer would widen its bounds until they mean nothing."""
+
+
+def corrected(found: Estimate, drawn: DrawnSums, *, least: int = 1) -> Estimate | None:
+    """The estimate of the strong judge's pass ratio; None with fewer than ``least`` drawn verdicts.
 
     Args:
         found: the estimate of the verdicts as they are, the drawn ones by the strong judge.
         drawn: the sums over the same verdicts.
+        least: at least 1.
     """
-    if not drawn.drawn or drawn.drawn_weight <= 0:
+    if drawn.drawn < max(1, least) or drawn.drawn_weight <= 0:
         return None
     z, total = found.z, found.weight_sum
     sure = min(1.0, drawn.sure_weight / total)

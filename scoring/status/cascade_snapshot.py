@@ -13,7 +13,7 @@ class CascadeSnapshot:
     ``verdicts`` counts those that passed or failed by why a stronger judge was asked: ``sure`` (it was not), ``doubt``,
     ``drawn``. ``changed`` counts those of them that it turned, from pass to fail or back. ``unanswered`` times it gave
     no answer. ``as_delivered`` is the pass ratio of the verdicts as they are; ``corrected``: whether the estimate of
-    the window is the one of the strongest judge, for which a verdict must have been drawn.
+    the window is the one of the strongest judge, for which 30 verdicts must have been drawn.
     """
 
     verdicts: Mapping[str, int]

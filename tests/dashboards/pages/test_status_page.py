@@ -98,7 +98,7 @@ def test_behind_a_cascade_it_says_what_the_stronger_judge_changed():
     text = " ".join(Outline(page(replace(standing("shop"), cascade=seen))).text)
     assert "the stronger judge was asked about 20 of 100 and turned 5; as delivered 75.0% pass" in text
     text = " ".join(Outline(page(replace(standing("shop"), cascade=replace(seen, corrected=False)))).text)
-    assert "none was drawn yet, so that the ratio is not corrected" in text
+    assert "with 8 drawn by lot the ratio is not corrected yet, 30 are needed" in text
 
 
 def test_mode_point_is_said_to_compare_the_ratio():

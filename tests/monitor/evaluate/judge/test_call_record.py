@@ -81,7 +81,7 @@ async def test_explain_shows_it_from_the_file_and_forget_erases_it(made, store):
     shown = CliRunner().invoke(explain, [TRACE, "--judge", "--store", str(store.path)], standalone_mode=False)
     assert "call_intent_match" in shown.output
     assert shown.return_value == 0
-    assert erase(store.path, [bytes.fromhex(TRACE)], scores=False, now_ns=1).rows["judge_calls"] == 1
+    assert erase(store.path, [bytes.fromhex(TRACE)], scores=False, now_ns=1).rows["judge calls"] == 1
     gone = CliRunner().invoke(explain, [TRACE, "--judge", "--store", str(store.path)], standalone_mode=False)
     assert gone.output.startswith(f"no call to a judge is kept of trace {TRACE}")
     assert gone.return_value == 1
