@@ -85,6 +85,7 @@ OTLP_EXPORTER = _package("opentelemetry.exporter", "make .venv/.dev")
 HATCHLING = _package("hatchling", "make .venv/.dev")
 PYARROW = _package("pyarrow", "pip install 'sidejudge[parquet]'")
 MOTO = _package("moto.server", "pip install 'moto[server]'")
+RAY = _package("ray", "pip install 'sidejudge[ray]'")
 DUCKDB = _package("duckdb", "pip install duckdb")
 LANGFUSE_SDK = _package("langfuse", "make .venv/.dev")
 

@@ -14,6 +14,8 @@ from .settings import config_option, own_name, runnable
 
 if TYPE_CHECKING:
     from monitor.config import Config
+    from monitor.offline.score.request import ScoreRequest
+    from monitor.offline.score.run import Elsewhere
     from monitor.offline.score.tally import ScoreTally
 
 
@@ -33,9 +35,9 @@ if TYPE_CHECKING:
     "--repeat", type=click.IntRange(min=1), metavar="N", help="Judge each case N times; each verdict names its run."
 )
 @click.option("--keep-outputs", is_flag=True, help="Have each verdict carry its model_output, for audits.")
-@click.option(
-    "--workers", type=click.IntRange(min=1), default=1, metavar="N", help="Judge in N processes; not with a judge."
-)
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Judge in N processes; not with a judge.")
+@click.option("--engine", type=click.Choice(["ray"]), help="Judge on a Ray cluster; not with a judge.")
+@click.option("--address", metavar="HOST:PORT|auto", help="Of the cluster's head. Default: Ray on this machine.")
 @config_option
 def score(
     *,
@@ -46,7 +48,9 @@ def score(
     overwrite: bool,
     repeat: int | None,
     keep_outputs: bool,
-    workers: int,
+    workers: int | None,
+    engine: str | None,
+    address: str | None,
     config: Path | None,
 ) -> int:
     """Score CASES (JSON Lines, CSV or Parquet; '-' for standard input) and write one verdict a case and rubric.
@@ -63,32 +67,32 @@ def score(
     --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
     and score each run's cases to a file of its own: 'gate' takes both.
 
-    --workers gives the same verdicts in the same order, sooner where there are processors. A judge and embeddings are
-    asked by one process alone, which holds their budget and their rate limits.
+    --workers and --engine give the same verdicts in the same order, sooner where there are processors. A judge and
+    embeddings are asked by one process alone, which holds their budget and their rate limits.
     """
     from integrations.embed.errors import EmbeddingError
     from monitor.offline.score.append_file import AnotherRunError
     from monitor.offline.score.case_lines import TableError, case_lines
+    from monitor.offline.score.chunks import ElsewhereError
     from monitor.offline.score.expense import Expense
     from monitor.offline.score.in_flight import JudgeOutError
     from monitor.offline.score.remarks import ReportedRemarks
     from monitor.offline.score.request import OtherConfigError, ScoreRequest, fingerprint
     from monitor.offline.score.verdict_file import VerdictFile, VerdictStream
-    from monitor.offline.score.workers import WorkerLostError, Workers
 
     settings = runnable(config).config
-    _check(settings, chosen, cases, out, workers)
-    if overwrite and out.is_file():
-        out.write_bytes(b"")
+    _check(settings, chosen, cases, out)
     expense = Expense()
     request = ScoreRequest(
-        config=config,
+        config=config.absolute() if config is not None else None,
         fingerprint=fingerprint(settings),
         chosen=tuple(dict.fromkeys(chosen)),
         repeat=repeat,
         keep_outputs=keep_outputs,
     )
-    elsewhere = Workers(workers, request).judged if workers > 1 else None
+    elsewhere = _elsewhere(engine, address, workers, settings, request)
+    if overwrite and out.is_file():
+        out.write_bytes(b"")
     size = cases.stat().st_size if cases.is_file() else None
     verdicts = VerdictStream(sys.stdout.buffer) if str(out) == "-" else VerdictFile(out)
     try:
@@ -99,11 +103,10 @@ def score(
     except JudgeOutError as error:
         again = "mend it and call again: what was judged stands, and the run goes on from there"
         raise CommandError(f"evaluators.judge: {error}", again, DATA) from None
-    except WorkerLostError as error:
-        again = "call again: what was judged stands, and the run goes on from there; fewer --workers need less memory"
-        raise CommandError(f"--workers: {error}", again, DATA) from None
+    except ElsewhereError as error:
+        raise CommandError(f"{_option(engine)}: {error.cause}", error.remedy, DATA) from None
     except OtherConfigError as error:
-        raise CommandError(f"--workers: {error}", "mend it and call again: what was judged stands") from None
+        raise CommandError(f"{_option(engine)}: {error}", "mend it and call again: what was judged stands") from None
     except EmbeddingError as error:
         raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy) from None
     except TableError as error:
@@ -118,27 +121,48 @@ def score(
     return DATA if wrong else 0
 
 
-def _check(settings: Config, chosen: tuple[str, ...], cases: Path, out: Path, workers: int) -> None:
+def _option(engine: str | None) -> str:
+    return "--workers" if engine is None else f"--engine {engine}"
+
+
+def _elsewhere(
+    engine: str | None, address: str | None, workers: int | None, settings: Config, request: ScoreRequest
+) -> Elsewhere | None:
+    """Who judges in other processes, None for nobody; ``CommandError`` where several may not."""
+    from monitor.offline.score.ray_engine import RayEngine
+    from monitor.offline.score.workers import Workers
+
+    if engine is None and address is not None:
+        raise CommandError("--address: is of a Ray cluster", "add --engine ray")
+    if engine is None and workers in (None, 1):
+        return None
+    _refuse_others(settings, _option(engine))
+    return Workers(workers or 1, request).judged if engine is None else RayEngine(address, workers, request).judged
+
+
+def _check(settings: Config, chosen: tuple[str, ...], cases: Path, out: Path) -> None:
     """Refuse a call that cannot mean what it says: ``CommandError``."""
     from monitor.config.rubrics import configured
 
-    rubrics, evaluators = configured(settings), settings.evaluators
+    rubrics = configured(settings)
     for name in chosen:
         if name not in rubrics:
             raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
     if str(cases) != "-" and out.exists() and cases.exists() and out.samefile(cases):
         raise CommandError(f"--out: {out} is the file of cases itself", "name another file")
-    if workers == 1:
-        return
-    if evaluators.judge is not None:
+
+
+def _refuse_others(settings: Config, option: str) -> None:
+    """Several processes where a judge or embeddings are asked: ``CommandError``."""
+    if settings.evaluators.judge is not None:
         raise CommandError(
-            "--workers: a judge's budget and rate limits are held by one process",
-            "leave out --workers; evaluators.judge.concurrency is how many cases are judged at a time",
+            f"{option}: a judge's budget and rate limits are held by one process",
+            f"leave out {option}; evaluators.judge.concurrency is how many cases are judged at a time",
         )
-    if evaluators.embedding is not None:
+    if settings.evaluators.embedding is not None:
         raise CommandError(
-            "--workers: embeddings are computed by one process, which uses every processor",
-            "leave out --workers, or evaluators.embedding",
+            f"{option}: embeddings are computed by one process, which uses every processor",
+            f"leave out {option}, or evaluators.embedding",
         )
 
 

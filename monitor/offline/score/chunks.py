@@ -16,6 +16,14 @@ CHUNK_BYTES: Final = 256 * 1024
 """What a chunk holds at most, but for one line more: large enough that sending it costs little, small beside memory."""
 
 
+class ElsewhereError(Exception):
+    """Other processes cannot judge, or were lost: the cause and the remedy. What came of them before stands."""
+
+    def __init__(self, cause: str, remedy: str) -> None:
+        super().__init__(cause)
+        self.cause, self.remedy = cause, remedy
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedChunk:
     """What became of some lines: their verdicts as bytes, what is to be reported, and the bytes read so far."""

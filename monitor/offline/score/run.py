@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import orjson
 
@@ -30,6 +30,9 @@ from .lines import MAX_LINE, NumberedLine
 from .remarks import Remarks
 from .tally import ScoreTally
 from .wanted import Wanted
+
+Elsewhere: TypeAlias = Callable[[Iterator[NumberedLine]], Iterator[JudgedChunk]]
+"""Judges lines in other processes; the results come in the order of the lines."""
 
 
 class Verdicts(Protocol):
@@ -89,7 +92,7 @@ class Batch:
         source: Iterable[NumberedLine],
         verdicts: Verdicts,
         progress: Callable[[int], None],
-        elsewhere: Callable[[Iterator[NumberedLine]], Iterator[JudgedChunk]] | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> ScoreTally:
         """Judge everything; ``progress`` gets how many bytes have been read.
 

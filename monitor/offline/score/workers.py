@@ -14,7 +14,7 @@ from multiprocessing.connection import wait
 from threading import Thread
 from typing import Final
 
-from .chunks import JudgedChunk, chunks
+from .chunks import ElsewhereError, JudgedChunk, chunks
 from .lines import NumberedLine
 from .request import ChunkJudge, ScoreRequest
 
@@ -23,10 +23,6 @@ _AHEAD: Final = 4
 
 _request: ScoreRequest | None = None
 """What a worker process is asked for."""
-
-
-class WorkerLostError(Exception):
-    """A worker process ended before its work was done."""
 
 
 class Workers:
@@ -39,7 +35,7 @@ class Workers:
         """The results of all lines, in their order.
 
         Raises:
-            WorkerLostError: A worker was killed, or cannot start.
+            ElsewhereError: A worker was killed, or cannot start.
             OtherConfigError: A worker reads another configuration.
         """
         pool = ProcessPoolExecutor(self._count, get_context("spawn"), _begin, (self._request,))
@@ -54,8 +50,9 @@ class Workers:
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
-            raise WorkerLostError(
-                "a worker process has ended before its work was done: it was killed, or memory ran out"
+            raise ElsewhereError(
+                "a worker process has ended before its work was done: it was killed, or memory ran out",
+                "call again: what was judged stands, and the run goes on from there; fewer --workers need less memory",
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)

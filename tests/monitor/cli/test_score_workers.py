@@ -52,6 +52,11 @@ def alive(pid: int) -> bool:
         return False
 
 
+def remarks(report: str) -> list[str]:
+    """A report without what depends on how the run was cut, and on how long it took."""
+    return [line for line in report.splitlines() if "stood already" not in line and not line.endswith(" bytes")]
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc; run on Linux")
 def test_workers_write_what_one_process_writes_and_go_on_after_any_kill(many, tmp_path: Path) -> None:
     cases, whole, stated = many
@@ -82,7 +87,7 @@ def test_workers_write_what_one_process_writes_and_go_on_after_any_kill(many, tm
     done = score(cases, "--out", out, "--workers", 2)
     assert done.returncode == 1
     assert verdicts(out) == verdicts(whole)
-    assert [line for line in done.stderr.splitlines() if "stood already" not in line] == stated.splitlines()
+    assert remarks(done.stderr) == remarks(stated)
 
 
 @pytest.mark.parametrize(
