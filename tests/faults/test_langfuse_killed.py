@@ -13,6 +13,7 @@ import time
 import httpx
 import pytest
 
+from integrations.langfuse.scores import COUNTED, NOT_COUNTED
 from monitor.demo.traffic import SampleTraffic
 from scoring.rubrics import RUBRICS
 from scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
@@ -32,7 +33,10 @@ def expected(monitor) -> dict[tuple[str, str], object]:
     found: dict[tuple[str, str], object] = {}
     for verdict in monitor.verdicts():
         of, rubric = verdict["trace_id"], verdict["rubric"]
-        stated = {state_name(rubric): verdict["state"], composite_name(rubric): verdict["composite"]}
+        stated = {
+            state_name(rubric): NOT_COUNTED if verdict["state"] == "incomplete" else COUNTED,
+            composite_name(rubric): verdict["composite"],
+        }
         stated |= {pass_name(rubric): verdict["passed"]}
         stated |= {named(rubric, score["metric"]): score["value"] for score in verdict["scores"]}
         found |= {(of, name): value for name, value in stated.items() if value is not None}
@@ -74,7 +78,7 @@ def test_through_faults_and_kills_at_random_moments_each_score_is_stored_once_wi
             return dice.choice(kinds)(request)
 
         fake.standing_fault = sometimes
-        keys = {"public_key": PUBLIC_KEY, "secret_key": SECRET_KEY, "requests_per_minute": 100_000}
+        keys = {"public_key": PUBLIC_KEY, "secret_key": SECRET_KEY, "requests_per_minute": 100_000, "scores": "all"}
         monitor = serving(
             sinks={"langfuse": {"base_url": fake.base_url, **keys, "timeout": "500ms"}}, routes=ROUTES,
             assembly={"grace": "100ms", "idle": "1s"},

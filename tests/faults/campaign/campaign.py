@@ -101,6 +101,7 @@ class Campaign:
                 "secret_key": SECRET_KEY,
                 "requests_per_minute": 100_000,
                 "timeout": "500ms",
+                "scores": "all",
             }
             sinks = {"langfuse": {"base_url": fake.base_url, **keys}}
             monitor = Running(self._folder, {**CONFIG, "sinks": sinks}, environ=self._disk.environ)
