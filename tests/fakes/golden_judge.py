@@ -154,4 +154,4 @@ def picked(expected, *, wrong: bool, most: float = 1.0, least: float = 0.0):
     bottom, top = (expected[0], expected[-1]) if isinstance(expected, list) else (expected, expected)
     if not wrong:
         return bottom
-    return most if bottom + top < most + least else least
+    return type(bottom)(most if bottom + top < most + least else least)  # a whole number stays one

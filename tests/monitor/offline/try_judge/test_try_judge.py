@@ -31,11 +31,14 @@ evaluators:
            price: {{input_usd_per_million: 1.0, output_usd_per_million: 2.0}}}}
 """
 ALL = golden_set()
-FEW = tuple(
-    replace(each, questions=kept)
-    for each in ALL
-    if (kept := tuple(question for question in each.questions if question.metric in ("same_fact", "quality")))
-)
+
+
+def of_metrics(*names):
+    kept = (replace(each, questions=tuple(one for one in each.questions if one.metric in names)) for each in ALL)
+    return tuple(each for each in kept if each.questions)
+
+
+FEW = of_metrics("same_fact", "quality")
 """Enough to find a fault."""
 PROMPTS = known(FEW)
 
@@ -131,9 +134,12 @@ def test_a_good_judge_is_not_blamed(reports):
 
 @LITELLM.mark
 def test_a_judge_that_believes_authorities_is_found_by_the_command(tmp_path):
-    with fake.Provider(knows(lambda each: each.trap == "authority")) as provider:
+    metrics = ("same_fact", "quality", "grade")
+    few = of_metrics(*metrics)
+    with fake.Provider(knows(lambda each: each.trap == "authority", cases=few)) as provider:
         (tmp_path / "sidejudge.yaml").write_text(CONFIG.format(url=provider.url))
-        found = sidejudge("try-judge", "--config", "sidejudge.yaml", "--repeats", "1", "--wrong", cwd=tmp_path)
+        found = sidejudge("try-judge", "--config", "sidejudge.yaml", "--repeats", "1", "--wrong",
+                          *(part for name in metrics for part in ("--metric", name)), cwd=tmp_path)  # fmt: skip
     assert found.returncode == 1, found.stderr
     findings = [line for line in found.stdout.splitlines() if line.startswith("finding")]
     assert len(findings) == 1
