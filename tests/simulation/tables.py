@@ -131,7 +131,8 @@ def a_month(count: int) -> str:
     low = count * (1 - 1 / (9 * count) - 1.96 / (3 * count**0.5)) ** 3 if count else 0.0
     more = count + 1
     high = more * (1 - 1 / (9 * more) + 1.96 / (3 * more**0.5)) ** 3
-    return f"{count / MONTHS:.2g} ({low / MONTHS:.2g}–{high / MONTHS:.2g})"
+    mean, low, high = (f"{float(f'{x / MONTHS:.2g}'):,g}" for x in (count, low, high))
+    return f"{mean} ({low}–{high})"
 
 
 def delays(declared: Declaration, traffic: Traffic, bad: float, good: float = 0.96) -> str:
@@ -199,13 +200,13 @@ def delay_table() -> str:
 
 
 def coverage_table() -> str:
-    """What the interval that is shown covers: 1,000 windows of 2,000 traces each, at each sampling."""
+    """What the interval that is shown covers: 10,000 windows of 2,000 traces each, at each sampling."""
     rows = []
     for ratio in (0.99, 0.95, 0.9, 0.7):
         cells = []
         for rate in (0.01, 0.05, 0.2, 1.0, None):
             rng, inside = np.random.default_rng([5, int(ratio * 100)]), 0
-            for _ in range(1000):
+            for _ in range(10_000):
                 passed = rng.random(20_000 if rate == 0.01 else 2_000) < ratio
                 forced = ~passed & (rng.random(len(passed)) < 0.5) if rate is None else np.zeros(len(passed), bool)
                 kept = forced | (rng.random(len(passed)) < (rate or 0.05))
@@ -213,10 +214,10 @@ def coverage_table() -> str:
                 n = weight.sum() ** 2 / (weight**2).sum()
                 pair = wilson_pair(n * float((weight * passed[kept]).sum() / weight.sum()), n)
                 inside += pair.lower <= ratio <= pair.upper
-            cells.append(f"{inside / 10:.1f}%")
+            cells.append(f"{inside / 100:.1f}%")
         rows.append((f"{ratio:g}", *cells))
     head = ("pass rate", "1 %", "5 %", "20 %", "100 %", "half of the failures forced, the rest at 5 %")
-    text = "How often the 95 % interval that is shown holds the true pass rate, of 1,000 windows.\n\n"
+    text = "How often the 95 % interval that is shown holds the true pass rate, of 10,000 windows.\n\n"
     return "\n## What the interval covers\n\n" + text + table(head, rows)
 
 
