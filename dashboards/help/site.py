@@ -18,7 +18,7 @@ from .markdown import MarkdownPage, read
 _HERE = Path(__file__).resolve()
 _PLACES = (_HERE.parent / "repository", _HERE.parents[2])
 """Where the files stand: in an installed package what lies outside the packages is kept beside this file."""
-SECTIONS = ("tutorials", "how-to", "reference", "explanation")
+SECTIONS = ("tutorials", "how-to", "reference", "explanation", "development")
 _ELSEWHERE = (
     "monitor/*.md", "monitor/offline/*/*.md", "scoring/METRICS.md", "integrations/*/*.md", "integrations/notify/*/*.md",
     "dashboards/runbooks/*.md", "helm/README.md", "helm/*/README.md", "CHANGELOG.md", "SECURITY.md", "SUPPORT.md",
@@ -90,7 +90,7 @@ def resolve(path: str, link: str) -> str | None:
 
 @cache
 def sections() -> Sequence[SiteSection]:
-    """The four kinds of pages, each in the order of its overview."""
+    """The kinds of pages, each in the order of its overview."""
     return [_section(f"docs/{name}/README.md") for name in SECTIONS if f"docs/{name}/README.md" in files()]
 
 
