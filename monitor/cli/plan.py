@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .errors import CALL, CommandError
+from .progress import waiting
 from .settings import config_option, format_option, loaded, show_json
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ def plan(  # noqa: PLR0917  # click passes options by name
         raise CommandError(f"--within: {error}", "for example --within 30m", CALL) from None
     shares = (sampling,) if sampling is not None else tuple(s for s in _SHARES if per_hour * s >= _FEWEST) or (1.0,)
     traffic = PlannedTraffic(per_hour=per_hour, good=good, bad=bad, series=series)
-    rows = [(share, expected(declared, replace(traffic, per_hour=per_hour * share))) for share in shares]
-    enough = proposed_rate(declared, traffic, within_h=within_h)
+    with waiting("reckoning"):
+        rows = [(share, expected(declared, replace(traffic, per_hour=per_hour * share))) for share in shares]
+        enough = proposed_rate(declared, traffic, within_h=within_h)
     share = None if enough is None else enough / per_hour
     if form == "json":
         show_json({
