@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "try": ("monitor.cli.try_rubric:try_rubric", "Judge one trace by one rubric, showing each step."),
     "try-judge": ("monitor.cli.try_judge:try_judge", "Ask the judges questions with known answers."),
     "rubrics": ("monitor.cli.rubrics:rubrics", "List, show and add ready rubrics."),
-    "plan": ("monitor.cli.plan:plan", "Show how soon alerts notice a drop at your traffic, and how often they err."),
+    "plan": ("monitor.cli.plan:plan", "Show what alerts will do at your traffic."),
     "check": ("monitor.cli.check:check", "Validate a configuration and show what is in force."),
     "doctor": ("monitor.cli.doctor:doctor", "Examine this machine and this installation."),
     "completion": ("monitor.cli.completion:completion", "Print the completion script of bash, zsh or fish."),
