@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .errors import CALL, CommandError
+from .errors import CALL, DATA, CommandError
 from .progress import waiting
 from .settings import config_option, format_option, loaded, show_json
 
@@ -71,7 +71,7 @@ def plan(  # noqa: PLR0917  # click passes options by name
         _show(
             rows, share, f"mode {declared.policy.mode}: {good:g} falls to {bad:g}, {per_hour:g} traces an hour", within
         )
-    return 1 if share is None else 0
+    return DATA if share is None else 0
 
 
 def _per_hour(text: str) -> float:

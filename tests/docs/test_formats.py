@@ -31,7 +31,7 @@ def exit_codes() -> dict[str, list[str]]:
     """The table: by command what 1 means, and what other codes mean."""
     text = (ROOT / "docs" / "reference" / "exit-codes.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in text.splitlines() if row.startswith("| ")]
-    return {name: cells for head, _, *cells in rows for name in re.findall(r"`(\w+)", head)}
+    return {name: cells for head, _, *cells in rows for name in re.findall(r"`([\w-]+)", head)}
 
 
 def loaded_names(path: Path) -> set[str]:
