@@ -24,7 +24,7 @@ from scoring.statistics.design_effect import DesignEffect
 from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status.hysteresis import HysteresisState, Look, step
 from scoring.status.service_status import ServiceStatus, StatusChange
-from scoring.status.status import Appraisal, Drops, Status
+from scoring.status.status import WORST_FIRST, Appraisal, Drops, Status, appraise
 
 from .details import Details, WatchedWindow, keeps_to_scenario
 from .observation import Key, Observation
@@ -225,7 +225,12 @@ class Watch:
         rule = self.declared.rule
         plain = self._of_the_moment(key, now_ns)
         raised = self._of_the_moment(key, now_ns, rule.recovery_margin) if rule.recovery_margin else plain
-        look = Look(status=plain.appraisal.status, with_margin=raised.appraisal.status, empty=plain.estimate is None)
+        better = raised.appraisal.status
+        if self.declared.policy.mode == "adaptive":
+            # The detectors forget a drop that the window still shows: nothing is better while both bounds say no.
+            bound = replace(self.declared.policy_of(key.rubric).raised(rule.recovery_margin), mode="bound")
+            better = min(better, appraise(raised.estimate, bound).status, key=WORST_FIRST.index)
+        look = Look(status=plain.appraisal.status, with_margin=better, empty=plain.estimate is None)
         tracked.held = step(tracked.held, look, now_ns, rule)
 
     def _in_force(self, key: Key, moment: ServiceStatus) -> ServiceStatus:

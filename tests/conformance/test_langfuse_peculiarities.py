@@ -140,7 +140,7 @@ PECULIARITIES = (
      "a_200_that_stored_nothing_is_found_and_the_score_is_sent_again_without_its_config"),
     ("it is stored seconds later", "delivery", "a_slow_worker_is_waited_for"),
     ("a delete before that is overtaken", "delivery",
-     "a_score_that_is_not_said_any_more_is_deleted_and_only_after_it_had_time_to_be_stored"),
+     "a_score_that_is_not_said_any_more_is_overwritten_at_once_and_deleted_after_it_had_time_to_be_stored"),
     ("lists of more than 100 scores are refused, or empty", "peculiarities",
      "no_list_is_asked_for_more_rows_than_a_page_has_for_old_servers_then_answer_none"),
     ("some servers cannot read scores", "peculiarities",

@@ -72,7 +72,7 @@ def test_every_version_is_read_and_written_back_to(serving, mode):
         assert "sidejudge_pull_lag_seconds" in metrics
         reported = cli("status", "--url", monitor.api)
         version = mode.value.split()[0]
-        assert f"\nreading from Langfuse {version}: ok, 1 traces taken" in reported
+        assert f"\nreading from Langfuse {version}: ok, 1 trace taken" in reported
         found = cli("doctor", "--config", str(monitor.config))
         assert f"sources.langfuse Langfuse {version} at" in " ".join(found.split())
         shown = cli("check", "--all", str(monitor.config))

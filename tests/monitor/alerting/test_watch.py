@@ -88,6 +88,18 @@ def test_a_service_that_degrades_is_told_in_order_and_recovers(mode):
     assert ended.index("pass_rate_critical") < ended.index("pass_rate_warning")
 
 
+def test_adaptive_calls_nothing_healthy_while_both_bounds_of_the_window_say_otherwise():
+    played = Played(replace(QUICK, policy=Policy(mode="adaptive")))
+    assert played.minutes(90, per_minute=20)[-1] is Status.HEALTHY
+    assert played.minutes(30, per_minute=20, ratio=0.2)[-1] is Status.CRITICAL
+    for _ in range(61):
+        if played.minutes(1, per_minute=20)[-1] is Status.HEALTHY:
+            break
+    (shown,) = played.watch.service_statuses(played.now_ns)
+    assert shown.appraisal.status is Status.HEALTHY, "it recovers once the window is past"
+    assert shown.estimate.upper >= 0.87
+
+
 def test_silence_is_told_as_such_and_is_no_recovery():
     played = Played()
     played.minutes(60)

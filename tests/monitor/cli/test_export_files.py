@@ -27,7 +27,7 @@ def test_the_rules_of_the_defaults_are_those_of_the_repository():
 
 def test_the_rules_follow_the_configuration(tmp_path: Path):
     path = tmp_path / "c.yaml"
-    path.write_text("alerts: {window: 2h, min_samples: 77, hysteresis: {needed: 3, looks: 5}}")
+    path.write_text("alerts: {mode: bound, window: 2h, min_samples: 77, hysteresis: {needed: 3, looks: 5}}")
     stated = run("rules", "--config", str(path), "--runbooks", "https://example.org/r/")
     assert ":increase2h >= 77" in stated
     assert "[4m30s]" in stated
@@ -44,7 +44,8 @@ def test_dashboards_are_written_into_a_folder(tmp_path: Path):
 def test_dashboards_ask_for_what_the_rules_of_the_same_configuration_record(tmp_path: Path):
     path = tmp_path / "c.yaml"
     path.write_text(
-        "alerts: {window: 2h, min_samples: 77, thresholds: {warning: 0.9}, hysteresis: {needed: 3, looks: 5}}"
+        "alerts: {mode: bound, window: 2h, min_samples: 77, thresholds: {warning: 0.9}, "
+        "hysteresis: {needed: 3, looks: 5}}"
     )
     recorded = set(re.findall(r"record: (\S+)", run("rules", "--config", str(path))))
     for command in ("dashboards", "mixin"):

@@ -15,6 +15,7 @@ from monitor.offline.score.lines import NumberedLine
 from monitor.offline.score.request import ChunkJudge, OtherConfigError, ScoreRequest, fingerprint
 from tests.forked import Forked
 from tests.monitor.cli.test_score import qa_case, score, verdicts, written
+from tests.needs import SENTENCE_TRANSFORMERS
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,11 @@ def test_workers_write_what_one_process_writes_and_go_on_after_any_kill(many, tm
     ("evaluators", "cause"),
     [
         ("judge: {model: openai/m}", "a judge's budget and rate limits are held by one process"),
-        ("embedding: {model: openai/e}", "embeddings are computed by one process"),
+        pytest.param(
+            "embedding: {model: openai/e}",
+            "embeddings are computed by one process",
+            marks=SENTENCE_TRANSFORMERS.mark,
+        ),
     ],
 )
 def test_what_one_process_must_ask_is_refused(tmp_path: Path, evaluators: str, cause: str) -> None:

@@ -33,6 +33,7 @@ async def test_a_change_of_status_and_a_failure_are_told_with_their_reason(start
         **{
             **DEMO,
             "alerts": {
+                "mode": "bound",  # a few seconds are too few for the default
                 "window": "40s",
                 "min_samples": 1,
                 "min_failures": 1,
