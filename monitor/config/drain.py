@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from .forward import BaseUrl, HeaderValue, _are_names
 from .section import Section
+from .sources import sent_headers
 from .units import Duration, PositiveDuration, parse_duration
 
 
@@ -38,4 +39,4 @@ class DrainSection(Section):
     @property
     def sent_headers(self) -> dict[str, str]:
         """The headers of each request."""
-        return {name.lower(): value.get_secret_value() for name, value in self.headers.items()}
+        return sent_headers(self.headers)

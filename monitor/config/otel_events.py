@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from .forward import BaseUrl
 from .section import GIVEN_AS_LIST, Section
-from .sources import Secret
+from .sources import Secret, sent_headers
 from .units import PositiveDuration, parse_duration
 
 _ENVIRONMENT = re.compile(r"[a-z0-9_-]{1,40}")
@@ -57,7 +57,4 @@ class OtelEventsSink(Section):
     @property
     def sent_headers(self) -> dict[str, str]:
         """The headers of each request."""
-        given = {name.lower(): value.get_secret_value() for name, value in self.headers.items()}
-        if self.authorization is not None:
-            given["authorization"] = self.authorization.get_secret_value()
-        return given
+        return sent_headers(self.headers, self.authorization)

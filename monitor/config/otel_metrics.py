@@ -8,7 +8,7 @@ from pydantic import Field
 
 from .forward import BaseUrl
 from .section import Section
-from .sources import Secret
+from .sources import Secret, sent_headers
 from .units import PositiveDuration, parse_duration
 
 
@@ -30,7 +30,4 @@ class OtelMetricsSink(Section):
     @property
     def sent_headers(self) -> dict[str, str]:
         """The headers of each request."""
-        given = {name.lower(): value.get_secret_value() for name, value in self.headers.items()}
-        if self.authorization is not None:
-            given["authorization"] = self.authorization.get_secret_value()
-        return given
+        return sent_headers(self.headers, self.authorization)

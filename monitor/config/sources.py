@@ -18,6 +18,14 @@ CertificateFile: TypeAlias = Annotated[Path, Field(strict=False)]
 Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
 
 
+def sent_headers(headers: Mapping[str, SecretStr], authorization: SecretStr | None = None) -> dict[str, str]:
+    """The headers of a request as they are sent, names in lower case; ``authorization`` replaces one of that name."""
+    given = {name.lower(): value.get_secret_value() for name, value in headers.items()}
+    if authorization is not None:
+        given["authorization"] = authorization.get_secret_value()
+    return given
+
+
 class AuthSection(Section):
     """Whose requests are accepted. Without this section those of everybody who can reach the address."""
 
