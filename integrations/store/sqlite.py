@@ -14,18 +14,15 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
-
-import orjson
-
-from scoring.trace.record import record
+from typing import Any, Final, Literal
 
 from .archive import finished
 from .capacity import Capacity
+from .connection import connect, identity, migrate
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
+from .finishing import finish
 from .health import StoreHealth
 from .judge_cache import JudgeCacheTable
 from .judge_calls import JudgeCallTable
@@ -33,94 +30,19 @@ from .late_references import LateReferenceTable
 from .lock import Lock
 from .lru import Lru
 from .memory import KeyValueTable
-from .notification_outbox import Entry, NotificationOutbox, put_entries
-from .outbox import Outbox, ScoreRow, replace_scores
+from .notification_outbox import NotificationOutbox
+from .outbox import Outbox
 from .pulled import Pulled
-from .statements import VERSION, queries, schema
+from .purging import SLICE, give_back, purge_some
+from .statements import queries
+from .stored import FinishedTrace, Storable, StoredChunk, StoredTurn, id_bytes, json_text
 from .writer import Writer
 
 __all__ = ["FinishedTrace", "Store", "StoreCorrupt", "StoreError", "StoreUnavailable", "StoredChunk", "StoredTurn"]
 
-_SLICE: Final = 1_000
-"""Rows purged in one transaction."""
 _PAGE: Final = 1_000
 """Rows read at a time where there may be many."""
 _LAST_KEY: Final = b"\xff" * 16
-
-
-class _Origin(Protocol):
-    @property
-    def service(self) -> str | None: ...
-    @property
-    def environment(self) -> str | None: ...
-    @property
-    def threshold(self) -> int: ...
-
-
-class Storable(Protocol):
-    """A trace's part of a request: what the store needs to know of a chunk."""
-
-    @property
-    def trace_id(self) -> bytes: ...
-    @property
-    def payload(self) -> bytes: ...
-    @property
-    def origin(self) -> _Origin: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredChunk:
-    """A chunk found at start. ``done``: it was evaluated. ``revision`` and ``closed_ns``: its trace's last, or None."""
-
-    trace_id: bytes
-    received_ns: int
-    done: bool
-    service: str | None
-    environment: str | None
-    threshold: int
-    revision: int | None
-    closed_ns: int | None
-    payload: bytes
-
-
-@record(frozen=True, slots=True, kw_only=True)
-class FinishedTrace:
-    """The end of a trace. ``trace_id`` is 16 bytes or their hex; ``closed_ns`` ns since the epoch, when it was closed.
-
-    ``verdicts`` are verdicts as JSON objects. ``chunks`` is how many chunks were evaluated (as many as ``Store.chunks``
-    returned): one that was committed since stays open. None: all there are. Of a session ``trace_id`` is the key, and
-    ``chunks`` the number of the last turn that was judged. ``scores`` are all that are to be written back of it; None
-    where scores are not. ``entries`` are what else is to be delivered of it. ``referred`` is
-    what it was held against: 16 bytes for each key that a reference was
-    looked for under, and 16 for what was found there, or None. ``written_ns`` is when a revision was reached that keeps
-    the place in time of what it revises (``closed_ns``); None: they are the same.
-    """
-
-    trace_id: bytes | str
-    service: str | None
-    reason: str
-    completion: str
-    revision: int
-    details: Mapping[str, object]
-    verdicts: Sequence[Mapping[str, object]] = field(default_factory=tuple)
-    closed_ns: int
-    chunks: int | None = None
-    scores: Sequence[ScoreRow] | None = None
-    turn: StoredTurn | None = None
-    entries: Sequence[Entry] = ()
-    referred: Sequence[tuple[bytes, bytes | None]] = ()
-    written_ns: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredTurn:
-    """A trace as a turn of a session, which is written with its end. ``turn`` is JSON; ``key`` names the session."""
-
-    key: bytes
-    service: str | None
-    environment: str | None
-    session_id: str
-    turn: str
 
 
 class Store:
@@ -144,22 +66,22 @@ class Store:
         self.health: Final = StoreHealth()
         """What does not work now, and why."""
         try:
-            writing = self._connect()
+            writing = connect(self.path)
         except StoreError:
             self._one.release()
             raise
         try:
-            self._prepare(writing)
+            migrate(writing, self.path)
             writing.execute(self._sql["spared_table"])
             self._capacity = Capacity(writing, max_bytes)
-            self._reading = self._connect()
+            self._reading = connect(self.path)
         except (sqlite3.Error, StoreError) as error:
             writing.close()
             self._one.release()
             raise (explain(error, self.path) if isinstance(error, sqlite3.Error) else error) from error
         self._lock = threading.RLock()
         self._write_connection = writing
-        self._file = _identity(self.path)
+        self._file = identity(self.path)
         self._writer = Writer(writing, self.path, check=self._check_file, health=self.health)
         self.judged: Final = JudgeCacheTable(write=self._writer.do, read=self._read)
         """What judges answered, and what they cost."""
@@ -178,26 +100,9 @@ class Store:
         self.late_references: Final = LateReferenceTable(write=self._writer.do, read=self._read)
         """Traces that are to be read and judged once more, for a reference came late."""
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = None
-        try:
-            connection = sqlite3.connect(self.path, timeout=2.0, isolation_level=None, check_same_thread=False)
-            # These take effect on a new file only. Verdicts and chunks take some kB each: in pages of 8 kB there is
-            # less left over between them.
-            connection.execute("PRAGMA page_size = 8192")
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA journal_size_limit = 67108864")  # the log shrinks again after a burst
-        except sqlite3.Error as error:
-            if connection is not None:
-                connection.close()
-            raise explain(error, self.path) from error
-        return connection
-
     def _check_file(self) -> None:
         """SQLite goes on writing to a file that has no name any more: what is committed there ends with the process."""
-        if _identity(self.path) != self._file:
+        if identity(self.path) != self._file:
             raise StoreUnavailable(
                 f"store {self.path}: the file was removed or replaced while it is in use\n"
                 "put it back, or restart the monitor: it makes an empty one, and traces that were open are lost"
@@ -217,17 +122,6 @@ class Store:
     @property
     def _full(self) -> str:
         return f"store {self.path}: nearly full; raise store.max_bytes, or sample less"
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        foreign = version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if version > VERSION or foreign:
-            raise StoreCorrupt(
-                f"store {self.path}: it has schema version {version}, this version of sidejudge writes {VERSION}\n"
-                "use the version that wrote it, or set store.path to a new file"
-            )
-        for step in range(version + 1, VERSION + 1):
-            connection.executescript(f"BEGIN IMMEDIATE;\n{schema(step)}\nPRAGMA user_version = {step};\nCOMMIT;")
 
     async def append(self, chunks: Sequence[Storable], received_ns: int) -> None:
         """Commit chunks. When this returns, a crash cannot lose them."""
@@ -249,58 +143,15 @@ class Store:
 
     async def finish(self, finished: FinishedTrace) -> None:
         """Write a trace's end, all of it or nothing. Doing it again changes nothing; a later revision replaces it."""
-        await self._writer.do(partial(self._finish, finished))
+        await self._writer.do(partial(finish, self._sql, finished))
 
     async def finish_each(self, several: Sequence[FinishedTrace]) -> list[StoreError | None]:
         """Write several ends, each of them on its own; why each was refused, None where it was not."""
-        return await self._writer.do_each([partial(self._finish, finished) for finished in several])
-
-    def _finish(self, finished: FinishedTrace, connection: sqlite3.Connection) -> None:
-        """Runs in the writing thread, where nobody waits for the JSON either."""
-        trace_id = _id(finished.trace_id)
-        whole = {"trace_id": trace_id, "chunks": -1 if finished.chunks is None else finished.chunks}
-        held, last_chunk = connection.execute(self._sql["held_status"], whole).fetchone()
-        if last_chunk is None:  # a session has turns instead
-            connection.execute(self._sql["mark_turns_done"], {**whole, "closed_ns": finished.closed_ns})
-        if (turn := finished.turn) is not None:
-            named = map(_writable, (turn.service, turn.environment, turn.session_id))
-            connection.execute(self._sql["put_turn"], (trace_id, turn.key, *named, finished.closed_ns, turn.turn))
-        if held is not None and held > finished.revision:
-            connection.execute(self._sql["mark_done"], {"trace_id": trace_id, "last_chunk": last_chunk})
-            return
-        row = (trace_id, finished.closed_ns, finished.revision, finished.service, str(finished.reason),
-               finished.completion, _json(finished.details), last_chunk)  # fmt: skip
-        connection.execute(self._sql["finish_trace"], row)
-        if held is not None:
-            connection.execute(self._sql["forget_verdicts"], (trace_id,))
-            connection.execute(self._sql["referred_drop"], (trace_id,))
-        if finished.referred:
-            referred = [(key, trace_id, finished.closed_ns, digest) for key, digest in finished.referred]
-            connection.executemany(self._sql["referred_put"], referred)
-        connection.executemany(
-            self._sql["add_verdict"],
-            [
-                (
-                    trace_id,
-                    v["rubric"],
-                    finished.closed_ns,
-                    v.get("service"),
-                    v.get("environment"),
-                    v.get("passed"),
-                    _json(v),
-                )
-                for v in finished.verdicts
-            ],
-        )
-        if finished.scores is not None:
-            written_ns = finished.closed_ns if finished.written_ns is None else finished.written_ns
-            replace_scores(connection, trace_id, finished.scores, written_ns)
-        if held is None or held < finished.revision:  # written again, it was delivered or still waits
-            put_entries(connection, finished.entries, finished.closed_ns)
+        return await self._writer.do_each([partial(finish, self._sql, finished) for finished in several])
 
     async def dismiss(self, trace_id: bytes | str, chunks: int) -> None:
         """Delete the first ``chunks`` chunks of a trace unread; its result and verdicts stay."""
-        wanted = (_id(trace_id), chunks)
+        wanted = (id_bytes(trace_id), chunks)
         await self._writer.do(lambda connection: connection.execute(self._sql["dismiss"], wanted) and None)
 
     async def purge(
@@ -329,9 +180,9 @@ class Store:
             ("purge_traces", before_ns),
         ):
             # In slices, so that requests that wait for their commit do not wait for all of it.
-            while await self._writer.do(partial(_purge_some, self._sql[name], before)) == _SLICE:
+            while await self._writer.do(partial(purge_some, self._sql[name], before)) == SLICE:
                 pass
-        while await self._writer.do(_give_back):
+        while await self._writer.do(give_back):
             pass
         await self._writer.do(self._capacity.measure)
 
@@ -345,7 +196,7 @@ class Store:
 
     def chunks(self, trace_id: bytes | str) -> list[bytes]:
         """The payloads of a trace in order of arrival, those of earlier revisions included."""
-        return [payload for (payload,) in self._read("chunks", (_id(trace_id),))]
+        return [payload for (payload,) in self._read("chunks", (id_bytes(trace_id),))]
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
         """Return ``chunks`` and ``details`` of each of these traces, read in one transaction, in half the time."""
@@ -380,8 +231,8 @@ class Store:
 
         These are sessions whose last turn came before ``abandoned_ns``.
         """
-        statement, more = self._sql["purge_turns"], {"before": before_ns, "abandoned": abandoned_ns, "limit": _SLICE}
-        while await self._writer.do(lambda connection: connection.execute(statement, more).rowcount) == _SLICE:
+        statement, more = self._sql["purge_turns"], {"before": before_ns, "abandoned": abandoned_ns, "limit": SLICE}
+        while await self._writer.do(lambda connection: connection.execute(statement, more).rowcount) == SLICE:
             pass
 
     def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
@@ -398,7 +249,7 @@ class Store:
 
     def holds_judged(self, trace_id: bytes | str) -> bool:
         """Whether chunks that were evaluated when the trace ended are still held."""
-        return bool(self._read("holds_judged", (_id(trace_id),)))
+        return bool(self._read("holds_judged", (id_bytes(trace_id),)))
 
     def ended_and_purged(self, limit: int) -> list[bytes]:
         """Traces that ended and of which no chunk is held any more: at most ``limit``, latest first."""
@@ -406,7 +257,7 @@ class Store:
 
     def recover(self) -> Iterator[StoredChunk]:
         """Everything that is still held, trace by trace, oldest chunk first: what a restart resumes from."""
-        connection = self._connect()
+        connection = connect(self.path)
         try:
             for row in connection.execute(self._sql["recover"]):
                 trace_id, received_ns, done, service, environment, threshold, revision, closed_ns, payload = row
@@ -426,13 +277,13 @@ class Store:
 
     def details(self, trace_id: bytes | str) -> dict[str, Any] | None:
         """What happened to a finished trace, with its verdicts; ``None`` for one that is unknown here."""
-        rows = self._read("story", (_id(trace_id),))
+        rows = self._read("story", (id_bytes(trace_id),))
         if not rows:
             return None
         details, reason, completion, revision, service, closed_ns = rows[0]
-        verdicts = [json.loads(text) for (text,) in self._read("verdicts_of_trace", (_id(trace_id),))]
+        verdicts = [json.loads(text) for (text,) in self._read("verdicts_of_trace", (id_bytes(trace_id),))]
         return {
-            **json.loads(details), "trace_id": _id(trace_id).hex(), "service": service, "reason": reason,
+            **json.loads(details), "trace_id": id_bytes(trace_id).hex(), "service": service, "reason": reason,
             "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": verdicts,
         }  # fmt: skip
 
@@ -452,7 +303,7 @@ class Store:
         after_ns, after_id = after or (None, None)
         wanted = {
             "reason": reason, "service": service, "since": since_ns, "limit": limit,
-            "after_ns": after_ns, "after_id": _id(after_id) if after_id else None,
+            "after_ns": after_ns, "after_id": id_bytes(after_id) if after_id else None,
         }  # fmt: skip
         return [finished(row) for row in self._read("recent_traces", wanted)]
 
@@ -477,8 +328,8 @@ class Store:
         after_ns, after_id, after_rubric = after or (None, None, None)
         wanted = {
             "rubric": rubric, "service": service, "environment": environment, "passed": passed, "state": state,
-            "trace_id": _id(trace_id) if trace_id else None, "since": since_ns, "limit": limit,
-            "after_ns": after_ns, "after_id": _id(after_id) if after_id else None, "after_rubric": after_rubric,
+            "trace_id": id_bytes(trace_id) if trace_id else None, "since": since_ns, "limit": limit,
+            "after_ns": after_ns, "after_id": id_bytes(after_id) if after_id else None, "after_rubric": after_rubric,
         }  # fmt: skip
         return [{**json.loads(text), "closed_ns": at} for text, at in self._read("recent_verdicts", wanted)]
 
@@ -498,7 +349,7 @@ class Store:
     async def keep_fact(self, name: str, value: Mapping[str, object]) -> None:
         """Remember what was found out, in place of what was known before."""
         await self._writer.do(
-            lambda connection: connection.execute(self._sql["fact_put"], (name, _json(value))) and None
+            lambda connection: connection.execute(self._sql["fact_put"], (name, json_text(value))) and None
         )
 
     @property
@@ -539,51 +390,8 @@ class Store:
             return rows
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Device and inode of the file that a path names now; None where there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def _rows(chunks: Sequence[Storable], received_ns: int, *, held: bool) -> list[tuple[object, ...]]:
     return [
         (c.trace_id, received_ns, held, c.origin.service, c.origin.environment, c.origin.threshold, c.payload)
         for c in chunks
     ]
-
-
-def _purge_some(statement: str, before_ns: int, connection: sqlite3.Connection) -> int:
-    return connection.execute(statement, {"before": before_ns, "limit": _SLICE}).rowcount
-
-
-def _give_back(connection: sqlite3.Connection) -> bool:
-    """Return free pages to the disk while they are more than a quarter of the file; whether there may be more to do."""
-    for _ in range(_SLICE):
-        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-        (pages,) = connection.execute("PRAGMA page_count").fetchone()
-        if free * 4 <= pages:
-            return False
-        connection.execute("PRAGMA incremental_vacuum")  # one page a call: it stops at each row that it would return
-        if connection.execute("PRAGMA freelist_count").fetchone()[0] == free:
-            return False  # a file that was made without this ability
-    return True
-
-
-def _id(trace_id: bytes | str) -> bytes:
-    return bytes.fromhex(trace_id) if isinstance(trace_id, str) else trace_id
-
-
-def _writable(text: str | None) -> str | None:
-    # Half a surrogate pair, which JSON may have carried, has no UTF-8.
-    return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _json(value: Mapping[str, object]) -> str:
-    try:
-        return orjson.dumps(value, default=str).decode()
-    except TypeError:
-        # ASCII: a lone surrogate, which JSON may hold and UTF-8 may not, stays an escape sequence.
-        return json.dumps(value, separators=(",", ":"), default=str)

@@ -1,0 +1,50 @@
+"""Connections to the store's file, and the version of its schema."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from .errors import StoreCorrupt, explain
+from .statements import VERSION, schema
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection with the store's settings. Raises ``StoreError`` where the file cannot be opened."""
+    connection = None
+    try:
+        connection = sqlite3.connect(path, timeout=2.0, isolation_level=None, check_same_thread=False)
+        # These take effect on a new file only. Verdicts and chunks take some kB each: in pages of 8 kB there is
+        # less left over between them.
+        connection.execute("PRAGMA page_size = 8192")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA journal_size_limit = 67108864")  # the log shrinks again after a burst
+    except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
+        raise explain(error, path) from error
+    return connection
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the schema to this version. Raises ``StoreCorrupt`` for a newer one, or a file that is not a store."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    foreign = version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if version > VERSION or foreign:
+        raise StoreCorrupt(
+            f"store {path}: it has schema version {version}, this version of sidejudge writes {VERSION}\n"
+            "use the version that wrote it, or set store.path to a new file"
+        )
+    for step in range(version + 1, VERSION + 1):
+        connection.executescript(f"BEGIN IMMEDIATE;\n{schema(step)}\nPRAGMA user_version = {step};\nCOMMIT;")
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of the file that a path names now; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

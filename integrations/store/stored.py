@@ -1,0 +1,109 @@
+"""Records that the store takes and returns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import orjson
+
+from scoring.trace.record import record
+
+from .notification_outbox import Entry
+from .outbox import ScoreRow
+
+
+class _Origin(Protocol):
+    @property
+    def service(self) -> str | None: ...
+    @property
+    def environment(self) -> str | None: ...
+    @property
+    def threshold(self) -> int: ...
+
+
+class Storable(Protocol):
+    """A trace's part of a request: what the store needs to know of a chunk."""
+
+    @property
+    def trace_id(self) -> bytes: ...
+    @property
+    def payload(self) -> bytes: ...
+    @property
+    def origin(self) -> _Origin: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChunk:
+    """A chunk found at start. ``done``: it was evaluated. ``revision`` and ``closed_ns``: its trace's last, or None."""
+
+    trace_id: bytes
+    received_ns: int
+    done: bool
+    service: str | None
+    environment: str | None
+    threshold: int
+    revision: int | None
+    closed_ns: int | None
+    payload: bytes
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class FinishedTrace:
+    """The end of a trace. ``trace_id`` is 16 bytes or their hex; ``closed_ns`` ns since the epoch, when it was closed.
+
+    ``verdicts`` are verdicts as JSON objects. ``chunks`` is how many chunks were evaluated (as many as ``Store.chunks``
+    returned): one that was committed since stays open. None: all there are. Of a session ``trace_id`` is the key, and
+    ``chunks`` the number of the last turn that was judged. ``scores`` are all that are to be written back of it; None
+    where scores are not. ``entries`` are what else is to be delivered of it. ``referred`` is
+    what it was held against: 16 bytes for each key that a reference was
+    looked for under, and 16 for what was found there, or None. ``written_ns`` is when a revision was reached that keeps
+    the place in time of what it revises (``closed_ns``); None: they are the same.
+    """
+
+    trace_id: bytes | str
+    service: str | None
+    reason: str
+    completion: str
+    revision: int
+    details: Mapping[str, object]
+    verdicts: Sequence[Mapping[str, object]] = field(default_factory=tuple)
+    closed_ns: int
+    chunks: int | None = None
+    scores: Sequence[ScoreRow] | None = None
+    turn: StoredTurn | None = None
+    entries: Sequence[Entry] = ()
+    referred: Sequence[tuple[bytes, bytes | None]] = ()
+    written_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTurn:
+    """A trace as a turn of a session, which is written with its end. ``turn`` is JSON; ``key`` names the session."""
+
+    key: bytes
+    service: str | None
+    environment: str | None
+    session_id: str
+    turn: str
+
+
+def id_bytes(trace_id: bytes | str) -> bytes:
+    """The 16 bytes of an id that may come as hex digits."""
+    return bytes.fromhex(trace_id) if isinstance(trace_id, str) else trace_id
+
+
+def writable(text: str | None) -> str | None:
+    """A text that SQLite takes: half a surrogate pair, which JSON may have carried, has no UTF-8."""
+    return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def json_text(value: Mapping[str, object]) -> str:
+    """An object as compact JSON."""
+    try:
+        return orjson.dumps(value, default=str).decode()
+    except TypeError:
+        # ASCII: a lone surrogate, which JSON may hold and UTF-8 may not, stays an escape sequence.
+        return json.dumps(value, separators=(",", ":"), default=str)
