@@ -8,113 +8,36 @@ soon as it is first seen.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
 from prometheus_client import CollectorRegistry, Metric
 
-from scoring.alerts.board import Posted
-from scoring.alerts.condition import Condition
 from scoring.alerts.lifecycle import AlertTransition
 from scoring.result.result import Failed, NotApplicable, Scored
-from scoring.status.agreement_snapshot import AgreementSnapshot
-from scoring.status.export_snapshot import ExportSnapshot
-from scoring.status.failure_groups import FailureGroup
-from scoring.status.judge_snapshot import JudgeSnapshot
-from scoring.status.late_reference_snapshot import LateReferenceSnapshot
-from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.service_status import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
-from scoring.status.status import Status, Thresholds
+from scoring.status.status import Status
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import State, Verdict
 
 from . import families as f
-from .agreement_metrics import agreement_gauges, corrected_gauges
-from .alert_metrics import alert_gauges, watch_gauges
+from .agreement_metrics import agreement_gauges
+from .alert_metrics import alert_gauges
 from .collect import Families, MetricValues, Sampled
 from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
 from .failure_metrics import failure_gauges
-from .judge_metrics import JudgeMetrics, KnownJudge, Series, gauges
+from .judge_metrics import JudgeMetrics, Series, gauges
+from .known_labels import CLASSES, IGNORED, IGNORED_LOGS, INCOMPLETE, REFUSED, SELECTIONS, SIGNALS, KnownLabels
 from .labels import LabelCap
 from .late_reference_metrics import LateReferenceMetrics, late_reference_gauges
 from .pull_metrics import PullMetrics, pull_gauges
 from .run_metrics import RunMetrics
+from .snapshot import CONNECTION_STATES, Snapshot
+from .window_metrics import window_gauges
 
-SELECTIONS = ("random", "forced")
-INCOMPLETE = ("unavailable", "error", "not_applicable")
-IGNORED = ("duplicate", "late", "own", "too_large", "shed")
-IGNORED_LOGS = ("untraced", "plain", "late", "own", "too_large")
-SIGNALS = ("traces", "logs", "metrics", "other")
-CLASSES = ("2xx", "3xx", "4xx", "5xx")
-REFUSED = (400, 401, 404, 405, 413, 415, 429, 503)
-"""Every status that the receiver answers an export with, besides 200."""
 _PAIRS_PER_CAP = 4
 """Combinations of service and environment that are kept apart, per value that a label may have."""
-CONNECTION_STATES = ("starting", "ok", "waiting", "retrying", "stopped")
-"""States of a connection, as the snapshots of exports and of the source name them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSize:
-    """What waits: how many items, and since when the oldest does (seconds since the epoch, ``None`` when none does)."""
-
-    items: int
-    oldest_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """The gauges of one moment. It is made at every scrape and must be quick: no query, no file."""
-
-    services: Iterable[ServiceStatus] = ()
-    traces_open: int = 0
-    sampling_rate: float | None = None
-    load_share: float = 1.0
-    behind_s: float = 0.0
-    queues: Mapping[str, QueueSize] = field(default_factory=dict)
-    spool_bytes: int | None = None
-    judge: JudgeSnapshot | None = None
-    exports: Iterable[ExportSnapshot] = ()
-    connections: Mapping[str, str] = field(default_factory=dict)
-    pull: PullSnapshot | None = None
-    late_references: LateReferenceSnapshot | None = None
-    anomalies: Mapping[str, bool] = field(default_factory=dict)
-    alerts: Sequence[Posted] = ()
-    agreement: AgreementSnapshot | None = None
-    failures: Sequence[FailureGroup] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownLabels:
-    """Label values that the configuration defines before any event.
-
-    ``rubrics`` are those that a route can reach, ``rubrics_of`` names those that can judge a service (None: all);
-    ``ended_reasons`` why traces end, ``rejected_reasons`` why spans are refused; ``destinations`` why each may refuse.
-    ``forward_failures`` and ``forward_unjudged`` are why what goes on may fail; none where nothing goes on.
-    ``pull_failures`` are why reading traces may end early; none where none are read. ``revision_failures`` are why a
-    verdict may stand though its reference changed; none where none is looked for.
-    """
-
-    rubrics: Iterable[Rubric]
-    ended_reasons: Iterable[str]
-    rejected_reasons: Iterable[str] = ()
-    destinations: Mapping[str, Iterable[str]] = field(default_factory=dict)
-    forward_failures: Iterable[str] = ()
-    forward_unjudged: Iterable[str] = ()
-    pull_failures: Iterable[str] = ()
-    revision_failures: Iterable[str] = ()
-    violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
-    rubrics_of: Callable[[str], Collection[str]] | None = None
-    thresholds: Thresholds = field(default_factory=Thresholds)
-    own_thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
-    conditions: Sequence[Condition] = ()
-    judge: KnownJudge | None = None
-    version: str = "unknown"
-    revision: str = "unknown"
-    python: str = "unknown"
-    fingerprint: str = "unknown"
 
 
 class Exporter:
@@ -448,7 +371,7 @@ class Exporter:
         pull = pull_gauges(seen.pull) if seen.pull is not None else ()
         late = late_reference_gauges(seen.late_references) if seen.late_references is not None else ()
         failures = failure_gauges(seen.failures, self._label)
-        windows = chain.from_iterable(_window(who, service_status) for who, service_status in placed)
+        windows = chain.from_iterable(window_gauges(who, service_status) for who, service_status in placed)
         for family, values, value in chain(self._thresholds(), judge, alerts, people, pull, late, failures, windows):
             sampled[family].append((values, value))
         return sampled
@@ -502,42 +425,6 @@ class Exporter:
 
     def _label(self, label: str, value: str) -> str:
         return self._caps[label].bound(value, "unknown")
-
-
-def _window(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
-    """All gauges of one window."""
-    return chain(
-        _gauges(who, service_status), watch_gauges(who, service_status), corrected_gauges(who, service_status),
-        _cascade_gauges(who, service_status),
-    )  # fmt: skip
-
-
-def _cascade_gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
-    if (cascade := service_status.cascade) is None:
-        return
-    for cause, count in cascade.verdicts.items():
-        yield f.CASCADE_VERDICTS, (*who, cause), count
-    for cause, count in cascade.changed.items():
-        yield f.CASCADE_CHANGED, (*who, cause), count
-    yield f.CASCADE_DELIVERED_RATIO, who, cascade.as_delivered
-
-
-def _gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
-    estimate = service_status.estimate
-    yield f.EFFECTIVE_SAMPLES, who, estimate.effective_n if estimate else 0.0
-    if estimate:
-        yield f.PASS_RATIO, who, estimate.pass_ratio
-        yield f.PASS_LOWER_RATIO, who, estimate.lower
-        yield f.PASS_UPPER_RATIO, who, estimate.upper
-    decided = estimate.n if estimate else 0
-    if decided + service_status.incomplete:
-        yield f.VERDICTS_JUDGE_FAILED, who, service_status.judge_failed / (decided + service_status.incomplete)
-    if service_status.composite_mean is not None:
-        yield f.COMPOSITE_MEAN, who, service_status.composite_mean
-    for metric, mean in service_status.metric_means.items():
-        yield f.METRIC_MEAN, (*who, metric), mean
-    for status in Status:
-        yield f.STATUS, (*who, status.value), float(status is service_status.appraisal.status)
 
 
 def _why_incomplete(verdict: Verdict) -> str:

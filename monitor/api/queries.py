@@ -14,7 +14,8 @@ from dashboards.pages.configuration_page import ConfigurationPage, Setting
 from dashboards.pages.service_page import ServicePage
 from dashboards.pages.trace_page import TracePage
 from integrations.otlp.server.traffic import Forwarding, Receiving
-from integrations.prometheus.exporter import Exporter, QueueSize, Snapshot
+from integrations.prometheus.exporter import Exporter
+from integrations.prometheus.snapshot import QueueSize, Snapshot
 from integrations.store.compared import MOST as MOST_COMPARED
 from integrations.store.compared import ComparedFilter, ComparedVerdict, read_compared
 from integrations.store.judge_calls import JudgeCallTable

@@ -7,7 +7,7 @@ from functools import partial
 
 from integrations.otlp.proxy.forward import UNJUDGED
 from integrations.otlp.proxy.upstream import REASONS
-from integrations.prometheus.exporter import KnownLabels
+from integrations.prometheus.known_labels import KnownLabels
 from monitor.alerting.watch import Watch
 from monitor.api.queries import REJECTED
 from monitor.config import Config

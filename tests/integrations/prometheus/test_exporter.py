@@ -9,9 +9,11 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from integrations.prometheus.exporter import Exporter, KnownLabels, QueueSize, Snapshot
+from integrations.prometheus.exporter import Exporter
 from integrations.prometheus.families import FAMILIES
 from integrations.prometheus.judge_metrics import KnownJudge
+from integrations.prometheus.known_labels import KnownLabels
+from integrations.prometheus.snapshot import QueueSize, Snapshot
 from scoring.alerts.agreements import Agreements
 from scoring.alerts.board import Posted
 from scoring.alerts.conditions import conditions

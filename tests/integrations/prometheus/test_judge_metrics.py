@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from integrations.prometheus.exporter import Exporter, KnownLabels, Snapshot
+from integrations.prometheus.exporter import Exporter
 from integrations.prometheus.judge_metrics import KnownJudge
+from integrations.prometheus.known_labels import KnownLabels
+from integrations.prometheus.snapshot import Snapshot
 from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 
 MODEL = "openai/m-2025-01-01"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from integrations.prometheus.exporter import Exporter, KnownLabels, Snapshot
+from integrations.prometheus.exporter import Exporter
+from integrations.prometheus.known_labels import KnownLabels
+from integrations.prometheus.snapshot import Snapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 
 

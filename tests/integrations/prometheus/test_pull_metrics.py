@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
 
-from integrations.prometheus.exporter import Exporter, KnownLabels, Snapshot
+from integrations.prometheus.exporter import Exporter
+from integrations.prometheus.known_labels import KnownLabels
+from integrations.prometheus.snapshot import Snapshot
 from scoring.status.pull_snapshot import PullSnapshot
 
 STANDING = PullSnapshot(state="ok", pending=3, lag_s=2.5, read_s=17.0, rows=10, taken=2, errors=(("timeout", 1),))

@@ -12,7 +12,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
-from integrations.prometheus.exporter import Exporter, KnownLabels
+from integrations.prometheus.exporter import Exporter
+from integrations.prometheus.known_labels import KnownLabels
 from monitor.cli.doctor_checks import examine
 from monitor.config import resolve
 from monitor.config.extras import Extra, installed, missing

@@ -1,0 +1,52 @@
+"""Label values that are known before anything happens: closed lists, and what the configuration names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scoring.alerts.condition import Condition
+from scoring.status.status import Thresholds
+from scoring.verdict.rubric import Rubric
+
+from .judge_metrics import KnownJudge
+
+SELECTIONS = ("random", "forced")
+INCOMPLETE = ("unavailable", "error", "not_applicable")
+IGNORED = ("duplicate", "late", "own", "too_large", "shed")
+IGNORED_LOGS = ("untraced", "plain", "late", "own", "too_large")
+SIGNALS = ("traces", "logs", "metrics", "other")
+CLASSES = ("2xx", "3xx", "4xx", "5xx")
+REFUSED = (400, 401, 404, 405, 413, 415, 429, 503)
+"""Every status that the receiver answers an export with, besides 200."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownLabels:
+    """Label values that the configuration defines before any event.
+
+    ``rubrics`` are those that a route can reach, ``rubrics_of`` names those that can judge a service (None: all);
+    ``ended_reasons`` why traces end, ``rejected_reasons`` why spans are refused; ``destinations`` why each may refuse.
+    ``forward_failures`` and ``forward_unjudged`` are why what goes on may fail; none where nothing goes on.
+    ``pull_failures`` are why reading traces may end early; none where none are read. ``revision_failures`` are why a
+    verdict may stand though its reference changed; none where none is looked for.
+    """
+
+    rubrics: Iterable[Rubric]
+    ended_reasons: Iterable[str]
+    rejected_reasons: Iterable[str] = ()
+    destinations: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    forward_failures: Iterable[str] = ()
+    forward_unjudged: Iterable[str] = ()
+    pull_failures: Iterable[str] = ()
+    revision_failures: Iterable[str] = ()
+    violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    rubrics_of: Callable[[str], Collection[str]] | None = None
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    own_thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
+    conditions: Sequence[Condition] = ()
+    judge: KnownJudge | None = None
+    version: str = "unknown"
+    revision: str = "unknown"
+    python: str = "unknown"
+    fingerprint: str = "unknown"

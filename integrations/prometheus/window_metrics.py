@@ -1,0 +1,50 @@
+"""The gauges of one window: its estimate, its status, its watch, its corrected share and its cascade."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from scoring.status.service_status import ServiceStatus
+from scoring.status.status import Status
+
+from . import families as f
+from .agreement_metrics import corrected_gauges
+from .alert_metrics import watch_gauges
+from .judge_metrics import Series
+
+
+def window_gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
+    """All gauges of the window with these label values."""
+    return chain(
+        _gauges(who, service_status), watch_gauges(who, service_status), corrected_gauges(who, service_status),
+        _cascade_gauges(who, service_status),
+    )  # fmt: skip
+
+
+def _cascade_gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
+    if (cascade := service_status.cascade) is None:
+        return
+    for cause, count in cascade.verdicts.items():
+        yield f.CASCADE_VERDICTS, (*who, cause), count
+    for cause, count in cascade.changed.items():
+        yield f.CASCADE_CHANGED, (*who, cause), count
+    yield f.CASCADE_DELIVERED_RATIO, who, cascade.as_delivered
+
+
+def _gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
+    estimate = service_status.estimate
+    yield f.EFFECTIVE_SAMPLES, who, estimate.effective_n if estimate else 0.0
+    if estimate:
+        yield f.PASS_RATIO, who, estimate.pass_ratio
+        yield f.PASS_LOWER_RATIO, who, estimate.lower
+        yield f.PASS_UPPER_RATIO, who, estimate.upper
+    decided = estimate.n if estimate else 0
+    if decided + service_status.incomplete:
+        yield f.VERDICTS_JUDGE_FAILED, who, service_status.judge_failed / (decided + service_status.incomplete)
+    if service_status.composite_mean is not None:
+        yield f.COMPOSITE_MEAN, who, service_status.composite_mean
+    for metric, mean in service_status.metric_means.items():
+        yield f.METRIC_MEAN, (*who, metric), mean
+    for status in Status:
+        yield f.STATUS, (*who, status.value), float(status is service_status.appraisal.status)
