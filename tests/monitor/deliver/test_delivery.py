@@ -65,7 +65,7 @@ async def verdicts(deliveries: list[tuple[int, bytes]]) -> list[dict]:
             nonlocal now
             for _ in range(0, seconds + 1, 5):
                 now += min(seconds, 5) * SECOND
-                monitor.pipeline.waiting.extend(monitor.due())
+                monitor.pipeline.waiting.extend(monitor.judging.due())
                 await monitor.pipeline.drain()
 
         for pause, body in deliveries:

@@ -374,7 +374,7 @@ async def test_a_store_that_is_removed_acknowledges_nothing_more_and_is_not_read
 
 
 async def test_judging_begins_when_a_trace_falls_due_and_not_when_somebody_looks(started, monkeypatch):
-    monkeypatch.setattr("monitor.runtime.app.REST_S", 3600.0)
+    monkeypatch.setattr("monitor.runtime.judging_loop.REST_S", 3600.0)
     app = await started(**ANY, assembly={"grace": "300ms", "idle": "1s"})
     await asyncio.sleep(0.1)  # judging has come to rest, with nothing to wait for
     await app.post(request([root(1)]))
@@ -388,12 +388,12 @@ async def test_judging_begins_when_a_trace_falls_due_and_not_when_somebody_looks
 
 async def test_how_far_behind_judging_is_and_at_which_share_it_draws_are_metrics(started):
     app = await started(**ANY, assembly={"grace": "0s", "idle": "300ms", "max_waiting_traces": 8})
-    app.monitor._judging.cancel()
+    await app.monitor.judging.stop()
     for _ in range(3):
         await asyncio.sleep(0)
     await app.post(request([root(n, tail=b"\xff" * 9) for n in range(1, 5)]))
-    app.monitor.pipeline.waiting.extend(app.monitor.due())
-    app.monitor.pipeline.waiting.extend(app.monitor.due())
+    app.monitor.pipeline.waiting.extend(app.monitor.judging.due())
+    app.monitor.pipeline.waiting.extend(app.monitor.judging.due())
     await asyncio.sleep(0.05)
     found = await samples(app)
     assert total(found, "sidejudge_judging_behind_seconds") >= 0.05

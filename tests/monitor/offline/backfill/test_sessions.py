@@ -177,12 +177,12 @@ async def as_live(scene, tmp_path) -> dict[str, dict]:
             now[0] = instant_ns(row["endTime"]) + 10**9
             await monitor.intake.consume(encode_spans(raw_spans([row])))
             for minutes in (1, 2):
-                monitor.pipeline.waiting.extend(monitor.due())
+                monitor.pipeline.waiting.extend(monitor.judging.due())
                 await monitor.pipeline.drain()
                 now[0] += minutes * MINUTE_NS
         for _ in range(2):
             now[0] += 60 * MINUTE_NS
-            monitor.pipeline.waiting.extend(monitor.due())
+            monitor.pipeline.waiting.extend(monitor.judging.due())
             await monitor.pipeline.drain()
         bodies = [json.loads(row.body) for row in monitor.store.outbox.due(now[0] + MINUTE_NS, 1000)]
         return {body["name"]: body for body in bodies if body.get("sessionId")}

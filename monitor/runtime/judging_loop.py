@@ -1,0 +1,135 @@
+"""The loop that evaluates closed traces for as long as the monitor runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from integrations.otlp.server.active_requests import ActiveRequests
+from integrations.store.sqlite import StoreError
+from monitor.evaluate.pipeline import Pipeline
+from monitor.ingest.anomalies import TrafficAnomalies
+from monitor.ingest.assembler import Assembler
+from monitor.ingest.closing import Closing
+from monitor.ingest.load_shedding import LoadShedding
+from monitor.ingest.outcomes import TraceOutcomes
+from monitor.sessions.windows import SessionWindows
+
+log = logging.getLogger("sidejudge")
+
+REST_S = 1.0
+"""How long judging rests at most when no trace falls due: clocks may jump, and garbage is looked for at rest."""
+TICK_S = 0.25
+"""The same while traces wait for a judge, which may be back at any time."""
+BATCHES = 1
+"""Batches that are judged before due traces are looked for again: under load they must not pile up unseen."""
+DRAIN_QUIET_NS = 300_000_000
+"""While the process ends: how long nothing has come of a trace before it is closed, for exporters flush in parts."""
+RETRY_S = 2.0
+"""How long judging rests after it failed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class JudgingLoop:
+    """Closes what is due and has it evaluated, until it is stopped.
+
+    ``at_rest`` is called several times a second, in the event loop, while nothing is judged and no request goes on.
+    """
+
+    pipeline: Pipeline
+    assembler: Assembler
+    sessions: SessionWindows | None
+    shedding: LoadShedding
+    traffic: TrafficAnomalies
+    outcomes: TraceOutcomes
+    active: ActiveRequests
+    at_rest: Callable[[], None]
+    clock_ns: Callable[[], int]
+    draining: bool = False
+    """Whether open traces are closed as soon as nothing comes of them any more."""
+    idle: bool = field(default=False, init=False)
+    failure: str | None = field(default=None, init=False)
+    """Why the last batch could not be judged; None while batches can."""
+    _resting_until_ns: int = field(default=0, init=False)
+    _task: asyncio.Task[None] | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._judge_what_is_due())
+
+    @property
+    def started(self) -> bool:
+        return self._task is not None
+
+    @property
+    def works(self) -> bool:
+        """Whether it runs, or has not begun."""
+        return self._task is None or not self._task.done()
+
+    async def stop(self) -> bool:
+        """Judge nothing more; return whether there is anything to be written since the last time."""
+        if self._task is None or self._task.cancelled():
+            return False
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)  # how it ended is logged; the store is closed
+        return True
+
+    def due(self) -> list[Closing]:
+        """Traces and sessions that are closed by now, each once."""
+        now_ns = self.clock_ns()
+        self.shedding.update(sum(closing.give_up is None for closing in self.pipeline.waiting), now_ns)
+        traces = [*self.traffic.closed(self.assembler.due(now_ns))]
+        sessions = self.sessions.due(now_ns) if self.sessions is not None else []
+        if self.draining:
+            traces += self.assembler.drain(now_ns, DRAIN_QUIET_NS)
+            if self.sessions is not None and not self.outcomes.open:  # what is open may be a turn of a conversation
+                sessions += self.sessions.drain(now_ns)
+        return [*traces, *sessions]
+
+    async def _judge_what_is_due(self) -> None:
+        """Judge for as long as the monitor runs. A store or a disk that fails is tried again, for ever.
+
+        Raises a fault of our own: then judging has ended, and the process is not live any more.
+        """
+        while True:
+            self.pipeline.waiting.extend(self.due())
+            more = False
+            try:
+                more = await self.pipeline.drain(BATCHES)
+            except (StoreError, OSError) as error:
+                if self.failure is None:
+                    log.warning("judging failed; it is tried again", extra={"cause": str(error)})
+                self.failure = str(error)
+                await asyncio.sleep(RETRY_S)
+            except Exception:
+                log.exception("judging has ended; this process is not live any more")
+                raise
+            else:
+                self.failure = None
+            if not self.active.left_s:
+                self.at_rest()
+            if not more:
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """Until a trace falls due, or a job of the judge queue ends."""
+        now_ns = self.clock_ns()
+        at_most_s = TICK_S if self.pipeline.judge_queue.waiting or self.draining else REST_S
+        due_ns = [when for when in (self.assembler.due_ns, self._session_due_ns) if when is not None]
+        rest_s = min(at_most_s, max(0, min(due_ns, default=now_ns + int(at_most_s * 1e9)) - now_ns) / 1e9)
+        self._resting_until_ns = now_ns + int(rest_s * 1e9)
+        self.idle = True
+        await self.pipeline.pause(rest_s)
+        self.idle = False
+        self._resting_until_ns = 0
+
+    @property
+    def _session_due_ns(self) -> int | None:
+        return self.sessions.due_ns if self.sessions is not None else None
+
+    def wake(self) -> None:
+        """A request has changed when traces fall due: judging rests no longer than until then."""
+        due_ns = self.assembler.due_ns
+        if due_ns is not None and due_ns < self._resting_until_ns:
+            self.pipeline.judge_queue.progress.set()

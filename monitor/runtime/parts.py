@@ -1,0 +1,336 @@
+"""The composition root: it creates each part of a monitor from the parts before it, and connects them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry
+
+from integrations.langfuse.connections import Connections
+from integrations.otlp.server.active_requests import ActiveRequests
+from integrations.prometheus.exporter import Exporter
+from integrations.store.sqlite import Store
+from monitor.alerting.build import declaration, windows_of
+from monitor.alerting.details import WatchedWindow
+from monitor.alerting.examples import examples
+from monitor.alerting.failures import FailureGroups
+from monitor.alerting.notify.build import Notifications
+from monitor.alerting.schedule import EvaluationSchedule
+from monitor.alerting.verdicts import VerdictObserver
+from monitor.alerting.watch import Watch
+from monitor.api.queries import MonitorQueries
+from monitor.config import Config
+from monitor.config.rubrics import configured, reached
+from monitor.deliver.commit import Commit
+from monitor.deliver.langfuse.sink import LangfuseScores
+from monitor.deliver.otel_events.sink import observing
+from monitor.deliver.sink import SinkParts
+from monitor.deliver.sinks import Sinks
+from monitor.deliver.verdict_metrics import VerdictMetrics
+from monitor.evaluate.baselines import Baselines
+from monitor.evaluate.build import EvaluationBackends, build_backends, judge_snapshot
+from monitor.evaluate.evaluator import Evaluator
+from monitor.evaluate.interrupted import InterruptedTraces
+from monitor.evaluate.judge_queue import JudgeQueue
+from monitor.evaluate.pipeline import Pipeline
+from monitor.evaluate.references.build import references
+from monitor.evaluate.stages import EvaluationStages
+from monitor.feedback.build import LangfuseFeedback
+from monitor.ingest.adaptive_rate import AdaptiveRate
+from monitor.ingest.anomalies import TrafficAnomalies
+from monitor.ingest.assembler import Assembler
+from monitor.ingest.intake import Intake
+from monitor.ingest.langfuse.source import traces_in
+from monitor.ingest.listeners import Listeners
+from monitor.ingest.load_shedding import LoadShedding
+from monitor.ingest.outcomes import TraceOutcomes
+from monitor.ingest.sampler import Sampler
+from monitor.ingest.tls import CertificateError
+from monitor.ingest.trace_limits import TraceLimits
+from monitor.revise.build import revision_schedule
+from monitor.route.build import router_of
+from monitor.runtime.tuning.yield_to_requests import YieldToRequests
+from monitor.sessions.windows import SessionWindows
+from scoring.alerts.event import AlertEvent
+from scoring.status.export_snapshot import ExportSnapshot
+
+from .builders import conversations, judge_queue, limits, session_limits
+from .judging_loop import JudgingLoop
+from .metric_labels import known
+from .retention import Retention
+from .trace_log import TraceLog
+
+if TYPE_CHECKING:
+    from monitor.evaluate.judge.drift_watch import DriftWatch
+
+DRIFT = "drift"
+"""The room of the store that holds the judge's sample."""
+
+
+class MonitorParts:
+    """The parts of one monitor, connected; nothing runs yet. ``at_rest`` is the judging loop's."""
+
+    def __init__(
+        self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns, at_rest: Callable[[], None] = lambda: None
+    ) -> None:
+        self.config, self.clock_ns, self.version = config, clock_ns, version("sidejudge")
+        self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
+        self.sessions = SessionWindows(session_limits(config.sessions)) if config.sessions is not None else None
+        declared = declaration(config)
+        self.windows = windows_of(declared)
+        # The configuration of judging; a reload changes these where they are, for others hold them too.
+        self.rubrics, self.router = configured(config), router_of(config)
+        self._watched = {name: WatchedWindow.of(rubric) for name, rubric in self.rubrics.items()}
+        self.watch = Watch(declared, self.windows, self._watched)
+        labels = known(config, self.watch, self.version)
+        self.exporter = Exporter(CollectorRegistry(), labels, label_cap=config.metrics.label_cap)
+        self.langfuse = Connections(config.langfuse_projects)
+        self._active = ActiveRequests()
+        # What is received.
+        self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
+        self.adaptive = AdaptiveRate(config.sampling.traces_per_hour) if self.sampler.adaptive else None
+        self.shedding = LoadShedding(admission=self.sampler.admission, max_waiting=config.assembly.max_waiting_traces)
+        self.assembler = Assembler(limits(config), shedding=self.shedding)
+        self.outcomes = TraceOutcomes(on_ended=self.exporter.traces_ended)
+        self.intake = self._build_intake()
+        self.traffic = TrafficAnomalies(skew=self.intake.skew)
+        self.pull = traces_in(
+            config, self.langfuse, store=self.store, intake=self.intake, outcomes=self.outcomes, sampler=self.sampler,
+            assembler=self.assembler, waiting=self._waiting, clock_ns=clock_ns,
+        )  # fmt: skip
+        # What is evaluated, and by whom.
+        self.sinks = self._build_sinks()
+        self.backends = self._build_backends()
+        self.references = references(
+            config, self.langfuse, self.store, self.assembler, clock_ns,
+            under_way=self._judges, late_references=self.store.late_references,
+        )  # fmt: skip
+        self.baselines = Baselines(self.store.kept.room("baselines"))
+        stages = self._build_stages()
+        waiting = judge_queue(config, stages, clock_ns)
+        # What becomes of it: statuses and alerts, then the commit that notifies them.
+        self.drift = _drift_watch(config, self.backends, self.store, clock_ns)
+        self.failures = FailureGroups(
+            self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None
+        )
+        self.annotating = _annotating(config, self.sinks.langfuse, self.store, clock_ns)
+        self.notifications = self._build_notifications()
+        self.schedule = self._build_schedule(waiting)
+        self.verdicts = VerdictObserver(
+            store=self.store, windows=self.windows, watch=self.watch, schedule=self.schedule, rubrics=self.rubrics
+        )
+        self.commit = self._build_commit()
+        self.pipeline = Pipeline(
+            stages=stages,
+            judge_queue=waiting,
+            commit=self.commit.commit,
+            clock_ns=clock_ns,
+            listeners=[self.commit.committed],
+            interrupted=InterruptedTraces(self.store),
+        )
+        self.judging = JudgingLoop(
+            pipeline=self.pipeline, assembler=self.assembler, sessions=self.sessions, shedding=self.shedding,
+            traffic=self.traffic, outcomes=self.outcomes, active=self._active, at_rest=at_rest, clock_ns=clock_ns,
+        )  # fmt: skip
+        self.revisions = revision_schedule(
+            config, self.langfuse, store=self.store, pipeline=self.pipeline, references=self.references,
+            commit=self.commit, under_way=self._judges, clock_ns=clock_ns,
+        )  # fmt: skip
+        # What listens, and what is shown.
+        try:
+            self.listeners = Listeners(config, self.intake, self._active)
+        except CertificateError:
+            self.store.close()
+            raise
+        self.receiver = self.listeners.receiver
+        self.view = self._build_queries()
+        self.exporter.watch(self.view.snapshot)
+        self.retention = Retention(config, self.store, self.assembler, self.sessions, clock_ns)
+
+    def _build_intake(self) -> Intake:
+        assembly = self.config.assembly
+        return Intake(
+            sampler=self.sampler,
+            store=self.store,
+            assembler=self.assembler,
+            outcomes=self.outcomes,
+            clock_ns=self.clock_ns,
+            limits=TraceLimits(assembly.max_trace_spans, assembly.max_trace_bytes),
+            shedding=self.shedding,
+            adaptive=self.adaptive,
+            wake=self._wake,
+        )
+
+    def _build_sinks(self) -> Sinks:
+        return Sinks(
+            SinkParts(
+                config=self.config, store=self.store, connections=self.langfuse, counters=self.exporter,
+                rubrics=self.rubrics, clock_ns=self.clock_ns,
+            )
+        )  # fmt: skip
+
+    def _build_backends(self) -> EvaluationBackends:
+        return build_backends(
+            self.config,
+            memory=self.store.judged,
+            vectors=self.store.vectors,
+            observer=observing(self.exporter.judge, self.sinks.otel_events),
+            embedding_observer=self.exporter.embedding,
+            calls=self.store.judge_calls,
+            clock_ns=self.clock_ns,
+        )
+
+    def _build_stages(self) -> EvaluationStages:
+        return EvaluationStages(
+            archive=self.store,
+            sampler=self.sampler,
+            router=self.router,
+            evaluator=Evaluator(
+                self.rubrics,
+                self.backends.at_once,
+                self.backends.others,
+                max_cpu_s=self.config.evaluators.max_case_cpu.seconds,
+            ),
+            reference_keys=self.config.reference_keys,
+            cluster=self.config.alerts.cluster,
+            conversations=conversations(self.config),
+            references=self.references,
+            baselines=self.baselines,
+            quotes_input=self.config.api.contents != "never",
+            give_way=YieldToRequests(self._active),
+        )
+
+    def _build_notifications(self) -> Notifications:
+        return Notifications(
+            self.config,
+            self.store,
+            clock_ns=self.clock_ns,
+            illustrate=partial(examples, self.store),
+            counters=self.exporter,
+            watch=self.watch,
+            agreements=self.annotating.agreements if self.annotating else tuple,
+            failures=self.failures.over,
+        )
+
+    def _build_schedule(self, waiting: JudgeQueue) -> EvaluationSchedule:
+        return EvaluationSchedule(
+            watch=self.watch,
+            windows=self.windows,
+            watched=self._watched,
+            memory=self.store.kept,
+            store=self.store,
+            spool_bytes=lambda: self.store.size,
+            judge=lambda: judge_snapshot(self.config, self.backends.judge, waiting, self.clock_ns() / 1e9),
+            agreements=self.annotating.agreements if self.annotating else tuple,
+            drifts=lambda: self.drift.latest if self.drift is not None else (),
+            # The one that may fail comes first: an event that it did not take goes to both again.
+            listeners=[self.notifications.take, self._count_event],
+        )
+
+    def _build_commit(self) -> Commit:
+        return Commit(
+            store=self.store,
+            sessions=self.sessions,
+            assembler=self.assembler,
+            outcomes=self.outcomes,
+            sinks=self.sinks,
+            listeners=[
+                self.verdicts.committed,
+                VerdictMetrics(self.exporter).committed,
+                self.baselines.committed,
+                TraceLog().committed,
+            ],
+        )
+
+    def _build_queries(self) -> MonitorQueries:
+        return MonitorQueries(
+            config=self.config,
+            version=self.version,
+            policy=self.watch.declared.policy,
+            store=self.store,
+            assembler=self.assembler,
+            outcomes=self.outcomes,
+            intake=self.intake,
+            listeners=self.listeners,
+            pipeline=self.pipeline,
+            windows=self.windows,
+            watch=self.watch,
+            exporter=self.exporter,
+            load_share=lambda: self.shedding.share,
+            sampling_rate=self._sampling_rate,
+            clock_ns=self.clock_ns,
+            working=self._works,
+            trouble=self._trouble,
+            judge=self.schedule.judge,
+            exports=self._exports,
+            pull=self.pull.snapshot if self.pull else lambda: None,
+            anomalies=self.traffic.current,
+            sessions=self.sessions,
+            started_ns=self.clock_ns(),
+            rubrics=tuple(self.rubrics),
+            trace_url=self.sinks.langfuse.trace_url if self.sinks.langfuse else lambda _: None,
+            agreement=self.annotating.snapshot if self.annotating else lambda: None,
+            late_references=self.revisions.snapshot if self.revisions else lambda: None,
+            places=self.references.places if self.references else dict,
+            owed=self.store.late_references.of,
+            failures=self.failures,
+        )
+
+    def _wake(self) -> None:
+        self.judging.wake()
+
+    def _sampling_rate(self) -> float:
+        """The base rate at this moment."""
+        return self.adaptive.rate(self.clock_ns()) if self.adaptive else self.config.sampling.fixed_rate
+
+    def _works(self) -> bool:
+        """Whether the parts that judge and write back still run; without them traces or scores pile up for ever."""
+        return self.judging.works and self.sinks.working
+
+    def _trouble(self) -> str | None:
+        """Why traces cannot be kept or judged now; None while they can."""
+        return self.store.trouble or self.judging.failure
+
+    def _judges(self, trace_id: bytes) -> bool:
+        """Whether a trace waits for the judge, or is before it, though the assembler has forgotten it."""
+        return self.pipeline.judge_queue.knows(trace_id)
+
+    def _waiting(self) -> int:
+        """Closed traces that are not judged yet."""
+        return len(self.pipeline.waiting) + len(self.pipeline.judge_queue.deferred)
+
+    def _exports(self) -> list[ExportSnapshot]:
+        """Where scores, own telemetry and notices go to, and how far they have come."""
+        return [*self.sinks.snapshots(), *self.notifications.exports()]
+
+    async def _count_event(self, event: AlertEvent) -> None:
+        self.exporter.alert_reported(event.condition, event.transition.value)
+
+
+def _drift_watch(
+    config: Config, backends: EvaluationBackends, store: Store, clock_ns: Callable[[], int]
+) -> DriftWatch | None:
+    section, judge = config.evaluators.drift, backends.judge
+    if section is None or judge is None:
+        return None
+    from monitor.evaluate.judge.drift_watch import DriftWatch  # noqa: PLC0415  # only where it is configured
+
+    watch = DriftWatch(
+        store.kept.room(DRIFT), judge, prompts=section.prompts, keep_ns=section.keep.ns, error=section.error,
+        clock_ns=clock_ns,
+    )  # fmt: skip
+    judge.on_answered = watch.take
+    return watch
+
+
+def _annotating(
+    config: Config, scores_out: LangfuseScores | None, store: Store, clock_ns: Callable[[], int]
+) -> LangfuseFeedback | None:
+    sink = config.sinks.langfuse
+    if sink is None or scores_out is None or not (sink.annotations or sink.annotation_queue):
+        return None
+    return LangfuseFeedback(sink, scores_out=scores_out, store=store, rubrics=reached(config), clock_ns=clock_ns)
