@@ -23,6 +23,7 @@ from scoring.verdict.verdict import State, Verdict
 from . import families as f
 from .agreement_metrics import agreement_gauges
 from .alert_metrics import alert_gauges
+from .application_metrics import ApplicationMetrics
 from .collect import Families, MetricValues, Sampled
 from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
@@ -87,6 +88,7 @@ class Exporter:
         self.pull = PullMetrics(self._counted, known.pull_failures)
         self.late_references = LateReferenceMetrics(self._counted, known.revision_failures)
         self.runs = RunMetrics(self._counted, service=self._service, label_cap=label_cap)
+        self.application = ApplicationMetrics(self._counted, bounded=self.bounded, label_cap=label_cap)
         self._zeros()
         self._zeros_of_alerts()
         self._families = Families(f.FAMILIES, self._counted, infos, self._gather)

@@ -39,7 +39,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "code": "HTTP status of the answer, or its class (`2xx`)",
         "signal": "`traces`, `logs`, `metrics`, or `other` for paths that are passed through",
         "queue": "a queue of the monitor; a closed list",
-        "model": "a judge of the configuration",
+        "model": "a judge of the configuration; of an application the model that its spans name; capped",
         "direction": "`input`: prompts; `output`: answers",
         "flag": "`contradiction`: it contradicts what is decidable; `disagreement`: the members of a panel differ",
         "tool": "a tool that runs called; capped",
@@ -48,7 +48,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "priority": "`high`, `normal` or `low`, as the route sets it",
         "connection": "a destination, a source or a place of references of the configuration",
         "destination": "where verdicts and notices go; a closed list",
-        "version": "sidejudge's version",
+        "version": "sidejudge's version; of an application its `service.version`, `unknown` when it names none; capped",
         "revision": "commit that this build was made from; `unknown` when it was not recorded",
         "python": "version of the Python interpreter",
         "group": "first digits of the SHA-256 of a group of failures; the service page shows its words",
@@ -75,6 +75,8 @@ class Family:
     note: str = ""
 
 
+LATENCY_S = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0)
+"""Bounds of the application's latency in seconds: from a lookup to a run of an agent."""
 JUDGING_S = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
 """Bounds of the judge's durations in seconds: up to twice the default time-out."""
 
@@ -372,6 +374,30 @@ TOOL_ERRORS = Family(
     name="sidejudge_tool_errors_total", kind="counter", labels=("service", "tool"),
     help="Tool calls of these runs that failed, by their status or by what they returned.",
 )  # fmt: skip
+APPLICATION_TRACES = Family(
+    name="sidejudge_application_traces_total", kind="counter", labels=("service", "environment", "version"),
+    help="Traces of the application, estimated for all traffic: the sum of the weights of those that were evaluated.",
+    note="The denominator of the totals below. First results only.",
+)  # fmt: skip
+APPLICATION_DURATION = Family(
+    name="sidejudge_application_duration_seconds", kind="histogram", labels=("service", "environment"),
+    buckets=LATENCY_S,
+    help="Latency of the application: how long the root span of a trace took. Traces drawn at random only.",
+    note="Whole traces with a root, first results only, unweighted: a share of it is a share of all traffic while the "
+    "sampling rate is constant. Traces that a rule kept for their content are left out, for they are not like the "
+    "others.",
+)  # fmt: skip
+APPLICATION_TOKENS = Family(
+    name="sidejudge_application_tokens_total", kind="counter",
+    labels=("service", "environment", "model", "direction"),
+    help="Tokens of the application's model calls, estimated for all traffic: weight times tokens, summed.",
+    note="Of whole traces that report usage, each call once; absent where none does. First results only.",
+)  # fmt: skip
+APPLICATION_COST = Family(
+    name="sidejudge_application_cost_usd_total", kind="counter", labels=("service", "environment", "model"),
+    help="US dollars of the application's model calls as its telemetry states them, estimated for all traffic.",
+    note="Absent where no span states a cost: sidejudge has no price list of its own for it. First results only.",
+)  # fmt: skip
 REQUESTS_REFUSED = Family(
     name="sidejudge_requests_refused_total", kind="counter", labels=("code",),
     help="OTLP requests that were answered with an error, by HTTP status.",
@@ -650,6 +676,7 @@ FAMILIES = (
     LABELS_READ, LABELS_PASSED_OVER, LABELS_CORRECTIONS, LABELS_CORRECTED_PASSES,
     METRIC_SCORE, METRIC_MEAN, COMPOSITE_MEAN, BLOCKERS, WORKFLOW_VIOLATIONS,
     RUNS, RUN_SIGNS, TOOL_CALLS, TOOL_ERRORS,
+    APPLICATION_TRACES, APPLICATION_DURATION, APPLICATION_TOKENS, APPLICATION_COST,
     REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_HANDED_OVER, SPANS_REJECTED, SPANS_IGNORED,
     TRAFFIC_SUSPECTED,
     LOG_RECORDS_RECEIVED, LOG_RECORDS_REJECTED, LOG_RECORDS_IGNORED,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from integrations.prometheus.exporter import Exporter
 from monitor.evaluate.result import TraceResult
-from monitor.evaluate.stages import TOOLS
+from monitor.evaluate.stages import FIGURES, TOOLS
 from scoring.result.result import Scored
 from scoring.rubrics import run_health
 from scoring.verdict.verdict import Verdict
@@ -20,6 +23,8 @@ class VerdictMetrics:
         """Count a result: the trace once, its first verdicts once, revisions as such."""
         if result.verdicts and result.revision == 1 and not result.session:
             self._exporter.trace_kept(result.service, result.verdicts[0].selection)
+        if result.revision == 1 and isinstance(figures := result.details.get(FIGURES), Mapping):
+            self._application(result, figures)
         for verdict in result.changed:
             self._exporter.verdict(verdict)
             if verdict.revision == 1:
@@ -29,6 +34,17 @@ class VerdictMetrics:
                 self._run(result, verdict)
         if result.lag_s is not None:
             self._exporter.evaluation_lag(result.service, result.lag_s)
+
+    def _application(self, result: TraceResult, figures: Mapping[str, Any]) -> None:
+        sampling = result.details.get("sampling")
+        if not isinstance(sampling, Mapping) or not sampling.get("probability"):
+            return
+        environment = result.details.get("environment")
+        self._exporter.application.trace(
+            result.service, environment if isinstance(environment, str) else None, figures["version"],
+            weight=1.0 / float(sampling["probability"]), latency_s=figures["values"].get("latency"),
+            models=figures["models"], drawn=sampling.get("selection") == "random", trace_id=result.trace_id.hex(),
+        )  # fmt: skip
 
     def _run(self, result: TraceResult, verdict: Verdict) -> None:
         """Traces that a rule kept for their content are left out: shares of the others are those of all traffic."""

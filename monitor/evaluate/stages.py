@@ -22,6 +22,7 @@ from monitor.sessions.turns import SessionTurns
 from scoring.case.case import Case
 from scoring.case.conversation import question_of
 from scoring.case.extract import extract
+from scoring.case.run_figures import run_figures
 from scoring.lexical.label import label
 from scoring.metrics.run_effort import run_effort
 from scoring.metrics.run_tools import calls_by_tool
@@ -41,6 +42,8 @@ MOST_CALLS: Final = 200
 """Tool calls of a run whose names stay in the details of its result."""
 INPUT_BEGINNING: Final = 120
 """Characters of a trace's input that stay in its details."""
+FIGURES: Final = "figures"
+"""Key of what a run took, in the details of its result."""
 TOOLS: Final = "tool_calls"
 """Key of a run's tool calls in the details of a result: by tool how many there were, and how many failed."""
 
@@ -254,6 +257,8 @@ class EvaluationStages:
             job.details["input_beginning"] = question
         job.scenario, job.priority = route.scenario_name, route.priority
         scenario = case.scenario if route.scenario is None else route.scenario
+        if not job.closing.session and (figures := run_figures(case)) is not None:
+            job.details[FIGURES] = figures._asdict()
         usual = None
         if self.baselines is not None and run_health.RUBRIC.id in route.rubrics and not job.closing.session:
             usual = self.baselines.usual(case.service, case.environment)

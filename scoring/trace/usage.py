@@ -24,6 +24,16 @@ def cost_usd(trace: Trace, reporting: Sequence[Span]) -> float | None:
     return sum(known) if known else None
 
 
+def reporting_usage(trace: Trace) -> Sequence[Span]:
+    """The spans whose tokens make up those of the trace, each counted once."""
+    return _lowest(trace, [span for span in trace.spans if span.usage is not None])
+
+
+def reporting_cost(trace: Trace) -> Sequence[Span]:
+    """The spans whose US dollars make up those of the trace, each counted once."""
+    return _lowest(trace, [span for span in trace.spans if span.cost_usd is not None])
+
+
 def model_calls(trace: Trace) -> Sequence[Span]:
     """The model calls proper, in order of start: not the spans that wrap them."""
     return _lowest(trace, trace.models)

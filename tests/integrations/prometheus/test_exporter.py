@@ -443,6 +443,9 @@ def populated() -> Exporter:
     exporter.exported("jsonl", at_s=time.time())
     exporter.workflow_violation("call", "tool_missing", TRACE)
     exporter.runs.run("shop", {"completed": True, "answered": False}, {"search": [3, 1]})
+    exporter.application.trace(
+        "shop", "live", "1.2", weight=2.0, latency_s=1.5, models={"m": (1, 2, 0.5)}, drawn=True, trace_id=TRACE
+    )
     exporter.pull.follow(PullSnapshot(state="retrying", errors=(("timeout", 1),)))
     exporter.late_references.follow(LateReferenceSnapshot(state="ok", failures=(("gone", 1),)))
     exporter.watch(

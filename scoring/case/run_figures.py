@@ -1,0 +1,68 @@
+"""Run figures: what one request to the application took, in numbers that have no pass mark: latency, tokens, cost.
+
+They are the application's own, as its telemetry reports them. What it does not report is absent, never 0: a trace
+without a price did not cost nothing. A trace that is not whole has none, because what is missing would be missing in
+each of its sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from scoring.lexical.label import label
+from scoring.trace import usage
+from scoring.trace.trace import Trace
+
+from .case import Case
+
+UNITS: Final[Mapping[str, str]] = {"latency": "seconds", "cost": "US dollars", "tokens": "tokens"}
+"""The figures of a run, with their units."""
+NO_MODEL: Final = "unknown"
+"""The model of a span that names none."""
+MOST_MODELS: Final = 20
+"""Models of one trace that are kept apart; what further ones took is that of no model."""
+
+Usage: TypeAlias = tuple[int, int, float]
+"""Tokens of input and of output, and US dollars."""
+
+
+class RunFigures(NamedTuple):
+    """``values`` by name (``UNITS``); ``models`` by name what each took, for totals; ``version`` the application's."""
+
+    values: Mapping[str, float]
+    models: Mapping[str, Usage]
+    version: str | None
+
+
+def run_figures(case: Case) -> RunFigures | None:
+    """The figures of the trace behind a case; None where there is no trace, or it is cut short."""
+    trace = case.trace
+    if trace is None or not case.complete or trace.root is None:
+        return None
+    found: dict[str, float | None] = {
+        "latency": None if case.latency_e2e_ms is None else case.latency_e2e_ms / 1e3,
+        "cost": case.cost_usd,
+        "tokens": None if case.input_tokens is None else float(case.input_tokens + (case.output_tokens or 0)),
+    }
+    values = {name: value for name, value in found.items() if value is not None and 0 <= value < float("inf")}
+    release = next((span.release for span in trace.spans if span.release), None)
+    return RunFigures(values, _models(trace), None if release is None else label(release))
+
+
+def _models(trace: Trace) -> Mapping[str, Usage]:
+    found: dict[str, Usage] = {}
+    for span in usage.reporting_usage(trace):
+        if span.usage is not None:
+            _add(found, span.model, span.usage.input, span.usage.output, 0.0)
+    for span in usage.reporting_cost(trace):
+        _add(found, span.model, 0, 0, span.cost_usd or 0.0)
+    return found
+
+
+def _add(found: dict[str, Usage], model: str | None, read: int, written: int, usd: float) -> None:
+    name = label(model) if model else NO_MODEL
+    if name not in found and len(found) >= MOST_MODELS:
+        name = NO_MODEL
+    before = found.get(name, (0, 0, 0.0))
+    found[name] = (before[0] + read, before[1] + written, before[2] + usd)
