@@ -7,15 +7,18 @@ dataset holds (409). A field that is left out keeps its value.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from scoring.trace.span import Json
 
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
+
+_PAGE: Final = 100
+"""Items of a page; Langfuse refuses more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,3 +76,32 @@ async def put_item(langfuse: Langfuse, dataset: str, item: NewDatasetItem) -> st
     given = {key: value for key, value in body.items() if value is not None}
     reply = await langfuse.post("dataset-items", given)
     return str(reply.body.get("id", item.id)) if isinstance(reply.body, Mapping) else item.id
+
+
+async def delete_items(langfuse: Langfuse, dataset: str, trace_ids: Collection[str]) -> int:
+    """Delete the items that were made of these traces, whoever made them. Raises ``LangfuseError``.
+
+    Returns:
+        How many were deleted; none where there is no such dataset.
+    """
+    found: list[str] = []
+    page, total = 1, 1
+    while page <= total:
+        try:
+            body = await langfuse.get("dataset-items", {"datasetName": dataset, "page": page, "limit": _PAGE})
+        except LangfuseError as error:
+            if error.kind is LangfuseErrorKind.NOT_FOUND and error.body is not None:
+                return 0
+            raise
+        rows, meta = (body.get("data"), body.get("meta")) if isinstance(body, Mapping) else (None, None)
+        total = meta["totalPages"] if isinstance(meta, Mapping) and isinstance(meta.get("totalPages"), int) else 1
+        listed = [row for row in rows or () if isinstance(row, Mapping)]
+        found += [str(row["id"]) for row in listed if row.get("sourceTraceId") in trace_ids]
+        page += 1
+    for name in found:
+        try:
+            await langfuse.delete("dataset-items", name)
+        except LangfuseError as error:
+            if error.kind is not LangfuseErrorKind.NOT_FOUND or error.body is None:
+                raise
+    return len(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,13 +15,16 @@ from .instants import instant_of
 from .progress import waiting
 from .settings import config_option, loaded
 
+if TYPE_CHECKING:
+    from monitor.config import Config
+
 
 @click.command()
 @click.argument("trace_ids", nargs=-1, metavar="[TRACE_ID]...")
 @click.option("--user", "users", multiple=True, metavar="ID", help="All traces of this user.")
 @click.option("--session", "sessions", multiple=True, metavar="ID", help="All traces of this session.")
 @click.option("--before", metavar="TIME", help="All traces that ended before, as 2026-11-01 or 2026-11-01T12:00Z.")
-@click.option("--langfuse", is_flag=True, help="Delete their scores in Langfuse too; the running monitor does it.")
+@click.option("--langfuse", is_flag=True, help="Delete their scores in Langfuse too, and items made of them.")
 @click.option("--store", type=click.Path(path_type=Path), help="The store's file; default: store.path of --config.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @config_option
@@ -52,6 +56,8 @@ def forget(  # noqa: PLR0917  # click passes options by name
         wishes = [] if history is None else [selection.wish(found)]
         if not found and not wishes:
             click.echo("nothing is held of them")
+            if langfuse and selection.traces:
+                _forget_items({trace.hex() for trace in selection.traces}, settings)
             return DATA
         if not yes and not click.confirm(f"Erase {amount(len(found), 'trace')} from {path}?"):
             return 0
@@ -71,7 +77,33 @@ def forget(  # noqa: PLR0917  # click passes options by name
         )
     if langfuse:
         click.echo("their scores in Langfuse are deleted as the monitor delivers")
+        _forget_items({trace.hex() for trace in (*selection.traces, *found)}, settings)
     return 0
+
+
+def _forget_items(trace_ids: set[str], settings: Config) -> None:
+    """Delete the items that were made of these traces because they failed."""
+    import asyncio
+
+    from integrations.langfuse.client import Langfuse
+    from integrations.langfuse.datasets import delete_items
+    from integrations.langfuse.errors import LangfuseError
+
+    sink = settings.sinks.langfuse
+    if sink is None or sink.failure_dataset is None:
+        return
+    name = sink.failure_dataset.name
+
+    async def delete() -> int:
+        async with Langfuse(sink.access) as langfuse:
+            return await delete_items(langfuse, name, trace_ids)
+
+    try:
+        click.echo(f"dataset {name}: deleted {amount(asyncio.run(delete()), 'item')}")
+    except LangfuseError as error:
+        raise CommandError(
+            f"dataset {name}: {error}; everything else is erased", "call it again with their trace ids"
+        ) from None
 
 
 def _trace_id(text: str) -> bytes:

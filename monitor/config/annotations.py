@@ -71,3 +71,23 @@ class AnnotationQueueSection(Section):
     per_hour: int = Field(
         default=10, ge=1, le=1000, description="most traces an hour; what is in doubt beyond is left out"
     )
+
+
+class FailureDatasetSection(Section):
+    """Traces that fail are written into a dataset, each once, with its input, the answer and why it failed.
+
+    An item is linked to its trace. What would have been right is left to people, but where the trace states it. What
+    `evaluators.judge.redact` and `redact_patterns` name is replaced in it, and keys always are.
+    """
+
+    name: str = Field(min_length=1, description="name of the dataset")
+    per_day: int = Field(
+        default=20, ge=1, le=1000, description="most traces in 24 hours; what fails beyond that is left out"
+    )
+    rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="rubrics whose failures are written (default: all)"
+    )
+    create: bool = Field(
+        default=True,
+        description="make the dataset where there is none; `false`: a missing one is reported and stops this",
+    )

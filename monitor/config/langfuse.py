@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, SecretStr
 from integrations.langfuse.client import Access
 from integrations.langfuse.scores import ScoreSelection
 
-from .annotations import AnnotationQueueSection, AnnotationsSection
+from .annotations import AnnotationQueueSection, AnnotationsSection, FailureDatasetSection
 from .section import Section
 from .units import PositiveDuration, parse_duration
 
@@ -99,4 +99,7 @@ class LangfuseSink(LangfuseProject):
     )
     annotation_queue: AnnotationQueueSection | None = Field(
         default=None, description="queue verdicts in doubt for people to label; without it none is queued"
+    )
+    failure_dataset: FailureDatasetSection | None = Field(
+        default=None, description="write traces that fail into a dataset; without it none is written"
     )

@@ -1,4 +1,4 @@
-"""Builds what reads people's labels in Langfuse and what asks people for a review, from the configuration."""
+"""Builds what people and Langfuse exchange, from the configuration: labels, reviews, and failing traces as items."""
 
 from __future__ import annotations
 
@@ -11,23 +11,32 @@ from typing import Final
 from integrations.store.sqlite import Store, StoreError
 from monitor.config.langfuse import LangfuseSink
 from monitor.deliver.langfuse.sink import LangfuseScores
+from monitor.deliver.task import DeliveryCounters
 from scoring.alerts.observed import Agreement
+from scoring.checks.redaction import Redaction
 from scoring.status.agreement_snapshot import AgreementSnapshot
+from scoring.status.export_snapshot import ExportSnapshot
 from scoring.verdict.rubric import Rubric
 
 from .annotation_queue import AnnotationQueueFeeder
+from .failure_dataset import FailureDatasetFeeder
 from .human_labels import HumanLabels
 
 log = logging.getLogger("sidejudge.langfuse")
 
 TICK_S: Final = 5.0
-"""How often it is seen whether something is due: short, for Langfuse may not have answered at the start."""
+"""How often it is seen whether something is due."""
+_EARLY_S: Final = 0.5
+"""The same until Langfuse has answered."""
 ROUTE_NS: Final = 30 * 10**9
-"""How often verdicts in doubt are put into the queue."""
+"""How often verdicts in doubt are put into the queue, and failing traces into the dataset."""
 
 
 class LangfuseFeedback:
-    """Reads labels and asks for reviews, in a task of its own, through the connection of ``scores_out``."""
+    """Reads labels, asks for reviews and feeds the dataset of failures, in a task of its own.
+
+    It uses the connection of ``scores_out``.
+    """
 
     def __init__(
         self,
@@ -36,6 +45,8 @@ class LangfuseFeedback:
         scores_out: LangfuseScores,
         store: Store,
         rubrics: Mapping[str, Rubric],
+        counters: DeliveryCounters,
+        redaction: Redaction,
         clock_ns: Callable[[], int],
     ) -> None:
         self._scores_out, self._clock_ns = scores_out, clock_ns
@@ -50,6 +61,12 @@ class LangfuseFeedback:
             scores=read.scores, corrections_fail=read.corrections_fail, facts=store, clock_ns=clock_ns,
             requested_for=self._routing.requested_for if self._routing else lambda _: False,
         )  # fmt: skip
+        failures = config.failure_dataset
+        self._failures = None if failures is None else FailureDatasetFeeder(
+            dataset=failures.name, per_day=failures.per_day, rubrics=failures.rubrics, create=failures.create,
+            redaction=redaction, langfuse=scores_out.langfuse, server=lambda: scores_out.server, records=store,
+            facts=store, counters=counters, clock_ns=clock_ns,
+        )  # fmt: skip
         self._every_ns = read.every.ns if read else 0
         self._read_due_ns = self._route_due_ns = 0
         self._task: asyncio.Task[None] | None = None
@@ -63,6 +80,10 @@ class LangfuseFeedback:
         found = self._people.snapshot() if self._people else AgreementSnapshot(source="langfuse")
         return replace(found, queue=self._routing.snapshot()) if self._routing else found
 
+    def exports(self) -> list[ExportSnapshot]:
+        """How far failing traces have come on their way into a dataset; nothing where none is configured."""
+        return [self._failures.snapshot()] if self._failures else []
+
     def take_rubrics(self, changed: Mapping[str, Rubric]) -> None:
         """Go by these rubrics, which are new or have another version, from now on."""
         self._rubrics |= changed
@@ -73,8 +94,9 @@ class LangfuseFeedback:
         """Take up what was known, and begin."""
         if self._people is not None:
             self._people.restore()
-        if self._routing is not None:
-            self._routing.restore()
+        for feeder in (self._routing, self._failures):
+            if feeder is not None:
+                feeder.restore()
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -92,7 +114,7 @@ class LangfuseFeedback:
             except Exception:
                 # Verdicts and scores do not depend on it: it tries again, and what it read last stands with its time.
                 log.exception("labels could not be read; it is tried again")
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(TICK_S if self._scores_out.server is not None else _EARLY_S)
 
     async def _tick(self) -> None:
         now_ns = self._clock_ns()
@@ -101,6 +123,8 @@ class LangfuseFeedback:
         if self._people is not None and now_ns >= self._read_due_ns:
             self._read_due_ns = now_ns + self._every_ns
             await self._people.tick()
-        if self._routing is not None and now_ns >= self._route_due_ns:
+        if now_ns >= self._route_due_ns:
             self._route_due_ns = now_ns + ROUTE_NS
-            await self._routing.tick()
+            for feeder in (self._routing, self._failures):
+                if feeder is not None:
+                    await feeder.tick()

@@ -16,6 +16,8 @@ from monitor.config.rubrics import reached, rubrics_of
 from monitor.deliver.dispatcher import NOT_DELIVERED
 from monitor.deliver.sinks import failure_reasons
 from monitor.evaluate.build import known_judge
+from monitor.feedback.failure_dataset import LANGFUSE_DATASET
+from monitor.feedback.failure_dataset import REASONS as DATASET_REASONS
 from monitor.ingest.langfuse.pull import REASONS as PULL_REASONS
 from monitor.ingest.outcomes import Reason
 from monitor.revise.failure import RevisionFailure
@@ -26,12 +28,17 @@ from .revision import revision
 
 def known(config: Config, watch: Watch, version: str) -> KnownLabels:
     """Return, by label, every value that this configuration can count."""
+    sink = config.sinks.langfuse
     return KnownLabels(
         rubrics=list(reached(config).values()),
         rubrics_of=partial(rubrics_of, config),
         ended_reasons=[reason.value for reason in Reason],
         rejected_reasons=[REJECTED],
-        destinations={**failure_reasons(config), **dict.fromkeys(names(config.alerts.notify), (NOT_DELIVERED,))},
+        destinations={
+            **failure_reasons(config),
+            **({LANGFUSE_DATASET: DATASET_REASONS} if sink is not None and sink.failure_dataset is not None else {}),
+            **dict.fromkeys(names(config.alerts.notify), (NOT_DELIVERED,)),
+        },
         forward_failures=REASONS if config.forward else (),
         forward_unjudged=UNJUDGED if config.forward else (),
         pull_failures=PULL_REASONS if config.sources.langfuse else (),

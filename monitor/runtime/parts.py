@@ -30,6 +30,7 @@ from monitor.deliver.langfuse.sink import LangfuseScores
 from monitor.deliver.otel_events.sink import observing
 from monitor.deliver.sink import SinkParts
 from monitor.deliver.sinks import Sinks
+from monitor.deliver.task import DeliveryCounters
 from monitor.deliver.verdict_metrics import VerdictMetrics
 from monitor.evaluate.baselines import Baselines
 from monitor.evaluate.build import EvaluationBackends, build_backends, judge_snapshot
@@ -56,6 +57,7 @@ from monitor.route.build import router_of
 from monitor.runtime.tuning.yield_to_requests import YieldToRequests
 from monitor.sessions.windows import SessionWindows
 from scoring.alerts.event import AlertEvent
+from scoring.checks.redaction import Redaction
 from scoring.status.export_snapshot import ExportSnapshot
 
 from .builders import conversations, judge_queue, limits, session_limits
@@ -117,7 +119,7 @@ class MonitorParts:
         self.failures = FailureGroups(
             self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None
         )
-        self.annotating = _annotating(config, self.sinks.langfuse, self.store, clock_ns)
+        self.annotating = _annotating(config, self.sinks.langfuse, self.store, self.exporter, clock_ns)
         self.notifications = self._build_notifications()
         self.schedule = self._build_schedule(waiting)
         self.verdicts = VerdictObserver(
@@ -305,7 +307,8 @@ class MonitorParts:
 
     def _exports(self) -> list[ExportSnapshot]:
         """Where scores, own telemetry and notices go to, and how far they have come."""
-        return [*self.sinks.snapshots(), *self.notifications.exports()]
+        fed = self.annotating.exports() if self.annotating else ()
+        return [*self.sinks.snapshots(), *fed, *self.notifications.exports()]
 
     async def _count_event(self, event: AlertEvent) -> None:
         self.exporter.alert_reported(event.condition, event.transition.value)
@@ -328,9 +331,17 @@ def _drift_watch(
 
 
 def _annotating(
-    config: Config, scores_out: LangfuseScores | None, store: Store, clock_ns: Callable[[], int]
+    config: Config,
+    scores_out: LangfuseScores | None,
+    store: Store,
+    counters: DeliveryCounters,
+    clock_ns: Callable[[], int],
 ) -> LangfuseFeedback | None:
-    sink = config.sinks.langfuse
-    if sink is None or scores_out is None or not (sink.annotations or sink.annotation_queue):
+    sink, judge = config.sinks.langfuse, config.evaluators.judge
+    if sink is None or scores_out is None or not (sink.annotations or sink.annotation_queue or sink.failure_dataset):
         return None
-    return LangfuseFeedback(sink, scores_out=scores_out, store=store, rubrics=reached(config), clock_ns=clock_ns)
+    kinds, patterns = (judge.redact, judge.redact_patterns) if judge is not None else ((), ())
+    return LangfuseFeedback(
+        sink, scores_out=scores_out, store=store, rubrics=reached(config), counters=counters,
+        redaction=Redaction(tuple(dict.fromkeys(("key", *kinds))), tuple(patterns)), clock_ns=clock_ns,
+    )  # fmt: skip

@@ -9,16 +9,19 @@ from pathlib import Path
 import pytest
 
 from integrations.langfuse.scores import score_id
+from tests.fakes.langfuse import datasets
 from tests.fakes.langfuse.queues import queues
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp" / "langfuse-v5" / "s2_agents" / "001.pb"
-ROUTES = [{"rubrics": ["answer", "entity"]}]
+ROUTES = [{"rubrics": ["answer", "entity", "never"]}]
+NEVER = {"never": {"metrics": [{"id": "found", "check": {"contains": "no such text"}}]}}
+"""A rubric that everything fails."""
 
 
 @pytest.fixture(params=[Mode.V3, Mode.NEW], ids=lambda mode: mode.value)
 def fake(request):
-    with FakeLangfuse(request.param, parts=[queues]) as server:
+    with FakeLangfuse(request.param, parts=[queues, datasets.part]) as server:
         server.queues.add("doubtful")
         yield server
 
@@ -29,6 +32,7 @@ def sink(fake: FakeLangfuse) -> dict[str, object]:
             "base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY, "timeout": "2s",
             "annotations": {"every": "1s", "scores": [{"name": "fine?", "rubric": "answer", "passes": ["yes"]}]},
             "annotation_queue": {"name": "doubtful"},
+            "failure_dataset": {"name": "failures", "rubrics": ["never"]},
         }
     }  # fmt: skip
 
@@ -41,7 +45,7 @@ def label(fake: FakeLangfuse, trace_id: str, stated: str) -> None:
 
 
 def test_what_people_say_is_told_beside_our_verdicts_and_known_after_a_kill(serving, fake):
-    monitor = serving(sinks=sink(fake), routes=ROUTES)
+    monitor = serving(sinks=sink(fake), routes=ROUTES, rubrics=NEVER)
     monitor.post(RECORDED.read_bytes())
     monitor.settled(1)
     (trace_id,) = {verdict["trace_id"] for verdict in monitor.verdicts()}
@@ -66,8 +70,19 @@ def test_what_people_say_is_told_beside_our_verdicts_and_known_after_a_kill(serv
     monitor.start()
     monitor.until(lambda: bool(agreement(monitor)["measured"]), "it was forgotten")
     assert agreement(monitor)["measured"] == [found]
+    monitor.until(lambda: bool(failures(fake)), "the failing trace is in no dataset")
+    (item,) = failures(fake)
+    assert item["sourceTraceId"] == trace_id
+    assert item["input"]
+    assert set(item["metadata"]["verdicts"]) == {"never"}
+    line = 'sidejudge_connection_state{connection="langfuse_dataset",state="ok"} 1.0'
+    monitor.until(lambda: line in monitor.http.get(monitor.api + "/metrics").text, "it is no connection")
     assert "could not be read" not in monitor.log()
     assert SECRET_KEY not in monitor.log() + json.dumps(agreement(monitor))
+
+
+def failures(fake):
+    return datasets.datasets_of(fake).get("failures")
 
 
 def agreement(monitor):

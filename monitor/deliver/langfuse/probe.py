@@ -14,7 +14,8 @@ from integrations.langfuse.queues import queues_named
 from integrations.langfuse.scores import declared
 from integrations.langfuse.sending import EVENTS, traces_per_minute
 from monitor.config import Config
-from monitor.config.langfuse import LangfuseProject
+from monitor.config.annotations import FailureDatasetSection
+from monitor.config.langfuse import LangfuseProject, LangfuseSink
 from monitor.config.rubrics import reached
 
 _PASS_AND_SCORE: Final = 2
@@ -118,6 +119,8 @@ async def _named_parts(config: Config) -> list[NamedPart]:
                 remedy = "" if there else "correct references[].langfuse_dataset, or make the dataset"
                 found.append(NamedPart(f"dataset {name}", "is there" if there else "is not in the project", remedy))
     sink = config.sinks.langfuse
+    if sink is not None and sink.failure_dataset is not None:
+        found.append(await _failure_dataset(sink, sink.failure_dataset))
     if sink is not None and sink.annotation_queue is not None:
         async with Langfuse(sink.access) as langfuse:
             name, count = sink.annotation_queue.name, len(await queues_named(langfuse, sink.annotation_queue.name))
@@ -127,6 +130,16 @@ async def _named_parts(config: Config) -> list[NamedPart]:
         remedy = "" if count == 1 else "sinks.langfuse.annotation_queue.name has to name one queue of the project"
         found.append(NamedPart(f"annotation queue {name}", stated, remedy))
     return found
+
+
+async def _failure_dataset(sink: LangfuseSink, section: FailureDatasetSection) -> NamedPart:
+    async with Langfuse(sink.access) as langfuse:
+        there = await dataset_exists(langfuse, section.name)
+    subject = f"dataset {section.name}"
+    if there or section.create:
+        return NamedPart(subject, "is there" if there else "is not in the project; it is made with the first start")
+    remedy = "make the dataset, or set sinks.langfuse.failure_dataset.create: true"
+    return NamedPart(subject, "is not in the project", remedy)
 
 
 def _clock(skew_s: float | None) -> NamedPart:

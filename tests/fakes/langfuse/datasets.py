@@ -72,6 +72,16 @@ class _Datasets:
         known.update(given)
         return answer({**known, "datasetName": name})
 
+    def delete(self, request: Request) -> Act:
+        key = request.args[0]
+        for rows in self.held.values():
+            for each in rows:
+                if each.get("id") == key:
+                    rows.remove(each)
+                    return answer({"message": "Dataset item successfully deleted"})
+        stated = f"Dataset item with id {key} not found for project {self.fake.project['id']}"
+        return answer({"message": stated, "error": "LangfuseNotFoundError"}, 404)
+
     def dataset(self, request: Request) -> Act:
         name = request.args[0]
         if name not in self.held:
@@ -91,6 +101,7 @@ def part(fake: FakeLangfuse) -> list[Route]:
     _HELD[fake] = made.held
     return [
         ("GET", "/dataset-items", made.items), ("POST", "/dataset-items", made.put),
+        ("DELETE", "/dataset-items/([^/]+)", made.delete),
         ("GET", "/v2/datasets/([^/]+)", made.dataset), ("POST", "/v2/datasets", made.make),
     ]  # fmt: skip
 

@@ -7,7 +7,14 @@ import json
 import httpx
 import pytest
 
-from integrations.langfuse.datasets import NewDatasetItem, dataset_exists, item_id, make_dataset, put_item
+from integrations.langfuse.datasets import (
+    NewDatasetItem,
+    dataset_exists,
+    delete_items,
+    item_id,
+    make_dataset,
+    put_item,
+)
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from tests.fakes.langfuse import datasets
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
@@ -17,7 +24,7 @@ WRITES = (
     "dataset-create-2",
     "dataset-item-create", "dataset-item-create-no-id", "dataset-item-create-again-partial",
     "dataset-item-create-unknown-trace", "dataset-item-create-unknown-dataset", "dataset-item-create-missing-dataset",
-    "dataset-item-same-id-other-dataset", "sdk-create-dataset", "sdk-create-dataset-item",
+    "dataset-item-same-id-other-dataset", "dataset-item-delete-404", "sdk-create-dataset", "sdk-create-dataset-item",
 )  # fmt: skip
 
 
@@ -52,6 +59,16 @@ async def test_what_langfuse_refuses_is_reported(fake, client):
     await put_item(langfuse, "a", NewDatasetItem(id="i", input=1))
     with pytest.raises(LangfuseError, match="already exists in another dataset"):
         await put_item(langfuse, "b", NewDatasetItem(id="i", input=1))
+
+
+async def test_items_of_forgotten_traces_are_deleted_page_by_page_and_no_others(fake, client):
+    langfuse = client()
+    await make_dataset(langfuse, "a", "")
+    for number in range(130):
+        await put_item(langfuse, "a", NewDatasetItem(id=f"i{number}", input=1, source_trace_id=f"t{number}"))
+    assert await delete_items(langfuse, "a", {"t0", "t129", "t200"}) == 2
+    assert len(datasets.datasets_of(fake)["a"]) == 128
+    assert await delete_items(langfuse, "nowhere", {"t1"}) == 0
 
 
 def test_the_fake_answers_writes_as_the_recorded_server_did(shared, fake):

@@ -1,0 +1,231 @@
+"""Writes traces that failed into a dataset of Langfuse, so many a day.
+
+Failing verdicts are found in the store, so that a kill loses none. An item's id is made of the dataset and the trace:
+what is written twice is one item. What is beyond the day's number is left out, for nobody looks through it. The input
+is read from the spans while they are held, and from Langfuse after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final, Protocol
+
+from integrations.dialects import normalise
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.datasets import dataset_exists, item_id, make_dataset, put_item
+from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from integrations.langfuse.probe import LangfuseServer
+from integrations.otlp.wire.kept import decode_kept
+from integrations.raw import RawSpan
+from monitor.deliver.task import DeliveryCounters, DeliveryStatus
+from monitor.ingest.langfuse.rows import UnreadError, spans_of
+from scoring.case.case import Case
+from scoring.case.extract import extract
+from scoring.checks.redaction import Redaction
+from scoring.status.export_snapshot import ExportSnapshot
+from scoring.trace.trace import Trace
+
+from .failing_item import failing_item
+from .human_labels import LabelObserver
+
+log = logging.getLogger("sidejudge.langfuse")
+
+LANGFUSE_DATASET: Final = "langfuse_dataset"
+"""Its name among connections and as a label of metrics."""
+NO_CONTENTS: Final = "no_contents"
+REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), NO_CONTENTS)
+"""Why a trace may not get into the dataset, as metrics name it."""
+FACT: Final = "failure_dataset"
+"""Name of the fact that records what was written, and how far verdicts were read."""
+MOST_LOOKED_AT: Final = 500
+"""Failing verdicts of one look, the latest."""
+MOST_KNOWN: Final = 5_000
+"""Items that were written and are remembered."""
+_DAY_NS: Final = 24 * 3600 * 10**9
+_AGAIN_NS: Final = 600 * 10**9
+"""Verdicts are looked at again for this long: one may be committed after others that were reached later."""
+_DESCRIPTION: Final = "Traces that failed, written by sidejudge. What would have been right is for people to add."
+
+
+class FailingTraces(Protocol):
+    """The part of the store that is read."""
+
+    @property
+    def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...
+    def chunks(self, trace_id: bytes, /) -> list[bytes]: ...
+
+
+class FailureDatasetFeeder:
+    """Writes failing traces into one dataset, in ticks.
+
+    Args:
+        dataset: name of the dataset.
+        per_day: the most items of 24 hours; >= 1.
+        rubrics: whose failures are written; empty: all.
+        create: whether a dataset that is missing is made.
+        redaction: what is replaced in contents.
+        langfuse: the project.
+        server: what answers there; None while nothing does.
+        records: the store.
+        facts: what outlives the process.
+        counters: counts what was written and what was not.
+        clock_ns: ns since the epoch.
+    """
+
+    def __init__(
+        self,
+        *,
+        dataset: str,
+        per_day: int,
+        rubrics: Collection[str],
+        create: bool,
+        redaction: Redaction,
+        langfuse: Langfuse,
+        server: Callable[[], LangfuseServer | None],
+        records: FailingTraces,
+        facts: LabelObserver,
+        counters: DeliveryCounters,
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self._dataset, self._per_day, self._rubrics, self._create = dataset, per_day, frozenset(rubrics), create
+        self._redaction, self._langfuse, self._server = redaction, langfuse, server
+        self._records, self._facts, self._counters, self._clock_ns = records, facts, counters, clock_ns
+        self._status = DeliveryStatus(LANGFUSE_DATASET)
+        self._looked_ns: int | None = None
+        self._written: dict[str, int] = {}
+        self._left_out: dict[str, int] = {}
+        self._waiting: dict[str, int] = {}
+        self._refused = 0
+        self._ready = False
+
+    def restore(self) -> None:
+        """Take up what was known before."""
+        known = self._facts.fact(FACT)
+        if known is not None and known["dataset"] == self._dataset:
+            self._looked_ns, self._written = known["looked_ns"], known["written"]
+
+    def snapshot(self) -> ExportSnapshot:
+        """How far failing traces have come."""
+        return ExportSnapshot(
+            destination=LANGFUSE_DATASET, state=self._status.state, reason=self._status.reason, project=self._dataset,
+            waiting=len(self._waiting), oldest_s=min(self._waiting.values(), default=0) / 1e9 or None,
+            dead=self._refused, last_success_s=self._status.last_success_s,
+        )  # fmt: skip
+
+    async def tick(self) -> None:
+        """Write what failed by now. Raises ``StoreError``."""
+        now_ns = self._clock_ns()
+        if self._looked_ns is None:
+            self._looked_ns = now_ns  # what was judged before this was configured is left alone
+            await self._remember()
+        try:
+            if not self._ready:
+                self._ready = await self._find()
+            if not self._ready:
+                return
+            since_ns = max(self._looked_ns - _AGAIN_NS, now_ns - _DAY_NS)
+            failing = _by_trace(await asyncio.to_thread(self._failing, since_ns))
+            fresh = {of: each for of, each in failing.items() if self._is_new(of)}
+            self._waiting = {of: int(verdicts[0]["closed_ns"]) for of, verdicts in fresh.items()}
+            for trace_id, verdicts in fresh.items():
+                await self._take(trace_id, verdicts, now_ns)
+                del self._waiting[trace_id]
+        except LangfuseError as error:
+            self._ready = False
+            self._status.change("retrying" if error.kind.transient else "stopped", str(error))
+            self._counters.export_failed(LANGFUSE_DATASET, error.kind.value)
+            return
+        self._status.change("ok")
+        self._looked_ns = now_ns
+        self._left_out = {of: at for of, at in self._left_out.items() if at > now_ns - 2 * _AGAIN_NS}
+        await self._remember()
+
+    def _is_new(self, trace_id: str) -> bool:
+        # What is kept are ids of items: no trace's id, which may have to be forgotten.
+        return trace_id not in self._left_out and item_id(self._dataset, trace_id) not in self._written
+
+    def _failing(self, since_ns: int) -> list[dict[str, Any]]:
+        found = self._records.verdicts(passed="false", since_ns=since_ns, limit=MOST_LOOKED_AT)
+        wanted = self._rubrics
+        return [each for each in reversed(found) if each.get("trace_id") and (not wanted or each["rubric"] in wanted)]
+
+    async def _find(self) -> bool:
+        """Whether the dataset is there, which it is after it was made."""
+        if await dataset_exists(self._langfuse, self._dataset):
+            return True
+        if self._create:
+            await make_dataset(self._langfuse, self._dataset, _DESCRIPTION)
+            log.info("a dataset was made for traces that fail", extra={"dataset": self._dataset})
+            return True
+        self._status.change("stopped", f"the project has no dataset {self._dataset!r}; make it, or set create: true")
+        return False
+
+    async def _take(self, trace_id: str, verdicts: list[dict[str, Any]], now_ns: int) -> None:
+        if sum(at > now_ns - _DAY_NS for at in self._written.values()) >= self._per_day:
+            self._left_out[trace_id] = now_ns
+            return
+        case = await self._case(trace_id)
+        if case is None:
+            self._leave_out(trace_id, NO_CONTENTS, "its spans are neither held here nor in Langfuse", now_ns)
+            return
+        item = await asyncio.to_thread(failing_item, self._dataset, trace_id, case, verdicts, self._redaction)
+        if item is None:
+            self._leave_out(trace_id, LangfuseErrorKind.TOO_LARGE.value, "its input is too large", now_ns)
+            return
+        try:
+            await put_item(self._langfuse, self._dataset, item)
+        except LangfuseError as error:
+            if error.kind not in (LangfuseErrorKind.REFUSED, LangfuseErrorKind.TOO_LARGE):
+                raise
+            self._leave_out(trace_id, error.kind.value, str(error), now_ns)
+            return
+        self._written[item.id] = self._status.last_success_ns = now_ns
+        self._counters.exported(LANGFUSE_DATASET, at_s=now_ns / 1e9)
+        while len(self._written) > MOST_KNOWN:
+            del self._written[next(iter(self._written))]
+        await self._remember()
+
+    def _leave_out(self, trace_id: str, reason: str, cause: str, now_ns: int) -> None:
+        log.warning("a failing trace is not in the dataset", extra={"trace_id": trace_id, "cause": cause})
+        self._counters.exported(LANGFUSE_DATASET)
+        self._counters.export_failed(LANGFUSE_DATASET, reason)
+        self._refused += 1
+        self._left_out[trace_id] = now_ns
+
+    async def _case(self, trace_id: str) -> Case | None:
+        """What was judged, as far as it can still be read. Raises ``LangfuseError``."""
+        held = await asyncio.to_thread(self._held, trace_id)
+        if held is not None:
+            return held
+        server = self._server()
+        if server is None or not (server.observations_v2 or server.legacy_reads):
+            return None
+        try:
+            spans = await spans_of(self._langfuse, server, trace_id)
+        except UnreadError:
+            return None
+        return await asyncio.to_thread(_case_of, trace_id, spans)
+
+    def _held(self, trace_id: str) -> Case | None:
+        return _case_of(trace_id, decode_kept(self._records.chunks(bytes.fromhex(trace_id))).spans)
+
+    async def _remember(self) -> None:
+        await self._facts.keep_fact(
+            FACT, {"dataset": self._dataset, "looked_ns": self._looked_ns, "written": self._written}
+        )
+
+
+def _case_of(trace_id: str, spans: Iterable[RawSpan]) -> Case | None:
+    """The case of a trace; None where its input is not known, for an item without one is no use."""
+    read = [normalise(span) for span in spans]
+    case = extract(Trace.of(trace_id, read, "batch")) if read else None
+    return case if case is not None and case.input not in (None, "", [], {}) else None
+
+
+def _by_trace(verdicts: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for verdict in verdicts:
+        found.setdefault(str(verdict["trace_id"]), []).append(verdict)
+    return found

@@ -1,0 +1,198 @@
+"""Failing traces become items of a dataset: once each, so many a day, redacted, through kills and outages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from integrations.langfuse.datasets import item_id
+from integrations.langfuse.probe import probe
+from integrations.store.sqlite import FinishedTrace
+from monitor.feedback.failure_dataset import FailureDatasetFeeder
+from scoring.checks.redaction import Redaction
+from tests.fakes.langfuse import datasets
+from tests.fakes.langfuse import server as faults
+from tests.fakes.langfuse.observations import Observations, observations_of
+from tests.fakes.langfuse.server import FakeLangfuse, Mode, only
+from tests.langfuse_bench import trace
+from tests.otlp_requests import S, request, span
+
+DAY_NS = 24 * 3600 * 10**9
+NAME = "fehler / 失敗"
+
+
+@pytest.fixture
+def fake():
+    with FakeLangfuse(Mode.NEW, parts=[datasets.part, Observations.part]) as server:
+        yield server
+
+
+@dataclass(frozen=True)
+class Origin:
+    service: str = "shop"
+    environment: str | None = None
+    threshold: int = 0
+
+
+@dataclass(frozen=True)
+class Chunk:
+    trace_id: bytes
+    payload: bytes
+    origin: Origin = Origin()
+
+
+class Scene:
+    def __init__(self, bench) -> None:
+        self.bench, self.fake, self.server = bench, bench.fake, None
+
+    async def feeder(self, **more) -> FailureDatasetFeeder:
+        self.server = await probe(self.bench.langfuse)
+        settings = {
+            "dataset": NAME, "per_day": 20, "rubrics": (), "create": True, "redaction": Redaction(("key", "email")),
+        } | more  # fmt: skip
+        found = FailureDatasetFeeder(
+            langfuse=self.bench.langfuse, server=lambda: self.server, records=self.bench.store,
+            facts=self.bench.store, counters=self.bench, clock_ns=lambda: self.bench.now_ns, **settings,
+        )  # fmt: skip
+        found.restore()
+        await found.tick()
+        return found
+
+    async def judge(self, number, *rubrics, passed=False, asked="hello", held=True, session=None) -> None:
+        """Verdicts are committed, of a trace whose spans are held."""
+        self.bench.now_ns += 10**9
+        if held:
+            attributes = {"openinference.span.kind": "LLM", "input.value": asked, "output.value": "me: a@b.example"}
+            one = S(trace_id=bytes.fromhex(trace(number)), span_id=span(1), attributes=attributes)
+            await self.bench.store.append([Chunk(one.trace_id, request([one]))], self.bench.now_ns)
+        score = {"metric": "m", "weight": 1.0, "value": 0.0, "rating": "fail", "status": "scored"}
+        verdicts = [
+            {"rubric": rubric, "rubric_version": "1", "trace_id": None if session else trace(number),
+             "session_id": session, "passed": passed, "composite": 0.2, "scores": [score], "service": "shop",
+             "environment": None, "reason": "wrote to c@d.example"}
+            for rubric in rubrics or ("qa",)
+        ]  # fmt: skip
+        await self.bench.store.finish(
+            FinishedTrace(
+                trace_id=trace(number), service="shop", reason="scored", completion="rooted", revision=1, details={},
+                closed_ns=self.bench.now_ns, verdicts=verdicts, chunks=int(held),
+            )
+        )  # fmt: skip
+
+    def items(self):
+        return datasets.datasets_of(self.fake).get(NAME, [])
+
+    def numbers(self):
+        return [int(each["sourceTraceId"], 16) for each in self.items()]
+
+
+@pytest.fixture
+def scene(bench):
+    return Scene(bench)
+
+
+async def test_a_failing_trace_becomes_one_item_with_its_input_and_why_it_failed(scene):
+    feeder = await scene.feeder()
+    await scene.judge(1, "qa", "answer")
+    await scene.judge(2, passed=True)
+    await scene.judge(3, session="s1")
+    for _ in range(3):
+        await feeder.tick()
+    (item,) = scene.items()
+    assert (item["id"], item["sourceTraceId"], item["input"]) == (item_id(NAME, trace(1)), trace(1), "hello")
+    assert item["metadata"]["output"] == "me: [email]"
+    assert set(item["metadata"]["verdicts"]) == {"qa", "answer"}
+    assert item["metadata"]["verdicts"]["qa"] == {
+        "version": "1", "reason": "wrote to [email]", "composite": 0.2, "metrics": ["m"],
+    }  # fmt: skip
+    assert len(scene.fake.requested("POST", "/dataset-items")) == 1
+    assert feeder.snapshot().state == "ok"
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_an_item_whose_answer_was_lost_is_the_same_item_the_next_time(scene, killed):
+    feeder = await scene.feeder()
+    await scene.judge(1)
+    scene.fake.standing_fault = only("POST", "/dataset-items", faults.lost_answer(scene.fake))
+    await feeder.tick()
+    assert (feeder.snapshot().state, feeder.snapshot().waiting, len(scene.items())) == ("retrying", 1, 1)
+    scene.fake.standing_fault = None
+    feeder = await scene.feeder() if killed else feeder
+    await feeder.tick()
+    await feeder.tick()
+    assert (feeder.snapshot().state, feeder.snapshot().waiting, len(scene.items())) == ("ok", 0, 1)
+
+
+async def test_no_more_are_written_than_a_day_allows_whatever_process_writes_them(scene):
+    feeder = await scene.feeder(per_day=2)
+    for number in range(1, 4):
+        await scene.judge(number)
+    await feeder.tick()
+    await scene.judge(4)
+    await (await scene.feeder(per_day=2)).tick()
+    assert scene.numbers() == [1, 2]
+    scene.bench.now_ns += DAY_NS + 10**9
+    feeder = await scene.feeder(per_day=2)
+    await scene.judge(5)
+    await feeder.tick()
+    assert scene.numbers() == [1, 2, 5]
+    assert trace(1) not in json.dumps(scene.bench.store.fact("failure_dataset"))  # it may have to be forgotten
+
+
+async def test_a_missing_dataset_is_reported_where_it_is_not_to_be_made(scene):
+    feeder = await scene.feeder(create=False)
+    await scene.judge(1)
+    await feeder.tick()
+    assert feeder.snapshot().state == "stopped"
+    assert NAME in feeder.snapshot().reason
+    assert scene.items() == []
+    datasets.datasets_of(scene.fake)[NAME] = []
+    await feeder.tick()
+    assert (feeder.snapshot().state, scene.numbers()) == ("ok", [1])
+
+
+async def test_spans_that_are_let_go_are_read_from_langfuse_and_what_is_nowhere_is_left_out_and_counted(scene):
+    feeder = await scene.feeder()
+    await scene.judge(1, held=False)
+    await scene.judge(2, held=False)
+    observations_of(scene.fake).put({
+        "id": "o1", "traceId": trace(1), "type": "GENERATION", "startTime": "2026-11-21T01:04:17.900Z",
+        "endTime": "2026-11-21T01:04:18.900Z", "name": "answer",
+        "input": json.dumps("from there"), "output": json.dumps("x"), "isRootObservation": True,
+    })  # fmt: skip
+    await feeder.tick()
+    await feeder.tick()
+    assert [(int(each["sourceTraceId"], 16), each["input"]) for each in scene.items()] == [(1, "from there")]
+    assert scene.bench.failed == {"no_contents": 1}
+
+
+async def test_a_large_answer_is_left_out_of_the_item_and_a_large_input_leaves_out_the_item(scene):
+    feeder = await scene.feeder()
+    await scene.judge(1, asked="é" * 160_000)  # six bytes each, as it is sent
+    await scene.judge(2)
+    await feeder.tick()
+    assert scene.numbers() == [2]
+    assert scene.bench.failed == {"too_large": 1}
+    assert feeder.snapshot().dead == 1
+
+
+async def test_only_the_named_rubrics_and_what_failed_since_it_was_configured(scene):
+    await scene.judge(1)
+    scene.bench.now_ns += 3600 * 10**9
+    feeder = await scene.feeder(rubrics=("answer",))
+    await scene.judge(2, "qa")
+    await scene.judge(3, "answer")
+    await feeder.tick()
+    assert scene.numbers() == [3]
+
+
+async def test_an_item_that_the_datasets_schema_refuses_holds_up_no_other(scene):
+    feeder = await scene.feeder()
+    await scene.judge(1)
+    await scene.judge(2)
+    refused = faults.error(400, "Invalid request data")
+    scene.fake.standing_fault = lambda r: refused(r) if trace(1).encode() in r.raw else None
+    await feeder.tick()
+    assert (scene.numbers(), scene.bench.failed) == ([2], {"refused": 1})
