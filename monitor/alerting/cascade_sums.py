@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from scoring.statistics.estimate import Estimate
 from scoring.statistics.exact_sum import ExactSum
+from scoring.statistics.exact_sums import ExactSums
 from scoring.statistics.two_phase import LEAST_DRAWN, DrawnSums, corrected
 from scoring.status.cascade_snapshot import CascadeSnapshot
 from scoring.verdict.escalation import Escalation, EscalationCause
 
 
 class CascadeSums:
-    """Sums over the verdicts that passed or failed; ``move`` takes one in (1) or out (-1)."""
+    """ExactSums over the verdicts that passed or failed; ``move`` takes one in (1) or out (-1)."""
 
     __slots__ = (
         "_base", "_changed", "_count", "_drawn", "_failed_since", "_measured", "_passed_since", "_replaced", "_squared",
@@ -60,6 +61,31 @@ class CascadeSums:
         self._measured += other._measured
         for mine, theirs in zip(self._sums, other._sums, strict=True):
             mine.merge(theirs)
+
+    def write(self, sums: ExactSums) -> None:
+        """Put all that it holds among sums of other things."""
+        for cause in EscalationCause:
+            sums.count(f"cascade/count/{cause.value}", self._count[cause])
+            sums.count(f"cascade/changed/{cause.value}", self._changed[cause])
+        sums.count("cascade")
+        sums.count("cascade/unanswered", self._unanswered)
+        sums.count("cascade/measured", self._measured)
+        for place, total in enumerate(self._sums):
+            sums.put(f"cascade/{place}", total)
+
+    @classmethod
+    def read(cls, sums: ExactSums) -> CascadeSums | None:
+        """What ``write`` put there, of one or of many; None without a cascade."""
+        if not sums.n("cascade"):
+            return None
+        found = cls()
+        for cause in EscalationCause:
+            found._count[cause] = sums.n(f"cascade/count/{cause.value}")
+            found._changed[cause] = sums.n(f"cascade/changed/{cause.value}")
+        found._unanswered, found._measured = sums.n("cascade/unanswered"), sums.n("cascade/measured")
+        for place, total in enumerate(found._sums):
+            total.merge(sums.exact(f"cascade/{place}"))
+        return found
 
     @property
     def _sums(self) -> tuple[ExactSum, ...]:

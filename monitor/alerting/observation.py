@@ -51,6 +51,15 @@ class Observation:
     cluster: str | None = None
 
 
+class First(NamedTuple):
+    """A verdict as it was first. ``kept``: whether the run keeps to its scenario, None where nothing was checked."""
+
+    passed: bool
+    weight: float
+    kept: bool | None
+    cluster: str | None
+
+
 def observe(verdict: Verdict, place_ns: int | None = None, cluster: str | None = None) -> tuple[Key, Observation]:
     """A verdict as a window sees it; ``place_ns``: at this time, where it takes the place of an earlier one."""
     key = Key(verdict.service or UNKNOWN_SERVICE, verdict.environment or UNKNOWN_ENVIRONMENT, verdict.rubric)

@@ -6,9 +6,10 @@ It holds what looks need to remember and no clock: the caller passes the time. N
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from monitor.config.units import Duration
 from scoring.alerts.board import Posted
@@ -21,14 +22,14 @@ from scoring.alerts.observed import Observed, WindowFacts
 from scoring.rubrics import RUBRICS
 from scoring.statistics.cusum import Chart, Cusum
 from scoring.statistics.design_effect import DesignEffect
+from scoring.statistics.group import Together
 from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status.hysteresis import HysteresisState, Look, step
 from scoring.status.service_status import ServiceStatus, StatusChange
-from scoring.status.status import WORST_FIRST, Appraisal, Drops, Status, appraise
+from scoring.status.status import WORST_FIRST, Appraisal, Drops, Policy, Status, appraise
 
 from .details import Details, WatchedWindow, keeps_to_scenario
-from .observation import Key, Observation
-from .windows import Windows
+from .observation import First, Key, Observation
 
 _MAX_KEYS = 1_000
 _STATE, _ALERT = "state/", "alert/"
@@ -70,16 +71,31 @@ class _Tracked:
             self.sequence.restore(record["sequence"])
 
 
+class KeyWindows(Protocol):
+    """Windows by key: those of this process, or of a fleet."""
+
+    @property
+    def design(self) -> dict[Key, float]: ...
+    def keys(self) -> list[Key]: ...
+    def pace(self, key: Key, /) -> float: ...
+    def status(
+        self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None,
+        drops: Drops | None = None,
+    ) -> ServiceStatus: ...  # fmt: skip
+
+
 class Watch:
-    """Statuses and alerts under one declaration, over the windows of this process.
+    """Statuses and alerts under one declaration, over these windows.
 
     ``watched``: what is watched of each rubric; those that check a scenario have an early warning of drift.
+    ``max_keys``: beyond so many services under rubrics a status is that of the moment.
     """
 
     def __init__(
-        self, declared: Declaration, windows: Windows, watched: Mapping[str, WatchedWindow] = WATCHED_BY_DEFAULT
-    ) -> None:
-        self.declared = declared
+        self, declared: Declaration, windows: KeyWindows,
+        watched: Mapping[str, WatchedWindow] = WATCHED_BY_DEFAULT, *, max_keys: int = _MAX_KEYS,
+    ) -> None:  # fmt: skip
+        self.declared, self._max_keys = declared, max_keys
         self._watched = watched
         self.conditions = conditions(declared)
         self.alerts: dict[tuple[str, Labels], Alert] = {}
@@ -110,6 +126,33 @@ class Watch:
             tracked.drift.add(self._drift_chart(key), **{**stated, "passed": kept})
         if tracked.sequence is not None:
             tracked.sequence.add(**stated)
+
+    def learn_together(self, key: Key, firsts: Mapping[First, int], begin_ns: int, end_ns: int) -> None:
+        """Take in verdicts of this stretch of time, in an order that nobody knows, each as it was first."""
+        self.cursor_ns = max(self.cursor_ns, end_ns)
+        tracked = self._track(key)
+        if tracked is None or not firsts:
+            return
+        alike: Counter[tuple[bool, float, str | None]] = Counter()
+        kept: Counter[tuple[bool, float]] = Counter()
+        for first, n in firsts.items():
+            alike[first.passed, first.weight, first.cluster] += n
+            if first.kept is not None:
+                kept[first.kept, first.weight] += n
+        group = tracked.design.add_together(
+            Together(passed, weight, n, n, cluster) for (passed, weight, cluster), n in alike.items()
+        )
+        self._windows.design[key] = tracked.design.value
+        tracked.cusum.add_together(self._chart(key), group, at_ns=begin_ns)
+        if self.declared.policy.mode == "adaptive":
+            chart = self.declared.collapse_chart(key.rubric, *self._traffic(key))
+            tracked.collapse.add_together(chart, group, at_ns=begin_ns)
+        if kept and self._checks_scenario(key):
+            worth = sum(each.worth for each in group) / sum(each.n for each in group)
+            runs = [Together(passed, weight, n, n * worth) for (passed, weight), n in sorted(kept.items())]
+            tracked.drift.add_together(self._drift_chart(key), runs, at_ns=begin_ns)
+        if tracked.sequence is not None:
+            tracked.sequence.add_together(group, at_ns=end_ns)
 
     def service_statuses(self, now_ns: int) -> list[ServiceStatus]:
         """The status of every key: the numbers of this moment, the status in force since the last look."""
@@ -187,7 +230,7 @@ class Watch:
 
     def _track(self, key: Key) -> _Tracked | None:
         tracked = self._tracked.get(key)
-        if tracked is None and len(self._tracked) < _MAX_KEYS:
+        if tracked is None and len(self._tracked) < self._max_keys:
             in_sequence = self.declared.policy.mode in ("sequence", "adaptive")
             tracked = self._tracked[key] = _Tracked(self.declared.new_sequence(key.rubric) if in_sequence else None)
         return tracked

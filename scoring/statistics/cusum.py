@@ -17,11 +17,12 @@ estimate).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from .group import Together
 from .scale import Scale
 
 LEAST_GOOD = 0.6
@@ -124,9 +125,34 @@ class Cusum:
             share = 1.0
         # A share may be up to 2: what it takes off must stay below the whole.
         rise = worth * math.log1p(max(-0.99, chart.bet * share * (chart.good - passed)))
-        limit = self.limit(chart)
         self._weight += share
         self._failed += share * (not passed)
+        self._move(chart, rise, at_ns)
+
+    def add_together(self, chart: Chart, group: Sequence[Together], *, at_ns: int) -> None:
+        """Take in a group of verdicts that began at this time: one move, which no order changes.
+
+        S is held above 0 after the whole group alone, so until an alarm it is never higher than verdict by
+        verdict.
+        """
+        if not group:
+            return
+        self.n += sum(each.n for each in group)
+        weights = {each.weight for each in group}
+        shares = self._scale.shares(weights)
+        if shares is None:
+            self._calm()
+            shares = {weight: weight / max(weights) for weight in weights}
+        rise = math.fsum(
+            each.worth * math.log1p(max(-0.99, chart.bet * shares[each.weight] * (chart.good - each.passed)))
+            for each in group
+        )
+        self._weight += math.fsum(shares[each.weight] * each.n for each in group)
+        self._failed += math.fsum(shares[each.weight] * each.n for each in group if not each.passed)
+        self._move(chart, rise, at_ns)
+
+    def _move(self, chart: Chart, rise: float, at_ns: int) -> None:
+        limit = self.limit(chart)
         self.score = min(max(0.0, self.score + rise), limit + math.log1p(chart.bet * chart.good))
         if self.score <= _TOLERANCE:
             self._calm()

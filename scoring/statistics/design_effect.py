@@ -23,9 +23,12 @@ likelihoods to a power: Pauli, Racugno and Ventura 2011, Statistica Sinica 21:14
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from .group import Together
 
 MEMORY = 20_000
 """Verdicts after which what was seen counts for half."""
@@ -57,18 +60,91 @@ class DesignEffect:
         What it is worth does not depend on how it came out.
         """
         effect = self.value
-        if cluster is not None and self._clusters.get(cluster, _NOTHING)[3] >= LARGEST:
-            del self._clusters[cluster]
-        held = self._clusters.setdefault(cluster, [*_NOTHING]) if cluster is not None else [*_NOTHING]
-        if cluster is not None:
-            self._clusters.move_to_end(cluster)
-            if len(self._clusters) > _OPEN:
-                self._clusters.popitem(last=False)
+        held = self._opened(cluster) if cluster is not None else [*_NOTHING]
         worth = max(0.0, min(1 / effect, MOST * max(1.0, self._worst / effect) - held[2]))
         self._learn(held, 0.0 if passed else weight, weight)
         held[2] += worth
         held[3] += 1
         return worth
+
+    def add_together(self, group: Iterable[Together]) -> list[Together]:
+        """Take in verdicts that came together; returns them with what they are worth, in an order of its own.
+
+        What they are worth depends on what came before them alone. Of a cluster that is too large each ``LARGEST`` are
+        one, and its failures are spread evenly over these.
+        """
+        effect = self.value
+        most, clusters = MOST * max(1.0, self._worst / effect), dict[str | None, list[Together]]()
+        for each in sorted(group, key=lambda each: (each.cluster or "", each.passed, each.weight)):
+            clusters.setdefault(each.cluster, []).append(each)
+        found: list[Together] = []
+        for cluster, alike in clusters.items():
+            count = sum(each.n for each in alike)
+            if cluster is None:
+                for each in alike:
+                    self._learn_alone(each)
+                worth = 1 / effect
+            else:
+                held = self._opened(cluster)
+                worth = max(0.0, min(count / effect, most * math.ceil(count / LARGEST) - held[2])) / count
+                self._learn_cluster(cluster, alike, count, worth)
+            found += (each._replace(worth=worth * each.n) for each in alike)
+        return found
+
+    def _opened(self, cluster: str) -> list[float]:
+        """What is known of a cluster that may still grow."""
+        if self._clusters.get(cluster, _NOTHING)[3] >= LARGEST:
+            del self._clusters[cluster]
+        held = self._clusters.setdefault(cluster, [*_NOTHING])
+        self._clusters.move_to_end(cluster)
+        if len(self._clusters) > _OPEN:
+            self._clusters.popitem(last=False)
+        return held
+
+    def _learn_alone(self, alike: Together) -> None:
+        failed = 0.0 if alike.passed else alike.weight
+        self._halve()
+        s, square = self._sums, alike.n * alike.weight * alike.weight
+        s["n"] += alike.n
+        s["weight"] += alike.n * alike.weight
+        s["failed"] += alike.n * failed
+        for name in ("own", "together"):
+            s[name] += square
+        if failed:
+            for name in ("own_failed", "together_failed", "failed_together"):
+                s[name] += square
+            s["failing"] += alike.n
+
+    def _learn_cluster(self, cluster: str, alike: Sequence[Together], count: int, worth: float) -> None:
+        """Take in verdicts of one cluster, in pieces of ``LARGEST`` at most that are alike."""
+        left = float(count)
+        while left > 0:
+            held = self._opened(cluster)
+            size = min(left, LARGEST - held[3])
+            share = size / count
+            left -= size
+            self._halve()
+            s, (weight, failed, _, _) = self._sums, held
+            s["n"] += size
+            for each in alike:
+                of, out = share * each.n * each.weight, 0.0 if each.passed else share * each.n * each.weight
+                s["weight"] += of
+                s["failed"] += out
+                s["own"] += of * each.weight
+                s["own_failed"] += out * each.weight
+                held[0] += of
+                held[1] += out
+            s["together"] += held[0] ** 2 - weight**2
+            s["together_failed"] += held[0] * held[1] - weight * failed
+            s["failed_together"] += held[1] ** 2 - failed**2
+            s["failing"] += held[1] > 0 and failed == 0
+            held[2] += worth * size
+            held[3] += size
+
+    def _halve(self) -> None:
+        if self._sums["n"] >= MEMORY:
+            for name in self._sums:
+                self._sums[name] /= 2
 
     @property
     def _worst(self) -> float:
@@ -89,10 +165,8 @@ class DesignEffect:
         return max(1.0, (found * s["failing"] + min(worst, MOST_AT_FIRST) * _DOUBT) / (s["failing"] + _DOUBT))
 
     def _learn(self, held: list[float], failed: float, weight: float) -> None:
+        self._halve()
         s = self._sums
-        if s["n"] >= MEMORY:
-            for name in s:
-                s[name] /= 2
         s["n"] += 1
         s["weight"] += weight
         s["failed"] += failed

@@ -70,7 +70,7 @@ def effective_n(weights: Iterable[float]) -> float | None:
     # Scaled by the largest: equal weights become exact ones, and no square overflows.
     largest = max(known)
     scaled = [weight / largest for weight in known]
-    return _kish(len(known), math.fsum(scaled), math.fsum(w * w for w in scaled))
+    return kish(len(known), math.fsum(scaled), math.fsum(w * w for w in scaled))
 
 
 def estimate(verdicts: Iterable[tuple[bool, float]], *, z: float = Z_95_ONE_SIDED) -> Estimate | None:
@@ -95,7 +95,7 @@ def from_sums(
     """The estimate from sums over verdicts: of one, of w, of w over the failed, of w². ``None`` when ``n`` is 0."""
     if n == 0:
         return None
-    size = max(1.0, _kish(n, weight, squared_weight) / design_effect)
+    size = max(1.0, kish(n, weight, squared_weight) / design_effect)
     # Without a failure (or with nothing else) the ratio is a whole number; rounding must not change that.
     ratio = 1.0 if failures == 0 else 0.0 if failures == n else min(1.0, max(0.0, (weight - failed_weight) / weight))
     interval = wilson(size * ratio, size, z)
@@ -114,6 +114,7 @@ def check_weight(weight: float) -> None:
         raise ValueError(f"a weight must be positive and finite, got {weight!r}")
 
 
-def _kish(n: int, weight: float, squared_weight: float) -> float:
+def kish(n: int, weight: float, squared_weight: float) -> float:
+    """Kish's effective sample size from the sums of n weights, in [1, n]."""
     # 9 decimals: thirty equal weights are thirty verdicts, not 29.999999999999996 that miss a guard of 30.
     return min(float(n), max(1.0, round(weight / squared_weight * weight, 9)))

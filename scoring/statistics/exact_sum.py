@@ -13,10 +13,12 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import Final
 
 _UNIT_BITS = 1074
-_UNIT = 1 << _UNIT_BITS
+UNIT: Final = 1 << _UNIT_BITS
 
 
 @lru_cache(maxsize=1024)  # weights and scores are few, and come again
@@ -38,10 +40,39 @@ class ExactSum:
         """Add it so many times: −1 takes it away."""
         self._units += times * _in_units(value)
 
-    def merge(self, other: ExactSum) -> None:
-        """Add all that another one has summed."""
-        self._units += other._units
+    def add_product(self, *factors: float) -> None:
+        """Add the product of finite floats, exact down to the smallest float."""
+        numerator = denominator = 1
+        for factor in factors:
+            above, below = factor.as_integer_ratio()
+            numerator, denominator = numerator * above, denominator * below
+        self._units += (numerator << _UNIT_BITS) // denominator
+
+    def merge(self, other: ExactSum, times: int = 1) -> None:
+        """Add all that another one has summed; −1 takes it away."""
+        self._units += times * other._units
+
+    @property
+    def units(self) -> int:
+        """The sum as a whole number of ``1 / UNIT``, for exact arithmetic on several sums."""
+        return self._units
+
+    def parts(self) -> list[float]:
+        """Floats whose exact sum it is, the largest first; nearly always one, none for 0."""
+        found, left = [], self._units
+        while left:
+            found.append(left / UNIT)
+            left -= _in_units(found[-1])
+        return found
+
+    @classmethod
+    def of(cls, parts: Iterable[float]) -> ExactSum:
+        """The sum of these floats."""
+        total = cls()
+        for part in parts:
+            total.add(part)
+        return total
 
     @property
     def value(self) -> float:
-        return self._units / _UNIT
+        return self._units / UNIT

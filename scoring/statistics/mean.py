@@ -14,7 +14,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .estimate import check_weight, effective_n
+from .estimate import check_weight, effective_n, kish
+from .exact_sum import UNIT, ExactSum
 from .interval import Z_95_ONE_SIDED
 
 
@@ -43,3 +44,29 @@ def mean_estimate(values: Iterable[tuple[float, float]], *, z: float = Z_95_ONE_
     spread = math.fsum(((weight / whole) * (value - mean)) ** 2 for value, weight in pairs)
     margin = z * math.sqrt(spread * len(pairs) / (len(pairs) - 1))
     return MeanEstimate(n=len(pairs), effective_n=size, mean=mean, lower=mean - margin, upper=mean + margin, z=z)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanSums:
+    """Sums over ``n`` values x of weight w: of w, w², w·x, w²·x and w²·x²."""
+
+    n: int
+    weight: ExactSum
+    squared_weight: ExactSum
+    product: ExactSum
+    squared_product: ExactSum
+    squared_square: ExactSum
+
+
+def mean_from_sums(sums: MeanSums, *, z: float = Z_95_ONE_SIDED) -> MeanEstimate | None:
+    """The same estimate from exact sums, in whole numbers, so that nothing cancels; ``None`` of fewer than two."""
+    if sums.n < 2:
+        return None
+    w, p, q = sums.weight.units, sums.product.units, sums.squared_product.units
+    apart = sums.squared_square.units * w * w - 2 * p * q * w + p * p * sums.squared_weight.units
+    spread = max(0, apart) * UNIT / w**4
+    mean, margin = p / w, z * math.sqrt(spread * sums.n / (sums.n - 1))
+    return MeanEstimate(
+        n=sums.n, effective_n=kish(sums.n, sums.weight.value, sums.squared_weight.value), mean=mean,
+        lower=mean - margin, upper=mean + margin, z=z,
+    )  # fmt: skip

@@ -7,6 +7,8 @@ before begins anew. With one sampling rate all shares are 1. A rate that falls t
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from .estimate import check_weight
 
 LARGEST_SHARE = 2.0
@@ -31,3 +33,21 @@ class Scale:
         self.even = self.even and abs(share - 1.0) < 1e-9
         self.largest = max(self.largest, weight)
         return share
+
+    def shares(self, weights: Collection[float]) -> dict[float, float] | None:
+        """The shares of weights that come together, each in (0, 2]; ``None`` when one exceeds that: begin anew.
+
+        All are shares of the largest before them, so that their order does not matter. At least one weight.
+        """
+        largest = max(weights)
+        if len(set(weights)) == 1:
+            share = self.share(largest)
+            return None if share is None else {largest: share}
+        for weight in weights:
+            check_weight(weight)
+        if largest > LARGEST_SHARE * self.largest:
+            self.largest, self.even = largest, False
+            return None
+        found = {weight: weight / self.largest for weight in weights}
+        self.largest, self.even = max(self.largest, largest), False
+        return found

@@ -28,9 +28,11 @@ largest so far begins anew (``scale``). A verdict counts once, as it was first; 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .group import Together
 from .scale import Scale
 
 BETS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
@@ -41,6 +43,9 @@ _EDGE = 1e-4
 """Levels keep this far from 0 and 1, where one verdict would be infinite evidence."""
 _CAP = 100.0
 """Wealth in excess of this many times what convinces is given away, so that a recovery is seen soon."""
+
+_MOST_LOG = 700.0
+"""The largest power that a float holds; more is given away anyhow."""
 
 
 class ConfidenceSequence:
@@ -69,8 +74,7 @@ class ConfidenceSequence:
         ``worth`` in [0, 1] is the power of its factor: verdicts that belong together say less (``design_effect``).
         """
         self.n += 1
-        income = 0.0 if self._last_ns is None else min(1.0, max(0, at_ns - self._last_ns) / self._period_ns)
-        self._last_ns = at_ns if self._last_ns is None else max(at_ns, self._last_ns)
+        income = self._income(at_ns)
         share = self._scale.share(weight)
         if share is None:
             self._wealth = self._nothing()
@@ -85,6 +89,37 @@ class ConfidenceSequence:
                     held * (1 + stake * odds) ** worth + income for held, odds in zip(row, self._odds, strict=True)
                 ]
                 self._wealth[place] = [min(self._most, held) for held in grown]
+
+    def add_together(self, group: Sequence[Together], *, at_ns: int) -> None:
+        """Take in a group of verdicts at this time: one product of factors, which no order changes.
+
+        The new wealth of the time since the verdict before comes in after them, so the promise holds.
+        """
+        if not group:
+            return
+        self.n += sum(each.n for each in group)
+        income = self._income(at_ns)
+        shares = self._scale.shares({each.weight for each in group})
+        if shares is None:
+            self._wealth = self._nothing()
+            return
+        passes, failures = ([each for each in group if each.passed is side] for side in (True, False))
+        for place, bet in enumerate(BETS):
+            kept = math.fsum(each.worth * math.log1p(-bet * shares[each.weight]) for each in passes)
+            grown = (
+                math.fsum(each.worth * math.log1p(bet * shares[each.weight] * odds) for each in failures)
+                for odds in self._odds
+            )
+            self._wealth[place] = [
+                min(self._most, held * math.exp(min(_MOST_LOG, kept + gain)) + income)
+                for held, gain in zip(self._wealth[place], grown, strict=True)
+            ]
+
+    def _income(self, at_ns: int) -> float:
+        """The new wealth of the time since the verdict before."""
+        income = 0.0 if self._last_ns is None else min(1.0, max(0, at_ns - self._last_ns) / self._period_ns)
+        self._last_ns = at_ns if self._last_ns is None else max(at_ns, self._last_ns)
+        return income
 
     @property
     def promise(self) -> tuple[float, int]:

@@ -1,0 +1,201 @@
+"""Slices: a minute's verdicts of one monitor as exact sums, which add up to those of the fleet.
+
+A slice is a stretch of ``SLICE_NS`` on the clock, the same on every monitor. A verdict is in the slice of its time,
+end included, where its revisions stay. Beside the sums a slice holds its *firsts*: verdicts as they were first, alike
+ones counted together, for what follows verdicts one by one. They never change once a slice is published.
+
+What is not kept: the order within a slice (``scoring.statistics.group`` has what that costs). Of more than
+``MOST_CLUSTERS`` sessions of a key the rest counts as sessions of ``LARGEST`` verdicts, the worst that a session may
+be; the number of sessions is then a lower bound.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from monitor.alerting.cascade_sums import CascadeSums
+from monitor.alerting.details import keeps_to_scenario
+from monitor.alerting.observation import First, Key, Observation
+from scoring.statistics.design_effect import LARGEST
+from scoring.statistics.exact_sums import ExactSums
+
+SLICE_NS: Final = 60 * 10**9
+MOST_CLUSTERS: Final = 500
+"""Sessions of one service under one rubric in one minute of one monitor that are kept apart."""
+MOST_BYTES: Final = 64 * 2**20
+"""A slice of more is not read: it is no slice of ours."""
+
+
+def slice_of(at_ns: int) -> int:
+    """The number of the slice that holds this time: slice k goes from k, exclusive, to k + 1, inclusive."""
+    return (at_ns - 1) // SLICE_NS
+
+
+def end_ns(number: int) -> int:
+    """The last moment of a slice."""
+    return (number + 1) * SLICE_NS
+
+
+@dataclass(slots=True)
+class KeySlice:
+    """One key's verdicts in one slice: their sums, how many belong to each session, and the firsts."""
+
+    sums: ExactSums = field(default_factory=ExactSums)
+    clusters: Counter[str] = field(default_factory=Counter)
+    firsts: Counter[First] = field(default_factory=Counter)
+
+    def merge(self, other: KeySlice, times: int = 1) -> None:
+        """Add what another one holds, without its firsts; −1 takes it away."""
+        self.sums.merge(other.sums, times)
+        for cluster, n in other.clusters.items():
+            self.clusters[cluster] += times * n
+            if not self.clusters[cluster]:
+                del self.clusters[cluster]
+
+    def __bool__(self) -> bool:
+        return bool(self.sums or self.firsts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The slice for a wire, equal for equal slices."""
+        firsts = sorted(
+            ([*first, n] for first, n in self.firsts.items()), key=lambda each: [str(part) for part in each]
+        )
+        return {**self.sums.to_json(), "clusters": dict(sorted(self.clusters.items())), "firsts": firsts}
+
+    @classmethod
+    def of_json(cls, record: Mapping[str, Any]) -> KeySlice:
+        """Read what ``to_json`` wrote."""
+        firsts = Counter({
+            First(bool(passed), float(weight), kept, cluster): int(n)
+            for passed, weight, kept, cluster, n in record["firsts"]
+        })  # fmt: skip
+        return cls(ExactSums.of_json(record), Counter(record["clusters"]), firsts)
+
+
+def key_slices(seen: Iterable[tuple[Key, Observation]]) -> dict[Key, KeySlice]:
+    """The sums of these verdicts by key, each verdict once and in its latest revision; no firsts."""
+    found: dict[Key, KeySlice] = {}
+    cascades: dict[Key, CascadeSums] = {}
+    for key, each in seen:
+        part = found.setdefault(key, KeySlice())
+        _put(part, each)
+        if each.cascade is not None:
+            cascades.setdefault(key, CascadeSums()).move(each.passed, each.weight, each.cascade, 1)
+    for key, cascade in cascades.items():
+        cascade.write(found[key].sums)
+    for part in found.values():
+        part.clusters = _bounded(part.clusters)
+    return found
+
+
+def first_of(seen: Observation, *, scenario: bool) -> First | None:
+    """What is counted of a verdict as it is first; None of one that is no first or decided nothing."""
+    if seen.revision != 1 or seen.passed is None:
+        return None
+    kept = keeps_to_scenario(seen.metrics.items()) if scenario else None
+    return First(seen.passed, seen.weight, kept, None if seen.cluster is None else digest(seen.cluster))
+
+
+def digest(cluster: str) -> str:
+    """A session or a user as other monitors get to know it: 16 hex digits, equal wherever its verdicts were reached."""
+    return hashlib.blake2b(cluster.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def bounded(firsts: Counter[First]) -> Counter[First]:
+    """The firsts of one key with at most ``MOST_CLUSTERS`` sessions; the rest in sessions of ``LARGEST``."""
+    sizes: Counter[str] = Counter()
+    for first, n in firsts.items():
+        if first.cluster is not None:
+            sizes[first.cluster] += n
+    if len(sizes) <= MOST_CLUSTERS:
+        return firsts
+    apart = {cluster for cluster, _ in sorted(sizes.items(), key=lambda each: (-each[1], each[0]))[:MOST_CLUSTERS]}
+    found: Counter[First] = Counter()
+    filled = 0
+    for first, n in sorted(firsts.items(), key=lambda each: str(each[0])):
+        if first.cluster is None or first.cluster in apart:
+            found[first] += n
+            continue
+        for _ in range(n):
+            found[first._replace(cluster=f"rest/{first.cluster[:4]}/{filled // LARGEST}")] += 1
+            filled += 1
+    return found
+
+
+def encoded(slices: Mapping[Key, KeySlice], versions: Mapping[str, str]) -> bytes:
+    """The slices of one monitor and one minute for the database, equal for equal ones; ``versions`` by rubric."""
+    stated = [[*key, versions.get(key.rubric), part.to_json()] for key, part in sorted(slices.items()) if part]
+    return zlib.compress(json.dumps(stated, separators=(",", ":")).encode(), 6)
+
+
+def decoded(body: bytes) -> Iterator[tuple[Key, str | None, KeySlice]]:
+    """Key, rubric version and sums of what ``encoded`` wrote; ``ValueError`` for what it did not."""
+    try:
+        for service, environment, rubric, rubric_version, part in json.loads(_unpacked(body)):
+            yield Key(service, environment, rubric), rubric_version, KeySlice.of_json(part)
+    except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a slice of verdicts: {error}") from error
+
+
+def _unpacked(body: bytes) -> bytes:
+    opened = zlib.decompressobj()
+    text = opened.decompress(body, MOST_BYTES)
+    if not opened.eof:
+        raise ValueError("it is cut short, or too large")
+    return text
+
+
+def _put(part: KeySlice, seen: Observation) -> None:
+    sums, weight = part.sums, seen.weight
+    sums.count("forced", seen.selection == "forced")
+    sums.count("judge_failed", seen.judge_failed)
+    sums.count("members")
+    if seen.passed is None:
+        sums.count("incomplete")
+        sums.add("incomplete_weight", weight)
+    else:
+        sums.count("n")
+        sums.add("weight", weight)
+        sums.add("squared_weight", weight * weight)
+        if not seen.passed:
+            sums.count("failures")
+            sums.add("failed_weight", weight)
+        for metric in seen.blockers:
+            sums.count(f"blocked/{metric}")
+            sums.add(f"blocked/{metric}/weight", weight)
+        if seen.cluster is None:
+            sums.count("alone")
+        else:
+            part.clusters[digest(seen.cluster)] += 1
+    if seen.composite is not None:
+        sums.count("composite")
+        sums.add("composite/weight", weight)
+        sums.add("composite/product", seen.composite * weight)
+    kept = keeps_to_scenario(seen.metrics.items())
+    if kept is not None:
+        sums.count("checked")
+        sums.add("checked/weight", weight)
+        sums.add("checked/squared_weight", weight * weight)
+        if not kept:
+            sums.count("checked/failures")
+            sums.add("checked/failed_weight", weight)
+    for metric, value in seen.metrics.items():
+        name = f"metric/{metric}"
+        sums.count(name)
+        sums.add(f"{name}/weight", weight)
+        sums.add(f"{name}/squared_weight", weight * weight)
+        sums.add(f"{name}/product", value * weight)
+        sums.add(f"{name}/squared_product", weight * weight, value)
+        sums.add(f"{name}/squared_square", weight * weight, value, value)
+
+
+def _bounded(clusters: Counter[str]) -> Counter[str]:
+    if len(clusters) <= MOST_CLUSTERS:
+        return clusters
+    return Counter(dict(sorted(clusters.items(), key=lambda each: (-each[1], each[0]))[:MOST_CLUSTERS]))

@@ -1,0 +1,252 @@
+"""The windows of the fleet: slices of all monitors, added up by service, environment and rubric.
+
+Sums are exact, so that a window holds what one monitor with all the traffic would hold, however it was divided and in
+whatever order the slices came. Edges lie between slices: a window that reaches back until it holds enough holds one
+minute's verdicts more than it must, at most. A monitor that has left stays in the windows until its slices are too old.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from monitor.alerting.cascade_sums import CascadeSums
+from monitor.alerting.details import Details, WatchedWindow
+from monitor.alerting.observation import First, Key
+from scoring.statistics.estimate import Estimate, from_sums
+from scoring.statistics.exact_sums import ExactSums
+from scoring.statistics.interval import Z_95_ONE_SIDED
+from scoring.statistics.mean import MeanEstimate, MeanSums, mean_from_sums
+from scoring.statistics.missing import missing_band
+from scoring.statistics.sequence import ConfidenceSequence
+from scoring.statistics.two_phase import LEAST_DRAWN, corrected
+from scoring.status.service_status import OTHER, ServiceStatus
+from scoring.status.status import Drops, Policy, appraise
+
+from .slices import KeySlice, decoded, end_ns
+
+MAX_KEYS: Final = 20_000
+"""Services under rubrics that are kept apart; the rest share the service ``__other__``."""
+
+InForce: TypeAlias = Callable[[str, str | None], bool]
+"""Whether verdicts by this version of a rubric count."""
+
+
+class _Held(NamedTuple):
+    """A slice of a monitor as it came, where its keys stand, and how many verdicts of it passed or failed."""
+
+    body: bytes
+    places: Mapping[Key, Key]
+    decided: int
+
+
+class _KeyWindow:
+    """One key's slices, all monitors added up, and their sum. What is at ``floor`` or before it has left."""
+
+    __slots__ = ("floor", "numbers", "slices", "whole")
+
+    def __init__(self) -> None:
+        self.slices: dict[int, KeySlice] = {}
+        self.numbers: list[int] = []
+        self.whole = KeySlice()
+        self.floor = -1
+
+    def move(self, number: int, part: KeySlice, times: int) -> None:
+        if number <= self.floor:
+            return
+        if number not in self.slices:
+            self.slices[number] = KeySlice()
+            bisect.insort(self.numbers, number)
+        self.slices[number].merge(part, times)
+        self.whole.merge(part, times)
+
+    def drop_oldest(self) -> None:
+        self.floor = self.numbers.pop(0)
+        self.whole.merge(self.slices.pop(self.floor), -1)
+
+    def enough_without_oldest(self, enough: float) -> bool:
+        part = self.slices[self.numbers[0]].sums
+        weight = self.whole.sums.total("weight") - part.total("weight")
+        squared = self.whole.sums.total("squared_weight") - part.total("squared_weight")
+        return squared > 0 and weight / squared * weight >= enough
+
+
+class FleetWindows:
+    """The windows of all monitors together; ``now_ns`` must not run backwards between calls of ``advance``.
+
+    ``in_force``: whether verdicts by a rubric's version count; a pass ratio is of one version.
+    """
+
+    def __init__(
+        self, window_ns: int, *, longest_ns: int = 0, enough: float = 0.0, max_keys: int = MAX_KEYS,
+        in_force: InForce = lambda _, __: True, z: float = Z_95_ONE_SIDED,
+    ) -> None:  # fmt: skip
+        self.window_ns, self.reach_ns = window_ns, max(window_ns, longest_ns)
+        self.design: dict[Key, float] = {}
+        self._enough, self._max_keys, self._in_force, self._z = enough, max_keys, in_force, z
+        self._windows: dict[Key, _KeyWindow] = {}
+        self._held: dict[tuple[str, int], _Held] = {}
+        self._now_ns = 0
+
+    def put(self, monitor: str, number: int, body: bytes) -> dict[Key, Counter[First]]:
+        """Take in a monitor's slice, in place of an earlier state of the same.
+
+        Returns:
+            Its firsts, by the keys under which they stand.
+
+        Raises:
+            ValueError: it is no slice.
+        """
+        parts = [(key, part) for key, version, part in decoded(body) if self._in_force(key.rubric, version)]
+        former = self._held.pop((monitor, number), None)
+        if former is not None:
+            for key, _, part in decoded(former.body):
+                if key in former.places:
+                    self._windows[former.places[key]].move(number, part, -1)
+        places: dict[Key, Key] = {}
+        for key, part in parts:
+            places[key] = self._place(key)
+            self._windows.setdefault(places[key], _KeyWindow()).move(number, part, 1)
+        decided = sum(part.sums.n("n") for _, part in parts)
+        self._held[monitor, number] = _Held(body, places, decided)
+        firsts: dict[Key, Counter[First]] = {}
+        for key, part in parts:
+            firsts.setdefault(places[key], Counter()).update(part.firsts)
+        return firsts
+
+    def _place(self, key: Key) -> Key:
+        known = key in self._windows or len(self._windows) < self._max_keys
+        return key if known else Key(OTHER, OTHER, key.rubric)
+
+    def advance(self, now_ns: int) -> None:
+        """Let go of slices that are too old."""
+        self._now_ns = now_ns
+        for key, window in self._windows.items():
+            enough = self._enough * self.design.get(key, 1.0)
+            while window.numbers and end_ns(window.numbers[0]) <= now_ns - self.window_ns:
+                young = end_ns(window.numbers[0]) > now_ns - self.reach_ns
+                if young and not window.enough_without_oldest(enough):
+                    break
+                window.drop_oldest()
+        for monitor, number in [place for place in self._held if end_ns(place[1]) <= now_ns - self.reach_ns]:
+            del self._held[monitor, number]
+
+    def wants_more(self, number: int) -> bool:
+        """Whether some window would reach back to a slice as old as this one."""
+        since_ns = self._now_ns - end_ns(number)
+        if since_ns < self.window_ns:
+            return True
+        return since_ns < self.reach_ns and any(
+            each.floor < number and not self._is_enough(key, each) for key, each in self._windows.items()
+        )
+
+    def _is_enough(self, key: Key, window: _KeyWindow) -> bool:
+        found = self._plain(key, window.whole)
+        return found is not None and found.effective_n >= self._enough
+
+    def shares(self, now_ns: int) -> Counter[str]:
+        """Verdicts that passed or failed within the window, by monitor."""
+        found: Counter[str] = Counter()
+        for (monitor, number), held in self._held.items():
+            if end_ns(number) > now_ns - self.window_ns:
+                found[monitor] += held.decided
+        return found
+
+    def keys(self) -> list[Key]:
+        """Every key that has had a verdict, in alphabetical order."""
+        return sorted(self._windows)
+
+    def pace(self, key: Key) -> float:
+        """Verdicts that passed or failed in the time of ``window_ns``."""
+        window = self._windows.get(key)
+        if window is None or not window.numbers:
+            return 0.0
+        span_ns = max(1, self._now_ns - end_ns(window.numbers[0] - 1))
+        return window.whole.sums.n("n") * min(1.0, self.window_ns / span_ns)
+
+    def estimate(self, key: Key) -> Estimate | None:
+        """The pass ratio and its bounds; ``None`` when no verdict in the window passed or failed."""
+        whole = self._whole(key)
+        plain = self._plain(key, whole)
+        cascade = CascadeSums.read(whole.sums)
+        if plain is None or cascade is None:
+            return plain
+        return corrected(plain, cascade.drawn_sums, least=LEAST_DRAWN) or plain
+
+    def status(
+        self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None,
+        drops: Drops | None = None,
+    ) -> ServiceStatus:  # fmt: skip
+        """The status of this key by the numbers of the latest ``advance``; ``now_ns`` is that moment."""
+        del now_ns
+        whole, estimate = self._whole(key), self.estimate(key)
+        sums, plain, cascade = whole.sums, self._plain(key, whole), CascadeSums.read(whole.sums)
+        return ServiceStatus(
+            service=key.service, environment=key.environment, rubric=key.rubric,
+            estimate=estimate, appraisal=appraise(estimate, policy, sequence, drops),
+            incomplete=sums.n("incomplete"), judge_failed=sums.n("judge_failed"), forced=sums.n("forced"),
+            composite_mean=_mean(sums, "composite"),
+            metric_means={name: mean for name in _metrics(sums) if (mean := _mean(sums, f"metric/{name}")) is not None},
+            missing=missing_band(
+                weight=sums.total("weight"), failed_weight=sums.total("failed_weight"),
+                missing_weight=sums.total("incomplete_weight"),
+            ),
+            thresholds=policy.thresholds, cascade=cascade.snapshot(plain) if cascade is not None else None,
+        )  # fmt: skip
+
+    def details(self, key: Key, watched: WatchedWindow) -> Details:
+        """What the key's verdicts show beside the pass ratio."""
+        sums = self._whole(key).sums
+        means = {name: _mean_estimate(sums, f"metric/{name}") for name in watched.on_average}
+        members, judge_failed = sums.n("members"), sums.n("judge_failed")
+        blocked = {
+            metric: from_sums(
+                n=sums.n("n"), failures=sums.n(f"blocked/{metric}"), weight=sums.total("weight"),
+                failed_weight=sums.total(f"blocked/{metric}/weight"), squared_weight=sums.total("squared_weight"),
+            )
+            for metric in watched.blocking
+        }  # fmt: skip
+        return Details(
+            blocked={metric: found for metric, found in blocked.items() if found is not None},
+            means={name: mean for name, mean in means.items() if mean is not None},
+            violating=from_sums(
+                n=sums.n("checked"), failures=sums.n("checked/failures"), weight=sums.total("checked/weight"),
+                failed_weight=sums.total("checked/failed_weight"), squared_weight=sums.total("checked/squared_weight"),
+            ) if watched.workflow else None,
+            judge_failed=from_sums(
+                n=members, failures=judge_failed, weight=members, failed_weight=judge_failed, squared_weight=members
+            ),
+        )  # fmt: skip
+
+    def _whole(self, key: Key) -> KeySlice:
+        window = self._windows.get(key)
+        return window.whole if window is not None else KeySlice()
+
+    def _plain(self, key: Key, whole: KeySlice) -> Estimate | None:
+        sums = whole.sums
+        return from_sums(
+            n=sums.n("n"), failures=sums.n("failures"), weight=sums.total("weight"),
+            failed_weight=sums.total("failed_weight"), squared_weight=sums.total("squared_weight"), z=self._z,
+            clusters=sums.n("alone") + len(whole.clusters) if whole.clusters else None,
+            design_effect=self.design.get(key, 1.0),
+        )  # fmt: skip
+
+
+def _metrics(sums: ExactSums) -> Iterator[str]:
+    return (name for name in sums.names("metric/") if "/" not in name)
+
+
+def _mean(sums: ExactSums, name: str) -> float | None:
+    return sums.total(f"{name}/product") / sums.total(f"{name}/weight") if sums.n(name) else None
+
+
+def _mean_estimate(sums: ExactSums, name: str) -> MeanEstimate | None:
+    return mean_from_sums(
+        MeanSums(
+            n=sums.n(name), weight=sums.exact(f"{name}/weight"), squared_weight=sums.exact(f"{name}/squared_weight"),
+            product=sums.exact(f"{name}/product"), squared_product=sums.exact(f"{name}/squared_product"),
+            squared_square=sums.exact(f"{name}/squared_square"),
+        )
+    )  # fmt: skip

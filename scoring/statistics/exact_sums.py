@@ -1,0 +1,105 @@
+"""Exact sums: sums by name. Those of many parts, added up in any order, are those of the whole to the last digit.
+
+A count is a whole number under a name, a total an exact sum of floats. What is 0 is not kept, so two that hold the
+same are equal and read the same.
+
+>>> one, other = ExactSums(), ExactSums()
+>>> one.add("weight", 0.1); other.add("weight", 0.2); one.merge(other)
+>>> one.total("weight") == 0.1 + 0.2
+True
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .exact_sum import ExactSum
+
+_NOTHING = ExactSum()
+
+
+class ExactSums:
+    """Counts and totals by name; each name is of one kind."""
+
+    __slots__ = ("_counts", "_totals")
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._totals: dict[str, ExactSum] = {}
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Count so many more under this name."""
+        if by:
+            self._counts[name] += by
+            if not self._counts[name]:
+                del self._counts[name]
+
+    def add(self, name: str, value: float, *factors: float) -> None:
+        """Add a value, or the exact product of several, to the total of this name."""
+        if factors:
+            self._total(name).add_product(value, *factors)
+        else:
+            self._total(name).add(value)
+
+    def put(self, name: str, total: ExactSum) -> None:
+        """Add what is summed elsewhere."""
+        if total.units:
+            self._total(name).merge(total)
+
+    def merge(self, other: ExactSums, times: int = 1) -> None:
+        """Add all that another one holds; −1 takes it away."""
+        for name, n in other._counts.items():
+            self.count(name, times * n)
+        for name, total in other._totals.items():
+            mine = self._total(name)
+            mine.merge(total, times)
+            if not mine.units:
+                del self._totals[name]
+
+    def n(self, name: str) -> int:
+        """The count of this name."""
+        return self._counts[name]
+
+    def total(self, name: str) -> float:
+        """The total of this name, rounded once."""
+        return self.exact(name).value
+
+    def exact(self, name: str) -> ExactSum:
+        """The total of this name, not rounded; not to be changed."""
+        return self._totals.get(name, _NOTHING)
+
+    def names(self, prefix: str) -> Iterator[str]:
+        """What follows the prefix in the names of totals and counts, each once, in alphabetical order."""
+        found = {name.removeprefix(prefix) for name in (*self._counts, *self._totals) if name.startswith(prefix)}
+        yield from sorted(found)
+
+    def __bool__(self) -> bool:
+        return bool(self._counts or self._totals)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExactSums) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def to_json(self) -> dict[str, Any]:
+        """The sums for a wire: exact, and equal for equal sums."""
+        totals = ((name, total.parts()) for name, total in sorted(self._totals.items()))
+        return {"n": dict(sorted(self._counts.items())), "sum": {name: parts for name, parts in totals if parts}}
+
+    @classmethod
+    def of_json(cls, record: Mapping[str, Any]) -> ExactSums:
+        """Read what ``to_json`` wrote; ``ValueError`` and ``TypeError`` for anything else."""
+        found = cls()
+        for name, n in record["n"].items():
+            found.count(str(name), int(n))
+        for name, parts in record["sum"].items():
+            found._totals[str(name)] = ExactSum.of(map(float, parts))
+        return found
+
+    def _total(self, name: str) -> ExactSum:
+        found = self._totals.get(name)
+        if found is None:
+            found = self._totals[name] = ExactSum()
+        return found
