@@ -18,6 +18,7 @@ from scoring.lexical.secrets import struck
 
 from .addresses import is_local, why_not
 from .delivery_errors import DestinationUnreachableError, RefusedError
+from .trust import trusted
 
 if TYPE_CHECKING:
     import httpx
@@ -52,13 +53,15 @@ class Poster:
         """
         import httpx  # noqa: PLC0415  # as above
 
+        from_env = not is_local(self._url.host)
+        tls = trusted(trust_env=from_env)
         given = {"content-type": "application/json", "user-agent": "sidejudge", **(headers or {})}
         try:
             # A connection of its own each time: alerts are rare, and one that was kept is likely to be closed by then.
             # The limit around it is of all of it: the client's own begins anew with each byte.
             async with (
                 asyncio.timeout(self._timeout_s),
-                httpx.AsyncClient(timeout=2 * self._timeout_s, trust_env=not is_local(self._url.host)) as client,
+                httpx.AsyncClient(timeout=2 * self._timeout_s, trust_env=from_env, verify=tls) as client,
                 client.stream("POST", self._url, content=body, headers=given) as response,
             ):
                 answer = await self._after_success(response) if response.is_success else await self._beginning(response)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import os
 import shutil
@@ -11,9 +12,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import settings
 
+from integrations.trust import trusted
 from tests import passed
 from tests.needs import SENTENCE_TRANSFORMERS, print_table
 from tests.running import Running
@@ -41,9 +44,23 @@ A process that gets one of them last keeps the others waiting at the end.
 """
 
 
+def _create_ssl_context(verify: object = True, cert: object = None, trust_env: bool = True) -> object:  # noqa: FBT001, FBT002  # as httpx calls it
+    """Whom a client trusts that is given nobody. It is read once: 20 ms of CPU for each of some thousand clients."""
+    if verify is True and cert is None:
+        return trusted(trust_env=trust_env)
+    return httpx.create_ssl_context(verify=verify, cert=cert, trust_env=trust_env)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    httpx._transports.default.create_ssl_context = _create_ssl_context
     if named := os.environ.get(passed.VARIABLE):
         config.pluginmanager.register(passed.Passed(Path(named)))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and modules stay until the end: no collection of garbage needs to walk through them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

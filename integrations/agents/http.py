@@ -17,6 +17,7 @@ from typing import Self
 import httpx
 
 from integrations.addresses import is_local, why_not
+from integrations.trust import trusted
 from scoring.lexical.label import label
 from scoring.lexical.secrets import struck
 
@@ -58,8 +59,9 @@ class HttpAgent:
 
     async def __aenter__(self) -> Self:
         # The time limit is the runner's, over all attempts; a proxy has no business between us and this machine.
+        from_env = not is_local(self._url.host)
         self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(None), limits=self._limits, trust_env=not is_local(self._url.host)
+            timeout=httpx.Timeout(None), limits=self._limits, trust_env=from_env, verify=trusted(trust_env=from_env)
         )
         return self
 

@@ -18,6 +18,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import quote
 
+from integrations.trust import trusted
+
 from .budget import RequestBudget
 from .errors import LangfuseError, LangfuseErrorKind, as_json, read_refusal
 
@@ -74,6 +76,7 @@ class Langfuse:
             headers={"user-agent": "sidejudge", "accept": "application/json"},
             timeout=self._timeout_s,
             follow_redirects=False,
+            verify=trusted(),
             transport=transport,
         )
 

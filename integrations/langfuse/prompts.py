@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 import httpx
 
+from integrations.trust import trusted
+
 from .client import Access
 
 TIMEOUT_S = 10.0
@@ -27,7 +29,8 @@ def read_prompt(access: Access, name: str, *, label: str | None, version: int | 
         params["label"] = label
     url = f"{access.base_url.rstrip('/')}/api/public/v2/prompts/{quote(name, safe='')}"
     try:
-        answer = httpx.get(url, params=params, auth=(access.public_key, access.secret_key), timeout=TIMEOUT_S)
+        auth = (access.public_key, access.secret_key)
+        answer = httpx.get(url, params=params, auth=auth, timeout=TIMEOUT_S, verify=trusted())
         found: Any = answer.json() if answer.is_success and len(answer.content) <= MAX_BYTES else None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise PromptError(f"Langfuse cannot be reached: {type(error).__name__}") from None
