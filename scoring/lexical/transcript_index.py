@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -192,7 +192,7 @@ class TranscriptIndex:
         """Whether the word is written in a script that is used here."""
         return _script(word[0]) in self._scripts
 
-    @property
+    @cached_property
     def has_times(self) -> bool:
         """Whether any of its times can be read; without them a time in a reason can be neither found nor missed."""
         return any(moment.at is not None for moment in self._moments)
@@ -333,17 +333,16 @@ class TranscriptIndex:
     def _places_of(self, word: str, claim: Claim) -> list[int]:
         """Where a number or a word stands, or an act of speech is named, or performed by the party that is named."""
         if word.startswith("#"):
-            return [
-                at for number in claim.numbers if f"#{number.text}" == word for at in self._places_of_number(number)
-            ]
+            same = dict.fromkeys(number for number in claim.numbers if f"#{number.text}" == word)
+            return [at for number in same for at in self._places_of_number(number)]
         if not word.startswith(_ACT):
             return self._where.get(word, [])
         act = int(word.removeprefix(_ACT))
         stated = [at for cue in claim.content & _ACT_STEMS[act] for at in self._where.get(cue, ())]
         return sorted({*stated, *self._by(claim.role, self._acts[act])})
 
-    def _places_of_number(self, number: NumberInText) -> list[int]:
-        return [at for value in number.values for at, other in self._numbers.get(value, ()) if number.agrees(other)]
+    def _places_of_number(self, number: NumberInText) -> Iterator[int]:
+        return (at for value in number.values for at, other in self._numbers.get(value, ()) if number.agrees(other))
 
     def _performed(self, claim: Claim) -> frozenset[int]:
         return frozenset(act for act in claim.acts if self._by(claim.role, self._acts[act]))
@@ -381,7 +380,7 @@ class TranscriptIndex:
 
     def _has_number(self, number: NumberInText) -> bool:
         if any(value in self._numbers for value in number.values):
-            return bool(self._places_of_number(number))
+            return next(self._places_of_number(number), None) is not None
         return self._is_dictated(number)
 
     def _is_dictated(self, number: NumberInText) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from scoring.case.case import Case, Utterance
@@ -266,12 +268,15 @@ def as_text(turns: tuple[tuple[str, str, str], ...]) -> Case:
     )
 
 
+@cache
 def decisions():
     """Every reason's truth beside what is decided of it, for both questions and both forms of a transcript."""
-    for call, reason, *truths in REASONS:
-        for build in (case, as_text):
-            for question, truth in zip((CitesTranscript, BorneOut), truths, strict=True):
-                yield question, reason, truth, answer(build(CALLS[call]), question(reason))
+    return [
+        (question, reason, truth, answer(build(CALLS[call]), question(reason)))
+        for call, reason, *truths in REASONS
+        for build in (case, as_text)
+        for question, truth in zip((CitesTranscript, BorneOut), truths, strict=True)
+    ]
 
 
 def test_what_is_decided_of_a_reason_is_right():
