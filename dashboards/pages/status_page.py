@@ -9,6 +9,7 @@ from integrations.otlp.server.traffic import Forwarding, Receiving
 from scoring.alerts.board import Posted
 from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.status.export_snapshot import ExportSnapshot
+from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
@@ -66,6 +67,7 @@ class StatusPage:
     judge: JudgeSnapshot | None = None
     agreement: AgreementSnapshot | None = None
     pull: PullSnapshot | None = None
+    fleet: FleetSnapshot | None = None
     late: LateReferenceSnapshot | None = None
     exports: Sequence[ExportSnapshot] = ()
     anomalies: Sequence[ShownAnomaly] = ()

@@ -28,6 +28,7 @@ from .collect import Families, MetricValues, Sampled
 from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
 from .failure_metrics import failure_gauges
+from .fleet_metrics import fleet_gauges
 from .judge_metrics import JudgeMetrics, Series, gauges
 from .known_labels import CLASSES, IGNORED, IGNORED_LOGS, INCOMPLETE, REFUSED, SELECTIONS, SIGNALS, KnownLabels
 from .labels import LabelCap
@@ -106,6 +107,10 @@ class Exporter:
         self._caps["metric"].know(metric for _, metric in self._bounds)
         self._infos[f.CONFIG_INFO] = {"fingerprint": fingerprint}
         self._zeros()
+
+    def fleet_rounds(self, how: str, count: int) -> None:
+        """Count rounds of the fleet by how they ended."""
+        self._counted.counter(f.FLEET_ROUNDS, how).inc(count)
 
     def config_reloaded(self, *, successful: bool) -> None:
         """Record how the latest reload of the configuration went."""
@@ -374,7 +379,9 @@ class Exporter:
         late = late_reference_gauges(seen.late_references) if seen.late_references is not None else ()
         failures = failure_gauges(seen.failures, self._label)
         windows = chain.from_iterable(window_gauges(who, service_status) for who, service_status in placed)
-        for family, values, value in chain(self._thresholds(), judge, alerts, people, pull, late, failures, windows):
+        fleet = fleet_gauges(seen.fleet) if seen.fleet is not None else ()
+        parts = (self._thresholds(), judge, alerts, people, pull, fleet, late, failures, windows)
+        for family, values, value in chain(*parts):
             sampled[family].append((values, value))
         return sampled
 

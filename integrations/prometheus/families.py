@@ -500,6 +500,24 @@ PULL_LAST_SUCCESS = Family(
     name="sidejudge_pull_last_success_timestamp_seconds", kind="gauge",
     help="When Langfuse was last read without an error. Absent until it was.",
 )  # fmt: skip
+FLEET_ROUNDS = Family(
+    name="sidejudge_fleet_rounds_total", kind="counter", labels=("outcome",),
+    help="Rounds of what monitors share in the fleet's database, by how they ended.",
+    note="`ok`; `away`: not reached; `cut`: ended early by the database; `failed`: by an error of our own. Absent "
+    "where `fleet` is not configured.",
+)  # fmt: skip
+FLEET_LAST_SUCCESS = Family(
+    name="sidejudge_fleet_last_success_timestamp_seconds", kind="gauge",
+    help="When a round with the fleet's database was last whole. Absent until one was.",
+)  # fmt: skip
+FLEET_MONITORS = Family(
+    name="sidejudge_fleet_monitors", kind="gauge",
+    help="Monitors of the fleet that are there, as this one saw in its latest round; 1 before the first.",
+)  # fmt: skip
+FLEET_LEASES = Family(
+    name="sidejudge_fleet_leases", kind="gauge",
+    help="Leases that this monitor holds: what it alone of the fleet may do.",
+)  # fmt: skip
 BELATED = Family(
     name="sidejudge_belated_traces_total", kind="counter", labels=("outcome",),
     help="Traces that were judged again because a reference changed after their spans were let go, by what came of it.",
@@ -559,9 +577,9 @@ EXPORTS_DEAD = Family(
 CONNECTION_STATE = Family(
     name="sidejudge_connection_state", kind="gauge", labels=("connection", "state"),
     help="1 for the state of each destination, source and place of references that is configured, 0 for the others.",
-    note="`connection` is a destination, `sources.langfuse`, or a place of references such as `dataset golden`. "
-    "`starting`: not tried yet; `ok`; `waiting`: too much waits here; `retrying`: waiting helps; `stopped`: only a "
-    "person can help (keys, address, rights, a name).",
+    note="`connection` is a destination, `sources.langfuse`, `fleet.database`, or a place of references such as "
+    "`dataset golden`. `starting`: not tried yet; `ok`; `waiting`: too much waits here; `retrying`: waiting helps; "
+    "`stopped`: only a person can help (keys, address, rights, a name).",
 )  # fmt: skip
 JUDGE_REQUESTS = Family(
     name="sidejudge_judge_requests_total", kind="counter", labels=("model",),
@@ -682,6 +700,7 @@ FAMILIES = (
     LOG_RECORDS_RECEIVED, LOG_RECORDS_REJECTED, LOG_RECORDS_IGNORED,
     FORWARDED, FORWARD_ANSWERS, FORWARD_FAILED, FORWARD_UNJUDGED, FORWARD_WITHHELD,
     PULL_ROWS, PULL_TRACES, PULL_ERRORS, PULL_LAG, PULL_LAST_SUCCESS,
+    FLEET_ROUNDS, FLEET_LAST_SUCCESS, FLEET_MONITORS, FLEET_LEASES,
     BELATED, BELATED_FAILED, BELATED_GIVEN_UP,
     JUDGE_REQUESTS, JUDGE_REQUESTS_FAILED, JUDGE_REPAIRS, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST,
     JUDGE_CACHE_HITS, JUDGE_CACHE_MISSES, JUDGE_FLAGS, JUDGE_BREAKER,

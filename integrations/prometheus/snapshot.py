@@ -9,6 +9,7 @@ from scoring.alerts.board import Posted
 from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.status.export_snapshot import ExportSnapshot
 from scoring.status.failure_groups import FailureGroup
+from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
@@ -41,6 +42,7 @@ class Snapshot:
     exports: Iterable[ExportSnapshot] = ()
     connections: Mapping[str, str] = field(default_factory=dict)
     pull: PullSnapshot | None = None
+    fleet: FleetSnapshot | None = None
     late_references: LateReferenceSnapshot | None = None
     anomalies: Mapping[str, bool] = field(default_factory=dict)
     alerts: Sequence[Posted] = ()

@@ -188,7 +188,8 @@ def _status(report: MonitorReport, failed: VerdictPage, trends: Mapping[Key, Tre
         sampling_rate=report.sampling_rate, otlp_port=report.otlp_port, version=report.version,
         fingerprint=report.fingerprint, now_ns=report.now_ns, started_ns=report.started_ns, failures=failed.verdicts,
         trends={(key.service, key.environment, key.rubric): each for key, each in trends.items()},
-        judge=report.judge, agreement=report.agreement, pull=report.pull, late=report.late_references,
+        judge=report.judge, agreement=report.agreement, pull=report.pull, fleet=report.fleet,
+        late=report.late_references,
         exports=report.exports,
         anomalies=[
             ShownAnomaly(kind=each.kind.value, service=each.service, cause=each.cause, remedy=each.remedy)

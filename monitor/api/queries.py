@@ -42,6 +42,7 @@ from scoring.rubrics import RUBRICS
 from scoring.status.agreement_snapshot import AgreementSnapshot, corrected
 from scoring.status.export_snapshot import ExportSnapshot
 from scoring.status.failure_groups import FailureGroup, without_contents
+from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
@@ -124,6 +125,7 @@ class MonitorQueries:
     exports: Callable[[], Sequence[ExportSnapshot]] = list
     pull: Callable[[], PullSnapshot | None] = lambda: None
     late_references: Callable[[], LateReferenceSnapshot | None] = lambda: None
+    fleet: Callable[[], FleetSnapshot | None] = lambda: None
     places: Callable[[], Mapping[str, str]] = dict
     owed: Callable[[bytes], PendingRevisions | None] = lambda _: None
     trace_url: Callable[[str], str | None] = lambda _: None
@@ -182,6 +184,7 @@ class MonitorQueries:
             exports=tuple(self.exports()),
             pull=self.pull(),
             late_references=self.late_references(),
+            fleet=self.fleet(),
             anomalies=self.anomalies(),
             receiving=self.listeners.receiving(self.intake.counts),
             forwarding=self.listeners.forwarding(),
@@ -322,7 +325,7 @@ class MonitorQueries:
         now_ns = self.clock_ns()
         oldest_ns = self.assembler.oldest_ns
         judge, exports, agreement, pull = self.judge(), self.exports(), self.agreement(), self.pull()
-        late = self.late_references()
+        late, fleet = self.late_references(), self.fleet()
         waits_for_judge = {} if judge is None else {"judge": QueueSize(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
             services=corrected(self.watch.service_statuses(now_ns), agreement),
@@ -347,8 +350,10 @@ class MonitorQueries:
             connections={
                 **{export.destination: export.state for export in exports},
                 **({} if pull is None else {"sources.langfuse": pull.state}),
+                **({} if fleet is None else {"fleet.database": fleet.state}),
                 **self.places(),
             },
+            fleet=fleet,
             pull=pull,
             late_references=late,
             spool_bytes=self.store.size,
@@ -402,6 +407,9 @@ class MonitorQueries:
             self.exporter.pull.follow(pull)
         if (late_references := self.late_references()) is not None:
             self.exporter.late_references.follow(late_references)
+        if (fleet := self.fleet()) is not None:
+            for how, total in fleet.rounds:
+                self.exporter.fleet_rounds(how, self._since(f"fleet {how}", total))
 
     def _count_forwarding(self, forwarding: Forwarding) -> None:
         for of, counts, count in (

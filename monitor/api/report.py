@@ -14,6 +14,7 @@ from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.status.export_snapshot import ExportSnapshot
+from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
@@ -34,7 +35,8 @@ class MonitorReport:
 
     ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
     ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read,
-    ``late_references`` where references are in the traces alone. ``alerts`` are in the order in which
+    ``late_references`` where references are in the traces alone, ``fleet`` where none is configured.
+    ``alerts`` are in the order in which
     people want to see them.
     """
 
@@ -57,6 +59,7 @@ class MonitorReport:
     agreement: AgreementSnapshot | None = None
     exports: Sequence[ExportSnapshot] = ()
     pull: PullSnapshot | None = None
+    fleet: FleetSnapshot | None = None
     late_references: LateReferenceSnapshot | None = None
     anomalies: Sequence[Anomaly] = ()
     receiving: Receiving | None = None

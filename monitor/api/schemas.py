@@ -14,6 +14,7 @@ from scoring.lexical.label import label
 from scoring.metrics.judge_metrics import Tier
 from scoring.status.cascade_snapshot import CascadeSnapshot
 from scoring.status.export_snapshot import ExportSnapshot, ExportState
+from scoring.status.fleet_snapshot import FleetSnapshot, FleetState
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import BelatedState, LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot, PullState
@@ -353,6 +354,29 @@ class PullBody(_Body):
         )  # fmt: skip
 
 
+class FleetBody(_Body):
+    """What this monitor shares with others by the fleet's database."""
+
+    state: FleetState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
+    reason: str = Field(description="why it is not `ok`; empty when it is")
+    name: str = Field(description="name of this monitor in the fleet")
+    database: str = Field(description="address, without credentials")
+    away_s: float = Field(description="for how long the database has been away; this monitor goes on alone meanwhile")
+    monitors: Count = Field(description="monitors that are there, this one included")
+    leases: list[str] = Field(description="what this monitor alone may do")
+    schema_version: int | None = Field(description="of the tables; null until it is known")
+    last_success: datetime | None = Field(description="when a round was last whole")
+    rounds: dict[str, int] = Field(description="rounds since the start, by how they ended")
+
+    @classmethod
+    def of(cls, fleet: FleetSnapshot) -> FleetBody:
+        return cls(
+            state=fleet.state, reason=_text(fleet.reason), name=fleet.name, database=_text(fleet.database),
+            away_s=fleet.away_s, monitors=fleet.monitors, leases=list(fleet.leases),
+            schema_version=fleet.schema_version, last_success=_at(fleet.read_s), rounds=dict(fleet.rounds),
+        )  # fmt: skip
+
+
 class LateReferenceBody(_Body):
     """Traces whose reference came, changed or went after their spans were let go: read again, and judged again."""
 
@@ -398,6 +422,7 @@ class StatusBody(_Body):
     receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
     forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
     pull: PullBody | None = Field(description="null: no traces are read from Langfuse")
+    fleet: FleetBody | None = Field(description="null: this monitor is for itself (`fleet` is not configured)")
     late_references: LateReferenceBody | None = Field(description="null: references are looked for in the traces alone")
     belated: LateReferenceBody | None = Field(description="the former name of `late_references`")
     exports: list[ExportBody] = Field(description="where scores are written back to, and receivers of notices")
@@ -436,6 +461,7 @@ class StatusBody(_Body):
             receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
             forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
             pull=PullBody.of(report.pull) if report.pull is not None else None,
+            fleet=FleetBody.of(report.fleet) if report.fleet is not None else None,
             late_references=late_references, belated=late_references,
             exports=[ExportBody.of(export) for export in report.exports],
             version=report.version, config_fingerprint=report.fingerprint,

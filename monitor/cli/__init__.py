@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("monitor.cli.compare:compare", "Show whether it got worse: since a moment, or with a version."),
     "export": ("monitor.cli.export:export", "Write rules and dashboards; send scores again."),
     "langfuse": ("monitor.cli.langfuse:langfuse", "Delete scores in Langfuse that are not asked for any more."),
+    "fleet": ("monitor.cli.fleet:fleet", "Look after the database that the monitors of a fleet share."),
     "metrics": ("monitor.cli.metrics:metrics", "List every metric with its weight, bands and source."),
     "try": ("monitor.cli.try_rubric:try_rubric", "Judge one trace by one rubric, showing each step."),
     "try-judge": ("monitor.cli.try_judge:try_judge", "Ask the judges questions with known answers."),

@@ -20,7 +20,8 @@ from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 from monitor.alerting.thin_traffic import thin_traffic
 from monitor.config import Config, ConfigError, Loaded
 from monitor.config.evaluators import EmbeddingSection
-from monitor.config.extras import EXTRAS, JUDGE, extra_of, installed, needed
+from monitor.config.extras import EXTRAS, FLEET, JUDGE, extra_of, installed, needed
+from monitor.config.fleet import FleetSection
 from monitor.config.langfuse import LangfuseProject
 from monitor.config.otel_events import OtelEventsSink
 from monitor.config.plugins import all_plugins
@@ -90,6 +91,8 @@ def reached(loaded: Loaded) -> Iterator[CheckResult]:
         yield from _in_langfuse(loaded)
     if loaded.config.sinks.otel_events is not None:
         yield _otel_events(loaded.config.sinks.otel_events)
+    if loaded.config.fleet is not None:
+        yield _fleet(loaded.config.fleet)
 
 
 def _packages() -> CheckResult:
@@ -333,6 +336,16 @@ def _otel_events(section: OtelEventsSink) -> CheckResult:
 
     found, remedy = try_endpoint(section)
     return CheckResult("sinks.otel_events", "fail" if remedy else "ok", found, remedy)
+
+
+def _fleet(section: FleetSection) -> CheckResult:
+    """Whether the database of the fleet answers, and lets a monitor do what it does. Nothing is written there."""
+    if not installed(FLEET):
+        return CheckResult("fleet.database", "fail", "psycopg is not installed", FLEET.remedy)
+    from monitor.fleet.probe import try_database
+
+    found, remedy = try_database(section)
+    return CheckResult("fleet.database", "fail" if remedy else "ok", found, remedy)
 
 
 def _not_notified(config: Config) -> Iterator[CheckResult]:

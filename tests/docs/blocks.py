@@ -20,7 +20,7 @@ KINDS = {
     "sh": {"", "background", "install", "cluster"},
     "yaml": {"", "rubrics", "scenarios", "compose", "values", "tests", "prometheus", "other"},
     "python": {"", "app"},
-    "json": {""}, "jsonl": {""}, "text": {"", "output"}, "ts": {""}, "csv": {""}, "promql": {""},
+    "json": {""}, "jsonl": {""}, "text": {"", "output"}, "ts": {""}, "csv": {""}, "promql": {""}, "sql": {""},
 }  # fmt: skip
 
 

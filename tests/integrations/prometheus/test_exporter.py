@@ -30,6 +30,7 @@ from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.status.cascade_snapshot import CascadeSnapshot
 from scoring.status.export_snapshot import ExportSnapshot
 from scoring.status.failure_groups import FailureGroup
+from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
@@ -447,6 +448,7 @@ def populated() -> Exporter:
         "shop", "live", "1.2", weight=2.0, latency_s=1.5, models={"m": (1, 2, 0.5)}, drawn=True, trace_id=TRACE
     )
     exporter.pull.follow(PullSnapshot(state="retrying", errors=(("timeout", 1),)))
+    exporter.fleet_rounds("ok", 1)
     exporter.late_references.follow(LateReferenceSnapshot(state="ok", failures=(("gone", 1),)))
     exporter.watch(
         lambda: Snapshot(
@@ -469,6 +471,7 @@ def populated() -> Exporter:
             exports=[ExportSnapshot(destination="slack", state="stopped", dead=1)],
             connections={"slack": "stopped"},
             pull=PullSnapshot(state="ok", lag_s=1.0, read_s=2.0),
+            fleet=FleetSnapshot(name="a", database="postgresql://db", state="ok", read_s=2.0),
             late_references=LateReferenceSnapshot(state="ok"),
             judge=JudgeSnapshot(
                 name="openai/m", models=(JudgeModelSnapshot(model="openai/m", circuit="closed"),), outage=None,

@@ -1,0 +1,178 @@
+"""Database: short transactions with a time-out, over one connection that is closed when nobody uses it.
+
+A fleet of 500 sidecars with a connection each is more than a PostgreSQL takes (``max_connections`` is 100). So a
+monitor connects for a round of work and leaves. Everything that a transaction sets is local to it, and no statement is
+prepared: PgBouncer in transaction mode may stand between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from .errors import DatabaseAway, DatabaseError, DatabaseRefuses, cause, shown
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+
+Row: TypeAlias = tuple[Any, ...]
+Values: TypeAlias = Sequence[object] | Mapping[str, object]
+
+_BEGIN: Final = (
+    "SELECT set_config('search_path', quote_ident(%s), true), set_config('statement_timeout', %s, true), "
+    "set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true)"
+)
+_PASSING: Final = ("08", "25P03", "40", "53", "55P03", "57", "58")
+"""SQLSTATE classes that time mends: connection, serialisation, resources (disk full, too many clients), shutdown."""
+_NOT_ADMITTED: Final = ("authentication failed", "does not exist", "pg_hba.conf", "permission denied")
+
+
+class Transaction:
+    """Statements that are committed together. Values are passed apart from the statement (``%s``, ``%(name)s``)."""
+
+    def __init__(self, connection: AsyncConnection[Row]) -> None:
+        self._connection = connection
+
+    async def execute(self, sql: str, values: Values = ()) -> int:
+        """Run a statement; how many rows it changed."""
+        return (await self._connection.execute(sql.encode(), values or None)).rowcount
+
+    async def rows(self, sql: str, values: Values = ()) -> list[Row]:
+        """The rows that a statement returns."""
+        return await (await self._connection.execute(sql.encode(), values or None)).fetchall()
+
+    async def each(self, sql: str, values: Sequence[Values]) -> None:
+        """Run a statement for each of these, in few round trips."""
+        if values:
+            async with self._connection.cursor() as cursor:
+                await cursor.executemany(sql.encode(), values)
+
+
+class Database:
+    """The fleet's database as one monitor uses it: one transaction at a time.
+
+    Args:
+        url: ``postgresql://…`` as libpq reads it, with all its options.
+        schema: where the tables are.
+        timeout_s: the longest that a transaction may take, with connecting. Nothing waits longer.
+        rest_s: how long a connection is kept for the next transaction.
+    """
+
+    def __init__(self, url: str, *, schema: str = "sidejudge", timeout_s: float = 5.0, rest_s: float = 1.0) -> None:
+        self.schema, self.shown = schema, shown(url)
+        self._url, self._timeout_s, self._rest_s = url, timeout_s, rest_s
+        self._lock = asyncio.Lock()
+        self._connection: AsyncConnection[Row] | None = None
+        self._leaving: asyncio.TimerHandle | None = None
+        self.connects = self.transactions = 0
+
+    @asynccontextmanager
+    async def transaction(self, *, timeout_s: float | None = None) -> AsyncIterator[Transaction]:
+        """Statements that are committed at the end, or not at all.
+
+        Raises:
+            DatabaseAway: it is not reached, too slow, full or restarting. Whether a transaction that was being
+                committed took place is not known then: what is written must be right when it is written twice.
+            DatabaseRefuses: only a person can help.
+        """
+        import psycopg  # noqa: PLC0415  # an extra, only where a fleet is configured
+
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        loop, cut = asyncio.get_running_loop(), False
+
+        def cut_off() -> None:
+            nonlocal cut
+            cut = True
+            self._hang_up()
+
+        async with self._lock:
+            self._stay()
+            timer = loop.call_later(limit_s, cut_off)
+            try:
+                connection = await self._connected(limit_s)
+                async with connection.transaction():
+                    limit = str(int(limit_s * 1000))
+                    await connection.execute(_BEGIN, (self.schema, limit, limit, limit))
+                    yield Transaction(connection)
+                self.transactions += 1
+            except psycopg.Error as error:
+                self._drop()
+                raise self._explained(error, limit_s if cut else None) from None
+            except (OSError, TimeoutError) as error:
+                self._drop()
+                raise self._explained(error, limit_s if cut or isinstance(error, TimeoutError) else None) from None
+            except asyncio.CancelledError:
+                self._drop()
+                raise
+            finally:
+                timer.cancel()
+                self._leave_soon()
+
+    def close(self) -> None:
+        """End the connection; a transaction that is under way fails."""
+        self._hang_up()
+        self._stay()
+        if not self._lock.locked():
+            self._drop()
+
+    async def _connected(self, limit_s: float) -> AsyncConnection[Row]:
+        import psycopg  # noqa: PLC0415  # an extra
+
+        if self._connection is not None and not self._connection.closed and not self._connection.broken:
+            return self._connection
+        async with asyncio.timeout(limit_s):
+            self._connection = await psycopg.AsyncConnection.connect(
+                self._url, autocommit=True, prepare_threshold=None, application_name="sidejudge"
+            )
+        self.connects += 1
+        return self._connection
+
+    def _hang_up(self) -> None:
+        """Wake who waits for an answer: the socket is shut, for a request to cancel would wait as well."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            return
+        with suppress(OSError), socket.socket(fileno=os.dup(connection.pgconn.socket)) as held:
+            held.shutdown(socket.SHUT_RDWR)
+
+    def _drop(self) -> None:
+        """Give the connection up, without a wait for the other side."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.pgconn.finish()
+
+    def _stay(self) -> None:
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+
+    def _leave_soon(self) -> None:
+        if self._connection is not None:
+            self._leaving = asyncio.get_running_loop().call_later(self._rest_s, self._leave)
+
+    def _leave(self) -> None:
+        if not self._lock.locked():
+            self._drop()
+
+    def _explained(self, error: BaseException, limit_s: float | None) -> DatabaseError:
+        where = f"fleet.database {self.shown}"
+        if limit_s is not None:
+            return DatabaseAway(f"{where}: no answer within {limit_s:g} s")
+        state = getattr(error, "sqlstate", None)
+        text = f"{where}: {cause(error, self._url)}"
+        if state is None and "FATAL" in text and any(sign in text for sign in _NOT_ADMITTED):
+            state = "28000"  # libpq keeps only the text of what a connection is refused for
+        if state is None or state.startswith(_PASSING):
+            return DatabaseAway(text)
+        remedies = {
+            "28": "correct user, password and database in fleet.database, or have the server admit them",
+            "3F": "run `sidejudge fleet migrate` as a role that may create the schema",
+            "42501": "grant the rights that docs/how-to/fleet.md lists",
+            "42P01": "run `sidejudge fleet migrate`",
+        }
+        remedy = remedies.get(state) or remedies.get(state[:2], "report this as a fault of sidejudge")
+        return DatabaseRefuses(f"{text}\n{remedy}")

@@ -1,0 +1,104 @@
+"""Leases: what only one monitor may do, by rows that expire, with a token that fences off who was late.
+
+Advisory locks belong to a connection. PgBouncer in transaction mode gives each transaction another one, and a
+connection is what a fleet of sidecars has too few of. A row with an expiry needs neither. Its price: after the holder
+was killed nobody holds the lease until it expires.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from .database import Transaction
+from .errors import LeaseLost
+
+_TAKE: Final = """
+INSERT INTO leases AS held (name, holder, token, expires_at)
+VALUES (%(name)s, %(me)s, 1, now() + make_interval(secs => %(ttl)s))
+ON CONFLICT (name) DO UPDATE SET
+    token = held.token + CASE WHEN held.holder = excluded.holder AND held.expires_at > now() THEN 0 ELSE 1 END,
+    taken_at = CASE WHEN held.holder = excluded.holder AND held.expires_at > now() THEN held.taken_at ELSE now() END,
+    holder = excluded.holder,
+    expires_at = excluded.expires_at
+WHERE held.holder = excluded.holder OR held.expires_at <= now()
+RETURNING token
+"""
+_RELEASE: Final = "UPDATE leases SET expires_at = now() WHERE holder = %s AND name = ANY(%s) AND expires_at > now()"
+_FENCE: Final = """
+SELECT 1 FROM leases WHERE name = %s AND holder = %s AND token = %s AND expires_at > now() FOR SHARE
+"""
+SAFETY: Final = 0.8
+"""Share of a lease's time for which its holder trusts it without a word from the database."""
+
+
+def running_s() -> float:
+    """Seconds of a clock that goes on while the process or the machine sleeps, and is never set."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A lease that was held when the database was last reached. ``until_s`` is of the clock ``running_s``."""
+
+    name: str
+    holder: str
+    token: int
+    until_s: float
+
+    def valid(self, now_s: float) -> bool:
+        """Whether it is surely held still."""
+        return now_s < self.until_s
+
+    async def fence(self, transaction: Transaction) -> None:
+        """Hold the lease's row until the transaction is committed. Raises ``LeaseLost`` where another has it."""
+        if not await transaction.rows(_FENCE, (self.name, self.holder, self.token)):
+            raise LeaseLost(f"the lease {self.name} is another monitor's by now")
+
+
+class Leases:
+    """The leases of one monitor.
+
+    Args:
+        holder: the monitor's name.
+        ttl_s: how long a lease lasts without renewal, in seconds.
+        clock_s: a clock that goes on while the process is stopped.
+    """
+
+    def __init__(self, holder: str, *, ttl_s: float, clock_s: Callable[[], float] = running_s) -> None:
+        self.holder, self.ttl_s, self.clock_s = holder, ttl_s, clock_s
+        self._held: dict[str, Lease] = {}
+
+    def held(self, name: str) -> Lease | None:
+        """The lease, while it is surely held; no word to the database."""
+        lease = self._held.get(name)
+        return lease if lease is not None and lease.valid(self.clock_s()) else None
+
+    def names(self) -> list[str]:
+        """Those that are held."""
+        return [name for name in sorted(self._held) if self.held(name) is not None]
+
+    async def take(self, transaction: Transaction, names: Sequence[str]) -> dict[str, Lease]:
+        """Renew or take these leases as far as they are free; call ``keep`` with them once that is committed."""
+        asked_s = self.clock_s()  # before the statement: the database counts from later
+        taken: dict[str, Lease] = {}
+        for name in sorted(names):  # in one order, so that monitors do not wait for each other in a circle
+            found = await transaction.rows(_TAKE, {"name": name, "me": self.holder, "ttl": self.ttl_s})
+            if found:
+                taken[name] = Lease(name, self.holder, found[0][0], asked_s + SAFETY * self.ttl_s)
+        return taken
+
+    def keep(self, names: Sequence[str], taken: dict[str, Lease]) -> None:
+        """Hold what was taken of these names, and no longer what was not."""
+        for name in names:
+            self._held.pop(name, None)
+        self._held |= taken
+
+    async def release(self, transaction: Transaction, names: Sequence[str]) -> None:
+        """Let others have these leases now."""
+        for name in names:  # first here: between the two nobody holds it
+            self._held.pop(name, None)
+        if names:
+            await transaction.execute(_RELEASE, (self.holder, list(names)))

@@ -1,0 +1,136 @@
+"""Tables that monitors share: who is there, windows, states and claims under a lease."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from .database import Transaction
+from .leases import Lease
+
+
+class MonitorRow(NamedTuple):
+    """A monitor that the database knows. ``age_s``: since it was last there, by the database's clock."""
+
+    monitor: str
+    version: str
+    host: str
+    started_at: datetime
+    age_s: float
+    left: bool
+
+
+class WindowRow(NamedTuple):
+    """The sums of one monitor's window. ``age_s``: since they were written."""
+
+    monitor: str
+    name: str
+    body: bytes
+    age_s: float
+
+
+class HandedState(NamedTuple):
+    """What the holder of a lease left. ``token`` is that of its writer."""
+
+    body: bytes
+    token: int
+    age_s: float
+
+
+_HEARTBEAT: Final = """
+INSERT INTO monitors (monitor, version, host, started_at) VALUES (%s, %s, %s, to_timestamp(%s))
+ON CONFLICT (monitor) DO UPDATE SET version = excluded.version, host = excluded.host, started_at = excluded.started_at,
+    seen_at = now(), left_at = NULL
+"""
+_MONITORS: Final = """
+SELECT monitor, version, host, started_at, extract(epoch FROM now() - seen_at)::float8, left_at IS NOT NULL
+FROM monitors ORDER BY monitor
+"""
+_WINDOWS: Final = """
+INSERT INTO windows (monitor, name, body) VALUES (%s, %s, %s)
+ON CONFLICT (monitor, name) DO UPDATE SET body = excluded.body, written_at = now()
+"""
+_SAVE: Final = """
+INSERT INTO states AS kept (name, lease, token, body) VALUES (%s, %s, %s, %s)
+ON CONFLICT (name) DO UPDATE
+SET lease = excluded.lease, token = excluded.token, body = excluded.body, written_at = now()
+"""
+_CLAIM: Final = """
+INSERT INTO claims AS made (kind, id, monitor, token) VALUES (%(kind)s, %(id)s, %(monitor)s, %(token)s)
+ON CONFLICT (kind, id) DO UPDATE
+SET monitor = excluded.monitor, token = excluded.token, claimed_at = now()
+WHERE made.done_at IS NULL AND (made.token = excluded.token AND made.monitor = excluded.monitor
+    OR made.claimed_at < now() - make_interval(secs => %(again)s))
+RETURNING 1
+"""
+
+
+async def heartbeat(transaction: Transaction, monitor: str, *, version: str, host: str, started_s: float) -> None:
+    """Record that this monitor is there."""
+    await transaction.execute(_HEARTBEAT, (monitor, version, host, started_s))
+
+
+async def leave(transaction: Transaction, monitor: str) -> None:
+    """Record that this monitor ended in order."""
+    await transaction.execute("UPDATE monitors SET left_at = now() WHERE monitor = %s", (monitor,))
+
+
+async def monitors(transaction: Transaction) -> list[MonitorRow]:
+    """Every monitor that is known, in the order of names."""
+    return [MonitorRow(*row) for row in await transaction.rows(_MONITORS)]
+
+
+async def put_windows(transaction: Transaction, monitor: str, windows: Mapping[str, bytes]) -> None:
+    """Write windows of this monitor, by name; others of it stay as they are."""
+    await transaction.each(_WINDOWS, [(monitor, name, body) for name, body in sorted(windows.items())])
+
+
+async def drop_windows(transaction: Transaction, monitor: str, names: Sequence[str]) -> None:
+    """Delete windows of this monitor."""
+    if names:
+        await transaction.execute("DELETE FROM windows WHERE monitor = %s AND name = ANY(%s)", (monitor, list(names)))
+
+
+async def windows(transaction: Transaction, *, younger_s: float | None = None) -> list[WindowRow]:
+    """Windows of all monitors, or those that were written within so many seconds."""
+    sql = "SELECT monitor, name, body, extract(epoch FROM now() - written_at)::float8 FROM windows"
+    if younger_s is None:
+        found = await transaction.rows(sql + " ORDER BY name, monitor")
+    else:
+        since = " WHERE written_at >= now() - make_interval(secs => %s) ORDER BY name, monitor"
+        found = await transaction.rows(sql + since, (younger_s,))
+    return [WindowRow(monitor, name, bytes(body), age_s) for monitor, name, body, age_s in found]
+
+
+async def save(transaction: Transaction, lease: Lease, states: Mapping[str, bytes]) -> None:
+    """Write states under a lease. Raises ``LeaseLost``, and writes nothing, where another monitor holds it."""
+    await lease.fence(transaction)
+    await transaction.each(_SAVE, [(name, lease.name, lease.token, body) for name, body in sorted(states.items())])
+
+
+async def load(transaction: Transaction, names: Sequence[str]) -> dict[str, HandedState]:
+    """The states of these names that there are."""
+    sql = """
+    SELECT name, body, token, extract(epoch FROM now() - written_at)::float8 FROM states WHERE name = ANY(%s)
+    """
+    found = await transaction.rows(sql, (list(names),))
+    return {name: HandedState(bytes(body), token, age_s) for name, body, token, age_s in found}
+
+
+async def claim(transaction: Transaction, lease: Lease, kind: str, ids: Sequence[str], *, again_s: float) -> set[str]:
+    """Claim effects outside this database before they are begun; those of ``ids`` that are this monitor's to do.
+
+    What another began and did not report as done is handed over after ``again_s``: better twice than never. Raises
+    ``LeaseLost`` where another monitor holds the lease.
+    """
+    await lease.fence(transaction)
+    values = {"kind": kind, "monitor": lease.holder, "token": lease.token, "again": again_s}
+    return {each for each in ids if await transaction.rows(_CLAIM, {**values, "id": each})}
+
+
+async def done(transaction: Transaction, kind: str, ids: Sequence[str]) -> None:
+    """Record that these effects took place: nobody has them again."""
+    await transaction.execute(
+        "UPDATE claims SET done_at = now() WHERE kind = %s AND id = ANY(%s) AND done_at IS NULL", (kind, list(ids))
+    )

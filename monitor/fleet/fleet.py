@@ -1,0 +1,240 @@
+"""Fleet: what this monitor shares with others, in rounds beside everything else.
+
+A round connects, records that this monitor is there, renews its leases, has each part read and write what it shares,
+and leaves. Nothing else of the monitor waits for it: others read what the last round found. While the database is away
+the monitor goes on alone, and rounds are tried again with growing pauses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import secrets
+import socket
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+from typing import Final, TypeAlias
+
+from integrations.backoff import Backoff
+from integrations.postgres import schema, shared
+from integrations.postgres.database import Database, Transaction
+from integrations.postgres.errors import DatabaseAway, DatabaseError, DatabaseRefuses, LeaseLost
+from integrations.postgres.leases import Lease, Leases
+from integrations.postgres.schema import SchemaVersion
+from integrations.postgres.shared import MonitorRow
+from integrations.store.memory import KeyValueRoom
+from monitor.config.fleet import FleetSection
+from scoring.status.fleet_snapshot import FleetSnapshot, FleetState
+
+log = logging.getLogger("sidejudge.fleet")
+
+RoundWork: TypeAlias = Callable[[Transaction], Awaitable[None]]
+"""What a part does in a round, in a transaction of its own."""
+_NAME: Final = "name"
+_JITTER: Final = 0.2
+"""Share of a pause that is drawn by chance, either way: 500 monitors must not come at once."""
+_END_S: Final = 2.0
+"""How long the end of the process waits to let others have its leases."""
+GONE_ROUNDS: Final = 4
+"""A monitor that missed so many rounds is gone, unless it left in order."""
+
+
+class Fleet:
+    """One monitor's part in the fleet."""
+
+    def __init__(
+        self,
+        section: FleetSection,
+        room: KeyValueRoom,
+        *,
+        clock_s: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.section, self.every_s = section, section.every.seconds
+        self._room, self._clock_s, self._jitter = room, clock_s, jitter
+        self.database = Database(
+            section.database.get_secret_value(), schema=section.schema_name, timeout_s=section.timeout.seconds
+        )
+        self.name = section.name or self._kept_name()
+        # Another process of the same name, such as one that hangs, is another holder.
+        self.leases = Leases(f"{self.name}/{secrets.token_hex(4)}", ttl_s=section.lease.seconds)
+        self.monitors: tuple[MonitorRow, ...] = ()
+        self._parts: list[tuple[str, RoundWork]] = []
+        self._wanted: set[str] = set()
+        self._backoff = Backoff(jitter, first_s=1.0, longest_s=max(60.0, self.every_s))
+        self._state: FleetState = "starting"
+        self._away: str | None = "the database was not reached yet"
+        self._away_since_s = clock_s()
+        self._read_s: float | None = None
+        self._rounds: Counter[str] = Counter()
+        self._failing: dict[str, str | None] = {}
+        self._schema: SchemaVersion | None = None
+        self._started_s = time.time()
+        self._wake, self._task = asyncio.Event(), None
+
+    _task: asyncio.Task[None] | None
+
+    # What others read; none of it waits.
+
+    @property
+    def away(self) -> str | None:
+        """Why the database cannot be used; None while it can."""
+        return self._away
+
+    @property
+    def away_for_s(self) -> float:
+        """For how many seconds it has been away; 0 while it is there."""
+        return 0.0 if self._away is None else self._clock_s() - self._away_since_s
+
+    def held(self, name: str) -> Lease | None:
+        """The lease of this name while it is surely this monitor's."""
+        return self.leases.held(name)
+
+    @property
+    def present(self) -> list[str]:
+        """The monitors that were there in the latest rounds, this one included, in the order of their names."""
+        limit_s = GONE_ROUNDS * (self.every_s * (1 + _JITTER) + self.section.timeout.seconds)
+        others = {row.monitor for row in self.monitors if not row.left and row.age_s < limit_s}
+        return sorted(others | {self.name})
+
+    def snapshot(self) -> FleetSnapshot:
+        """How the fleet looks from here, at this moment."""
+        return FleetSnapshot(
+            name=self.name, database=self.database.shown, state=self._state, reason=self._away or "",
+            away_s=self.away_for_s, monitors=len(self.present), leases=tuple(self.leases.names()),
+            schema_version=self._schema.version if self._schema else None, read_s=self._read_s,
+            rounds=tuple(sorted(self._rounds.items())),
+        )  # fmt: skip
+
+    # What others add.
+
+    def each_round(self, part: str, work: RoundWork) -> None:
+        """Have this done in each round, after leases were renewed and after the parts that were added before."""
+        self._parts.append((part, work))
+
+    def want(self, *names: str) -> None:
+        """Take these leases from the next round on, as far as they are free."""
+        self._wanted |= {*names}
+
+    def waive(self, *names: str) -> None:
+        """Let others have these leases from the next round on."""
+        self._wanted -= {*names}
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """A transaction between rounds. Raises ``DatabaseError``, at once while the database is known to be away."""
+        if self._away is not None:
+            raise DatabaseAway(self._away)
+        async with self.database.transaction() as transaction:
+            yield transaction
+
+    def wake(self) -> None:
+        """Begin the next round now, unless the database is away."""
+        self._wake.set()
+
+    # The rounds.
+
+    async def start(self) -> None:
+        """Begin with rounds. It returns at once: the database may be away."""
+        if self.section.name is None:
+            await self._room.change({_NAME: self.name})
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """End rounds, and let others have the leases as far as that is quickly done."""
+        if self._task is not None:
+            self._task.cancel()
+            self.database.close()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._away is None:
+            with suppress(DatabaseError, TimeoutError):
+                async with asyncio.timeout(_END_S), self.database.transaction(timeout_s=_END_S) as transaction:
+                    await self.leases.release(transaction, self.leases.names())
+                    await shared.leave(transaction, self.name)
+        self.database.close()
+
+    async def round(self) -> float:
+        """One round; seconds until the next."""
+        try:
+            await self._reach()
+            for part, work in self._parts:
+                await self._take_part(part, work)
+        except DatabaseError as error:
+            self._rounds["away" if self._away is not None else "cut"] += 1
+            self._is_away(error)
+            return self._backoff.after_failure(None)
+        self._rounds["ok"] += 1
+        self._backoff.succeeded()
+        self._read_s = time.time()
+        return self.every_s * (1 + _JITTER * (2 * self._jitter() - 1))
+
+    async def _take_part(self, part: str, work: RoundWork) -> None:
+        """A part that is refused does not keep the others from theirs."""
+        why = None
+        try:
+            async with self.database.transaction() as transaction:
+                await work(transaction)
+        except (DatabaseRefuses, LeaseLost) as error:
+            why = str(error)
+            if self._failing.get(part) != why:
+                log.warning("a part of the fleet's round fails; it is tried again", extra={"part": part, "cause": why})
+        self._failing[part] = why
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                pause_s = await self.round()
+            except Exception:
+                log.exception("a round of the fleet failed in an unforeseen way; it is tried again")
+                self._rounds["failed"] += 1
+                pause_s = self._backoff.after_failure(None)
+            self._wake.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait() if self._away is None else asyncio.sleep(pause_s), pause_s)
+
+    async def _reach(self) -> None:
+        if self._schema is None:
+            if self.section.migrate:
+                await schema.migrate(self.database)
+            async with self.database.transaction() as transaction:
+                found = await schema.version_of(transaction)
+            found.check()
+            self._schema = found
+        wanted = sorted(self._wanted)
+        given_up = [name for name in self.leases.names() if name not in self._wanted]
+        async with self.database.transaction() as transaction:
+            await shared.heartbeat(
+                transaction, self.name, version=version("sidejudge"), host=socket.gethostname(),
+                started_s=self._started_s,
+            )  # fmt: skip
+            await self.leases.release(transaction, given_up)
+            taken = await self.leases.take(transaction, wanted)
+            monitors = tuple(await shared.monitors(transaction))
+        before = set(self.leases.names())
+        self.leases.keep(wanted, taken)
+        self.monitors = monitors
+        self._is_back()
+        if news := sorted(taken.keys() - before):
+            log.info("this monitor does what only one may do", extra={"leases": ", ".join(news)})
+
+    def _is_away(self, error: DatabaseError) -> None:
+        state: FleetState = "stopped" if isinstance(error, DatabaseRefuses) else "retrying"
+        if self._away is None:
+            self._away_since_s = self._clock_s()
+        if state != self._state:
+            level = logging.ERROR if state == "stopped" else logging.WARNING
+            log.log(level, "the fleet's database is away; this monitor goes on alone", extra={"cause": str(error)})
+        self._away, self._state = str(error), state
+        self._schema = None  # it may be another when it is back
+
+    def _is_back(self) -> None:
+        if self._state in ("retrying", "stopped"):
+            log.info("the fleet's database is back", extra={"away_s": round(self.away_for_s, 1)})
+        self._away, self._state = None, "ok"
+
+    def _kept_name(self) -> str:
+        return self._room.all().get(_NAME) or f"{socket.gethostname()[:90]}-{secrets.token_hex(2)}"

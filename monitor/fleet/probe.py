@@ -1,0 +1,56 @@
+"""Whether the fleet's database answers, has this version's tables, and lets this role do what a monitor does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from integrations.postgres import schema
+from integrations.postgres.database import Database
+from integrations.postgres.errors import DatabaseError
+from monitor.config.fleet import FleetSection
+
+_ABOUT: Final = "SELECT current_setting('server_version'), current_setting('max_connections')::int, pg_is_in_recovery()"
+_RIGHTS: Final = """
+SELECT tablename FROM pg_tables
+WHERE schemaname = %s AND tablename <> 'schema_version'
+    AND NOT has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), 'SELECT, INSERT, UPDATE')
+ORDER BY 1
+"""
+
+
+def try_database(section: FleetSection) -> tuple[str, str]:
+    """(what was found, what to do about it; empty when it is well)."""
+    return asyncio.run(_try(section))
+
+
+async def _try(section: FleetSection) -> tuple[str, str]:
+    database = Database(
+        section.database.get_secret_value(), schema=section.schema_name, timeout_s=section.timeout.seconds
+    )
+    begun_s = time.monotonic()
+    try:
+        async with database.transaction() as transaction:
+            [(server, connections, standby)] = await transaction.rows(_ABOUT)
+            found = await schema.version_of(transaction)
+            refused = [name for (name,) in await transaction.rows(_RIGHTS, (section.schema_name,))]
+        took_ms = (time.monotonic() - begun_s) * 1e3
+        known = f"PostgreSQL {server} at {database.shown}, {took_ms:.0f} ms, {connections} connections at most"
+        if standby:
+            return (
+                f"{known}; it is a standby",
+                "name the primary: target_session_attrs=read-write in fleet.database",
+            )
+        if found.version == 0:
+            return f"{known}; without tables", "" if section.migrate else "run `sidejudge fleet migrate`"
+        if not section.migrate or found.version > schema.VERSION:
+            found.check()
+        if refused:
+            return f"{known}; no rights on {', '.join(refused)}", "grant the rights that docs/how-to/fleet.md lists"
+    except DatabaseError as error:
+        cause, _, remedy = str(error).partition("\n")
+        return cause, remedy or "see that the database answers from here"
+    finally:
+        database.close()
+    return f"{known}, tables of version {found.version}", ""

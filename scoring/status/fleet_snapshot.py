@@ -1,0 +1,36 @@
+"""Fleet snapshot: how the fleet of monitors looks from one of them, at one moment.
+
+Metrics, API and status page show the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+FleetState: TypeAlias = Literal["starting", "ok", "retrying", "stopped"]
+"""Not reached yet; all well; the database is away and waiting helps; only a person can (address, rights, schema)."""
+ROUNDS: Final = ("ok", "away", "cut", "failed")
+"""How a round may end: whole; not reached; cut short by the database; by an error of our own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSnapshot:
+    """One monitor's part. ``reason`` is why it is not ok, empty when it is.
+
+    ``database`` is its address without credentials. ``monitors`` is how many were there in the latest round that
+    reached it, this one included, and ``leases`` what this one alone may do. ``away_s`` is for how long it has been
+    away, in s. ``read_s`` is when a round was last whole, s since the epoch. ``rounds`` counts since the start, by how
+    each ended.
+    """
+
+    name: str
+    database: str
+    state: FleetState
+    reason: str = ""
+    away_s: float = 0.0
+    monitors: int = 1
+    leases: tuple[str, ...] = ()
+    schema_version: int | None = None
+    read_s: float | None = None
+    rounds: tuple[tuple[str, int], ...] = ()

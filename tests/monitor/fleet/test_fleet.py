@@ -1,0 +1,131 @@
+"""Rounds of several monitors with a real database: leases, away and back, and nothing that waits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integrations.postgres import shared
+from integrations.postgres.database import Transaction
+from integrations.store.sqlite import Store
+from monitor.config.fleet import FleetSection
+from monitor.config.units import parse_duration
+from monitor.fleet.fleet import Fleet
+from tests.postgres_server import PostgresServer, SlowProxy
+from tests.waiting import until
+
+
+@pytest.fixture
+async def member(postgres: PostgresServer, tmp_path: Path) -> AsyncIterator[Callable[..., Fleet]]:
+    """Makes monitors of one fleet; ends them."""
+    database, made = postgres.new_database(), []
+
+    def make(name: str | None = None, *, port: int | None = None, **values: Any) -> Fleet:
+        store = Store(tmp_path / f"{len(made)}.sqlite")
+        section = FleetSection.model_validate({
+            "database": postgres.url(database, port=port), "name": name,
+            **{key: parse_duration(text) for key, text in {"every": "50ms", "timeout": "2s", "lease": "5s"}.items()},
+            **values,
+        })  # fmt: skip
+        made.append((Fleet(section, store.kept.room("fleet")), store))
+        return made[-1][0]
+
+    yield make
+    for fleet, store in made:
+        await fleet.stop()
+        store.close()
+
+
+async def test_two_monitors_see_each_other_and_one_holds_the_lease(member: Callable[..., Fleet]) -> None:
+    first, second = member("a"), member("b")
+    for each in (first, second):
+        each.want("labels")
+        await each.start()
+    await until(lambda: first.present == second.present == ["a", "b"])
+    assert (first.held("labels") is None) != (second.held("labels") is None)
+    holder, other = (first, second) if first.held("labels") else (second, first)
+    await holder.stop()
+    await until(lambda: other.held("labels") is not None, seconds=2)
+    assert other.held("labels").token == 2, "handed over at once, and fenced"
+    await until(lambda: other.present == [other.name])
+
+
+async def test_without_the_database_a_monitor_starts_goes_on_and_says_so_once(
+    member: Callable[..., Fleet], postgres: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "sidejudge.fleet")
+    fleet = member("a")
+    fleet._backoff._longest_s = 0.05
+    begun = time.monotonic()
+    with postgres.stopped():
+        await fleet.start()
+        assert time.monotonic() - begun < 1
+        await until(lambda: dict(fleet.snapshot().rounds).get("away", 0) >= 3)
+        shot = fleet.snapshot()
+        assert (shot.state, shot.monitors, shot.leases) == ("retrying", 1, ())
+        assert shot.away_s > 0
+    await until(lambda: fleet.away is None)
+    messages = [record.message for record in caplog.records]
+    assert messages.count("the fleet's database is away; this monitor goes on alone") == 1
+    assert messages.count("the fleet's database is back") == 1
+    assert "s3cret-Pass" not in caplog.text + repr(fleet.snapshot())
+
+
+async def test_a_slow_database_holds_up_nothing_but_the_round(
+    member: Callable[..., Fleet], postgres: PostgresServer
+) -> None:
+    async with SlowProxy(postgres.port) as proxy:
+        fleet = member("a", port=proxy.port, timeout=parse_duration("300ms"), lease=parse_duration("1s"))
+        fleet.want("labels")
+        await fleet.start()
+        await until(lambda: fleet.held("labels") is not None)
+        proxy.delay_s = 30
+        longest, begun = 0.0, time.monotonic()
+        while fleet.away is None or fleet.held("labels") is not None:
+            before = time.monotonic()
+            await asyncio.sleep(0.005)
+            longest = max(longest, time.monotonic() - before)
+            assert time.monotonic() - begun < 5
+        assert longest < 0.25, "the event loop went on"
+        begun = time.monotonic()
+        await fleet.stop()
+        assert time.monotonic() - begun < 1.5, "the end does not wait either"
+
+
+async def test_a_part_that_is_refused_leaves_the_others_theirs(member: Callable[..., Fleet]) -> None:
+    fleet, done = member("a"), []
+
+    async def refused(transaction: Transaction) -> None:
+        await transaction.execute("SELECT * FROM absent")
+
+    async def well(transaction: Transaction) -> None:
+        await shared.put_windows(transaction, "a", {"w": b"1"})
+        done.append(1)
+
+    fleet.each_round("refused", refused)
+    fleet.each_round("well", well)
+    await fleet.start()
+    await until(lambda: len(done) >= 2)
+    assert fleet.away is None
+
+
+async def test_a_name_is_kept_and_another_process_of_it_is_another_holder(tmp_path: Path) -> None:
+    section = FleetSection.model_validate({"database": "postgresql://127.0.0.1:1/none"})
+    names, holders = set(), set()
+    for _ in range(2):
+        async with AsyncExitStack() as stack:
+            store = Store(tmp_path / "state.sqlite")
+            stack.callback(store.close)
+            fleet = Fleet(section, store.kept.room("fleet"))
+            await fleet.start()
+            await fleet.stop()
+            names.add(fleet.name)
+            holders.add(fleet.leases.holder)
+    assert (len(names), len(holders)) == (1, 2)
