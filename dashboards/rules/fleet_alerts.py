@@ -154,8 +154,10 @@ def _stalled() -> AlertingRule:
     state = fleet(f.CONNECTION_STATE, "state", where='state=~"retrying|stopped"', operation="max")
     return AlertingRule(
         id="connection_stalled", severity=Severity.WARNING, title="A destination or a source cannot be used",
-        when="a destination, `sources.langfuse` or a place of references is *retrying* or *stopped* in any process",
-        meaning="scores wait, traces are not read, or verdicts are reached without their references; it is noticed "
+        when="a destination, `sources.langfuse`, a prompt of Langfuse or a place of references is *retrying* or "
+        "*stopped* in any process",
+        meaning="scores wait, traces are not read, questions are asked in the text that was read last, or verdicts are "
+        "reached without their references; it is noticed "
         "from the first start on, when nothing was counted yet",
         expr=f"{state} == 1",
         stated="{{ $labels.connection }} cannot be used; the status page says why.",

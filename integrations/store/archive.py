@@ -46,6 +46,13 @@ def read_details(path: Path, trace_id: str) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def read_fact(path: Path, name: str) -> Any:
+    """A finding that a monitor left in the store at ``path``; None for none. Raises ``StoreUnavailable``."""
+    with opened(path, "ro", 2.0) as connection:
+        row = connection.execute(queries()["fact"], (name,)).fetchone()
+    return None if row is None else json.loads(row[0])
+
+
 def finished(row: Sequence[Any]) -> dict[str, Any]:
     """A row of ``recent_traces`` as one object."""
     trace_id, closed_ns, revision, service, reason, completion, details, verdicts = row

@@ -28,6 +28,7 @@ from monitor.alerting.trends import Trends
 from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
 from monitor.config import Config
+from monitor.config.rubric_sources import FACT as PROMPTS
 from monitor.config.rubrics import configured
 from monitor.config.summary import in_force
 from monitor.config.warnings import cautions
@@ -45,6 +46,7 @@ from scoring.status.failure_groups import FailureGroup, without_contents
 from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from scoring.status.prompt_snapshot import PromptSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy
@@ -127,6 +129,7 @@ class MonitorQueries:
     late_references: Callable[[], LateReferenceSnapshot | None] = lambda: None
     fleet: Callable[[], FleetSnapshot | None] = lambda: None
     places: Callable[[], Mapping[str, str]] = dict
+    prompts: Callable[[], Sequence[PromptSnapshot]] = list
     owed: Callable[[bytes], PendingRevisions | None] = lambda _: None
     trace_url: Callable[[str], str | None] = lambda _: None
     anomalies: Callable[[], Sequence[Anomaly]] = lambda: ()
@@ -185,6 +188,7 @@ class MonitorQueries:
             pull=self.pull(),
             late_references=self.late_references(),
             fleet=self.fleet(),
+            prompts=self.prompts(),
             anomalies=self.anomalies(),
             receiving=self.listeners.receiving(self.intake.counts),
             forwarding=self.listeners.forwarding(),
@@ -325,7 +329,7 @@ class MonitorQueries:
         now_ns = self.clock_ns()
         oldest_ns = self.assembler.oldest_ns
         judge, exports, agreement, pull = self.judge(), self.exports(), self.agreement(), self.pull()
-        late, fleet = self.late_references(), self.fleet()
+        late, fleet, prompts = self.late_references(), self.fleet(), self.prompts()
         waits_for_judge = {} if judge is None else {"judge": QueueSize(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
             services=corrected(self.watch.service_statuses(now_ns), agreement),
@@ -352,6 +356,7 @@ class MonitorQueries:
                 **({} if pull is None else {"sources.langfuse": pull.state}),
                 **({} if fleet is None else {"fleet.database": fleet.state}),
                 **self.places(),
+                **({} if not prompts else {PROMPTS: "retrying" if any(each.reason for each in prompts) else "ok"}),
             },
             fleet=fleet,
             pull=pull,

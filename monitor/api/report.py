@@ -17,6 +17,7 @@ from scoring.status.export_snapshot import ExportSnapshot
 from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from scoring.status.prompt_snapshot import PromptSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.service_status import ServiceStatus
 from scoring.status.status import WORST_FIRST, Policy, Status
@@ -61,6 +62,7 @@ class MonitorReport:
     pull: PullSnapshot | None = None
     fleet: FleetSnapshot | None = None
     late_references: LateReferenceSnapshot | None = None
+    prompts: Sequence[PromptSnapshot] = ()
     anomalies: Sequence[Anomaly] = ()
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None

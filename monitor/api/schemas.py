@@ -25,6 +25,7 @@ from scoring.verdict.verdict import Selection, State
 
 from .agreement_schemas import AgreementBody, CorrectedBody
 from .alert_schemas import AlertBody, ChangeBody, instant
+from .prompt_schemas import PromptBody
 from .report import MonitorReport
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
@@ -425,6 +426,7 @@ class StatusBody(_Body):
     fleet: FleetBody | None = Field(description="null: this monitor is for itself (`fleet` is not configured)")
     late_references: LateReferenceBody | None = Field(description="null: references are looked for in the traces alone")
     belated: LateReferenceBody | None = Field(description="the former name of `late_references`")
+    prompts: list[PromptBody] = Field(description="questions whose text lies in Langfuse; empty where none does")
     exports: list[ExportBody] = Field(description="where scores are written back to, and receivers of notices")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
@@ -463,6 +465,7 @@ class StatusBody(_Body):
             pull=PullBody.of(report.pull) if report.pull is not None else None,
             fleet=FleetBody.of(report.fleet) if report.fleet is not None else None,
             late_references=late_references, belated=late_references,
+            prompts=[PromptBody.of(each) for each in report.prompts],
             exports=[ExportBody.of(export) for export in report.exports],
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),

@@ -322,12 +322,15 @@ def _in_langfuse(loaded: Loaded) -> Iterator[CheckResult]:
 
     for each in named_parts(loaded.config):
         yield CheckResult(each.subject, "fail" if each.remedy else "ok", each.found, each.remedy)
-    for (name, label, version), text in loaded.prompts.texts.items():
-        which = f"version {version}" if version is not None else f"label {label}" if label is not None else "its latest"
-        if isinstance(text, str):
-            yield CheckResult(f"prompt {name}", "fail", text, "correct the name, its label or version")
+    for prompt in loaded.prompts.snapshots():
+        subject = f"prompt {prompt.name}"
+        if prompt.state == "missing":
+            yield CheckResult(subject, "fail", prompt.reason, "correct the name, its label or version")
+        elif prompt.state == "fallback":
+            remedy = "correct the name, its label or version, or wait until Langfuse answers"
+            yield CheckResult(subject, "warn", f"{prompt.reason}; {prompt.used}, read before, is used", remedy)
         else:
-            yield CheckResult(f"prompt {name}", "ok", f"{which} was read")
+            yield CheckResult(subject, "ok", f"{prompt.requested} was read: {prompt.used}")
 
 
 def _otel_events(section: OtelEventsSink) -> CheckResult:

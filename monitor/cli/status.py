@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -96,6 +96,7 @@ def _show(answer: Mapping[str, Any]) -> None:
         _show_pull(answer["pull"])
     if answer.get("late_references") is not None:
         _show_late_references(answer["late_references"])
+    _show_prompts(answer.get("prompts", ()))
     for each in answer["exports"]:
         reported = f"{each['destination']}: {each['state']}" + (f" ({each['reason']})" if each["reason"] else "")
         unseen = f"{each['unseen']} not seen there yet, " if each["unseen"] else ""
@@ -121,6 +122,16 @@ def _counted(each: Mapping[str, Any]) -> str:
     """``120 in 24 sessions``."""
     apart = each["clusters"] is None or each["clusters"] == each["n"]
     return str(each["n"]) if apart else f"{each['n']} in {each['clusters']} session{'s' * (each['clusters'] != 1)}"
+
+
+def _show_prompts(prompts: Iterable[Mapping[str, Any]]) -> None:
+    """Prompts of Langfuse that cannot be read."""
+    from .table import visible
+
+    for each in prompts:
+        if each["reason"]:
+            used = "its metric is unavailable" if each["used"] is None else f"{each['used']}, read before, is used"
+            click.echo(visible(f"prompt {each['name']}: {each['reason']}; {used}"))
 
 
 def _show_pull(pull: Mapping[str, Any]) -> None:

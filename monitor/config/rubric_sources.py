@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pydantic import ValidationError
 
+from scoring.status.prompt_snapshot import PromptSnapshot
+
 from .langfuse import LangfuseSink, LangfuseSource
+from .model import StoreSection
 
 if TYPE_CHECKING:
     from integrations.langfuse.client import Access
@@ -22,7 +26,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sidejudge.prompts")
 
+FACT: Final = "langfuse_prompts"
+"""Name of the fact of the store that holds the texts that were read last."""
+LATEST: Final = "production"
+"""The label that Langfuse goes by where none is named."""
+
 _Key: TypeAlias = tuple[str, str | None, int | None]
+
+
+def _project(access: Access) -> str:
+    """Which project a text was read from: another one's is none to fall back on."""
+    return hashlib.sha256(f"{access.base_url}\x00{access.public_key}".encode()).hexdigest()[:16]
 
 
 def sources(folder: Path, prompts: LangfusePrompts) -> Sources:
@@ -60,37 +74,86 @@ class _Functions:
 class LangfusePrompts:
     """Texts of questions by name, each read once; why there is none where it cannot be had.
 
-    A Langfuse that is away at the start costs the metrics that need it, and nothing else. One that is away later costs
-    nothing: the text that was read ``before`` holds.
+    A Langfuse that is away costs nothing: the text that was read last holds, of the reading ``before`` or of a process
+    before this one, which left it in the store. Without one it costs the metrics that need it, and nothing else.
 
     Args:
-        data: The configuration as it was given: its Langfuse holds the prompts.
+        data: The configuration as it was given: its Langfuse holds the prompts, its store those that were read.
         before: The prompts of the reading before this one.
     """
 
     def __init__(self, data: Mapping[str, Json], before: LangfusePrompts | None = None) -> None:
         self._data = data
         self._known: Mapping[_Key, PromptText | str] = before.texts if before is not None else {}
+        self._stored: Mapping[_Key, PromptText] | None = None
         self.texts: dict[_Key, PromptText | str] = {}
+        self._unread: Mapping[_Key, str] = {}
 
     def __call__(self, name: str, *, label: str | None, version: int | None) -> PromptText | str:
         """The text, or why there is none."""
         key = (name, label, version)
         if key not in self.texts:
-            found, known = self._requested(*key), self._known.get(key)
+            found = self._requested(*key)
             if isinstance(found, str):
-                log.warning("%s", found, extra={"prompt": name})
-            self.texts[key] = known if isinstance(found, str) and known is not None else found
+                self._unread = {**self._unread, key: found}
+                last = self._last(key)
+                log.warning("%s", found, extra={"prompt": name, "used": last.version if last is not None else None})
+                found = found if last is None else last
+            self.texts[key] = found
         return self.texts[key]
 
     def changed(self) -> list[str]:
         """Names of prompts that have another text now. It blocks; what cannot be read has not changed."""
-        asked = [
-            (key, self._requested(*key))
+        asked = {
+            key: self._requested(*key)
             for key, found in self.texts.items()
-            if key[2] is None or isinstance(found, str)
+            if key[2] is None or isinstance(found, str) or key in self._unread
+        }
+        self._unread = {key: now for key, now in asked.items() if isinstance(now, str)}
+        return [key[0] for key, now in asked.items() if not isinstance(now, str) and now != self.texts[key]]
+
+    def snapshots(self) -> list[PromptSnapshot]:
+        """Which text each prompt is used with, and why no newer one can be read."""
+        unread = self._unread
+        return [
+            PromptSnapshot(
+                name=name, requested=f"version {version}" if version is not None else f"label {label or LATEST}",
+                used=None if isinstance(text, str) else text.version, reason=unread.get((name, label, version), ""),
+            )
+            for (name, label, version), text in self.texts.items()
+        ]  # fmt: skip
+
+    def to_json(self) -> dict[str, Json]:
+        """The texts that were read, to be left in the store under ``FACT``."""
+        access = self._access()
+        texts: list[Json] = [
+            [*key, text.text, text.version] for key, text in self.texts.items() if not isinstance(text, str)
         ]
-        return [key[0] for key, now in asked if not isinstance(now, str) and now != self.texts[key]]
+        return {"project": "" if access is None else _project(access), "texts": texts}
+
+    def _last(self, key: _Key) -> PromptText | None:
+        """The text that was read last."""
+        known = self._known.get(key)
+        if known is not None and not isinstance(known, str):
+            return known
+        if self._stored is None:
+            self._stored = self._left_in_the_store()
+        return self._stored.get(key)
+
+    def _left_in_the_store(self) -> Mapping[_Key, PromptText]:
+        from integrations.store.archive import read_fact  # noqa: PLC0415  # only where a prompt cannot be read
+        from integrations.store.errors import StoreError  # noqa: PLC0415  # as above
+        from scoring.declared.ask import PromptText  # noqa: PLC0415  # as above
+
+        access, section = self._access(), self._data.get("store") or {}
+        try:
+            store = StoreSection.model_validate(section)
+            found = read_fact(Path(store.path), FACT)
+        except (StoreError, ValidationError):
+            return {}  # there is no store yet, or it is not for this version
+        if access is None or not isinstance(found, dict) or found.get("project") != _project(access):
+            return {}
+        return {(name, label, version): PromptText(text, used) for name, label, version, text, used in found["texts"]}
 
     def _requested(self, name: str, label: str | None, version: int | None) -> PromptText | str:
         from integrations.langfuse.prompts import PromptError, read_prompt  # noqa: PLC0415  # only where there are prompts

@@ -22,6 +22,7 @@ from monitor.api.access import AccessRules
 from monitor.api.routes import create_app
 from monitor.config import Config, Loaded
 from monitor.config.judge_choice import judge_choice
+from monitor.config.rubric_sources import FACT as PROMPTS
 from monitor.config.rubrics import configured, reached, rubrics_of
 from monitor.deliver.metrics_push import MetricsPush
 from monitor.evaluate.references.lookup import REFRESH_S
@@ -171,7 +172,9 @@ class Monitor(MonitorParts):
 
     def reload_by(self, loaded: Loaded, read: ReadConfig) -> Reload:
         """Let the configuration be read again: on a signal, over HTTP where that is allowed, and when it changes."""
-        reload, section = Reload(self, loaded, read), self.config.reload
+        section = self.config.reload
+        reload = Reload(self, loaded, read, remember=partial(self.store.keep_fact, PROMPTS))
+        self.view.prompts = reload.prompts
         if self.config.api.reload:
             self.view.reload = reload
         if section.watch:

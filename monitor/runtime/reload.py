@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from integrations.store.errors import StoreError
 from monitor.config import Config, ConfigError, Loaded
 from monitor.config.rubrics import configured
+from scoring.status.prompt_snapshot import PromptSnapshot
+from scoring.trace.span import Json
 from scoring.verdict.rubric import Rubric
 
 log = logging.getLogger("sidejudge.reload")
@@ -73,10 +76,20 @@ class Reload:
         monitor: Where the configuration is put into force.
         loaded: The reading that is in force.
         read: Reads it again.
+        remember: Keeps the prompts that were read, as JSON, for a start while Langfuse is away. May raise
+            ``StoreError``.
     """
 
-    def __init__(self, monitor: Reloadable, loaded: Loaded, read: ReadConfig) -> None:
-        self._monitor, self._read = monitor, read
+    def __init__(
+        self,
+        monitor: Reloadable,
+        loaded: Loaded,
+        read: ReadConfig,
+        *,
+        remember: Callable[[Mapping[str, Json]], Awaitable[None]] | None = None,
+    ) -> None:
+        self._monitor, self._read, self._remember = monitor, read, remember
+        self._remembered: Mapping[str, Json] | None = None
         self._loaded, self._files = loaded, loaded.files
         self._lock = asyncio.Lock()
 
@@ -103,11 +116,29 @@ class Reload:
 
     async def look_at_prompts(self) -> ReloadResult | None:
         """Reload if a prompt of Langfuse has another text now; None: none has."""
+        await self._remember_prompts()
         changed = await asyncio.to_thread(self._loaded.prompts.changed)
         if not changed:
             return None
         log.info("prompts have changed in Langfuse", extra={"prompts": changed})
-        return await self()
+        result = await self()
+        await self._remember_prompts()
+        return result
+
+    def prompts(self) -> list[PromptSnapshot]:
+        """Which text of prompt management each question is asked with."""
+        return self._loaded.prompts.snapshots()
+
+    async def _remember_prompts(self) -> None:
+        read = self._loaded.prompts.to_json()
+        if self._remember is None or not read["texts"] or read == self._remembered:
+            return
+        try:
+            await self._remember(read)
+        except StoreError as error:
+            log.warning("prompts could not be kept; it is tried again", extra={"cause": str(error)})
+        else:
+            self._remembered = read
 
     def _whole(self) -> Loaded:
         """Read until no file has changed while it was read, a few times at most: half of a change is none."""

@@ -65,6 +65,7 @@ class DeclaredAsk:
     values: Mapping[str, float] | None = None
     rate: float = 1.0
     version: str = ""
+    label: str = ""
     missing: str | None = None
 
     @property
@@ -107,6 +108,8 @@ class DeclaredAsk:
         if not isinstance(reply, Answer):
             return Failed(reply.reason) if reply.failed else Unavailable(reply.reason)
         details: dict[str, object] = {"prompt": self.version} if self.version else {}
+        if self.label:
+            details["prompt_label"] = self.label
         if self.rate < 1.0:
             details["asked_of_a_share"] = self.rate
         value = self._value(reply.value, details)
@@ -133,11 +136,12 @@ def read_ask(reading: Reading, metric: str, prompts: Prompts) -> DeclaredAsk | N
     """The question that a metric declares; None when its faults are noted in ``reading``."""
     requested = reading.given.get("ask")
     before = len(reading.faults)
-    text, version, missing = "", "", None
+    text, version, missing, label = "", "", None, ""
     if isinstance(requested, dict):
         inner = Reading(requested, ("text", "langfuse_prompt", "label", "version"))
         if inner.has("langfuse_prompt"):
             text, version, missing = _from_langfuse(inner, prompts)
+            label = str(inner.given.get("label") or "")
         else:
             text = inner.text("text")
             if not text and not inner.faults:
@@ -166,7 +170,7 @@ def read_ask(reading: Reading, metric: str, prompts: Prompts) -> DeclaredAsk | N
     )  # fmt: skip
     return DeclaredAsk(
         question=question, passes=passes, values=values, rate=1.0 if rate is None else rate, version=version,
-        missing=missing,
+        label=label, missing=missing,
     )  # fmt: skip
 
 
