@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from monitor.config.units import Duration
 from scoring.alerts.board import Posted
+from scoring.alerts.condition import Condition
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.event import AlertEvent, fingerprint
@@ -88,16 +89,18 @@ class Watch:
     """Statuses and alerts under one declaration, over these windows.
 
     ``watched``: what is watched of each rubric; those that check a scenario have an early warning of drift.
-    ``max_keys``: beyond so many services under rubrics a status is that of the moment.
+    ``max_keys``: beyond so many services under rubrics a status is that of the moment. ``among``: the conditions that
+    are watched, all by default.
     """
 
     def __init__(
         self, declared: Declaration, windows: KeyWindows,
         watched: Mapping[str, WatchedWindow] = WATCHED_BY_DEFAULT, *, max_keys: int = _MAX_KEYS,
+        among: Sequence[Condition] | None = None,
     ) -> None:  # fmt: skip
         self.declared, self._max_keys = declared, max_keys
         self._watched = watched
-        self.conditions = conditions(declared)
+        self.conditions = conditions(declared) if among is None else tuple(among)
         self.alerts: dict[tuple[str, Labels], Alert] = {}
         self.cursor_ns = 0
         self._windows = windows
@@ -227,6 +230,11 @@ class Watch:
                     self.alerts[alert.condition, alert.labels] = alert
                     if known["unheard"]:
                         self._unheard.add((alert.condition, alert.labels))
+
+    def show(self, alerts: Iterable[Mapping[str, Any]]) -> None:
+        """Show alerts that another process watches, in their JSON form."""
+        known = [Alert.of_json(each) for each in alerts]
+        self.alerts = {(each.condition, each.labels): each for each in known if each.condition in self._by_id}
 
     def _track(self, key: Key) -> _Tracked | None:
         tracked = self._tracked.get(key)

@@ -68,11 +68,12 @@ class _Window:
 
     __slots__ = (
         "alone", "cascade", "clusters", "composite", "expiry", "failed_weight", "failures", "forced", "incomplete",
-        "incomplete_weight", "judge_failed", "latest_ns", "members", "metrics", "n", "names", "squared_weight",
-        "weight",
+        "incomplete_weight", "judge_failed", "latest_ns", "members", "metrics", "n", "names", "since_ns",
+        "squared_weight", "weight",
     )  # fmt: skip
 
     def __init__(self) -> None:
+        self.since_ns = 0
         self.members: dict[str, WindowContents] = {}
         self.names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.expiry: list[tuple[int, str]] = []
@@ -326,8 +327,22 @@ class Windows:
             while (oldest := window.oldest()) is not None and oldest[0] <= now_ns - self.window_ns:
                 if oldest[0] > now_ns - self.reach_ns and not window.enough_without(oldest[1], enough):
                     break
-                self._drop(key, window, oldest[1])
+                self._let_go(key, window, oldest)
         return window
+
+    def time_of(self, identity: str, rubric: str) -> int | None:
+        """When the verdict on a trace by a rubric counts from, in ns; None where no window holds one."""
+        key = self._where.get((identity, rubric))
+        return None if key is None else self._windows[key].members[identity].at_ns
+
+    def whole_since(self, key: Key) -> int:
+        """The time since which the key's window holds every verdict, in ns."""
+        window = self._windows.get(key)
+        return window.since_ns if window is not None else 0
+
+    def _let_go(self, key: Key, window: _Window, oldest: tuple[int, str]) -> None:
+        window.since_ns = max(window.since_ns, oldest[0])
+        self._drop(key, window, oldest[1])
 
     def _drop(self, key: Key, window: _Window, identity: str) -> None:
         window.remove(identity)
@@ -337,7 +352,7 @@ class Windows:
         key, window = max(self._windows.items(), key=lambda item: len(item[1].members))
         oldest = window.oldest()
         if oldest is not None:
-            self._drop(key, window, oldest[1])
+            self._let_go(key, window, oldest)
             self.shortened += 1
 
     def _room_for(self, key: Key) -> Key:

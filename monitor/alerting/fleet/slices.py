@@ -22,6 +22,7 @@ from typing import Any, Final
 from monitor.alerting.cascade_sums import CascadeSums
 from monitor.alerting.details import keeps_to_scenario
 from monitor.alerting.observation import First, Key, Observation
+from monitor.alerting.windows import WindowContents
 from scoring.statistics.design_effect import LARGEST
 from scoring.statistics.exact_sums import ExactSums
 
@@ -78,20 +79,19 @@ class KeySlice:
         return cls(ExactSums.of_json(record), Counter(record["clusters"]), firsts)
 
 
-def key_slices(seen: Iterable[tuple[Key, Observation]]) -> dict[Key, KeySlice]:
-    """The sums of these verdicts by key, each verdict once and in its latest revision; no firsts."""
-    found: dict[Key, KeySlice] = {}
-    cascades: dict[Key, CascadeSums] = {}
-    for key, each in seen:
-        part = found.setdefault(key, KeySlice())
+def key_slice(members: Iterable[WindowContents]) -> KeySlice:
+    """The sums of these verdicts of one key; no firsts."""
+    part, cascade = KeySlice(), CascadeSums()
+    cascaded = False
+    for each in members:
         _put(part, each)
         if each.cascade is not None:
-            cascades.setdefault(key, CascadeSums()).move(each.passed, each.weight, each.cascade, 1)
-    for key, cascade in cascades.items():
-        cascade.write(found[key].sums)
-    for part in found.values():
-        part.clusters = _bounded(part.clusters)
-    return found
+            cascaded = True
+            cascade.move(each.passed, each.weight, each.cascade, 1)
+    if cascaded:
+        cascade.write(part.sums)
+    part.clusters = _bounded(part.clusters)
+    return part
 
 
 def first_of(seen: Observation, *, scenario: bool) -> First | None:
@@ -151,21 +151,16 @@ def _unpacked(body: bytes) -> bytes:
     return text
 
 
-def _put(part: KeySlice, seen: Observation) -> None:
+def _put(part: KeySlice, seen: WindowContents) -> None:
     sums, weight = part.sums, seen.weight
-    sums.count("forced", seen.selection == "forced")
-    sums.count("judge_failed", seen.judge_failed)
     sums.count("members")
+    sums.count("forced", seen.forced)
+    sums.count("judge_failed", seen.judge_failed)
     if seen.passed is None:
         sums.count("incomplete")
         sums.add("incomplete_weight", weight)
     else:
-        sums.count("n")
-        sums.add("weight", weight)
-        sums.add("squared_weight", weight * weight)
-        if not seen.passed:
-            sums.count("failures")
-            sums.add("failed_weight", weight)
+        _put_share(sums, "", weight, failed=not seen.passed)
         for metric in seen.blockers:
             sums.count(f"blocked/{metric}")
             sums.add(f"blocked/{metric}/weight", weight)
@@ -177,15 +172,11 @@ def _put(part: KeySlice, seen: Observation) -> None:
         sums.count("composite")
         sums.add("composite/weight", weight)
         sums.add("composite/product", seen.composite * weight)
-    kept = keeps_to_scenario(seen.metrics.items())
+    metrics = list(zip(seen.metrics, seen.values, strict=True))
+    kept = keeps_to_scenario(metrics)
     if kept is not None:
-        sums.count("checked")
-        sums.add("checked/weight", weight)
-        sums.add("checked/squared_weight", weight * weight)
-        if not kept:
-            sums.count("checked/failures")
-            sums.add("checked/failed_weight", weight)
-    for metric, value in seen.metrics.items():
+        _put_share(sums, "checked/", weight, failed=not kept)
+    for metric, value in metrics:
         name = f"metric/{metric}"
         sums.count(name)
         sums.add(f"{name}/weight", weight)
@@ -193,6 +184,15 @@ def _put(part: KeySlice, seen: Observation) -> None:
         sums.add(f"{name}/product", value * weight)
         sums.add(f"{name}/squared_product", weight * weight, value)
         sums.add(f"{name}/squared_square", weight * weight, value, value)
+
+
+def _put_share(sums: ExactSums, prefix: str, weight: float, *, failed: bool) -> None:
+    sums.count(f"{prefix}n")
+    sums.add(f"{prefix}weight", weight)
+    sums.add(f"{prefix}squared_weight", weight * weight)
+    if failed:
+        sums.count(f"{prefix}failures")
+        sums.add(f"{prefix}failed_weight", weight)
 
 
 def _bounded(clusters: Counter[str]) -> Counter[str]:

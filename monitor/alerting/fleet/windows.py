@@ -103,8 +103,9 @@ class FleetWindows:
         former = self._held.pop((monitor, number), None)
         if former is not None:
             for key, _, part in decoded(former.body):
-                if key in former.places:
-                    self._windows[former.places[key]].move(number, part, -1)
+                window = self._windows.get(former.places[key]) if key in former.places else None
+                if window is not None:
+                    window.move(number, part, -1)
         places: dict[Key, Key] = {}
         for key, part in parts:
             places[key] = self._place(key)
@@ -117,8 +118,13 @@ class FleetWindows:
         return firsts
 
     def _place(self, key: Key) -> Key:
-        known = key in self._windows or len(self._windows) < self._max_keys
-        return key if known else Key(OTHER, OTHER, key.rubric)
+        if key in self._windows or len(self._windows) < self._max_keys:
+            return key
+        empty = next((each for each, window in self._windows.items() if not window.numbers), None)
+        if empty is None:
+            return Key(OTHER, OTHER, key.rubric)
+        del self._windows[empty]
+        return key
 
     def advance(self, now_ns: int) -> None:
         """Let go of slices that are too old."""
@@ -211,10 +217,7 @@ class FleetWindows:
         return Details(
             blocked={metric: found for metric, found in blocked.items() if found is not None},
             means={name: mean for name, mean in means.items() if mean is not None},
-            violating=from_sums(
-                n=sums.n("checked"), failures=sums.n("checked/failures"), weight=sums.total("checked/weight"),
-                failed_weight=sums.total("checked/failed_weight"), squared_weight=sums.total("checked/squared_weight"),
-            ) if watched.workflow else None,
+            violating=self._share(sums, "checked/") if watched.workflow else None,
             judge_failed=from_sums(
                 n=members, failures=judge_failed, weight=members, failed_weight=judge_failed, squared_weight=members
             ),
@@ -225,12 +228,18 @@ class FleetWindows:
         return window.whole if window is not None else KeySlice()
 
     def _plain(self, key: Key, whole: KeySlice) -> Estimate | None:
-        sums = whole.sums
-        return from_sums(
-            n=sums.n("n"), failures=sums.n("failures"), weight=sums.total("weight"),
-            failed_weight=sums.total("failed_weight"), squared_weight=sums.total("squared_weight"), z=self._z,
-            clusters=sums.n("alone") + len(whole.clusters) if whole.clusters else None,
+        return self._share(
+            whole.sums, "", clusters=whole.sums.n("alone") + len(whole.clusters) if whole.clusters else None,
             design_effect=self.design.get(key, 1.0),
+        )  # fmt: skip
+
+    def _share(
+        self, sums: ExactSums, prefix: str, *, clusters: int | None = None, design_effect: float = 1.0
+    ) -> Estimate | None:
+        return from_sums(
+            n=sums.n(f"{prefix}n"), failures=sums.n(f"{prefix}failures"), weight=sums.total(f"{prefix}weight"),
+            failed_weight=sums.total(f"{prefix}failed_weight"), squared_weight=sums.total(f"{prefix}squared_weight"),
+            z=self._z, clusters=clusters, design_effect=design_effect,
         )  # fmt: skip
 
 

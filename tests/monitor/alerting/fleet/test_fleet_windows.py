@@ -18,7 +18,7 @@ from monitor.alerting.fleet.slices import (
     encoded,
     end_ns,
     first_of,
-    key_slices,
+    key_slice,
     slice_of,
 )
 from monitor.alerting.fleet.windows import FleetWindows
@@ -65,10 +65,17 @@ def bodies(verdicts):
         if first is not None:
             firsts.setdefault((number, key), Counter())[first] += 1
     for number, of in sorted(by_slice.items()):
-        parts = key_slices(of)
+        parts = summed(of)
         for key, part in parts.items():
             part.firsts = bounded(firsts.get((number, key), Counter()))
         yield number, encoded(parts, {})
+
+
+def summed(verdicts):
+    windows = Windows(10 * DAY_NS)
+    for key, seen in verdicts:
+        windows.add(key, seen)
+    return {key: key_slice(windows.members(key, 0)) for key in windows.keys()}  # noqa: SIM118  # not a dict
 
 
 def merged(published, now_ns, declared, watched=WATCHED):
@@ -190,7 +197,7 @@ def test_five_hundred_sidecars_with_ten_verdicts_an_hour_have_one_status_where_e
 
 def test_verdicts_of_another_rubric_version_stay_out():
     ((number, _),) = bodies([(KEYS[0], Observation(identity="a", at_ns=BEGIN * SLICE_NS + 1, passed=True))])
-    parts = key_slices([(KEYS[0], Observation(identity="a", at_ns=BEGIN * SLICE_NS + 1, passed=True))])
+    parts = summed([(KEYS[0], Observation(identity="a", at_ns=BEGIN * SLICE_NS + 1, passed=True))])
     fleet = FleetWindows(HOUR_NS, in_force=lambda rubric, version: version == "2")
     fleet.put("old", number, encoded(parts, {"qa": "1"}))
     assert fleet.keys() == []
@@ -229,6 +236,6 @@ def test_what_is_no_slice_is_refused(body):
 
 def test_a_slice_that_unpacks_to_more_than_the_limit_is_refused(monkeypatch):
     monkeypatch.setattr(slices, "MOST_BYTES", 10)
-    parts = key_slices(traffic(random.Random(2), n=5))
+    parts = summed(traffic(random.Random(2), n=5))
     with pytest.raises(ValueError, match="too large"):
         list(decoded(encoded(parts, {})))

@@ -1,0 +1,44 @@
+"""The document that the leader writes and every monitor shows: the statuses and alerts of the fleet."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from scoring.status.service_status import ServiceStatus
+
+MOST_BYTES: Final = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetDocument:
+    """The fleet at ``at_ns``, by the monitor ``leader``.
+
+    ``alerts`` and ``sent`` are alerts and events in their JSON form; ``sent`` are those that receivers have got.
+    ``shares`` counts the verdicts within the window that passed or failed, by monitor.
+    """
+
+    at_ns: int
+    leader: str
+    services: Sequence[ServiceStatus] = ()
+    alerts: Sequence[Mapping[str, Any]] = ()
+    sent: Sequence[Mapping[str, Any]] = ()
+    shares: Mapping[str, int] = field(default_factory=dict)
+
+    def encoded(self) -> bytes:
+        """For the database."""
+        return zlib.compress(msgspec.json.encode(self), 6)
+
+
+def read_document(body: bytes) -> FleetDocument:
+    """Read what ``encoded`` wrote, by this version or another; ``ValueError`` for anything else."""
+    opened = zlib.decompressobj()
+    try:
+        text = opened.decompress(body, MOST_BYTES)
+        return msgspec.json.decode(text, type=FleetDocument)
+    except (zlib.error, msgspec.MsgspecError) as error:
+        raise ValueError(f"not a status of the fleet: {error}") from error

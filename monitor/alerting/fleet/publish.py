@@ -1,0 +1,84 @@
+"""Which slices of this monitor's verdicts are to be published: those of minutes that are over and have changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from monitor.alerting.details import WatchedWindow
+from monitor.alerting.observation import First, Key, Observation
+from monitor.alerting.windows import WindowContents, Windows
+
+from .slices import KeySlice, bounded, encoded, end_ns, first_of, key_slice, slice_of
+
+MOST: Final = 60
+"""Slices that are published at once; the rest in the next round."""
+
+
+class SlicePublisher:
+    """Watches what comes into this process's windows. ``rubric_version`` is that of a rubric in force.
+
+    A slice is published again when a revision changes it, as long as the windows hold it whole: verdicts that were let
+    go for age or for lack of memory stay as they were published.
+    """
+
+    def __init__(
+        self, windows: Windows, watched: Mapping[str, WatchedWindow], rubric_version: Callable[[str], str | None]
+    ) -> None:
+        self._windows, self._watched, self._version = windows, watched, rubric_version
+        self._changed: set[int] = set()
+        self._firsts: dict[int, dict[Key, Counter[First]]] = {}
+        self._next = 0
+
+    def touched(self, at_ns: int) -> None:
+        """A verdict of this time comes, changes or goes."""
+        self._changed.add(slice_of(at_ns))
+
+    def seen(self, key: Key, seen: Observation) -> None:
+        """Take in a verdict that a window has taken in. A first is never put into a slice that is published."""
+        self.touched(seen.at_ns)
+        watched = self._watched.get(key.rubric)
+        first = first_of(seen, scenario=watched is not None and watched.workflow)
+        if first is not None:
+            number = max(slice_of(seen.at_ns), self._next)
+            self._changed.add(number)
+            self._firsts.setdefault(number, {}).setdefault(key, Counter())[first] += 1
+
+    def known(self, numbers: Sequence[int]) -> None:
+        """These were published by an earlier run of this monitor; their firsts were counted then."""
+        self._changed -= set(numbers)
+        self._next = max(self._next, *(number + 1 for number in numbers), 0)
+
+    async def due(self, now_ns: int) -> dict[int, bytes]:
+        """The slices to publish, the oldest first; call ``published`` once that is committed."""
+        numbers = sorted(number for number in self._changed if end_ns(number) < now_ns)[:MOST]
+        wanted, members = set(numbers), dict[int, dict[Key, list[WindowContents]]]()
+        if not wanted:
+            return {}
+        for key in self._windows.keys():  # noqa: SIM118  # not a dict
+            for held in self._windows.members(key, now_ns):
+                if (number := slice_of(held.at_ns)) in wanted:
+                    members.setdefault(number, {}).setdefault(key, []).append(held)
+        whole_since_ns = max(map(self._windows.whole_since, self._windows.keys()), default=0)
+        # What is no longer whole here stays as it was published.
+        numbers = [number for number in numbers if end_ns(number - 1) >= whole_since_ns or number >= self._next]
+        self._changed -= wanted - {*numbers}
+        parts = {number: members.get(number, {}) for number in numbers}
+        self._next = max(self._next, *(number + 1 for number in numbers), 0)
+        return await asyncio.to_thread(lambda: {number: self._body(number, of) for number, of in parts.items()})
+
+    def published(self, numbers: Sequence[int], now_ns: int, reach_ns: int) -> None:
+        """These are committed; firsts of what no window reaches any more are let go."""
+        self._changed -= set(numbers)
+        for number in [number for number in self._firsts if end_ns(number) <= now_ns - reach_ns]:
+            del self._firsts[number]
+
+    def _body(self, number: int, members: Mapping[Key, Sequence[WindowContents]]) -> bytes:
+        firsts = self._firsts.get(number, {})
+        parts: dict[Key, KeySlice] = {key: key_slice(of) for key, of in members.items()}
+        for key, of in firsts.items():
+            parts.setdefault(key, KeySlice()).firsts = bounded(of)
+        versions = {key.rubric: version for key in parts if (version := self._version(key.rubric)) is not None}
+        return encoded(parts, versions)

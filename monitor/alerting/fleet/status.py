@@ -1,0 +1,330 @@
+"""The status of the fleet: one monitor, the leader, reaches it from all monitors' slices, and all show it.
+
+Every round a monitor publishes its slices. The one that holds the lease reads those of all, looks as often as a single
+monitor would, and saves state, document and events under its lease; another that thinks it leads saves nothing. Events
+are passed on once they are saved, and stay with the state until receivers have them, so that the next leader goes on
+where the last one ended. The others learn from the document what was sent, and would go on from there.
+
+While the database is away a monitor shows its own status, and says so. After ``ALONE_AFTER_S`` it notifies for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import zlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from monitor.alerting.details import WatchedWindow
+from monitor.alerting.observation import First, Key
+from monitor.alerting.schedule import AlertListener
+from monitor.alerting.watch import Watch
+from scoring.alerts.board import Posted
+from scoring.alerts.condition import Condition
+from scoring.alerts.conditions import conditions
+from scoring.alerts.declaration import Declaration
+from scoring.alerts.event import AlertEvent, event_of_json
+from scoring.alerts.observed import Observed
+from scoring.alerts.quality import quality
+from scoring.status.service_status import ServiceStatus
+
+from .document import FleetDocument, read_document
+from .publish import SlicePublisher
+from .slices import SLICE_NS, end_ns, slice_of
+from .windows import MAX_KEYS, FleetWindows, InForce
+
+log = logging.getLogger("sidejudge.fleet")
+
+LEASE: Final = "alerts"
+ALONE_AFTER_S: Final = 600.0
+"""How long the database is away until a monitor notifies for itself; leaders change within a minute."""
+STALE_NS: Final = 5 * 60 * 10**9
+"""A document that is older is no status of the present: no monitor leads."""
+_STATE, _DOCUMENT = "alerts/state", "alerts/status"
+_OVERLAP_S: Final = 60.0
+"""How far each reading goes back behind the last: a transaction that took so long is not missed."""
+_GRACE: Final = 1
+"""Slices that are waited for until verdicts are followed in their order; what comes later is followed when it comes."""
+_MOST_SENT: Final = 200
+
+
+class SliceRow(NamedTuple):
+    """A slice of a monitor as the database holds it; ``name`` is its number."""
+
+    monitor: str
+    name: str
+    body: bytes
+
+
+class SharedTables(Protocol):
+    """The database in one transaction; what is saved is saved under the lease, or nothing is."""
+
+    async def publish(self, slices: Mapping[str, bytes], /) -> None: ...
+    async def published(self, younger_s: float, monitor: str | None = None, /) -> Sequence[SliceRow]: ...
+    async def save(self, states: Mapping[str, bytes], /) -> None: ...
+    async def load(self, names: Sequence[str], /) -> Mapping[str, bytes]: ...
+
+
+class FleetStatus:
+    """One monitor's part in the status of the fleet.
+
+    Args:
+        name: of this monitor.
+        declared: what is watched, and when.
+        watched: what is watched of each rubric.
+        publisher: what this monitor publishes.
+        in_force: whether verdicts by a rubric's version count.
+        clock_ns: ns since the epoch.
+        pass_on: gives an event to receivers.
+        note: notes that receivers have got an event from another monitor.
+        illustrated: an event with examples.
+        undelivered: how many notices wait for their receivers here.
+    """
+
+    def __init__(
+        self, *, name: str, declared: Declaration, watched: Mapping[str, WatchedWindow], publisher: SlicePublisher,
+        clock_ns: Callable[[], int], pass_on: AlertListener, note: AlertListener,
+        in_force: InForce = lambda _, __: True, illustrated: Callable[[AlertEvent], AlertEvent] = lambda event: event,
+        undelivered: Callable[[], int] = lambda: 0,
+    ) -> None:  # fmt: skip
+        self.name, self.document = name, None
+        self._declared, self._watched, self._publisher, self._in_force = declared, watched, publisher, in_force
+        self._clock_ns, self._pass_on, self._note = clock_ns, pass_on, note
+        self._illustrated, self._undelivered = illustrated, undelivered
+        among = {each.id: each for each in quality(declared)}
+        self.conditions = [each for each in conditions(declared) if each.id in among or each.id == "judge_failure_rate"]
+        self.conditions_by_id: Mapping[str, Condition] = {each.id: each for each in self.conditions}
+        self._shown = self._new_watch(FleetWindows(declared.window_ns))
+        self._leading: _Leader | None = None
+        self._is_known = False
+
+    document: FleetDocument | None
+
+    @property
+    def leads(self) -> bool:
+        """Whether this monitor led in its latest round."""
+        return self._leading is not None
+
+    def covers(self, condition: str) -> bool:
+        """Whether the fleet watches this condition; the others are about each monitor itself."""
+        return condition in self.conditions_by_id
+
+    def current(self, now_ns: int) -> FleetDocument | None:
+        """The status of the fleet, None where none is known or the one that is known is too old."""
+        found = self.document
+        return found if found is not None and now_ns - found.at_ns < STALE_NS else None
+
+    def posted(self) -> Iterator[Posted]:
+        """The alerts of the fleet."""
+        return self._shown.posted()
+
+    async def round(self, tables: SharedTables, *, leading: bool) -> Callable[[], Awaitable[None]]:
+        """One round in a transaction.
+
+        Returns:
+            What is to be done once it is committed.
+        """
+        now_ns = self._clock_ns()
+        if not self._is_known:
+            own = await tables.published(_longest_ns(self._declared) / 1e9, self.name)
+            self._publisher.known([int(row.name) for row in own])
+            self._is_known = True
+        slices = await self._publisher.due(now_ns)
+        if slices:
+            await tables.publish({str(number): body for number, body in slices.items()})
+        if not leading:
+            self._leading = None
+            loaded = await tables.load([_DOCUMENT])
+            return lambda: self._followed(slices, loaded.get(_DOCUMENT), now_ns)
+        leader, self._leading = self._leading, None  # whatever fails below, the next round begins with what is saved
+        if leader is None:
+            leader = await self._take_over(tables, now_ns)
+        await leader.read(tables, now_ns)
+        document = await asyncio.to_thread(leader.look, now_ns) if leader.is_due(now_ns) else None
+        if document is not None:
+            await tables.save({_STATE: leader.state(), _DOCUMENT: document.encoded()})
+        return lambda: self._led(leader, slices, document, now_ns)
+
+    async def _take_over(self, tables: SharedTables, now_ns: int) -> _Leader:
+        windows = FleetWindows(
+            self._declared.window_ns, longest_ns=_longest_ns(self._declared),
+            enough=self._declared.policy.min_samples if self._declared.policy.mode == "adaptive" else 0.0,
+            in_force=self._in_force,
+        )  # fmt: skip
+        leader = _Leader(self.name, self._new_watch(windows), windows, self._watched, self._illustrated)
+        kept = (await tables.load([_STATE])).get(_STATE)
+        if kept is not None:
+            leader.restore(kept)
+        log.info("this monitor leads the fleet", extra={"restored": kept is not None})
+        await leader.read_all(tables, now_ns)
+        return leader
+
+    async def _led(
+        self, leader: _Leader, slices: Mapping[int, bytes], document: FleetDocument | None, now_ns: int
+    ) -> None:
+        self._publisher.published(list(slices), now_ns, _longest_ns(self._declared))
+        if document is not None:
+            self._show(document)
+        self._leading = leader
+        for event in leader.unnoted():
+            await self._note(event)
+        for event in leader.unsent():
+            await self._pass_on(event)
+            leader.passed(event)
+        if not self._undelivered():
+            leader.all_sent()
+
+    async def _followed(self, slices: Mapping[int, bytes], body: bytes | None, now_ns: int) -> None:
+        self._publisher.published(list(slices), now_ns, _longest_ns(self._declared))
+        if body is None:
+            return
+        try:
+            document = read_document(body)
+        except ValueError as error:
+            log.warning("the fleet's status could not be read", extra={"cause": str(error)})
+            return
+        if self.document is not None and document.at_ns == self.document.at_ns:
+            return
+        self._show(document)
+        for stated in document.sent:
+            await self._note(event_of_json(stated))
+
+    def _show(self, document: FleetDocument) -> None:
+        shown = self._new_watch(FleetWindows(self._declared.window_ns))
+        shown.show(document.alerts)
+        self.document, self._shown = document, shown
+
+    def _new_watch(self, windows: FleetWindows) -> Watch:
+        return Watch(self._declared, windows, self._watched, max_keys=MAX_KEYS, among=self.conditions)
+
+
+class _Leader:
+    """What the leader knows beside the database. It is made anew with each lease."""
+
+    def __init__(
+        self, name: str, watch: Watch, windows: FleetWindows, watched: Mapping[str, WatchedWindow],
+        illustrated: Callable[[AlertEvent], AlertEvent],
+    ) -> None:  # fmt: skip
+        self.watch = watch
+        self._name, self._windows, self._watched, self._illustrated = name, windows, watched, illustrated
+        self._declared = watch.declared
+        self._learned: dict[str, int] = {}
+        self._firsts: dict[int, dict[Key, Counter[First]]] = {}
+        self._pending: set[tuple[str, int]] = set()
+        self._bodies: dict[tuple[str, int], int] = {}
+        self._waiting: dict[str, AlertEvent] = {}
+        self._passed: set[str] = set()
+        self._sent: list[Mapping[str, Any]] = []
+        self._restored: list[AlertEvent] = []
+        self._looked_ns = self._read_ns = 0
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether a look is due. A round comes a little early or late."""
+        return now_ns - self._looked_ns >= self._declared.look_ns - 10**9
+
+    async def read_all(self, tables: SharedTables, now_ns: int) -> None:
+        """Read as far back as windows reach: the common length first, and further while some window wants more."""
+        reach_s = self._declared.window_ns / 1e9
+        while True:
+            self._take(await tables.published(reach_s + _OVERLAP_S), now_ns)
+            self._windows.advance(now_ns)
+            if reach_s >= _longest_ns(self._declared) / 1e9:
+                break
+            if not self._windows.wants_more(slice_of(now_ns - int(reach_s * 1e9))):
+                break
+            reach_s *= 2
+        self._read_ns = now_ns
+
+    async def read(self, tables: SharedTables, now_ns: int) -> None:
+        """Read what has come since the last reading."""
+        self._take(await tables.published((now_ns - self._read_ns) / 1e9 + _OVERLAP_S), now_ns)
+        self._read_ns = now_ns
+
+    def look(self, now_ns: int) -> FleetDocument:
+        """Follow what is complete, look, and state what was found."""
+        complete = slice_of(now_ns) - 1 - _GRACE
+        for number in sorted(each for each in self._firsts if each <= complete):
+            for key, firsts in sorted(self._firsts.pop(number).items()):
+                self.watch.learn_together(key, firsts, number * SLICE_NS, end_ns(number))
+        for monitor, number in sorted(each for each in self._pending if each[1] <= complete):
+            self._learned[monitor] = max(self._learned.get(monitor, -1), number)
+            self._pending.discard((monitor, number))
+        self._windows.advance(now_ns)
+        keys = self._windows.keys()
+        details = {key: self._windows.details(key, self._watched.get(key.rubric, WatchedWindow())) for key in keys}
+        acceptable = {rubric: watched.on_average for rubric, watched in self._watched.items()}
+        for event in self.watch.look(Observed(now_ns=now_ns), details, acceptable):
+            self._waiting[event.id] = self._illustrated(event)
+        self._looked_ns = now_ns
+        return FleetDocument(
+            at_ns=now_ns, leader=self._name, services=self.statuses(now_ns),
+            alerts=[alert.to_json() for alert in self.watch.alerts.values()], sent=self._sent[-_MOST_SENT:],
+            shares=self._windows.shares(now_ns),
+        )  # fmt: skip
+
+    def statuses(self, now_ns: int) -> list[ServiceStatus]:
+        return self.watch.service_statuses(now_ns)
+
+    def unnoted(self) -> list[AlertEvent]:
+        """Events that an earlier leader passed on, once."""
+        found, self._restored = self._restored, []
+        return found
+
+    def unsent(self) -> list[AlertEvent]:
+        """Events that were not passed on here."""
+        return [event for id_, event in self._waiting.items() if id_ not in self._passed]
+
+    def passed(self, event: AlertEvent) -> None:
+        """This event was passed on."""
+        self._passed.add(event.id)
+
+    def all_sent(self) -> None:
+        """Receivers have everything that was passed on."""
+        for id_ in [id_ for id_ in self._waiting if id_ in self._passed]:
+            self._sent.append(self._waiting.pop(id_).to_json())
+        self._passed.clear()
+        del self._sent[:-_MOST_SENT]
+
+    def state(self) -> bytes:
+        """What the next leader needs."""
+        kept = {
+            "watch": self.watch.to_memory(), "learned": self._learned, "sent": self._sent,
+            "waiting": [event.to_json() for event in self._waiting.values()],
+        }  # fmt: skip
+        return zlib.compress(json.dumps(kept).encode(), 6)
+
+    def restore(self, body: bytes) -> None:
+        """Go on from what ``state`` wrote."""
+        kept = json.loads(zlib.decompress(body))
+        self.watch.restore(kept["watch"])
+        self._learned = {monitor: int(number) for monitor, number in kept["learned"].items()}
+        self._sent = list(kept["sent"])
+        self._restored = list(map(event_of_json, self._sent))
+        self._waiting = {event.id: event for event in map(event_of_json, kept["waiting"])}
+
+    def _take(self, rows: Sequence[SliceRow], now_ns: int) -> None:
+        oldest = slice_of(now_ns - _longest_ns(self._declared))
+        for monitor, name, body in rows:
+            number = int(name) if name.isdecimal() else -1
+            place = (monitor, number)
+            if number < oldest or self._bodies.get(place) == hash(body):
+                continue
+            try:
+                firsts = self._windows.put(monitor, number, body)
+            except ValueError as error:
+                log.warning("a slice could not be read", extra={"monitor": monitor, "slice": name, "cause": str(error)})
+                firsts = {}
+            if place not in self._bodies and number > self._learned.get(monitor, -1):
+                self._pending.add(place)
+                for key, of in firsts.items():
+                    self._firsts.setdefault(number, {}).setdefault(key, Counter()).update(of)
+            self._bodies[place] = hash(body)
+        for place in [place for place in self._bodies if place[1] < oldest]:
+            del self._bodies[place]
+
+
+def _longest_ns(declared: Declaration) -> int:
+    return max(declared.window_ns, declared.longest_ns if declared.policy.mode == "adaptive" else 0)

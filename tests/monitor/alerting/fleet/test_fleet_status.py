@@ -1,0 +1,223 @@
+"""One status, one alert, one notice: whoever leads, and whoever leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from monitor.alerting.details import WatchedWindow
+from monitor.alerting.fleet.document import FleetDocument, read_document
+from monitor.alerting.fleet.publish import SlicePublisher
+from monitor.alerting.fleet.slices import SLICE_NS
+from monitor.alerting.fleet.status import FleetStatus, SliceRow
+from monitor.alerting.observation import Key, Observation
+from monitor.alerting.watch import Watch
+from monitor.alerting.windows import Windows
+from scoring.alerts.declaration import DAY_NS, Declaration
+from scoring.alerts.observed import Observed
+from scoring.status.status import Status
+
+KEY = Key("shop", "prod", "qa")
+DECLARED = Declaration()
+WATCHED = {"qa": WatchedWindow(on_average={"tone": (0.5, True)}, blocking=("pii",))}
+
+
+class Tables:
+    """What all monitors share, without a server."""
+
+    def __init__(self):
+        self.rows, self.states, self.reads = {}, {}, 0
+        self.fail = False
+
+    def of(self, monitor):
+        return _Transaction(self, monitor)
+
+
+class _Transaction:
+    def __init__(self, tables, monitor):
+        self.tables, self.monitor = tables, monitor
+
+    async def publish(self, slices):
+        self.tables.rows |= {(self.monitor, name): body for name, body in slices.items()}
+
+    async def published(self, younger_s, monitor=None):
+        self.tables.reads += 1
+        return [SliceRow(*place, body) for place, body in self.tables.rows.items() if monitor in (None, place[0])]
+
+    async def save(self, states):
+        if self.tables.fail:
+            raise ConnectionError("away")
+        self.tables.states |= states
+
+    async def load(self, names):
+        return {name: self.tables.states[name] for name in names if name in self.tables.states}
+
+
+class Member:
+    """A monitor: its windows, what it publishes, and what its receivers got or it noted."""
+
+    def __init__(self, name, fleet):
+        self.name, self.fleet = name, fleet
+        self.sent, self.noted = [], []
+        self.windows = Windows(DECLARED.window_ns, longest_ns=DAY_NS, enough=30)
+        self.publisher = SlicePublisher(self.windows, WATCHED, lambda _: "1")
+        self.undelivered = 0
+        self.status = FleetStatus(
+            name=name, declared=DECLARED, watched=WATCHED, publisher=self.publisher, clock_ns=lambda: fleet.now_ns,
+            pass_on=self._pass_on, note=self._note, undelivered=lambda: self.undelivered,
+        )  # fmt: skip
+
+    async def _pass_on(self, event):
+        self.sent.append(event.id)
+
+    async def _note(self, event):
+        self.noted.append(event.id)
+
+    def take(self, seen, key=KEY):
+        self.windows.add(key, seen)
+        self.publisher.seen(key, seen)
+
+    async def round(self, *, leading):
+        done = await self.status.round(self.fleet.tables.of(self.name), leading=leading)
+        await done()
+
+
+class Simulated:
+    def __init__(self, members):
+        self.now_ns = 1_790_000_000 * 10**9 // SLICE_NS * SLICE_NS
+        self.tables, self.rng, self.count = Tables(), random.Random(1), 0
+        self.members = [Member(f"m{each}", self) for each in range(members)]
+        self.leader = self.members[0]
+
+    def run(self, minutes, *, failing, per_minute=12):
+        async def go():
+            for _ in range(minutes):
+                for place in sorted(self.rng.randrange(1, SLICE_NS) for _ in range(per_minute)):
+                    self.count += 1
+                    seen = Observation(
+                        identity=str(self.count), at_ns=self.now_ns + place, passed=self.rng.random() > failing,
+                        metrics={"tone": self.rng.random()},
+                    )  # fmt: skip
+                    self.rng.choice(self.members).take(seen)
+                self.now_ns += SLICE_NS + 10**9 if not self.now_ns % SLICE_NS else SLICE_NS
+                for member in sorted(self.members, key=lambda each: each is not self.leader):
+                    await member.round(leading=member is self.leader)
+
+        asyncio.run(go())
+
+    def firing(self, member):
+        return sorted(each.condition.id for each in member.status.posted() if each.alert.stage.value == "firing")
+
+    def state(self, member):
+        (status,) = member.status.current(self.now_ns).services
+        return status.appraisal.status
+
+
+def test_all_show_one_status_and_receivers_get_each_event_once_whoever_leads():
+    fleet = Simulated(3)
+    fleet.run(40, failing=0.02)
+    assert [fleet.state(each) for each in fleet.members] == [Status.HEALTHY] * 3
+    assert [each.sent for each in fleet.members] == [[], [], []]
+    fleet.run(30, failing=0.6)
+    assert [fleet.state(each) for each in fleet.members] == [Status.CRITICAL] * 3
+    assert "pass_rate_critical" in fleet.firing(fleet.members[2])
+    first = fleet.leader
+    assert len(first.sent) == len(set(first.sent)) > 0
+    assert set(first.sent) <= set(fleet.members[1].noted)
+
+    # The leader is killed; its verdicts stay in the windows, and the next one goes on where it ended.
+    fleet.members.remove(first)
+    fleet.leader = fleet.members[0]
+    before = fleet.members[0].status.document.services[0].estimate.n
+    fleet.run(2, failing=0.6, per_minute=1)
+    status = fleet.members[1].status.document.services[0]
+    assert status.estimate.n >= before - 26
+    assert status.since_ns is not None
+    assert fleet.state(fleet.members[1]) is Status.CRITICAL
+    assert fleet.leader.sent == []
+    fleet.run(150, failing=0.0)
+    assert fleet.state(fleet.members[1]) is Status.HEALTHY
+    assert fleet.leader.sent
+    assert not set(fleet.leader.sent) & set(first.sent)
+
+
+def test_what_receivers_do_not_have_yet_is_passed_on_by_the_next_leader():
+    fleet = Simulated(2)
+    fleet.run(30, failing=0.02)
+    fleet.leader.undelivered = 1  # its receiver is away
+    fleet.run(30, failing=0.6)
+    lost = fleet.leader
+    fleet.members.remove(lost)
+    fleet.leader = fleet.members[0]
+    assert fleet.leader.noted == []
+    fleet.run(2, failing=0.6)
+    assert set(lost.sent) <= set(fleet.leader.sent)
+
+
+def test_a_leader_that_could_not_save_passes_nothing_on_and_begins_again_with_what_is_saved():
+    fleet = Simulated(2)
+    fleet.run(40, failing=0.02)
+    fleet.tables.fail = True
+    with pytest.raises(ConnectionError):
+        fleet.run(30, failing=0.6)
+    assert not fleet.leader.status.leads
+    assert fleet.leader.sent == []
+    fleet.tables.fail = False
+    fleet.run(30, failing=0.6)
+    assert fleet.state(fleet.members[1]) is Status.CRITICAL
+    assert fleet.leader.sent
+
+
+def test_a_revision_and_a_withdrawal_reach_the_windows_of_the_fleet():
+    fleet = Simulated(1)
+    (member,) = fleet.members
+    for number in range(40):
+        member.take(Observation(identity=str(number), at_ns=fleet.now_ns + 1 + number, passed=number > 3))
+    begin_ns = fleet.now_ns
+    fleet.run(2, failing=0, per_minute=0)
+    found = fleet.leader.status.document.services[0].estimate
+    assert (found.n, found.failures) == (40, 4)
+    revised = Observation(identity="0", at_ns=begin_ns + 1, passed=True, revision=2)
+    member.publisher.touched(member.windows.time_of("0", "qa"))
+    member.take(revised)
+    member.publisher.touched(member.windows.time_of("9", "qa"))
+    member.windows.withdraw("9", "qa")
+    fleet.run(2, failing=0, per_minute=0)
+    found = fleet.leader.status.document.services[0].estimate
+    assert (found.n, found.failures) == (39, 3)
+
+
+def test_a_monitor_that_starts_again_publishes_nothing_twice():
+    fleet = Simulated(1)
+    fleet.run(5, failing=0.1)
+    (former,) = fleet.members
+    again = Member("m0", fleet)
+    for number, held in enumerate(former.windows.members(KEY, fleet.now_ns)):
+        again.take(Observation(identity=str(number), at_ns=held.at_ns, passed=held.passed))
+    before = dict(fleet.tables.rows)
+    fleet.members, fleet.leader = [again], again
+    fleet.run(1, failing=0.1)
+    assert {place: fleet.tables.rows[place] for place in before} == before
+    assert len(fleet.tables.rows) == len(before) + 1
+
+
+def test_the_document_is_read_as_it_was_written_and_nothing_else_is():
+    windows = Windows(DECLARED.window_ns)
+    watch = Watch(DECLARED, windows, WATCHED)
+    for number in range(50):
+        seen = Observation(
+            identity=str(number), at_ns=1 + number, passed=number > 5, composite=0.5, metrics={"tone": 0.5}, cluster="s"
+        )
+        windows.add(KEY, seen)
+        watch.learn(KEY, seen)
+    watch.look(Observed(now_ns=100), {}, {})
+    document = FleetDocument(
+        at_ns=7, leader="m", services=watch.service_statuses(100), shares={"m": 50}, sent=[],
+        alerts=[alert.to_json() for alert in watch.alerts.values()],
+    )  # fmt: skip
+    assert read_document(document.encoded()) == document
+    for body in (b"", b"x", document.encoded()[:-9]):
+        with pytest.raises(ValueError, match="not a status"):
+            read_document(body)
