@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError
 from .progress import ProgressDisplay, progress
 from .settings import config_option
 
 if TYPE_CHECKING:
+    from monitor.offline.engine.engine import Engine
     from scoring.runs.calibrated import Calibrated, Figure
     from scoring.runs.calibration import Calibration
     from scoring.runs.label_line import Said
@@ -25,9 +27,17 @@ _READINGS = 2
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("--embedding", "pairs", metavar="PAIRS", help="Fit the model's thresholds; 'shipped': to our pairs.")
 @click.option("--write", is_flag=True, help="With --embedding: write the thresholds into the file of --config.")
+@engine_options
 @config_option
 def calibrate(
-    labels: Path | None, verdicts: Path | None, form: str, *, pairs: str | None, write: bool, config: Path | None
+    labels: Path | None,
+    verdicts: Path | None,
+    form: str,
+    *,
+    pairs: str | None,
+    write: bool,
+    config: Path | None,
+    engine: EngineChoice,
 ) -> int:
     """Compare verdicts with the labels that people gave in LABELS (JSON Lines), rubric by rubric.
 
@@ -40,6 +50,8 @@ def calibrate(
     With --embedding no labels are read. PAIRS (JSON Lines) holds pairs that people call the same or different:
     {"kind": "statement", "one": "…", "other": "…", "same": true}; the other kind is "entity", for names. The thresholds
     of evaluators.embedding are fitted to them, and shown beside those of the seeds with how well both separate.
+
+    --workers and --engine have the verdicts read and compared by several processes; every figure is the same.
     """
     from scoring.runs.calibration import Calibration
 
@@ -54,7 +66,8 @@ def calibrate(
             cause = "is no regular file" if file.exists() else "does not exist"
             raise CommandError(f"{name}: {file} {cause}", "name a file of JSON Lines; 'sidejudge calibrate --help'")
     calibration = Calibration()
-    clean = _read(labels, verdicts, calibration)
+    with engine_of(engine) as working:
+        clean = _read(labels, verdicts, calibration, working)
     found = calibration.report()
     if form == "json":
         import json
@@ -66,7 +79,7 @@ def calibrate(
     return 0 if clean else DATA
 
 
-def _read(labels: Path, verdicts: Path | None, calibration: Calibration) -> bool:
+def _read(labels: Path, verdicts: Path | None, calibration: Calibration, engine: Engine) -> bool:
     """Have labels and verdicts compared; whether every line was one."""
     from monitor.offline.score.label_source import read_labels
 
@@ -80,7 +93,7 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration) -> bool
         if verdicts is None:
             calibration.add_stated()
         else:
-            bad += _read_verdicts(verdicts, calibration, shown)
+            bad += _read_verdicts(verdicts, calibration, shown, engine)
         for count, words in (
             (bad, "lines that could not be read, and were skipped"),
             (calibration.replaced, "labels that the same person gave again; the last counts"),
@@ -96,10 +109,10 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration) -> bool
     return not bad
 
 
-def _read_verdicts(verdicts: Path, calibration: Calibration, shown: ProgressDisplay) -> int:
+def _read_verdicts(verdicts: Path, calibration: Calibration, shown: ProgressDisplay, engine: Engine) -> int:
     from monitor.offline.score.verdict_source import VerdictSource
 
-    source = VerdictSource(path=verdicts, complain=lambda text: shown.report(f"{verdicts}, {text}"))
+    source = VerdictSource(path=verdicts, complain=lambda text: shown.report(f"{verdicts}, {text}"), engine=engine)
     source.read_into(calibration, lambda read: shown.step(read, None))
     return source.bad_lines
 

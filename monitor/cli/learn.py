@@ -9,6 +9,7 @@ import click
 
 from scoring.lexical.amount import amount
 
+from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError
 from .instants import instant_of
 from .matching import match_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from monitor.config.match import MatchSection
+    from monitor.offline.engine.engine import Engine
     from monitor.offline.learn.run_source import Good, RunSource
     from scoring.case.case import Case
     from scoring.learning.contract import Contract
@@ -53,11 +55,13 @@ _WHOLE_NS = 30 * 60 * 10**9
 )  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), help="Write the scenarios here (YAML); default: print them.")
 @click.option("--against", type=click.Path(exists=True, path_type=Path), help="Show what differs from these scenarios.")
+@engine_options
 @click.option("--review", is_flag=True, help="Ask line by line whether to keep it.")
 def learn(  # noqa: PLR0917  # click passes options by name
     files: tuple[str, ...], config: Path | None, since: str | None, until: str | None, most: int,
     where: tuple[str, ...], group_by: str, good: str, labels: Path | None, reward: str | None,
     allowed: float, out: Path | None, against: Path | None, review: bool,  # noqa: FBT001  # click's signature
+    engine: EngineChoice,
 ) -> int:  # fmt: skip
     """Learn scenarios from runs.
 
@@ -67,6 +71,9 @@ def learn(  # noqa: PLR0917  # click passes options by name
     run, what comes before and after what, limits of calls and tokens, the shape of arguments, and where their values
     come from. A line stays only if runs that it was not learned from confirm it. Exits with 1 when --against finds
     differences.
+
+    --workers and --engine have the lines of files of cases read by several processes; what is learned is the same. A
+    group is learned from by one process, for its runs are compared with each other.
     """
     from integrations.history.reading import is_history
     from scoring.learning.contract import MIN_RUNS
@@ -77,7 +84,9 @@ def learn(  # noqa: PLR0917  # click passes options by name
         runs = list(source.observed(_langfuse(config, since, until, source.match, most)))
     else:
         histories = tuple(filter(is_history, files))
-        runs = _runs(source, _existing(tuple(file for file in files if file not in histories)), histories)
+        named = _existing(tuple(file for file in files if file not in histories))
+        with engine_of(engine) as working:
+            runs = _runs(source, named, histories, working)
     if not runs:
         raise CommandError("no run was read of which the calls are known", "see 'sidejudge inspect' on the files")
     groups: dict[str, list[ObservedRun]] = {}
@@ -112,15 +121,12 @@ def _existing(files: tuple[str, ...]) -> list[Path]:
 
 def _source(*, where: tuple[str, ...], group_by: str, good: Good, labels: Path | None, reward: str | None) -> RunSource:
     from monitor.offline.learn.run_source import RunSource
-    from scoring.evaluators.score import score
-    from scoring.rubrics import RUBRICS
 
     if good == "labels" and labels is None and reward is None:
         raise CommandError("--good labels: it is unknown which runs are good", "add --labels FILE or --reward KEY")
     return RunSource(
         match=match_of(where, "--match"), group_by=group_by, good=good, reward=reward,
         labels=_labels(labels) if labels is not None else {},
-        passes=lambda case: score(case, RUBRICS["run_health"], created_at="").passed,
     )  # fmt: skip
 
 
@@ -128,13 +134,13 @@ def _complain(line: str) -> None:
     click.echo(f"warning: {line}", err=True)
 
 
-def _runs(source: RunSource, files: list[Path], histories: tuple[str, ...]) -> list[ObservedRun]:
+def _runs(source: RunSource, files: list[Path], histories: tuple[str, ...], engine: Engine) -> list[ObservedRun]:
     from integrations.history.reading import HistoryError
     from integrations.otlp.wire.recording import RecordingError
     from integrations.store.errors import StoreError
 
     try:
-        return list(counted(source.read(files, _complain, histories), "runs read"))
+        return list(counted(source.read(files, _complain, histories, engine), "runs read"))
     except RecordingError as error:
         raise CommandError("\n".join(error.problems), "give files of OTLP export requests or of cases") from error
     except StoreError as error:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError
 from .progress import progress
 from .settings import config_option, own_name, runnable
 
 if TYPE_CHECKING:
     from monitor.config import Config
-    from monitor.offline.score.request import ScoreRequest
-    from monitor.offline.score.run import Elsewhere
     from monitor.offline.score.tally import ScoreTally
 
 
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
     "--repeat", type=click.IntRange(min=1), metavar="N", help="Judge each case N times; each verdict names its run."
 )
 @click.option("--keep-outputs", is_flag=True, help="Have each verdict carry its model_output, for audits.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Judge in N processes; not with a judge.")
-@click.option("--engine", type=click.Choice(["ray"]), help="Judge on a Ray cluster; not with a judge.")
-@click.option("--address", metavar="HOST:PORT|auto", help="Of the cluster's head. Default: Ray on this machine.")
+@engine_options
 @config_option
 def score(
     *,
@@ -48,9 +45,7 @@ def score(
     overwrite: bool,
     repeat: int | None,
     keep_outputs: bool,
-    workers: int | None,
-    engine: str | None,
-    address: str | None,
+    engine: EngineChoice,
     config: Path | None,
 ) -> int:
     """Score CASES (JSON Lines, CSV or Parquet; '-' for standard input) and write one verdict a case and rubric.
@@ -67,13 +62,13 @@ def score(
     --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
     and score each run's cases to a file of its own: 'gate' takes both.
 
-    --workers and --engine give the same verdicts in the same order, sooner where there are processors. A judge and
-    embeddings are asked by one process alone, which holds their budget and their rate limits.
+    --workers and --engine give the same verdicts in the same order, sooner where there are processors. On Ray one actor
+    asks the judge for all and holds its budget, its rate limits and its cache; with --workers no judge is asked.
     """
     from integrations.embed.errors import EmbeddingError
     from monitor.offline.score.append_file import AnotherRunError
     from monitor.offline.score.case_lines import TableError, case_lines
-    from monitor.offline.score.chunks import ElsewhereError
+    from monitor.offline.score.elsewhere import actors, expense_of, judged_by
     from monitor.offline.score.expense import Expense
     from monitor.offline.score.in_flight import JudgeOutError
     from monitor.offline.score.remarks import ReportedRemarks
@@ -82,7 +77,7 @@ def score(
 
     settings = runnable(config).config
     _check(settings, chosen, cases, out)
-    expense = Expense()
+    expense: Expense | None = Expense()
     request = ScoreRequest(
         config=config.absolute() if config is not None else None,
         fingerprint=fingerprint(settings),
@@ -90,23 +85,28 @@ def score(
         repeat=repeat,
         keep_outputs=keep_outputs,
     )
-    elsewhere = _elsewhere(engine, address, workers, settings, request)
+    if engine.elsewhere and engine.engine is None:
+        _refuse_others(settings)
     if overwrite and out.is_file():
         out.write_bytes(b"")
     size = cases.stat().st_size if cases.is_file() else None
     verdicts = VerdictStream(sys.stdout.buffer) if str(out) == "-" else VerdictFile(out)
     try:
-        with case_lines(cases, form) as source, verdicts, progress(size, "bytes") as shown:
+        with (
+            engine_of(engine) as working, case_lines(cases, form) as source, verdicts,
+            progress(size, "bytes") as shown, actors(working, request, settings) as request,
+        ):  # fmt: skip
             remarks = ReportedRemarks(shown.report)
             batch = request.batch(settings, remarks, expense)
+            elsewhere = judged_by(working, request) if engine.elsewhere else None
             tally = batch.run(source, verdicts, lambda read: shown.step(read, lambda: batch.tally.counts), elsewhere)
+            if request.actors is not None:
+                expense = expense_of(request)
     except JudgeOutError as error:
         again = "mend it and call again: what was judged stands, and the run goes on from there"
         raise CommandError(f"evaluators.judge: {error}", again, DATA) from None
-    except ElsewhereError as error:
-        raise CommandError(f"{_option(engine)}: {error.cause}", error.remedy, DATA) from None
     except OtherConfigError as error:
-        raise CommandError(f"{_option(engine)}: {error}", "mend it and call again: what was judged stands") from None
+        raise CommandError(f"{engine.option}: {error}", "mend it and call again: what was judged stands") from None
     except EmbeddingError as error:
         raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy) from None
     except TableError as error:
@@ -114,30 +114,11 @@ def score(
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
     _report(tally, verdicts.resumed, remarks.repeated)
-    if (reported := expense.reported()) is not None:
+    if expense is not None and (reported := expense.reported()) is not None:
         click.echo(reported, err=True)
     wrong = bool(tally.bad_lines or (tally.unrouted and not settings.routes))
     _refuse_nothing(tally, str(cases), reported=wrong)
     return DATA if wrong else 0
-
-
-def _option(engine: str | None) -> str:
-    return "--workers" if engine is None else f"--engine {engine}"
-
-
-def _elsewhere(
-    engine: str | None, address: str | None, workers: int | None, settings: Config, request: ScoreRequest
-) -> Elsewhere | None:
-    """Who judges in other processes, None for nobody; ``CommandError`` where several may not."""
-    from monitor.offline.score.ray_engine import RayEngine
-    from monitor.offline.score.workers import Workers
-
-    if engine is None and address is not None:
-        raise CommandError("--address: is of a Ray cluster", "add --engine ray")
-    if engine is None and workers in (None, 1):
-        return None
-    _refuse_others(settings, _option(engine))
-    return Workers(workers or 1, request).judged if engine is None else RayEngine(address, workers, request).judged
 
 
 def _check(settings: Config, chosen: tuple[str, ...], cases: Path, out: Path) -> None:
@@ -152,17 +133,18 @@ def _check(settings: Config, chosen: tuple[str, ...], cases: Path, out: Path) ->
         raise CommandError(f"--out: {out} is the file of cases itself", "name another file")
 
 
-def _refuse_others(settings: Config, option: str) -> None:
+def _refuse_others(settings: Config) -> None:
     """Several processes where a judge or embeddings are asked: ``CommandError``."""
     if settings.evaluators.judge is not None:
         raise CommandError(
-            f"{option}: a judge's budget and rate limits are held by one process",
-            f"leave out {option}; evaluators.judge.concurrency is how many cases are judged at a time",
+            "--workers: a judge's budget and rate limits are held by one process",
+            "leave out --workers, for evaluators.judge.concurrency is how many cases are judged at a time; "
+            "or add --engine ray, where an actor holds them",
         )
     if settings.evaluators.embedding is not None:
         raise CommandError(
-            f"{option}: embeddings are computed by one process, which uses every processor",
-            f"leave out {option}, or evaluators.embedding",
+            "--workers: embeddings are computed by one process, which uses every processor",
+            "leave out --workers, or evaluators.embedding; or add --engine ray",
         )
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError
 from .progress import ProgressDisplay, progress
 from .settings import config_option, loaded
 
 if TYPE_CHECKING:
+    from monitor.offline.engine.engine import Engine
     from scoring.runs.final import Option
     from scoring.runs.scorecard import Scorecard
     from scoring.runs.tally import ModelTally
@@ -32,6 +34,7 @@ _READINGS = 2
     "--format", "form", type=click.Choice(["markdown", "html", "json"]), default="markdown", show_default=True
 )
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write here, not to standard output.")
+@engine_options
 @config_option
 def scorecard(
     *,
@@ -40,6 +43,7 @@ def scorecard(
     weights: tuple[str, ...],
     form: str,
     out: Path | None,
+    engine: EngineChoice,
     config: Path | None,
 ) -> int:
     """Compare models by their verdicts: every metric, final score (option A or B), cost-adjusted rank, blockers.
@@ -49,6 +53,8 @@ def scorecard(
     --weight divides the tasks' weight as your production workload is divided (qa=0.5 entity=0.5: the others count
     nothing). A later revision of a verdict replaces the earlier one. What is unknown is a dash with its reason. Bad
     lines are reported, and the exit code is 1.
+
+    --workers and --engine have the lines read and counted by several processes; every figure is the same.
     """
     files = {name: Path(file) for name, file in _pairs("MODEL=VERDICTS.jsonl", models).items()}
     reported = {name: _positive("--cost", name, text) for name, text in _pairs("--cost", costs).items()}
@@ -68,7 +74,8 @@ def scorecard(
     from .table import visible
 
     own = loaded(config).config.declared
-    tallies, clean = _read(files, own)
+    with engine_of(engine) as working:
+        tallies, clean = _read(files, own, working)
     card = filled(tallies, costs=reported, options=options, own=own)
     for note in card.notes:
         _report(f"{click.style('warning:', fg='yellow')} {visible(note)}")
@@ -129,7 +136,7 @@ def _options(split: Mapping[str, float]) -> tuple[Option, Option]:
         raise CommandError(f"--weight: {error}", f"give {', '.join(TASKS)} their shares, together 1") from None
 
 
-def _read(files: Mapping[str, Path], own: Mapping[str, Rubric]) -> tuple[dict[str, ModelTally], bool]:
+def _read(files: Mapping[str, Path], own: Mapping[str, Rubric], engine: Engine) -> tuple[dict[str, ModelTally], bool]:
     """The tally of each model, and whether every line was a verdict."""
     from scoring.runs.scorecard import empty_tally
 
@@ -138,17 +145,17 @@ def _read(files: Mapping[str, Path], own: Mapping[str, Rubric]) -> tuple[dict[st
     with progress(sum(sizes.values()), "bytes") as shown:
         for name, file in files.items():
             tallies[name] = empty_tally(own)
-            clean &= _read_one(name, file, tallies[name], shown, before)
+            clean &= _read_one(name, file, tallies[name], shown, before=before, engine=engine)
             before += sizes[name]
     return tallies, clean
 
 
-def _read_one(name: str, file: Path, tally: ModelTally, shown: ProgressDisplay, before: int) -> bool:
+def _read_one(name: str, file: Path, tally: ModelTally, shown: ProgressDisplay, *, before: int, engine: Engine) -> bool:
     from monitor.offline.score.verdict_source import VerdictSource
 
     from .table import visible
 
-    source = VerdictSource(path=file, complain=lambda text: shown.report(f"{name}: {file}, {text}"))
+    source = VerdictSource(path=file, complain=lambda text: shown.report(f"{name}: {file}, {text}"), engine=engine)
     source.read_into(tally, lambda read: shown.step(before + read, None))
     others = ", ".join(sorted(tally.others))
     for count, words in (

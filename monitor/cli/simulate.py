@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError
 from .progress import progress
 from .settings import loaded
 
 if TYPE_CHECKING:
     from monitor.config import Config
+    from monitor.offline.engine.engine import Engine
     from monitor.offline.simulate.cost import Judging
     from monitor.offline.simulate.past import Past
     from monitor.offline.simulate.replay import Replayed
@@ -28,14 +30,26 @@ if TYPE_CHECKING:
 @click.option(
     "--verdicts", metavar="FILE|DIR|URI", help="Verdicts (JSON Lines), or what sinks.parquet wrote, instead of a store."
 )
+@engine_options
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON, times in ns since the epoch.")
-def simulate(*, config: Path | None, since: str, store: Path | None, verdicts: str | None, as_json: bool) -> int:
+def simulate(
+    *,
+    config: Path | None,
+    since: str,
+    store: Path | None,
+    verdicts: str | None,
+    as_json: bool,
+    engine: EngineChoice,
+) -> int:
     """Show which alerts the past would have raised under CONFIG, and what the judge cost.
 
     Verdicts that were reached are looked at again, as often and by the same rules as a monitor under CONFIG would: its
     thresholds, windows, guards, hysteresis and budgets. They are not judged again, and not drawn again: what CONFIG
     samples or routes otherwise is not in them. A store is played until now, a file until its last verdict. Of the
     monitor's own troubles only those are shown that verdicts hold. Exit 1 when lines of --verdicts were no verdicts.
+
+    --workers and --engine have the lines of a file of --verdicts checked by several processes; what is shown is the
+    same. The playing itself is done by one, for what a look finds depends on all looks before it.
     """
     from integrations.history.reading import HistoryError
     from integrations.store.errors import StoreError
@@ -47,7 +61,8 @@ def simulate(*, config: Path | None, since: str, store: Path | None, verdicts: s
     bad_lines = 0
     try:
         if verdicts is not None:
-            past = _filed(verdicts)
+            with engine_of(engine) as working:
+                past = _filed(verdicts, working)
             bad_lines, end_ns = past.bad_lines, past.latest_ns or 0
         else:
             past, end_ns = _stored(store or settings.store.path), time.time_ns()
@@ -80,7 +95,7 @@ def _length(since: str) -> int:
     return length.ns
 
 
-def _filed(verdicts: str) -> Any:
+def _filed(verdicts: str, engine: Engine) -> Any:
     from integrations.history.reading import is_history
     from monitor.offline.simulate.past import FiledPast, HistoryPast
 
@@ -91,7 +106,9 @@ def _filed(verdicts: str) -> Any:
         cause = "is no regular file" if path.exists() else "does not exist"
         raise CommandError(f"--verdicts: {path} {cause}", "name what 'score', sinks.jsonl or sinks.parquet wrote")
     with progress(path.stat().st_size, "bytes") as shown:
-        return FiledPast(path, lambda text: shown.report(f"{path}, {text}"), lambda read: shown.step(read, None))
+        return FiledPast(
+            path, lambda text: shown.report(f"{path}, {text}"), lambda read: shown.step(read, None), engine
+        )
 
 
 def _stored(path: Path) -> Any:

@@ -17,7 +17,7 @@ from scoring.evaluators import lexical
 from scoring.questions.question import Question, Reply
 from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 
-from .backends import Backends, Synchronous
+from .backends import Backend, Backends, JudgeBackendProtocol, Synchronous
 
 if TYPE_CHECKING:
     from integrations.judge.batch import BatchJudgeClient, BatchNotes
@@ -118,17 +118,21 @@ def build_backends(
         embedding = embedding_backend(
             section.embedding, library=library, storage=vectors, clock_ns=clock_ns, observer=embedding_observer
         )
+    arranged = arrange_backends(config, judge=judge, embedding=embedding)
+    return replace(arranged, judge=judge, embedding=embedding, library=library, batches=in_lots)
+
+
+def arrange_backends(
+    config: Config, *, judge: JudgeBackendProtocol | None, embedding: Backend | None
+) -> EvaluationBackends:
+    """Backends in the order of a configuration, wherever they answer; nobody but who has made them closes them."""
     words = lexical.answer if judge is None else lexical.prove
     known = {"lexical": Synchronous(words), "embedding": embedding, "judge": judge}
-    order = {name: backend for name in section.order if (backend := known[name]) is not None}
+    order = {name: backend for name in config.evaluators.order if (backend := known[name]) is not None}
     first = next(iter(order)) == "lexical"
     return EvaluationBackends(
         at_once=words if first else None,
         others=Backends(order=tuple(order.values())[first:], judge=judge, choice=judge_choice(config)),
-        judge=judge,
-        embedding=embedding,
-        library=library,
-        batches=in_lots,
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from scoring.lexical.label import label
 from scoring.result.result import Unavailable
 from scoring.statistics.agreement import Confusion, Kappa, cohen_kappa, gwet_ac1, ordinal_weights
 from scoring.statistics.estimate import from_sums
+from scoring.statistics.exact_sum import ExactSum
 from scoring.statistics.interval import Z_95_TWO_SIDED, wilson
 from scoring.statistics.rogan_gladen import Corrected, rogan_gladen
 
@@ -39,18 +40,26 @@ class PassSums:
 
     n: int = 0
     failures: int = 0
-    weight: float = 0.0
-    failed_weight: float = 0.0
-    squared_weight: float = 0.0
+    weight: ExactSum = field(default_factory=ExactSum)
+    failed_weight: ExactSum = field(default_factory=ExactSum)
+    squared_weight: ExactSum = field(default_factory=ExactSum)
 
     def add(self, *, passed: bool, weight: float) -> None:
         """Count one verdict; ``weight`` is the inverse of its inclusion probability."""
         self.n += 1
-        self.weight += weight
-        self.squared_weight += weight * weight
+        self.weight.add(weight)
+        self.squared_weight.add(weight * weight)
         if not passed:
             self.failures += 1
-            self.failed_weight += weight
+            self.failed_weight.add(weight)
+
+    def merge(self, other: PassSums) -> None:
+        """Count what another one has counted."""
+        self.n += other.n
+        self.failures += other.failures
+        self.weight.merge(other.weight)
+        self.failed_weight.merge(other.failed_weight)
+        self.squared_weight.merge(other.squared_weight)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +151,8 @@ def _errors(table: Confusion, passes: PassSums | None) -> dict[str, Figure]:
     if passes is None:
         return figures
     all_of_them = from_sums(
-        n=passes.n, failures=passes.failures, weight=passes.weight, failed_weight=passes.failed_weight,
-        squared_weight=passes.squared_weight, z=Z_95_TWO_SIDED,
+        n=passes.n, failures=passes.failures, weight=passes.weight.value, failed_weight=passes.failed_weight.value,
+        squared_weight=passes.squared_weight.value, z=Z_95_TWO_SIDED,
     )  # fmt: skip
     if all_of_them is None:
         nothing = Unavailable("there are no verdicts that passed or failed")

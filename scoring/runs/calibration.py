@@ -3,20 +3,84 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from .calibrated import Calibrated, PassSums, calibrated
 from .label_line import PASS, LabelLine, LabelLineError, Said, Subject
 from .verdict_line import VerdictLine
 
+Labels: TypeAlias = Mapping[tuple[Subject, str], Mapping[tuple[str, str], LabelLine]]
+"""By subject and rubric, then by metric and who gave it."""
+
 
 @dataclass(slots=True)
-class _Compared:
+class LabelPairs:
     """One metric of one rubric: pairs of (people, we), and how many labels met a verdict without a value."""
 
     categorical: bool
     pairs: Counter[tuple[Said, Said]] = field(default_factory=Counter)
     undecided: int = 0
+
+    def add(self, given: Said, stated: Said | None) -> None:
+        """Count a label, and our value of the same; None where the verdict has none."""
+        if stated is None:
+            self.undecided += 1
+        else:
+            self.pairs[given, stated] += 1
+
+
+@dataclass(slots=True)
+class CalibrationSums:
+    """What verdicts come to beside labels: by rubric and metric, by rubric, and which labels have met a verdict."""
+
+    compared: dict[tuple[str, str], LabelPairs] = field(default_factory=dict)
+    passes: dict[str, PassSums] = field(default_factory=dict)
+    met: set[tuple[Subject, str, str, str]] = field(default_factory=set)
+
+    def add(self, line: VerdictLine, labels: Labels) -> None:
+        """Take a verdict."""
+        if line.passed is not None:
+            self.count_pass(line.rubric, passed=line.passed, weight=line.weight)
+        met: dict[tuple[str, str], LabelLine] = {}
+        for subject in (("case_id", line.case_id), ("trace_id", line.identity)):
+            if subject[1] is not None:
+                met |= labels.get(((subject[0], subject[1]), line.rubric), {})
+        for given in met.values():
+            self.compare(given, _stated(line, given))
+
+    def count_pass(self, rubric: str, *, passed: bool, weight: float) -> None:
+        """Count whether a verdict passed."""
+        self.passes.setdefault(rubric, PassSums()).add(passed=passed, weight=weight)
+
+    def compare(self, given: LabelLine, stated: Said | None) -> None:
+        """Compare a label with our value of the same."""
+        self.met.add((given.subject, given.rubric, given.metric, given.by))
+        compared = LabelPairs(isinstance(given.stated, str))
+        self.compared.setdefault((given.rubric, given.metric), compared).add(given.stated, stated)
+
+    def merge(self, later: CalibrationSums) -> None:
+        """Count what another one has counted of the verdicts that follow."""
+        for key, other in later.compared.items():
+            compared = self.compared.setdefault(key, LabelPairs(other.categorical))
+            compared.pairs.update(other.pairs)
+            compared.undecided += other.undecided
+        for rubric, passes in later.passes.items():
+            self.passes.setdefault(rubric, PassSums()).merge(passes)
+        self.met |= later.met
+
+
+class CalibrationPart:
+    """Takes some of the verdicts."""
+
+    def __init__(self, labels: Labels) -> None:
+        self._labels = labels
+        self.sums = CalibrationSums()
+
+    def add(self, line: VerdictLine, /) -> None:
+        """Take a verdict."""
+        self.sums.add(line, self._labels)
 
 
 class Calibration:
@@ -27,21 +91,27 @@ class Calibration:
 
     def __init__(self) -> None:
         self._labels: dict[tuple[Subject, str], dict[tuple[str, str], LabelLine]] = {}
-        self._compared: dict[tuple[str, str], _Compared] = {}
-        self._passes: dict[str, PassSums] = {}
-        self._met: set[tuple[Subject, str, str, str]] = set()
+        self._sums = CalibrationSums()
         self.labels = 0
         self.replaced = 0
 
     @property
     def unmet(self) -> int:
         """Labels on cases without a verdict of their rubric."""
-        return self.labels - len(self._met)
+        return self.labels - len(self._sums.met)
+
+    def part(self) -> CalibrationPart:
+        """What takes some of the verdicts, under the labels that were taken."""
+        return CalibrationPart(self._labels)
+
+    def merge(self, sums: CalibrationSums, /) -> None:
+        """Take what a part has made of the verdicts that follow."""
+        self._sums.merge(sums)
 
     def take(self, given: LabelLine) -> None:
         """Take a label; ``LabelLineError`` when it is a category where those before it were numbers, or the reverse."""
         categorical = isinstance(given.stated, str)
-        known = self._compared.setdefault((given.rubric, given.metric), _Compared(categorical))
+        known = self._sums.compared.setdefault((given.rubric, given.metric), LabelPairs(categorical))
         if known.categorical != categorical:
             before = "categories" if known.categorical else "numbers"
             raise LabelLineError(f"label: the labels of this metric before it are {before}")
@@ -54,40 +124,25 @@ class Calibration:
 
     def add(self, line: VerdictLine, /) -> None:
         """Take a verdict: count it, and compare it with the labels of its trace and of its case."""
-        if line.passed is not None:
-            self._passes.setdefault(line.rubric, PassSums()).add(passed=line.passed, weight=line.weight)
-        met: dict[tuple[str, str], LabelLine] = {}
-        for subject in (("case_id", line.case_id), ("trace_id", line.identity)):
-            if subject[1] is not None:
-                met |= self._labels.get(((subject[0], subject[1]), line.rubric), {})
-        for given in met.values():
-            self._compare(given, _stated(line, given))
+        self._sums.add(line, self._labels)
 
     def add_stated(self) -> None:
         """Compare every label with the verdict that its own line states."""
         for of_subject in self._labels.values():
             for given in of_subject.values():
                 if given.metric == PASS and given.verdict is not None:
-                    self._passes.setdefault(given.rubric, PassSums()).add(passed=given.verdict == 1, weight=1.0)
-                self._compare(given, given.verdict)
+                    self._sums.count_pass(given.rubric, passed=given.verdict == 1, weight=1.0)
+                self._sums.compare(given, given.verdict)
 
     def report(self) -> list[Calibrated]:
         """What it comes to, by rubric and metric in the order of their first labels."""
         return [
             calibrated(
                 rubric=rubric, metric=metric, pairs=compared.pairs, undecided=compared.undecided,
-                passes=self._passes.get(rubric, PassSums()) if metric == PASS else None,
+                passes=self._sums.passes.get(rubric, PassSums()) if metric == PASS else None,
             )
-            for (rubric, metric), compared in self._compared.items()
+            for (rubric, metric), compared in self._sums.compared.items()
         ]  # fmt: skip
-
-    def _compare(self, given: LabelLine, stated: Said | None) -> None:
-        self._met.add((given.subject, given.rubric, given.metric, given.by))
-        compared = self._compared[given.rubric, given.metric]
-        if stated is None:
-            compared.undecided += 1
-        else:
-            compared.pairs[given.stated, stated] += 1
 
 
 def _stated(line: VerdictLine, given: LabelLine) -> Said | None:

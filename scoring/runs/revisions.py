@@ -19,6 +19,11 @@ class Revisions:
             key = (line.identity, line.rubric)
             self._last[key] = max(line.revision, self._last.get(key, 1))
 
+    def merge(self, other: Revisions) -> None:
+        """Take what another one has read."""
+        for key, revision in other._last.items():
+            self._last[key] = max(revision, self._last.get(key, 1))
+
     def stands(self, line: VerdictLine) -> bool:
         """Whether no later revision of this verdict was read."""
         return line.revision >= self._last.get((line.identity, line.rubric), 1)

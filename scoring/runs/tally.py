@@ -6,14 +6,19 @@ alike that is the plain mean. Sums are exact, so the order of the lines does not
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from scoring.result.result import Scored
 from scoring.statistics.exact_sum import ExactSum
 from scoring.verdict.verdict import State
 
 from .verdict_line import ScoreLine, VerdictLine
+
+K = TypeVar("K")
 
 _DIGITS = 12
 _MAX_NAMES = 20
@@ -32,6 +37,12 @@ class Mean:
         self.n += 1
         self._weights.add(weight)
         self._values.add(value * weight)
+
+    def merge(self, other: Mean) -> None:
+        """Add what another one has added."""
+        self.n += other.n
+        self._weights.merge(other._weights)
+        self._values.merge(other._values)
 
     @property
     def value(self) -> float | None:
@@ -59,7 +70,19 @@ class MetricTally:
                 self.raw.add(score.raw, weight)
         elif score.status != Scored.status:
             self.missing[score.status] += 1
-            self.reasons[score.status] = min(score.reason, self.reasons.get(score.status, score.reason))
+            self._keep(score.status, score.reason)
+
+    def merge(self, other: MetricTally) -> None:
+        """Count what another one has counted."""
+        self.mean.merge(other.mean)
+        self.raw.merge(other.raw)
+        self.blocked += other.blocked
+        self.missing.update(other.missing)
+        for status, reason in other.reasons.items():
+            self._keep(status, reason)
+
+    def _keep(self, status: str, reason: str) -> None:
+        self.reasons[status] = min(reason, self.reasons.get(status, reason))
 
 
 @dataclass(slots=True)
@@ -69,8 +92,8 @@ class RubricTally:
     mean: Mean = field(default_factory=Mean)
     states: Counter[State] = field(default_factory=Counter)
     metrics: dict[str, MetricTally] = field(default_factory=dict)
-    versions: set[str] = field(default_factory=set)
-    pass_marks: set[float | None] = field(default_factory=set)
+    versions: dict[str, None] = field(default_factory=dict)
+    pass_marks: dict[float | None, None] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -80,10 +103,8 @@ class RubricTally:
     def add(self, line: VerdictLine, wanted: frozenset[str]) -> None:
         """Count one verdict, and of its metrics those that are wanted."""
         self.states[line.state] += 1
-        if len(self.versions) < _MAX_NAMES:
-            self.versions.add(line.rubric_version)
-        if len(self.pass_marks) < 2:
-            self.pass_marks.add(line.pass_mark)
+        _first(self.versions, (line.rubric_version,), _MAX_NAMES)
+        _first(self.pass_marks, (line.pass_mark,), 2)
         if line.state is not State.INCOMPLETE:
             self.mean.add(0.0 if line.composite is None else line.composite, line.weight)
         for name, score in line.scores.items():
@@ -92,13 +113,23 @@ class RubricTally:
         for name in line.blockers & wanted:
             self.metrics.setdefault(name, MetricTally()).blocked += 1
 
+    def merge(self, later: RubricTally) -> None:
+        """Count what another one has counted of the lines that follow."""
+        self.mean.merge(later.mean)
+        self.states.update(later.states)
+        for name, metric in later.metrics.items():
+            self.metrics.setdefault(name, MetricTally()).merge(metric)
+        _first(self.versions, later.versions, _MAX_NAMES)
+        _first(self.pass_marks, later.pass_marks, 2)
+
 
 @dataclass(slots=True, kw_only=True)
 class ModelTally:
     """All figures of the verdicts on one model. ``shown`` names the metrics that matter, by rubric.
 
     ``cost`` is the mean of the calls' cost in US dollars over the verdicts that know it, ``costless`` counts the
-    others. ``others`` counts the verdicts of rubrics that are not shown. ``weights`` holds two different ones at most.
+    others. ``others`` counts the verdicts of rubrics that are not shown, ``most_others`` of them by name. ``weights``
+    holds the first two different ones.
     """
 
     shown: dict[str, frozenset[str]]
@@ -107,15 +138,15 @@ class ModelTally:
     cost: Mean = field(default_factory=Mean)
     costless: int = 0
     others: Counter[str] = field(default_factory=Counter)
-    weights: set[float] = field(default_factory=set)
+    most_others: float = _MAX_NAMES
+    weights: dict[float, None] = field(default_factory=dict)
 
     def add(self, line: VerdictLine) -> None:
         """Count one verdict."""
         if line.rubric not in self.shown:
-            self.others[line.rubric if len(self.others) < _MAX_NAMES or line.rubric in self.others else "…"] += 1
+            self._count_other(line.rubric, 1)
             return
-        if len(self.weights) < 2:
-            self.weights.add(line.weight)
+        _first(self.weights, (line.weight,), 2)
         self.rubrics.setdefault(line.rubric, RubricTally()).add(line, self.shown[line.rubric])
         if line.rubric not in self.charged:
             return
@@ -123,3 +154,32 @@ class ModelTally:
             self.costless += 1
         else:
             self.cost.add(line.cost_usd, line.weight)
+
+    def part(self) -> ModelTally:
+        """An empty one, for some of the lines."""
+        return ModelTally(shown=self.shown, charged=self.charged, most_others=math.inf)
+
+    @property
+    def sums(self) -> ModelTally:
+        """What a part has counted: all of it."""
+        return self
+
+    def merge(self, later: ModelTally, /) -> None:
+        """Count what a part has counted of the lines that follow."""
+        for name, rubric in later.rubrics.items():
+            self.rubrics.setdefault(name, RubricTally()).merge(rubric)
+        self.cost.merge(later.cost)
+        self.costless += later.costless
+        for name, count in later.others.items():
+            self._count_other(name, count)
+        _first(self.weights, later.weights, 2)
+
+    def _count_other(self, name: str, count: int) -> None:
+        self.others[name if len(self.others) < self.most_others or name in self.others else "…"] += count
+
+
+def _first(found: dict[K, None], more: Iterable[K], most: int) -> None:
+    """Remember the first ``most`` different ones, in their order."""
+    for each in more:
+        if len(found) < most:
+            found[each] = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -11,9 +12,14 @@ from integrations.cases import CaseError, read_case
 from integrations.otlp.wire.recording import read_files
 from monitor.api.inspect import inspect_spans
 from monitor.config.match import MatchSection
+from monitor.offline.engine.engine import Engine, Here
 from monitor.offline.score.case_lines import case_lines
+from monitor.offline.score.chunks import chunks
+from monitor.offline.score.lines import NumberedLine
 from scoring.case.case import Case
+from scoring.evaluators.score import score
 from scoring.learning.observed_run import ObservedRun, observe_run
+from scoring.rubrics import RUBRICS
 from scoring.trace.span import Json
 
 from .history_source import history_runs
@@ -35,7 +41,6 @@ class RunSource:
             their label or their reward marks as good.
         reward: The metadata key that holds a reward or a mark, a share in [0, 1] or a truth value; None for none.
         labels: Whether a case is good, by its id; from a file of labels.
-        passes: Returns whether a case passes; called for ``passed`` alone.
     """
 
     match: MatchSection
@@ -43,12 +48,18 @@ class RunSource:
     good: Good
     reward: str | None
     labels: dict[str, bool]
-    passes: Callable[[Case], bool | None]
 
     def read(
-        self, files: Sequence[Path], complain: Callable[[str], None], histories: Sequence[str] = ()
+        self,
+        files: Sequence[Path],
+        complain: Callable[[str], None],
+        histories: Sequence[str] = (),
+        engine: Engine | None = None,
     ) -> Iterator[ObservedRun]:
-        """The runs of all files and histories; a line that is no case is complained of."""
+        """The runs of all files and histories; a line that is no case is complained of.
+
+        ``engine`` is where the lines of cases are read; None: here.
+        """
         for history in histories:
             yield from self._stored(history_runs(history))
         recorded = [file for file in files if file.suffix in _RECORDED]
@@ -56,9 +67,16 @@ class RunSource:
             if is_store(file):
                 yield from self._stored(stored_runs(file))
             elif file not in recorded:
-                yield from self.observed(_cases(file, complain))
+                yield from self._of_cases(file, complain, engine or Here())
         if recorded:
             yield from self.observed(found.case for found in inspect_spans(read_files(recorded).spans))
+
+    def _of_cases(self, file: Path, complain: Callable[[str], None], engine: Engine) -> Iterator[ObservedRun]:
+        with case_lines(file) as found:
+            for runs, problems in engine.map(_observing, self, chunks(found)):
+                for problem in problems:
+                    complain(f"{file}: {problem}")
+                yield from runs
 
     def observed(self, cases: Iterable[Case]) -> Iterator[ObservedRun]:
         """The runs of cases that match."""
@@ -92,7 +110,7 @@ class RunSource:
         if self.good == "all":
             return None
         if self.good == "passed":
-            return self.passes(case)
+            return score(case, RUBRICS["run_health"], created_at="").passed
         if case.case_id in self.labels:
             return self.labels[case.case_id]
         return None if self.reward is None else _rewarded(case.metadata.get(self.reward))
@@ -105,13 +123,19 @@ def _rewarded(mark: Json) -> bool | None:
     return mark.lower() in _TRUE if isinstance(mark, str) else mark in _TRUE
 
 
-def _cases(file: Path, complain: Callable[[str], None]) -> Iterator[Case]:
-    with case_lines(file) as found:
-        for line in found:
-            if line.text is None:
-                complain(f"{file}: line {line.number} is too long")
-                continue
-            try:
-                yield read_case(line.text, line.number)
-            except CaseError as error:
-                complain(f"{file}: {error}")
+def _observing(source: RunSource) -> Callable[[Sequence[NumberedLine]], tuple[list[ObservedRun], list[str]]]:
+    return partial(_observed, source)
+
+
+def _observed(source: RunSource, chunk: Sequence[NumberedLine]) -> tuple[list[ObservedRun], list[str]]:
+    """The runs of some lines, and why lines are no cases."""
+    cases, problems = [], []
+    for line in chunk:
+        if line.text is None:
+            problems.append(f"line {line.number} is too long")
+            continue
+        try:
+            cases.append(read_case(line.text, line.number))
+        except CaseError as error:
+            problems.append(str(error))
+    return list(source.observed(cases)), problems

@@ -16,22 +16,18 @@ CHUNK_BYTES: Final = 256 * 1024
 """What a chunk holds at most, but for one line more: large enough that sending it costs little, small beside memory."""
 
 
-class ElsewhereError(Exception):
-    """Other processes cannot judge, or were lost: the cause and the remedy. What came of them before stands."""
-
-    def __init__(self, cause: str, remedy: str) -> None:
-        super().__init__(cause)
-        self.cause, self.remedy = cause, remedy
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedChunk:
-    """What became of some lines: their verdicts as bytes, what is to be reported, and the bytes read so far."""
+    """What became of some lines: their verdicts as bytes, what is to be reported, and the bytes read so far.
+
+    ``judge_out`` is why the judge could not be asked any more, and the lines from there on were not judged.
+    """
 
     verdicts: bytes
     remarks: RecordedRemarks
     tally: ScoreTally
     read: int
+    judge_out: str | None = None
 
 
 @dataclass(slots=True)
@@ -51,14 +47,16 @@ class ChunkVerdicts:
         self.blocks.append(verdict)
 
 
-def chunks(lines: Iterable[NumberedLine]) -> Iterator[Sequence[NumberedLine]]:
+def chunks(
+    lines: Iterable[NumberedLine], most: int = CHUNK_LINES, most_bytes: int = CHUNK_BYTES
+) -> Iterator[Sequence[NumberedLine]]:
     """The lines, in chunks."""
     chunk: list[NumberedLine] = []
     size = 0
     for line in lines:
         chunk.append(line)
         size += len(line.text or b"")
-        if len(chunk) >= CHUNK_LINES or size >= CHUNK_BYTES:
+        if len(chunk) >= most or size >= most_bytes:
             yield chunk
             chunk, size = [], 0
     if chunk:

@@ -6,19 +6,20 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from monitor.config import Config, ConfigError, resolve
 from monitor.config.plugins import install_dialects
 from monitor.config.rubrics import configured
-from monitor.evaluate.build import build_backends
+from monitor.evaluate.build import EvaluationBackends, build_backends
 from monitor.evaluate.judge.observer import JudgeObserver
 from monitor.route.router import Router
 
 from .chunks import ChunkVerdicts, JudgedChunk
 from .gaps import Gaps
+from .in_flight import JudgeOutError
 from .lines import NumberedLine
 from .remarks import RecordedRemarks, Remarks
 from .run import Batch
@@ -27,6 +28,14 @@ from .transient import MOST_VECTORS, Transient, TransientShelf
 
 _IN_FLIGHT = 8
 """Cases under way at a time where only embeddings are waited for: what they compare is embedded together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actors:
+    """The actors of a run on Ray: whether one holds the judge, and how many hold a model of embeddings."""
+
+    judge: bool
+    embeddings: int
 
 
 class OtherConfigError(Exception):
@@ -38,7 +47,8 @@ class ScoreRequest:
     """The file of the configuration, the rubrics that somebody named, and the options of ``Batch``.
 
     Declared rubrics hold functions, which cannot be sent: each process reads the file itself, and ``fingerprint``
-    shows whether it has read the same.
+    shows whether it has read the same. ``actors`` hold the judge and the model of embeddings;
+    None: this process does.
     """
 
     config: Path | None
@@ -46,20 +56,42 @@ class ScoreRequest:
     chosen: tuple[str, ...] = ()
     repeat: int | None = None
     keep_outputs: bool = False
+    actors: Actors | None = None
+
+    def backends(self, settings: Config, observer: JudgeObserver | None = None) -> EvaluationBackends:
+        """Who answers in this process; ``observer`` is called with each request to a judge."""
+        return build_backends(
+            settings,
+            # What is judged again, to see how much the judge varies, must not come out of the cache.
+            memory=Transient(forgetful=self.repeat is not None),
+            vectors=TransientShelf(MOST_VECTORS),
+            observer=observer,
+            clock_ns=time.time_ns,
+        )
+
+    def settings(self) -> Config:
+        """The configuration as another process reads it. Raises ``OtherConfigError``."""
+        install_dialects()
+        try:
+            settings = resolve(self.config, os.environ).config
+        except ConfigError as error:
+            raise OtherConfigError(f"the configuration cannot be read by a worker: {error}") from None
+        if fingerprint(settings) != self.fingerprint:
+            raise OtherConfigError(f"{self.config} has changed since the run began")
+        return settings
 
     def batch(self, settings: Config, remarks: Remarks, observer: JudgeObserver | None = None) -> Batch:
-        """The batch that judges so; ``observer`` is called with each request to a judge."""
+        """The batch that judges so; ``observer`` is called with each request to a judge of this process."""
         judge = settings.evaluators.judge
+        if self.actors is None:
+            backends = self.backends(settings, observer)
+        else:
+            from .ray_backends import remote_backends  # noqa: PLC0415  # it imports Ray, an extra
+
+            backends = remote_backends(settings, self.actors)
         return Batch(
             rubrics=configured(settings),
-            backends=build_backends(
-                settings,
-                # What is judged again, to see how much the judge varies, must not come out of the cache.
-                memory=Transient(forgetful=self.repeat is not None),
-                vectors=TransientShelf(MOST_VECTORS),
-                observer=observer,
-                clock_ns=time.time_ns,
-            ),
+            backends=backends,
             at_most=judge.concurrency if judge is not None else _IN_FLIGHT,
             max_wait_s=judge.max_wait.seconds if judge is not None else 0.0,
             router=Router(settings.routes, settings.scenarios),
@@ -88,18 +120,21 @@ class ChunkJudge:
     """
 
     def __init__(self, request: ScoreRequest) -> None:
-        install_dialects()
-        try:
-            settings = resolve(request.config, os.environ).config
-        except ConfigError as error:
-            raise OtherConfigError(f"the configuration cannot be read by a worker: {error}") from None
-        if fingerprint(settings) != request.fingerprint:
-            raise OtherConfigError(f"{request.config} has changed since the run began")
-        self._batch = request.batch(settings, RecordedRemarks())
+        self._batch = request.batch(request.settings(), RecordedRemarks())
 
     def judge(self, lines: Sequence[NumberedLine]) -> JudgedChunk:
         """Judge the lines of one chunk, at least one."""
         remarks, tally, verdicts = RecordedRemarks(), ScoreTally(gaps=Gaps(most=math.inf)), ChunkVerdicts()
         self._batch.remarks, self._batch.tally = remarks, tally
-        self._batch.run(lines, verdicts, lambda _: None)
-        return JudgedChunk(verdicts=b"".join(verdicts.blocks), remarks=remarks, tally=tally, read=lines[-1].read)
+        out = None
+        try:
+            self._batch.run(lines, verdicts, lambda _: None)
+        except JudgeOutError as error:  # what was paid for is kept
+            out = str(error)
+        done = b"".join(verdicts.blocks)
+        return JudgedChunk(verdicts=done, remarks=remarks, tally=tally, read=lines[-1].read, judge_out=out)
+
+
+def judging(request: ScoreRequest) -> Callable[[Sequence[NumberedLine]], JudgedChunk]:
+    """What judges chunks in the process in which it is called."""
+    return ChunkJudge(request).judge

@@ -16,6 +16,7 @@ from integrations.jsonl import line as json_line
 from monitor.config.match import task_of
 from monitor.evaluate.build import EvaluationBackends
 from monitor.evaluate.evaluator import Evaluator
+from monitor.offline.engine.engine import ElsewhereError
 from monitor.route.router import TASK_RUBRICS, Excluded, Route, Router
 from scoring.case.case import Case
 from scoring.trace.instant import written
@@ -97,21 +98,23 @@ class Batch:
         """Judge everything; ``progress`` gets how many bytes have been read.
 
         ``elsewhere`` judges lines in other processes, in their order; lines of which verdicts stand are walked here.
-        It is for backends that answer at once.
         """
         lines = iter(source)
+        here = lines if elsewhere is None else _until_walked(lines, verdicts)
         if self._evaluator.others is not None:
-            asyncio.run(self._run_in_flight(lines, verdicts, progress))
+            asyncio.run(self._run_in_flight(here, verdicts, progress))
         else:
-            while (elsewhere is None or not verdicts.walked) and (line := next(lines, None)) is not None:
+            for line in here:
                 for task in self._tasks(line, verdicts):
                     self._take(task, self._judge(task), verdicts)
                 progress(line.read)
-            for chunk in elsewhere(lines) if elsewhere is not None else ():
-                chunk.remarks.replay(self.remarks)
-                self.tally.merge(chunk.tally)
-                verdicts.append(chunk.verdicts)
-                progress(chunk.read)
+        for chunk in elsewhere(lines) if elsewhere is not None else ():
+            chunk.remarks.replay(self.remarks)
+            self.tally.merge(chunk.tally)
+            verdicts.append(chunk.verdicts)
+            progress(chunk.read)
+            if chunk.judge_out is not None:
+                raise JudgeOutError(chunk.judge_out)
         verdicts.all_walked()
         return self.tally
 
@@ -208,7 +211,7 @@ class Batch:
         try:
             evaluation = await finish(self._evaluator, begin, max_wait_s=self.max_wait_s)
             return evaluation.verdicts(created_at=written(time.time_ns()))
-        except JudgeOutError:
+        except (JudgeOutError, ElsewhereError):
             raise
         except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
             return self._evaluator.failed(task.case, task.names, error, created_at=written(time.time_ns()))
@@ -216,6 +219,11 @@ class Batch:
     def _bad(self, message: str) -> None:
         self.tally.bad_lines += 1
         self.remarks.complain(message)
+
+
+def _until_walked(lines: Iterator[NumberedLine], verdicts: Verdicts) -> Iterator[NumberedLine]:
+    while not verdicts.walked and (line := next(lines, None)) is not None:
+        yield line
 
 
 def _no_rubric(task: str | None) -> str:

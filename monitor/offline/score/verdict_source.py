@@ -3,26 +3,59 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 
+from monitor.offline.engine.engine import Engine, Here
 from scoring.runs.revisions import Revisions
 from scoring.runs.verdict_fields import VerdictLineError
 from scoring.runs.verdict_line import VerdictLine, read_verdict
 
+from .chunks import chunks
 from .duplicates import Duplicates
 from .lines import MAX_LINE, NumberedLine, lines
 
+_CHUNK_LINES: Final = 1024
+_CHUNK_BYTES: Final = 4 * 2**20
 
-class VerdictTally(Protocol):
-    """A counter of verdicts."""
+
+class VerdictPart(Protocol):
+    """A counter of some of the verdicts."""
 
     def add(self, line: VerdictLine, /) -> None:
         """Count one that stands."""
+
+    @property
+    def sums(self) -> Any:
+        """What it has counted, for ``VerdictTally.merge``."""
+
+
+class VerdictTally(Protocol):
+    """A counter of verdicts, which counts them in parts. All sums are exact, so it is the same in any parts."""
+
+    def part(self) -> VerdictPart:
+        """An empty part."""
+
+    def merge(self, sums: Any, /) -> None:
+        """Count what a part has counted, in the order of the parts."""
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What became of some lines. ``bad`` are numbers of lines with the reason, ``names`` those of the verdicts."""
+
+    sums: Any
+    read: int
+    bad: list[tuple[int, str]] = field(default_factory=list)
+    replaced: int = 0
+    names: list[tuple[str, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,55 +64,80 @@ class VerdictSource:
 
     ``complain`` gets one line of text for each line that is no verdict. ``bad_lines``, ``replaced`` (verdicts that
     a later revision stands for) and ``repeated`` (verdicts on a case that has one by the same rubric already; all
-    count) are known once it has been read.
+    count) are known once it has been read. ``engine`` is where lines are parsed and counted.
     """
 
     path: Path
     complain: Callable[[str], None]
+    engine: Engine = field(default_factory=Here)
     bad_lines: int = 0
     replaced: int = 0
     repeated: int = 0
-    _revisions: Revisions = field(default_factory=Revisions)
 
     def read_into(self, tally: VerdictTally, progress: Callable[[int], None]) -> None:
         """Count every verdict that stands; ``progress`` gets the bytes read, twice the size of the file in all."""
-        read = 0
-        for line in self._lines():
-            read = line.read
-            self._take(line)
-            progress(read)
+        size, revisions = 0, Revisions()
+        for found in self.engine.map(_taking, None, self._chunks()):
+            size = found.read
+            revisions.merge(found.sums)
+            progress(size)
         seen = Duplicates()
-        for line in self._lines():
-            if line.read > read:
-                break  # a running monitor has appended since; what it revises is not known
-            progress(read + line.read)
-            try:
-                found = _parsed(line)
-            except VerdictLineError as error:
-                self.bad_lines += 1
-                self.complain(f"line {line.number}: {error}")
-                continue
-            if not self._revisions.stands(found):
-                self.replaced += 1
-                continue
-            seen.first_line(f"{found.rubric}\0{found.run}\0{found.identity}", line.number)
-            tally.add(found)
+        # What a running monitor has appended since is left out: what it revises is not known.
+        for found in self.engine.map(_counting, (tally, revisions), self._chunks(size)):
+            for number, why in found.bad:
+                self.complain(f"line {number}: {why}")
+            self.bad_lines += len(found.bad)
+            self.replaced += found.replaced
+            for name, number in found.names:
+                seen.first_line(name, number)
+            tally.merge(found.sums)
+            progress(size + found.read)
         self.repeated = seen.count
 
-    def _lines(self) -> Iterator[NumberedLine]:
+    def _chunks(self, size: float = math.inf) -> Iterator[Sequence[NumberedLine]]:
         with self.path.open("rb", buffering=1 << 20) as file:
-            yield from lines(file)
+            read = takewhile(lambda line: line.read <= size, lines(file))
+            yield from chunks(read, _CHUNK_LINES, _CHUNK_BYTES)
 
-    def _take(self, line: NumberedLine) -> None:
-        """Take note of a line that revises another; every other is left to the second reading."""
+
+def _taking(_: None) -> Callable[[Sequence[NumberedLine]], _Counted]:
+    return _taken
+
+
+def _taken(chunk: Sequence[NumberedLine]) -> _Counted:
+    """Take note of lines that revise others; every other is left to the second reading."""
+    revisions = Revisions()
+    for line in chunk:
         if line.text is None or b'"revision"' not in line.text:
-            return
+            continue
         try:
             stated = _loaded(line.text)
             if isinstance(stated, dict) and stated.get("revision") != 1:
-                self._revisions.add(read_verdict(stated))
+                revisions.add(read_verdict(stated))
         except (orjson.JSONDecodeError, VerdictLineError):
-            return  # the second reading reports it
+            continue  # the second reading reports it
+    return _Counted(revisions, chunk[-1].read)
+
+
+def _counting(stated: tuple[VerdictTally, Revisions]) -> Callable[[Sequence[NumberedLine]], _Counted]:
+    return partial(_counted, *stated)
+
+
+def _counted(tally: VerdictTally, revisions: Revisions, chunk: Sequence[NumberedLine]) -> _Counted:
+    part, counted = tally.part(), _Counted(None, chunk[-1].read)
+    for line in chunk:
+        try:
+            found = _parsed(line)
+        except VerdictLineError as error:
+            counted.bad.append((line.number, str(error)))
+            continue
+        if not revisions.stands(found):
+            counted.replaced += 1
+            continue
+        counted.names.append((f"{found.rubric}\0{found.run}\0{found.identity}", line.number))
+        part.add(found)
+    counted.sums = part.sums
+    return counted
 
 
 def _parsed(line: NumberedLine) -> VerdictLine:

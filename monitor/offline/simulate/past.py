@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
@@ -16,7 +17,9 @@ import orjson
 from integrations.history.reading import history_records
 from integrations.store.archive import latest_verdict_ns, read_verdicts
 from monitor.alerting.observation import Key, Observation, observe_stored
-from monitor.offline.score.lines import MAX_LINE, lines
+from monitor.offline.engine.engine import Engine, Here
+from monitor.offline.score.chunks import chunks
+from monitor.offline.score.lines import MAX_LINE, NumberedLine, lines
 from scoring.runs.verdict_fields import VerdictLineError
 from scoring.runs.verdict_line import read_verdict
 
@@ -49,23 +52,26 @@ class FiledPast:
     """A file of verdicts, in any order; only when and where each line stands is held in memory.
 
     ``complain`` gets one line of text for each line that is no verdict, or has no time;
-    ``bad_lines`` counts them. ``progress`` gets the bytes read.
+    ``bad_lines`` counts them. ``progress`` gets the bytes read. ``engine`` is where lines are checked; None: here.
     """
 
-    def __init__(self, path: Path, complain: Callable[[str], None], progress: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        complain: Callable[[str], None],
+        progress: Callable[[int], None],
+        engine: Engine | None = None,
+    ) -> None:
         self._path = path
         self.bad_lines = 0
         found: list[tuple[int, int]] = []
         with path.open("rb", buffering=1 << 20) as file:
-            for line in lines(file):
-                progress(line.read)
-                try:
-                    at_ns = _checked(line.text)
-                except VerdictLineError as error:
-                    self.bad_lines += 1
-                    complain(f"line {line.number}: {error}")
-                    continue
-                found.append((at_ns, line.read - len(line.text or b"")))
+            for placed in (engine or Here()).map(_placing, None, chunks(lines(file), most=1024)):
+                self.bad_lines += len(placed.problems)
+                for problem in placed.problems:
+                    complain(problem)
+                found += placed.found
+                progress(placed.read)
         found.sort()
         self._at = array("q", (at_ns for at_ns, _ in found))
         self._place = array("q", (place for _, place in found))
@@ -118,6 +124,29 @@ class HistoryPast:
                     yield at_ns, verdict
 
 
+@dataclass(slots=True)
+class _Placed:
+    """When the verdicts of some lines were reached, and where each begins in the file."""
+
+    read: int
+    found: list[tuple[int, int]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def _placing(_: None) -> Callable[[Sequence[NumberedLine]], _Placed]:
+    return _placed
+
+
+def _placed(chunk: Sequence[NumberedLine]) -> _Placed:
+    placed = _Placed(chunk[-1].read)
+    for line in chunk:
+        try:
+            placed.found.append((_checked(line.text), line.read - len(line.text or b"")))
+        except VerdictLineError as error:
+            placed.problems.append(f"line {line.number}: {error}")
+    return placed
+
+
 def _seen(verdicts: Iterable[Mapping[str, Any]]) -> Iterator[Seen]:
     for verdict in verdicts:
         for key, seen in observe_stored([verdict]):
@@ -133,9 +162,9 @@ def _checked(text: bytes | None) -> int:
     except orjson.JSONDecodeError as error:
         raise VerdictLineError(f"is not JSON: {error.msg}") from None
     read_verdict(stated)
-    for field in ("service", "environment", "created_at", "sampling_probability", "composite_norm", "passed"):
-        if field not in stated:
-            raise VerdictLineError(f"{field}: is missing")
+    for name in ("service", "environment", "created_at", "sampling_probability", "composite_norm", "passed"):
+        if name not in stated:
+            raise VerdictLineError(f"{name}: is missing")
     try:
         [(_, seen)] = observe_stored([stated])
     except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -1,0 +1,193 @@
+"""Backends in actors of Ray: one judge for the whole run, with its budget, rate limits and cache; models of embeddings.
+
+The actor of the judge runs beside the driver, and is not started again: another one would begin with a budget of its
+own. A piece that was lost with its worker asks once more, and the cache answers.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+from monitor.config import Config
+from monitor.config.evaluators import Priority
+from monitor.evaluate.addressed import plain
+from monitor.evaluate.backends import JudgeAccount
+from monitor.evaluate.build import EvaluationBackends, arrange_backends
+from monitor.offline.engine.engine import ElsewhereError
+from scoring.case.case import Case
+from scoring.judging.request import can_judge
+from scoring.questions.question import Question, Reply
+
+from .expense import Expense
+from .in_flight import LOOK_S
+from .request import Actors, ScoreRequest
+
+ray: Any = import_module("ray")  # its types fit no actor
+
+_JUDGE: Final = "judge"
+_AT_ONCE: Final = 1_000
+"""Calls that an actor has under way; its rate limits are narrower."""
+
+
+class JudgeActor:
+    """The judge of a run, with what it spends."""
+
+    def __init__(self, request: ScoreRequest) -> None:
+        self._expense = Expense()
+        judge = request.backends(request.settings(), self._expense).judge
+        if judge is None:
+            raise ValueError("no judge is configured")
+        self._judge = judge
+
+    async def answer(
+        self, case: Case, questions: Sequence[Question], account: JudgeAccount
+    ) -> tuple[Mapping[Question, Reply], bool, str | None]:
+        """The replies, whether the case is counted, and why the judge cannot be asked any more."""
+        replies = await self._judge.answer(case, questions, account)
+        return replies, account.counted, self._judge.outage
+
+    async def outage(self) -> str | None:
+        return self._judge.outage
+
+    async def share(self, priority: Priority) -> float:
+        return self._judge.share(priority)
+
+    async def expense(self) -> Expense:
+        """What was asked so far."""
+        return self._expense
+
+
+class EmbeddingActor:
+    """One model of embeddings."""
+
+    def __init__(self, request: ScoreRequest) -> None:
+        embedding = request.backends(request.settings()).embedding
+        if embedding is None:
+            raise ValueError("no embeddings are configured")
+        self._embedding = embedding
+
+    async def start(self) -> None:
+        """Load the model. Raises ``EmbeddingError``."""
+        await self._embedding.start()
+
+    async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
+        return await self._embedding.answer(case, questions)
+
+
+def actors_of(request: ScoreRequest, settings: Config) -> tuple[Actors, list[Any]]:
+    """Start the actors that a configuration needs: how many, and their handles, which keep them.
+
+    Raises:
+        EmbeddingError: The model cannot be loaded.
+        OtherConfigError: An actor reads another configuration.
+    """
+    held: list[Any] = []
+    if settings.evaluators.judge is not None:
+        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=False
+        )
+        judge = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=_AT_ONCE)(JudgeActor)
+        held.append(judge.options(name=_JUDGE, scheduling_strategy=here).remote(request))
+    count, section = 0, settings.evaluators.embedding
+    if section is not None:
+        gpus = 0 if section.remote else int(ray.cluster_resources().get("GPU", 0))
+        count = 1 if section.remote else gpus or sum(node["Alive"] for node in ray.nodes())
+        model = ray.remote(num_cpus=0, num_gpus=min(1, gpus), max_restarts=-1, max_task_retries=3)(EmbeddingActor)
+        spread = model.options(max_concurrency=_AT_ONCE, scheduling_strategy="SPREAD")
+        models = [spread.options(name=f"embedding-{number}").remote(request) for number in range(count)]
+        ray.get([each.start.remote() for each in models])  # a model that is not there costs no verdict
+        held += models
+    return Actors(judge=settings.evaluators.judge is not None, embeddings=count), held
+
+
+def expense_of_run() -> Expense | None:
+    """What the judge of the run has cost; None where it is gone."""
+    try:
+        found: Expense = ray.get(ray.get_actor(_JUDGE).expense.remote())
+    except (ValueError, ray.exceptions.RayError):
+        return None
+    return found
+
+
+def remote_backends(settings: Config, actors: Actors) -> EvaluationBackends:
+    """The backends of a process of a run, which ask the actors."""
+    return arrange_backends(
+        settings,
+        judge=RemoteJudge() if actors.judge else None,
+        embedding=RemoteEmbedding(os.getpid() % actors.embeddings) if actors.embeddings else None,
+    )
+
+
+class RemoteJudge:
+    """The judge of the run. It raises ``ElsewhereError`` when its actor has ended: no verdict may say so instead."""
+
+    def __init__(self) -> None:
+        self._actor: Any = None
+        self._outage: str | None = None
+        self._looked_s = 0.0
+
+    @property
+    def _held(self) -> Any:
+        if self._actor is None:
+            try:
+                self._actor = ray.get_actor(_JUDGE)
+            except ValueError:
+                raise _gone() from None
+        return self._actor
+
+    def can_answer(self, question: Question) -> bool:
+        return can_judge(plain(question))
+
+    @property
+    def outage(self) -> str | None:
+        """As of the last answer; while it lasts, as of the last look."""
+        if self._outage is not None and time.monotonic() - self._looked_s >= LOOK_S:
+            self._outage, self._looked_s = self._now(self._held.outage.remote()), time.monotonic()
+        return self._outage
+
+    def share(self, priority: Priority) -> float:
+        found: float = self._now(self._held.share.remote(priority))
+        return found
+
+    async def answer(
+        self, case: Case, questions: Sequence[Question], account: JudgeAccount
+    ) -> Mapping[Question, Reply]:
+        found: Mapping[Question, Reply]
+        try:
+            found, account.counted, self._outage = await self._held.answer.remote(case, list(questions), account)
+        except ray.exceptions.RayActorError:
+            raise _gone() from None
+        return found
+
+    def _now(self, asked: Any) -> Any:
+        try:
+            return ray.get(asked)
+        except ray.exceptions.RayActorError:
+            raise _gone() from None
+
+
+class RemoteEmbedding:
+    """One of the run's models of embeddings."""
+
+    def __init__(self, number: int) -> None:
+        self._name = f"embedding-{number}"
+        self._actor: Any = None
+
+    async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
+        try:
+            self._actor = self._actor or ray.get_actor(self._name)
+            found: Mapping[Question, Reply] = await self._actor.answer.remote(case, list(questions))
+        except (ValueError, ray.exceptions.RayActorError):
+            raise _gone() from None
+        return found
+
+
+def _gone() -> ElsewhereError:
+    return ElsewhereError(
+        "the actor that is asked has ended",
+        "look at the memory of its node, and call again: what was judged stands, and the run goes on from there",
+    )

@@ -1,0 +1,226 @@
+"""``--engine ray``: the same verdicts and figures as one process gives, whatever becomes of driver, workers and nodes.
+
+One real cluster of two nodes serves all tests. Its object store is full from the start, so what is sent is spilled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.openai import Act, Provider, Seen, states
+from tests.forked import Forked, environment, sidejudge
+from tests.monitor.cli.test_score import qa_case, score, verdicts, written
+from tests.monitor.cli.test_score_workers import alive, remarks
+from tests.needs import LITELLM, RAY
+from tests.running import free_port
+from tests.verdict_lines import verdict_line
+
+pytestmark = [
+    RAY.mark, pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc; run on Linux"),
+]  # fmt: skip
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "sidejudge-tests-" + 32 * "0", "RAY_USAGE_STATS_ENABLED": "0"}
+"""What processes of a cluster show each other; a cluster of this machine makes its own where none is given."""
+FILL = """
+import sys, time, ray
+ray.init(address=sys.argv[1], logging_level="ERROR", log_to_driver=False)
+held = [ray.put(bytes(8 << 20)) for _ in range(9)]
+print("full", flush=True)
+time.sleep(600)
+"""
+
+
+@dataclass
+class Cluster:
+    """The address, the process that holds the head, and the one that holds another node."""
+
+    address: str
+    head: int
+    node: int
+
+
+def started(*options: str) -> subprocess.Popen[bytes]:
+    ray = Path(sys.executable).with_name("ray")
+    store = "--object-store-memory=80000000"
+    return subprocess.Popen(
+        [ray, "start", "--block", "--num-cpus=1", store, "--disable-usage-stats", *options],
+        env=environment() | TOKEN, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def listening(port: int, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise AssertionError("the head has ended")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    address = f"127.0.0.1:{(port := free_port())}"
+    processes = [started("--head", f"--port={port}", "--include-dashboard=false")]
+    try:
+        listening(port, processes[0])
+        processes.append(started(f"--address={address}"))
+        filling = [sys.executable, "-c", FILL, address]
+        processes.append(subprocess.Popen(filling, env=environment() | TOKEN, stdout=subprocess.PIPE))
+        assert processes[2].stdout is not None
+        assert processes[2].stdout.readline() == b"full\n"
+        yield Cluster(address, processes[0].pid, processes[1].pid)
+    finally:
+        for process in processes:
+            ended(process.pid)
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def stat(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return ["Z", "0"]
+
+
+def descendants(pid: int) -> list[int]:
+    parents = {int(each.name): int(stat(int(each.name))[1]) for each in Path("/proc").iterdir() if each.name.isdigit()}
+    found = [pid]
+    for each in found:
+        found += [child for child, parent in parents.items() if parent == each]
+    return found[1:]
+
+
+def ended(pid: int) -> None:
+    """Kill a process and all below it, as the end of a machine does."""
+    for each in [pid, *descendants(pid)]:
+        try:
+            os.kill(each, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def working(pid: int) -> list[int]:
+    """The processes of a node that work on pieces."""
+    found = []
+    for each in descendants(pid):
+        try:
+            if Path(f"/proc/{each}/cmdline").read_bytes().startswith(b"ray::_done"):
+                found.append(each)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def grown(run: Forked, out: Path, size: int) -> None:
+    while run.poll() is None and (out.stat().st_size if out.exists() else 0) <= size:
+        time.sleep(0.005)
+
+
+CONFIG = """
+evaluators:
+  judge: {{model: openai/judge-2026-01-01, api_base: "{url}", api_key: sk-test, concurrency: 4}}
+rubrics:
+  own:
+    metrics:
+      - {{id: way, check: {{contains: way}}, weight: 0.5}}
+      - {{id: polite, ask: "Is {{{{output}}}} polite to who wrote {{{{input}}}}?", weight: 0.5}}
+"""
+
+
+def answered(seen: Seen) -> Act:
+    """An answer that depends on what is asked; that about one case takes longer than all others together."""
+    stated = seen.messages[-1]["content"]
+    ids = re.findall(r"^id: (\S+)\nmetric: (\S+)", stated, re.MULTILINE)
+    found = [{"id": id_, "metric": metric, "answer": "way 1" in stated, "reason": "r"} for id_, metric in ids]
+    return states(json.dumps({"answers": found}), delay_s=3.0 if "way 3." in stated else 0.01)(seen)
+
+
+@LITELLM.mark
+def test_one_judge_serves_all_workers_with_one_cache_and_a_slow_case_holds_up_no_other(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    cases = [{"case_id": f"c{n}", "input": "where?", "model_output": f"On its way {n % 40}."} for n in range(120)]
+    path, config = written(tmp_path / "cases.jsonl", cases), tmp_path / "c.yaml"
+    found = {}
+    for name, options in (("one", ()), ("ray", ("--engine", "ray", "--address", cluster.address))):
+        seen: dict[float, str] = {}
+
+        def noted(each: Seen, seen: dict[float, str] = seen) -> Act:
+            seen[time.monotonic()] = each.messages[-1]["content"]
+            return answered(each)
+
+        with Provider(noted) as provider:
+            config.write_text(CONFIG.format(url=provider.url))
+            out, report = tmp_path / f"{name}.jsonl", tmp_path / f"{name}.report"
+            chosen = ("--rubric", "own", "--config", config, *options)
+            run = Forked("score", path, "--out", out, *chosen, env=TOKEN, stderr=report)
+            assert run.wait(100) == 0, report.read_text()
+        assert len(seen) == 40, "each question is asked once in the whole run"
+        slow = next(at for at, text in seen.items() if "way 3." in text)
+        assert sum(slow < at < slow + 3 for at in seen) >= 10
+        found[name] = [(each["case_id"], each["passed"], each["composite"]) for each in verdicts(out)]
+        assert "judge: 40 requests" in report.read_text()
+    assert found["ray"] == found["one"]
+
+
+def test_figures_of_verdicts_are_the_same(cluster: Cluster, tmp_path: Path) -> None:
+    lines = [verdict_line(f"c{n}", composite=n % 7 / 7, sampling_probability=1 / (n % 5 + 3)) for n in range(3000)]
+    path = written(tmp_path / "v.jsonl", lines)
+    here = sidejudge("scorecard", f"m={path}", "--format", "json")
+    there = tmp_path / "there.json"
+    run = Forked(
+        "scorecard", f"m={path}", "--format", "json", "--out", there, "--engine", "ray", "--address", cluster.address,
+        env=TOKEN,
+    )  # fmt: skip
+    assert run.wait(60) == 0
+    assert there.read_text() == here.stdout
+
+
+def test_the_file_of_verdicts_is_the_same_though_driver_worker_and_node_are_killed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    cases: list[object] = [qa_case(n, right=n % 3 != 0) for n in range(3000)]
+    cases[1], cases[400], cases[900] = "{not json", {"case_id": "no output"}, qa_case(7)
+    path, whole = written(tmp_path / "cases.jsonl", cases), tmp_path / "whole.jsonl"
+    stated = score(path, "--out", whole).stderr
+    out, report = tmp_path / "v.jsonl", tmp_path / "report"
+    arguments = ("score", path, "--out", out, "--engine", "ray", "--address", cluster.address)
+
+    run = Forked(*arguments, env=TOKEN, stderr=report)
+    grown(run, out, 20_000)  # the first case is judged by the driver, the others by the workers
+    run.kill()
+    run.wait(30)
+    assert 20_000 < out.stat().st_size < whole.stat().st_size, report.read_text()
+
+    report.unlink()
+    run = Forked(*arguments, env=TOKEN, stderr=report)
+    grown(run, out, out.stat().st_size)
+    killed = working(cluster.head)
+    assert killed
+    os.kill(killed[0], signal.SIGKILL)
+    ended(cluster.node)
+    assert run.wait(100) == 1, report.read_text()  # two lines are no cases
+    assert not alive(cluster.node)
+    assert verdicts(out) == verdicts(whole)
+    assert remarks(report.read_text()) == remarks(stated)
+
+
+def test_an_address_without_the_engine_is_refused(tmp_path: Path) -> None:
+    cases = written(tmp_path / "c.jsonl", [qa_case(1)])
+    done = sidejudge("score", cases, "--out", "v.jsonl", "--address", "auto", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--address: is of a Ray cluster" in done.stderr
+    assert not (tmp_path / "v.jsonl").exists()

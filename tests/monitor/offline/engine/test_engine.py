@@ -1,0 +1,112 @@
+"""What is read in parts by other processes is what one process reads, to the last digit."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import random
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from monitor.config.match import MatchSection
+from monitor.offline.engine.engine import Engine, Here
+from monitor.offline.learn.run_source import RunSource
+from monitor.offline.score import verdict_source
+from monitor.offline.score.label_source import read_labels
+from monitor.offline.score.verdict_source import VerdictSource
+from monitor.offline.simulate.past import FiledPast
+from scoring.runs.calibration import Calibration
+from scoring.runs.scorecard import empty_tally, scorecard
+from tests.verdict_lines import metric_line, verdict_line
+
+
+class Pickled:
+    """Works as other processes do: what goes to them and comes back is pickled."""
+
+    def map(self, make: Callable[[Any], Callable[[Any], Any]], stated: Any, pieces: Iterable[Any]) -> Iterator[Any]:
+        make, stated = pickle.loads(pickle.dumps((make, stated)))
+        work = make(stated)
+        for piece in pieces:
+            yield pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(piece)))))
+
+
+@pytest.fixture
+def verdicts(tmp_path: Path) -> Path:
+    """Verdicts with weights that no order of plain sums adds alike, revisions, repeats, foreign rubrics, bad lines."""
+    drawn = random.Random(7)
+    lines: list[object] = []
+    for number in range(700):
+        probability = drawn.choice([1.0, 0.3, 0.01, 1e-9, math.pi / 10])
+        lines.append(
+            verdict_line(
+                f"c{number % 650}", drawn.choice(["qa", "entity", f"own{number % 40}"]), round(drawn.random(), 3),
+                passed=drawn.random() < 0.7, sampling_probability=probability, cost_usd=drawn.choice([None, 0.1, 1e-7]),
+                trace_id=f"t{number}", scores=[metric_line("answer_correctness", drawn.random())],
+                rubric_version=f"qa@{number % 30}", service="s", environment="e", created_at="2026-11-01T00:00:00Z",
+                run=None,
+            )
+        )  # fmt: skip
+    lines += [{**lines[3], "revision": 2, "passed": False}, {**lines[600], "revision": 3}]
+    lines[40], lines[400] = "{not json", {"case_id": "no verdict"}
+    path = tmp_path / "v.jsonl"
+    path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdict_source, "_CHUNK_LINES", 7)
+
+
+def counted(path: Path, engine: Engine) -> object:
+    tally, complaints, read = empty_tally(), [], []
+    source = VerdictSource(path=path, complain=complaints.append, engine=engine)
+    source.read_into(tally, read.append)
+    figures = scorecard({"m": tally})
+    others = (tally.others, tally.cost.value, sorted(tally.weights))
+    return figures.to_json(), others, complaints, source.bad_lines, source.replaced, source.repeated, read[-1]
+
+
+def compared(path: Path, engine: Engine) -> object:
+    labels = path.with_name("labels.jsonl")
+    stated = [
+        {"case_id": f"c{n}", "rubric": "qa", "label": n % 3 > 0, "by": by} for n in range(0, 700, 3) for by in "ab"
+    ]
+    labels.write_text("".join(json.dumps(each) + "\n" for each in stated))
+    calibration = Calibration()
+    read_labels(labels, calibration, str, with_verdicts=False)
+    VerdictSource(path=path, complain=str, engine=engine).read_into(calibration, lambda _: None)
+    return [each.to_json() for each in calibration.report()], calibration.unmet
+
+
+def learned(path: Path, engine: Engine) -> object:
+    cases = path.with_name("cases.jsonl")
+    stated = [
+        {"case_id": f"c{n}", "name": "shop", "model_output": "x", "tools_used": [{"name": "t", "arguments": {"n": n}}]}
+        for n in range(200)
+    ]
+    lines = [json.dumps(each) for each in stated]
+    lines[77] = "{not json"
+    cases.write_text("\n".join(lines))
+    source = RunSource(match=MatchSection(), group_by="name", good="passed", labels={}, reward=None)
+    complaints: list[str] = []
+    runs = list(source.read([cases], complaints.append, engine=engine))
+    assert len(runs) == 199
+    return runs, complaints
+
+
+def played(path: Path, engine: Engine) -> object:
+    complaints: list[str] = []
+    past = FiledPast(path, complaints.append, lambda _: None, engine)
+    return past.latest_ns, past.bad_lines, complaints, list(past.since(0))
+
+
+@pytest.mark.parametrize("read", [counted, compared, learned, played])
+def test_what_is_read_in_parts_is_what_is_read_in_one(verdicts: Path, read: Callable[[Path, Engine], object]) -> None:
+    in_parts = read(verdicts, Pickled())
+    verdict_source._CHUNK_LINES = 10**6  # type: ignore[misc]  # set back by the fixture
+    assert in_parts == read(verdicts, Here())
