@@ -32,8 +32,8 @@ from scoring.status.fleet_snapshot import FleetSnapshot, FleetState
 
 log = logging.getLogger("sidejudge.fleet")
 
-RoundWork: TypeAlias = Callable[[Transaction], Awaitable[None]]
-"""What a part does in a round, in a transaction of its own."""
+RoundWork: TypeAlias = Callable[[Transaction], Awaitable[Callable[[], object] | None]]
+"""What a part does in a round, in a transaction of its own. What it returns is called once that is committed."""
 _NAME: Final = "name"
 _JITTER: Final = 0.2
 """Share of a pause that is drawn by chance, either way: 500 monitors must not come at once."""
@@ -177,7 +177,9 @@ class Fleet:
         why = None
         try:
             async with self.database.transaction() as transaction:
-                await work(transaction)
+                committed = await work(transaction)
+            if committed is not None:
+                committed()
         except (DatabaseRefuses, LeaseLost) as error:
             why = str(error)
             if self._failing.get(part) != why:

@@ -61,6 +61,7 @@ from scoring.checks.redaction import Redaction
 from scoring.status.export_snapshot import ExportSnapshot
 
 from .builders import conversations, fleet_of, judge_queue, limits, session_limits
+from .fleet_parts import share_judging
 from .judging_loop import JudgingLoop
 from .metric_labels import known
 from .retention import Retention
@@ -108,6 +109,7 @@ class MonitorParts:
         # What is evaluated, and by whom.
         self.sinks = self._build_sinks()
         self.backends = self._build_backends()
+        share_judging(self.fleet, self.backends, clock_ns)
         self.references = references(
             config, self.langfuse, self.store, self.assembler, clock_ns,
             under_way=self._judges, late_references=self.store.late_references,

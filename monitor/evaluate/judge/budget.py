@@ -22,6 +22,8 @@ DAY_S: Final = 86_400
 KEPT: Final = 0.05
 """Share of the allowance that each priority keeps, whatever the others need."""
 _SHORTEST_S: Final = 1.0
+AHEAD_S: Final = 600.0
+"""For how long what a fleet grants a monitor is to last."""
 
 
 Priority: TypeAlias = Literal["high", "normal", "low"]
@@ -46,15 +48,19 @@ class JudgeBudget:
     def __init__(
         self, *, per_hour: float | None = None, per_day: float | None = None, spent: Mapping[int, float] | None = None
     ) -> None:
-        self._limits = [(length, usd) for length, usd in ((HOUR_S, per_hour), (DAY_S, per_day)) if usd is not None]
+        self.limits = [(length, usd) for length, usd in ((HOUR_S, per_hour), (DAY_S, per_day)) if usd is not None]
         self._spent = dict(spent or {})
+        self.grants: Mapping[int, float] | None = None
+        """Dollars by the hour that the fleet grants this monitor; they take the place of the limits. None: alone."""
+        self.refused_usd = 0.0
+        """The dearest call since ``take_refused`` that a limit refused."""
         self._reserved = 0.0
         self._demand: dict[Priority, Demand] = {priority: Demand() for priority in PRIORITIES}
 
     @property
     def limited(self) -> bool:
         """Whether there is a limit at all."""
-        return bool(self._limits)
+        return bool(self.limits)
 
     def arrive(self, priority: Priority, now: float) -> float:
         """A case is about to be judged: the probability in [0, 1] with which it may be. To be called once a case."""
@@ -67,7 +73,7 @@ class JudgeBudget:
 
     def q(self, priority: Priority, now: float) -> float:
         """The share of this priority's cases that may be judged now, in [0, 1]."""
-        if not self._limits:
+        if not self.limits:
             return 1.0
         allowance = self.allowance(now)
         if self._left(now) <= (self._mean_usd(priority) or 0.0):
@@ -89,14 +95,15 @@ class JudgeBudget:
     def allowance(self, now: float) -> float:
         """Dollars a second that may be spent now: the least of what is left over the time left; inf without a limit."""
         left = [
-            (limit - self.spent(length, now) - self._reserved, length - now % length) for length, limit in self._limits
+            (limit - self.spent(length, now) - self._reserved, over_s) for length, limit, over_s in self._in_force(now)
         ]
         return min((max(0.0, usd) / max(_SHORTEST_S, seconds) for usd, seconds in left), default=float("inf"))
 
     def reserve(self, usd: float, now: float) -> Reservation | None:
         """Set money aside for a call; None when a limit would be exceeded: the hard stop."""
-        for length, limit in self._limits:
+        for length, limit, _ in self._in_force(now):
             if self.spent(length, now) + self._reserved + usd > limit:
+                self.refused_usd = max(self.refused_usd, usd)
                 return None
         self._reserved += usd
         return Reservation(usd)
@@ -114,8 +121,32 @@ class JudgeBudget:
         begun = now // length_s * length_s
         return sum(usd for hour, usd in self._spent.items() if begun <= hour <= now)
 
+    def spent_in(self, hour: int) -> float:
+        """Dollars spent in the hour that began then."""
+        return self._spent.get(hour, 0.0)
+
+    def committed(self, now: float) -> float:
+        """Dollars of the running hour that are spent or set aside."""
+        return self.spent(HOUR_S, now) + self._reserved
+
+    def demand(self, now: float) -> float:
+        """Dollars a second for judging all cases, as far as known."""
+        return sum(self.forecast(each, now) for each in PRIORITIES)
+
+    def take_refused(self) -> float:
+        """``refused_usd``, which begins again with nothing."""
+        refused, self.refused_usd = self.refused_usd, 0.0
+        return refused
+
     def _left(self, now: float) -> float:
-        return min(limit - self.spent(length, now) - self._reserved for length, limit in self._limits)
+        return min(limit - self.spent(length, now) - self._reserved for length, limit, _ in self._in_force(now))
+
+    def _in_force(self, now: float) -> list[tuple[int, float, float]]:
+        """Each limit: the length of its time, dollars, and the seconds that they are to last from now on."""
+        if self.grants is None or not self.limits:
+            return [(length, usd, length - now % length) for length, usd in self.limits]
+        hour = int(now // HOUR_S) * HOUR_S
+        return [(HOUR_S, self.grants.get(hour, 0.0), min(AHEAD_S, HOUR_S - now % HOUR_S))]
 
     def _mean_usd(self, priority: Priority) -> float | None:
         """Mean cost of a case of this priority; while none was judged, the dearest of the others."""

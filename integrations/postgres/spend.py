@@ -1,0 +1,79 @@
+"""What judges cost the whole fleet: slices are granted ahead of time, under one lock, never more than is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from .database import Transaction
+
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('sidejudge spend'))"
+"""Of one transaction: slices are granted one after the other."""
+_REPORT: Final = """
+INSERT INTO judge_spend AS row (hour, monitor, granted, spent, demand)
+VALUES (%(hour)s, %(monitor)s, %(spent)s, %(spent)s, %(demand)s)
+ON CONFLICT (hour, monitor) DO UPDATE
+SET spent = excluded.spent, demand = excluded.demand, written_at = now(),
+    granted = GREATEST(LEAST(row.granted, %(keep)s), excluded.spent)
+RETURNING granted
+"""
+_SETTLE: Final = """
+UPDATE judge_spend SET spent = %s, granted = %s WHERE monitor = %s AND hour = %s AND granted <> %s
+"""
+_TOTALS: Final = """
+SELECT coalesce(sum(granted), 0), coalesce(sum(spent), 0),
+    coalesce(sum(demand) FILTER (WHERE hour = %(hour)s AND written_at > now() - make_interval(secs => %(alive)s)), 0)
+FROM judge_spend WHERE hour >= %(since)s AND hour < %(until)s
+"""
+_GRANT: Final = "UPDATE judge_spend SET granted = granted + %s WHERE hour = %s AND monitor = %s RETURNING granted"
+
+
+class SpendLimit(NamedTuple):
+    """US dollars in a time (``since`` to ``until``, s since the epoch), and the seconds that are left of it."""
+
+    usd: float
+    since: int
+    until: int
+    left_s: float
+
+
+class SpendTotals(NamedTuple):
+    """Of all monitors in a time: granted (what was spent included), spent, and demand in US dollars a second."""
+
+    granted: float
+    spent: float
+    demand: float
+
+
+async def begin(transaction: Transaction) -> None:
+    """Keep others from being granted anything until this transaction ends."""
+    await transaction.execute(_LOCK)
+
+
+async def settle(transaction: Transaction, monitor: str, hour: int, spent: float) -> None:
+    """Give back what was granted and not spent of an hour that is over."""
+    await transaction.execute(_SETTLE, (spent, spent, monitor, hour, spent))
+
+
+async def report(
+    transaction: Transaction, monitor: str, hour: int, *, spent: float, demand: float, keep: float
+) -> float:
+    """Report what this monitor spent, and give back what it has beyond ``keep``; what it is granted now."""
+    values = {"monitor": monitor, "hour": hour, "spent": spent, "demand": demand, "keep": keep}
+    return float((await transaction.rows(_REPORT, values))[0][0])
+
+
+async def totals(
+    transaction: Transaction, hour: int, limits: Sequence[SpendLimit], *, alive_s: float
+) -> list[SpendTotals]:
+    """The totals by limit. ``alive_s``: how old a demand may be."""
+    values = {"hour": hour, "alive": alive_s}
+    return [
+        SpendTotals(*(await transaction.rows(_TOTALS, {**values, "since": limit.since, "until": limit.until}))[0])
+        for limit in limits
+    ]  # fmt: skip
+
+
+async def grant(transaction: Transaction, monitor: str, hour: int, usd: float) -> float:
+    """Grant this monitor more; what it is granted now."""
+    return float((await transaction.rows(_GRANT, (usd, hour, monitor)))[0][0])

@@ -1,0 +1,100 @@
+"""The judge's budget of a whole fleet: this monitor spends slices that were granted to it before a call needs them.
+
+A call never waits for the database. Slices reach for ten minutes of what this monitor's cases would cost, thinned for
+all monitors alike where the budget does not reach. While the database is away a monitor spends what it was granted,
+and then judges nothing: the sum of all monitors stays within the budget, whoever is cut off. The price is that judging
+ends ten minutes into an outage, or as late as the traffic lets the slice last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from integrations.postgres import spend
+from integrations.postgres.database import Transaction
+from integrations.postgres.spend import SpendLimit, SpendTotals
+from monitor.fleet.fleet import Fleet
+
+from .budget import AHEAD_S, HOUR_S, JudgeBudget
+
+_FIRST: Final = 4
+"""What is left is divided by so many times the monitors: that much each may have before it knows what it needs."""
+
+
+def granted_usd(
+    *,
+    limits: Sequence[SpendLimit],
+    totals: Sequence[SpendTotals],
+    unspent: float,
+    demand: float,
+    refused: float,
+    monitors: int,
+) -> float:
+    """US dollars that a monitor is granted on top of what it has.
+
+    Args:
+        limits: of the hour and the day.
+        totals: of all monitors, this one included, for each limit.
+        unspent: what this monitor has left of its slice.
+        demand: US dollars a second that judging all its cases would take.
+        refused: the dearest call that its slice did not reach for; 0 for none.
+        monitors: how many there are.
+    """
+    free = min(limit.usd - total.granted for limit, total in zip(limits, totals, strict=True))
+    if free <= 0.0:
+        return 0.0
+    left = [(limit.usd - total.spent, limit.left_s) for limit, total in zip(limits, totals, strict=True)]
+    pace = min(usd / max(1.0, seconds) for usd, seconds in left)
+    others = max(total.demand for total in totals)
+    rate = min(demand, pace * demand / others) if others > 0.0 else 0.0
+    first = min(usd for usd, _ in left) / (_FIRST * max(1, monitors))
+    return min(free, max(0.0, max(rate * AHEAD_S, first, refused) - unspent))
+
+
+class FleetBudget:
+    """Exchanges what was spent for what may be spent, in each round of the fleet."""
+
+    def __init__(self, budget: JudgeBudget, fleet: Fleet, clock_s: Callable[[], float]) -> None:
+        self._budget, self._fleet, self._clock_s = budget, fleet, clock_s
+        self._hour: int | None = None
+        budget.grants = {}
+        fleet.each_round("judge budget", self.round)
+
+    async def round(self, transaction: Transaction) -> Callable[[], None]:
+        """Report and be granted; the result puts it into force, once that is committed."""
+        now, name, budget = self._clock_s(), self._fleet.name, self._budget
+        hour = int(now // HOUR_S) * HOUR_S
+        await spend.begin(transaction)
+        if self._hour is not None and self._hour < hour:
+            await spend.settle(transaction, name, self._hour, budget.spent_in(self._hour))
+        granted = {hour: await self._granted(transaction, hour, now, committed=budget.committed(now))}
+        if hour + HOUR_S - now < AHEAD_S:  # an outage over the full hour leaves something to spend
+            granted[hour + HOUR_S] = await self._granted(transaction, hour + HOUR_S, hour + HOUR_S, committed=0.0)
+
+        def in_force() -> None:
+            self._hour = hour
+            budget.grants = granted
+
+        return in_force
+
+    async def _granted(self, transaction: Transaction, hour: int, now: float, *, committed: float) -> float:
+        budget, name = self._budget, self._fleet.name
+        demand = budget.demand(now)
+        keep = committed + max(2 * demand * AHEAD_S, budget.refused_usd)
+        grants = budget.grants
+        if grants is not None and demand > 0.0 and grants.get(hour, 0.0) > keep:
+            budget.grants = {**grants, hour: keep}  # given back here before it is there
+        kept = keep if demand > 0.0 else float("inf")
+        mine = await spend.report(transaction, name, hour, spent=committed, demand=demand, keep=kept)
+        limits = [
+            SpendLimit(usd, begun := hour // length * length, begun + length, begun + length - now)
+            for length, usd in budget.limits
+        ]
+        alive_s = 4 * self._fleet.every_s
+        totals = await spend.totals(transaction, hour, limits, alive_s=alive_s)
+        more = granted_usd(
+            limits=limits, totals=totals, unspent=mine - committed, demand=demand, refused=budget.take_refused(),
+            monitors=len(self._fleet.present),
+        )  # fmt: skip
+        return await spend.grant(transaction, name, hour, more) if more > 0.0 else mine
