@@ -1,14 +1,17 @@
 """The admission policy in Google's CEL: which Pods it changes, and what becomes of them.
 
 An API server has the function ``indexOf`` of lists and the type ``JSONPatch``, which the library has not: the test puts
-the place of a container into it, and maps in the place of patches.
+the place of a container into it, and maps in the place of patches. ``tests/helm/apiserver`` makes a program of the API
+server's own evaluator, which the last test compares with this.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +68,15 @@ def changed(
     policy: dict[str, Any], pod: dict[str, Any], namespace: dict[str, str] | None = None
 ) -> dict[str, Any] | None:
     """The Pod as the policy leaves it; None where it does not match."""
-    space = {"metadata": {"labels": namespace or {}}}
-    if not all(evaluated(each["expression"], object=pod, namespaceObject=space) for each in policy["matchConditions"]):
+    # An API server has no namespace where it evaluates conditions: null.
+    if not all(evaluated(each["expression"], object=pod, namespaceObject=None) for each in policy["matchConditions"]):
         return None
+    space = {"metadata": {"labels": namespace or {}}}
     variables: dict[str, Any] = {}
     for each in policy["variables"]:
-        variables[each["name"]] = evaluated(each["expression"], object=pod, variables=variables)
+        variables[each["name"]] = evaluated(each["expression"], object=pod, variables=variables, namespaceObject=space)
+    if not variables["wanted"]:
+        return None
     numbered = copy.deepcopy(pod)
     for place, container in enumerate(numbered["spec"]["containers"]):
         container["place"] = place
@@ -176,3 +182,61 @@ def test_a_cluster_that_does_not_know_it_refuses_it_in_words(engine):
 
 def test_a_failure_is_loud_and_it_runs_once(policy):
     assert (policy["failurePolicy"], policy["reinvocationPolicy"]) == ("Fail", "Never")
+
+
+CASES = {
+    "nothing asks": (pod(), {}),
+    "other annotations": (pod({"a": "b"}, {"c": "d"}), {"e": "f"}),
+    "its annotation asks": (pod(ASKS), {}),
+    "its label asks": (pod(labels=ASKS), {}),
+    "its namespace asks": (pod(), ASKS),
+    "it declines": (pod({"sidejudge.io/inject": "false"}), ASKS),
+    "it has init containers and volumes": (
+        pod(ASKS, {"app": "shop"}, initContainers=[{"name": "migrate"}], volumes=[{"name": "data", "emptyDir": {}}]),
+        {},
+    ),
+    "it names containers": (
+        pod(
+            {**ASKS, "sidejudge.io/containers": "app, old"},
+            containers=[
+                {"name": "app", "env": [{"name": "LEVEL", "value": "info"}]},
+                {"name": "old"},
+                {"name": "proxy"},
+            ],
+        ),
+        {},
+    ),
+    "it brings a configuration": (
+        pod({**ASKS, "sidejudge.io/config": "mine", "sidejudge.io/memory-limit": "1Gi"}),
+        {},
+    ),
+}
+
+
+def without_nothing(value: Any) -> Any:
+    """What a type of Go writes though it is empty is left out."""
+    if isinstance(value, dict):
+        made = {name: without_nothing(inner) for name, inner in value.items()}
+        return {name: inner for name, inner in made.items() if inner not in ({}, None)}
+    return [without_nothing(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.skipif(
+    "ADMISSION" not in os.environ,
+    reason="the API server's evaluator is missing; tests/helm/apiserver/build FOLDER, and name it in ADMISSION",
+)
+def test_the_api_servers_own_evaluator_makes_the_same_of_every_pod(engine, policy, tmp_path):
+    files = {name: tmp_path / name for name in ("POLICY", "PODS", "ANSWERS")}
+    files["POLICY"].write_text(json.dumps(injection(engine, VALUES)[0]))
+    given = {name: {"pod": made, "namespace": labels} for name, (made, labels) in CASES.items()}
+    files["PODS"].write_text(json.dumps(given))
+    environ = os.environ | {name: str(file) for name, file in files.items()}
+    done = subprocess.run([os.environ["ADMISSION"]], env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    answers = json.loads(files["ANSWERS"].read_text())
+    assert answers.keys() == CASES.keys()
+    for name, (made, labels) in CASES.items():
+        assert "error" not in answers[name], name
+        found = answers[name].get("pod", made)
+        found = {part: found[part] for part in ("metadata", "spec")}
+        assert without_nothing(found) == without_nothing(changed(policy, made, labels) or made), name
