@@ -78,9 +78,9 @@ class Families(Collector):
     def collect(self) -> Iterator[Metric]:
         return self.of(self._gather())
 
-    def at_once(self) -> CollectorRegistry:
-        """A registry with the values of this moment, which any thread may write out."""
-        made, registry = self._gather(), CollectorRegistry()
+    def at_once(self, made: Callable[[], Sampled] | None = None) -> CollectorRegistry:
+        """A registry with the values of this moment, which any thread may write out; with the gauges of ``made``."""
+        made, registry = made or self._gather(), CollectorRegistry()
         registry.register(_Moment(lambda: self.of(made)))
         return registry
 

@@ -124,12 +124,13 @@ class Exporter:
         """The metrics as text and their content type, as an ``Accept`` header wants them."""
         return self.exposition(accept)()
 
-    def exposition(self, accept: str = "") -> Callable[[], tuple[bytes, str]]:
+    def exposition(self, accept: str = "", seen: Snapshot | None = None) -> Callable[[], tuple[bytes, str]]:
         """What belongs to this moment is taken now; what is returned writes it out, in whatever thread.
 
-        Counters are read as they are written out, and the client's locks guard them.
+        Counters are read as they are written out, and the client's locks guard them. ``seen`` are the gauges where
+        whoever asks has them already.
         """
-        return partial(expose, self._families.at_once(), accept)
+        return partial(expose, self._families.at_once(self._gather(seen)), accept)
 
     def metrics(self) -> Callable[[], Iterable[Metric]]:
         """The families with the gauges of this moment, to be read in whatever thread."""
@@ -353,8 +354,8 @@ class Exporter:
                 self._counter(f.VERDICTS, *who, selection)
                 self._counter(f.VERDICTS_FAILED, *who, selection)
 
-    def _gather(self) -> Callable[[], Sampled]:
-        seen = self._watched()
+    def _gather(self, seen: Snapshot | None = None) -> Callable[[], Sampled]:
+        seen = self._watched() if seen is None else seen
         return partial(self._sampled, seen, list(self._placed(seen.services)))
 
     def _sampled(self, seen: Snapshot, placed: Sequence[tuple[tuple[str, str, str], ServiceStatus]]) -> Sampled:

@@ -159,7 +159,12 @@ class Watch:
 
     def service_statuses(self, now_ns: int) -> list[ServiceStatus]:
         """The status of every key: the numbers of this moment, the status in force since the last look."""
-        return [self._in_force(key, self._of_the_moment(key, now_ns)) for key in self._windows.keys()]  # noqa: SIM118 - not a dict
+        return list(self.each_service_status(now_ns))
+
+    def each_service_status(self, now_ns: int) -> Iterator[ServiceStatus]:
+        """The same one by one, for who does not compute all of them without a pause."""
+        for key in self._windows.keys():  # noqa: SIM118 - not a dict
+            yield self._in_force(key, self._of_the_moment(key, now_ns))
 
     def statuses(self) -> Iterator[tuple[Key, Status]]:
         """The status in force of every key since the last look."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -71,6 +71,8 @@ from .trace_details import TraceDetail, TraceDetails
 
 _GROUPS = 10
 """Groups of failures on the page of a service."""
+_AT_A_TIME = 16
+"""Windows whose statuses are computed without a pause, 40 µs each: a probe waits less than a millisecond."""
 _OF_A_SERVICE = 5_000
 """Verdicts that the page of a service is made from at most, the latest."""
 REJECTED = "invalid"
@@ -321,18 +323,26 @@ class MonitorQueries:
 
     async def metrics(self, accept: str) -> tuple[bytes, str]:
         self._count_up()
+        services = [each async for each in self._statuses_in_turns()]
         # in a thread: thousands of series take longer to write than a probe may wait
-        return await asyncio.to_thread(self.exporter.exposition(accept))
+        return await asyncio.to_thread(self.exporter.exposition(accept, self.snapshot(services)))
 
-    def snapshot(self) -> Snapshot:
-        """The gauges of this moment."""
+    async def _statuses_in_turns(self) -> AsyncIterator[ServiceStatus]:
+        """The status of every window; after every few of them whatever waits for the event loop has its turn."""
+        for number, each in enumerate(self.watch.each_service_status(self.clock_ns())):
+            if number % _AT_A_TIME == _AT_A_TIME - 1:
+                await asyncio.sleep(0)
+            yield each
+
+    def snapshot(self, services: Iterable[ServiceStatus] | None = None) -> Snapshot:
+        """The gauges of this moment; ``services`` are their statuses where they are known already."""
         now_ns = self.clock_ns()
         oldest_ns = self.assembler.oldest_ns
         judge, exports, agreement, pull = self.judge(), self.exports(), self.agreement(), self.pull()
         late, fleet, prompts = self.late_references(), self.fleet(), self.prompts()
         waits_for_judge = {} if judge is None else {"judge": QueueSize(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
-            services=corrected(self.watch.service_statuses(now_ns), agreement),
+            services=corrected(self.watch.service_statuses(now_ns) if services is None else services, agreement),
             agreement=agreement,
             failures=self.failures.latest if self.failures is not None else (),
             traces_open=self.outcomes.open,

@@ -160,14 +160,19 @@ def rotel(program: Path, folder: Path) -> Iterator[Served]:
 
 
 @contextlib.contextmanager
-def monitor(rate: float, folder: Path, upstream: int | None = None) -> Iterator[Served]:
-    """The whole monitor as an operator starts it: every trace that is drawn is judged by two rubrics and committed."""
+def monitor(
+    rate: float, folder: Path, upstream: int | None = None, routes: list[dict[str, object]] | None = None
+) -> Iterator[Served]:
+    """The whole monitor as an operator starts it: every trace that is drawn is judged and committed.
+
+    Two rubrics judge it, unless ``routes`` say otherwise; ``any`` is a scenario without expectations.
+    """
     port, api = free_port(), free_port()
     config: dict[str, Any] = {
         "sources": {"otlp": {"http": f"127.0.0.1:{port}"}}, "api": {"listen": f"127.0.0.1:{api}"},
         "store": {"path": f"{folder}/state.sqlite"}, "sampling": {"rate": rate}, "log": {"level": "error"},
         "assembly": {"grace": "500ms", "idle": "2s"},
-        "routes": [{"rubrics": ["workflow", "entity"], "scenario": "any"}], "scenarios": {"any": {}},
+        "routes": routes or [{"rubrics": ["workflow", "entity"], "scenario": "any"}], "scenarios": {"any": {}},
     }  # fmt: skip
     if upstream is not None:
         config["forward"] = {"url": f"http://127.0.0.1:{upstream}"}

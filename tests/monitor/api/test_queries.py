@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from integrations.otlp.wire.request import Chunk, ChunkOrigin
@@ -169,6 +171,27 @@ async def test_counters_move_at_a_scrape_by_what_came_since_the_last_one(still):
     assert await s.counted("sidejudge_spans_received_total") == 4
     assert await s.counted('sidejudge_spans_ignored_total{reason="duplicate"}') == 1
     assert await s.counted("sidejudge_traces_seen_total") == 2
+
+
+async def test_statuses_of_many_windows_are_computed_with_turns_for_a_probe_between_them(still):
+    s = still(sampling={"rate": 1.0})
+    await s.take(*(root(10 * number, service=f"s{number:02}") for number in range(40)))
+    await s.judge()
+    turns = []
+
+    async def probe():
+        while True:
+            await asyncio.sleep(0)
+            turns.append(None)
+
+    probing = asyncio.create_task(probe())
+    found = [each async for each in s.view._statuses_in_turns()]
+    probing.cancel()
+    assert found == s.view.watch.service_statuses(s.now)
+    assert len(found) == 80
+    assert len(turns) >= 4
+    body, _ = await s.view.metrics("text/plain")
+    assert body.count(b"sidejudge_status{") == 80 * 4
 
 
 async def test_what_came_too_late_is_counted_as_late(still):
