@@ -13,6 +13,7 @@ from scoring.alerts.condition import Condition
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
 
+from .limited import limited_beyond
 from .looks import breaching
 from .promql import SITE, configured, fleet, over_processes
 from .recordings import effective, window_of
@@ -33,7 +34,7 @@ def declared_alerts(declared: Declaration) -> list[AlertingRule]:
 
 def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
     expr, stated = _TELLING[condition.id](declared)
-    status = condition.id in {"pass_rate_critical", "pass_rate_warning"}
+    status = condition.id in {"pass_rate_critical", "pass_rate_warning", "metric_critical", "metric_warning"}
     reported_in_process = expr.startswith(_IN_PROCESS)
     return AlertingRule(
         id=condition.id, severity=condition.severity, title=condition.title, when=condition.when,
@@ -150,6 +151,8 @@ _TELLING: Mapping[str, Callable[[Declaration], tuple[str, str]]] = {
     "pass_rate_change": _change,
     "scenario_drift": _drift,
     "blocker_rate": _share(BLOCKED, "blocker_rate", "are blocked by {{ $labels.metric }}", " ignoring (metric)"),
+    "metric_critical": lambda declared: limited_beyond(declared, "critical"),
+    "metric_warning": lambda declared: limited_beyond(declared, "warning"),
     "metric_mean_low": _process("metric_mean_low", "metrics"),
     "workflow_violation_rate": _share(VIOLATING, "workflow_violation_rate", "depart from the scenario"),
     "judge_failure_rate": _judge_failed,

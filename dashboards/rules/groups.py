@@ -6,6 +6,7 @@ from scoring.alerts.declaration import Declaration
 
 from .declared_alerts import declared_alerts
 from .fleet_alerts import fleet_alerts, health_alerts
+from .limited import limited
 from .looks import looks
 from .people import people
 from .recordings import BURN_WINDOWS, burning, day, estimates, sums, threshold, window_of
@@ -25,7 +26,7 @@ def groups(declared: Declaration) -> tuple[Group, ...]:
             name="sidejudge-status", interval_ns=declared.look_ns,
             rules=(
                 threshold(), *estimates(window), *people(window), *shares(window), *looks(declared),
-                *declared_alerts(declared),
+                *limited(window), *declared_alerts(declared),
             ),
         ),
         Group(name="sidejudge-long", interval_ns=LONG_NS, rules=(*long, *burning(), *_day(window), *fleet_alerts())),

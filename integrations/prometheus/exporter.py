@@ -33,6 +33,7 @@ from .judge_metrics import JudgeMetrics, Series, gauges
 from .known_labels import CLASSES, IGNORED, IGNORED_LOGS, INCOMPLETE, REFUSED, SELECTIONS, SIGNALS, KnownLabels
 from .labels import LabelCap
 from .late_reference_metrics import LateReferenceMetrics, late_reference_gauges
+from .limit_metrics import LimitMetrics, limit_gauges
 from .pull_metrics import PullMetrics, pull_gauges
 from .run_metrics import RunMetrics
 from .snapshot import CONNECTION_STATES, Snapshot
@@ -90,6 +91,7 @@ class Exporter:
         self.late_references = LateReferenceMetrics(self._counted, known.revision_failures)
         self.runs = RunMetrics(self._counted, service=self._service, label_cap=label_cap)
         self.application = ApplicationMetrics(self._counted, bounded=self.bounded, label_cap=label_cap)
+        self.limits = LimitMetrics(self._counted, known.limits, self.bounded)
         self._zeros()
         self._zeros_of_alerts()
         self._families = Families(f.FAMILIES, self._counted, infos, self._gather)
@@ -145,6 +147,7 @@ class Exporter:
             self._pairs.add(where)
             self._service(where[0])
             self._zeros_of_pair(*where)
+            self.limits.zeros(*where)
         return where
 
     def traces_seen(self, count: int = 1) -> None:
@@ -252,6 +255,10 @@ class Exporter:
             self._counter(f.VERDICTS_REVISED, service, rubric).inc()
             return
         self._scores(verdict, service, rubric)
+        scored = {each.metric: each.result.value for each in verdict.scores if isinstance(each.result, Scored)}
+        self.limits.values(
+            verdict.service, verdict.environment, verdict.rubric, scored, 1.0 / verdict.sampling_probability
+        )
         violating = verdict.violations
         exemplar = _exemplar(verdict.trace_id) if verdict.blockers or violating or verdict.passed is False else None
         for metric in verdict.blockers:
@@ -380,8 +387,9 @@ class Exporter:
         late = late_reference_gauges(seen.late_references) if seen.late_references is not None else ()
         failures = failure_gauges(seen.failures, self._label)
         windows = chain.from_iterable(window_gauges(who, service_status) for who, service_status in placed)
+        limited = limit_gauges(seen.metrics, self._known.limits, self._place)
         fleet = fleet_gauges(seen.fleet) if seen.fleet is not None else ()
-        parts = (self._thresholds(), judge, alerts, people, pull, fleet, late, failures, windows)
+        parts = (self._thresholds(), judge, alerts, people, pull, fleet, late, failures, windows, limited)
         for family, values, value in chain(*parts):
             sampled[family].append((values, value))
         return sampled

@@ -24,7 +24,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "service": "`service.name` of the trace; `unknown_service` when it names none; capped",
         "environment": "deployment environment of the trace; `unknown` when it names none; capped",
         "rubric": "a rubric of the configuration",
-        "metric": "a metric of the rubric",
+        "metric": "a metric of the rubric, or a limited one such as `latency_p95`",
         "selection": "`random`: drawn by the base rate; `forced`: kept only because a rule on its content demanded it",
         "reason": "why; a closed list",
         "status": "`healthy`, `warning`, `critical` or `insufficient_data`",
@@ -398,6 +398,53 @@ APPLICATION_COST = Family(
     help="US dollars of the application's model calls as its telemetry states them, estimated for all traffic.",
     note="Absent where no span states a cost: sidejudge has no price list of its own for it. First results only.",
 )  # fmt: skip
+_LIMITED: tuple[Label, ...] = (*_WHO, "metric")
+LIMITED_VALUE = Family(
+    name="sidejudge_limited_metric", kind="gauge", labels=_LIMITED,
+    help=f"Quantile or mean of a metric with a limit, in its own unit, at the last look. {_PROCESS}",
+    note="`metric` is the name in `alerts.metrics`, such as `latency_p95`; `rubric` is empty for figures of the "
+    "application. So in the families below; all are absent without `alerts.metrics`.",
+)  # fmt: skip
+LIMITED_LOWER = Family(
+    name="sidejudge_limited_metric_lower", kind="gauge", labels=_LIMITED,
+    help="Its lower bound: the pair holds with 95 % at any look, whatever the distribution.",
+    note="A bound is absent where the values show none, as of a 95th percentile of few.",
+)  # fmt: skip
+LIMITED_UPPER = Family(
+    name="sidejudge_limited_metric_upper", kind="gauge", labels=_LIMITED,
+    help="Its upper bound.",
+)  # fmt: skip
+LIMITED_EFFECTIVE = Family(
+    name="sidejudge_limited_metric_effective_samples", kind="gauge", labels=_LIMITED,
+    help="What the values of the window are worth for their weights and for what belongs together.",
+)  # fmt: skip
+LIMITED_STATUS = Family(
+    name="sidejudge_limited_metric_status", kind="gauge", labels=(*_LIMITED, "status"),
+    help="1 for the status in force under the limits of a metric, 0 for the others. This process's view.",
+)  # fmt: skip
+LIMITED_LIMIT = Family(
+    name="sidejudge_limited_metric_limit", kind="gauge", labels=("rubric", "metric", "level"),
+    help="Value at which the level begins, in the metric's unit, from the configuration.",
+)  # fmt: skip
+LIMITED_THRESHOLD = Family(
+    name="sidejudge_limited_metric_kept_threshold_ratio", kind="gauge", labels=("rubric", "metric", "level"),
+    help="Kept share below which the level is reached: of a 95th percentile 0.95.",
+)  # fmt: skip
+LIMITED_WEIGHT = Family(
+    name="sidejudge_limited_metric_weight_total", kind="counter", labels=_LIMITED,
+    help="Sum of the weights (inverse inclusion probabilities) of the values of a metric with a limit.",
+    note="Kept weight over weight is the kept share, weight² over squared weight the effective sample size, each over "
+    "summed increases. First results only.",
+)  # fmt: skip
+LIMITED_WEIGHT_SQUARED = Family(
+    name="sidejudge_limited_metric_weight_squared_total", kind="counter", labels=_LIMITED,
+    help="Sum of their squared weights.",
+)  # fmt: skip
+LIMITED_KEPT_WEIGHT = Family(
+    name="sidejudge_limited_metric_kept_weight_total", kind="counter", labels=(*_LIMITED, "level"),
+    help="Sum of the weights times how far values keep to the limit: 1 or 0 for a quantile, their place on the scale "
+    "for a mean.",
+)  # fmt: skip
 REQUESTS_REFUSED = Family(
     name="sidejudge_requests_refused_total", kind="counter", labels=("code",),
     help="OTLP requests that were answered with an error, by HTTP status.",
@@ -695,6 +742,8 @@ FAMILIES = (
     METRIC_SCORE, METRIC_MEAN, COMPOSITE_MEAN, BLOCKERS, WORKFLOW_VIOLATIONS,
     RUNS, RUN_SIGNS, TOOL_CALLS, TOOL_ERRORS,
     APPLICATION_TRACES, APPLICATION_DURATION, APPLICATION_TOKENS, APPLICATION_COST,
+    LIMITED_VALUE, LIMITED_LOWER, LIMITED_UPPER, LIMITED_EFFECTIVE, LIMITED_STATUS, LIMITED_LIMIT, LIMITED_THRESHOLD,
+    LIMITED_WEIGHT, LIMITED_WEIGHT_SQUARED, LIMITED_KEPT_WEIGHT,
     REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_HANDED_OVER, SPANS_REJECTED, SPANS_IGNORED,
     TRAFFIC_SUSPECTED,
     LOG_RECORDS_RECEIVED, LOG_RECORDS_REJECTED, LOG_RECORDS_IGNORED,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scoring.alerts.condition import Condition
+from scoring.status.metric_limit import MetricLimit
 from scoring.status.status import Thresholds
 from scoring.verdict.rubric import Rubric
 
@@ -45,6 +46,7 @@ class KnownLabels:
     thresholds: Thresholds = field(default_factory=Thresholds)
     own_thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
     conditions: Sequence[Condition] = ()
+    limits: Sequence[MetricLimit] = ()
     judge: KnownJudge | None = None
     version: str = "unknown"
     revision: str = "unknown"

@@ -12,6 +12,7 @@ from scoring.status.failure_groups import FailureGroup
 from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from scoring.status.metric_status import MetricStatus
 from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.service_status import ServiceStatus
 
@@ -48,3 +49,4 @@ class Snapshot:
     alerts: Sequence[Posted] = ()
     agreement: AgreementSnapshot | None = None
     failures: Sequence[FailureGroup] = ()
+    metrics: Sequence[MetricStatus] = ()

@@ -98,6 +98,12 @@ ORDER BY closed_ns DESC, trace_id DESC, rubric DESC LIMIT :limit;
 SELECT v.verdict, v.closed_ns, json_extract(t.story, '$.cluster')
 FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id WHERE v.closed_ns >= ? ORDER BY v.closed_ns;
 
+-- name: figures_since
+SELECT trace_id, service, json_object(
+    'figures', json_extract(story, '$.figures'), 'sampling', json_extract(story, '$.sampling'),
+    'cluster', json_extract(story, '$.cluster'), 'environment', json_extract(story, '$.environment')), closed_ns, revision
+FROM traces WHERE closed_ns >= ? AND json_extract(story, '$.figures') IS NOT NULL ORDER BY closed_ns;
+
 -- name: latest_verdict
 SELECT max(closed_ns) FROM verdicts;
 

@@ -341,6 +341,17 @@ class Store:
         rows = self._read("verdicts_since", (since_ns,))
         return [{**json.loads(text), "closed_ns": at, "cluster": cluster} for text, at, cluster in rows]
 
+    def figures_since(self, since_ns: int) -> list[tuple[str, str | None, dict[str, Any], int, int]]:
+        """What traces closed since then took, oldest first: what windows of figures are filled with at start.
+
+        Returns:
+            Trace id in hex, service, details (figures, sampling, cluster, environment), when it was closed, revision.
+        """
+        rows = self._read("figures_since", (since_ns,))
+        return [
+            (trace_id.hex(), service, json.loads(text), at, revision) for trace_id, service, text, at, revision in rows
+        ]
+
     def fact(self, name: str) -> Any:
         """The stored finding of this name, as JSON; None for none yet."""
         rows = self._read("fact", (name,))

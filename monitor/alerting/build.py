@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from monitor.config import Config
+from monitor.config.metric_limits import metric_limits
+from monitor.config.rubrics import configured
 from scoring.alerts.condition import Severity
 from scoring.alerts.declaration import AlertLimits, ChangeRule, Declaration, SequenceRule
 from scoring.status.hysteresis import Hysteresis
+from scoring.status.metric_limit import APPLICATION
 from scoring.status.status import Policy, Thresholds
 
 from .windows import Windows
@@ -59,6 +62,7 @@ def declaration(config: Config) -> Declaration:
             for_ns=alerts.limits.lasting.ns,
             keep_ns=alerts.limits.keep.ns,
         ),
+        metrics=metric_limits(alerts.metrics, configured(config)) if alerts.metrics else (),
     )
 
 
@@ -67,3 +71,12 @@ def windows_of(declared: Declaration) -> Windows:
     if declared.policy.mode != "adaptive":
         return Windows(declared.window_ns)
     return Windows(declared.window_ns, longest_ns=declared.longest_ns, enough=declared.policy.min_samples)
+
+
+def figure_windows_of(declared: Declaration) -> Windows:
+    """The windows of the application's figures: in mode ``adaptive`` they reach back until the limits have enough."""
+    if declared.policy.mode != "adaptive":
+        return Windows(declared.window_ns)
+    needed = (limit.needed(declared.policy.min_samples) for limit in declared.metrics if limit.rubric == APPLICATION)
+    enough = max(needed, default=declared.policy.min_samples)
+    return Windows(declared.window_ns, longest_ns=declared.longest_ns, enough=enough)

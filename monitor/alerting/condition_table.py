@@ -18,7 +18,7 @@ def watched(config: Config) -> list[tuple[str, str, str, str, str]]:
     lasting = f"{rule.needed} of {rule.looks} looks" if rule.looks > 1 else "-"
     rows = []
     for condition in conditions(declared):
-        by_status = condition.id in {"pass_rate_critical", "pass_rate_warning"}
+        by_status = condition.id in {"pass_rate_critical", "pass_rate_warning", "metric_critical", "metric_warning"}
         for_text = lasting if by_status else str(Duration(condition.for_ns)) if condition.for_ns else "-"
         rows.append(
             (condition.id, condition.severity.value, condition.when, for_text, ", ".join(condition.scope) or "monitor")

@@ -93,13 +93,15 @@ class EvaluationSchedule:
             StoreError: what changed could not be committed; no listener was called.
         """
         members = {key: self._windows.members(key, now_ns) for key in self._windows.keys()}  # noqa: SIM118 - not a dict
-        found = await asyncio.to_thread(
-            lambda: {
-                key: details(held, self._watched.get(key.rubric, WatchedWindow())) for key, held in members.items()
-            }
+        measure = self._watch.metrics.measured(now_ns)
+        found, measured = await asyncio.to_thread(
+            lambda: (
+                {key: details(held, self._watched.get(key.rubric, WatchedWindow())) for key, held in members.items()},
+                measure(),
+            )
         )
         acceptable = {rubric: watched.on_average for rubric, watched in self._watched.items()}
-        bare = self._watch.look(self._facts(now_ns), found, acceptable)
+        bare = self._watch.look(self._facts(now_ns), found, acceptable, measured)
         for event in await asyncio.to_thread(lambda: list(map(self._illustrated, bare))):
             self._waiting[_EVENT + event.id] = event
         await self.remember()

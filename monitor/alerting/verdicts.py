@@ -8,6 +8,7 @@ from integrations.store.sqlite import Store
 from monitor.evaluate.result import TraceResult
 from scoring.verdict.rubric import Rubric
 
+from .figures import observe_figures, observe_stored_figures
 from .observation import observe, observe_stored
 from .schedule import EvaluationSchedule
 from .watch import Watch
@@ -22,10 +23,10 @@ class VerdictObserver:
 
     def __init__(
         self, *, store: Store, windows: Windows, watch: Watch, schedule: EvaluationSchedule,
-        rubrics: Mapping[str, Rubric],
+        rubrics: Mapping[str, Rubric], figures: Windows | None = None,
     ) -> None:  # fmt: skip
         self._store, self._windows, self._watch, self._schedule = store, windows, watch, schedule
-        self._rubrics = rubrics
+        self._rubrics, self._figures = rubrics, figures
 
     def _in_force(self, rubric: str, version: object) -> bool:
         known = self._rubrics.get(rubric)
@@ -43,12 +44,18 @@ class VerdictObserver:
             if recent and self._in_force(verdict.rubric, verdict.rubric_version):
                 self._windows.add(key, seen)
             self._watch.learn(key, seen)
+        if self._figures is not None and (figures := observe_figures(result)) is not None:
+            key, seen = figures
+            if seen.at_ns > result.ended_ns - self._figures.reach_ns:
+                self._figures.add(key, seen)
+            self._watch.metrics.learn(key, seen)
         if result.lag_s is not None:
             self._schedule.lagged(result.ended_ns, result.lag_s)
 
     def restore(self, now_ns: int) -> None:
         """Fill the windows again, and let the watch learn what was judged after it was last remembered."""
         self._schedule.restore()
+        self._restore_figures(now_ns)
         begin_ns, known_ns = now_ns - self._windows.reach_ns, self._watch.cursor_ns
         stored = self._store.verdicts_since(min(begin_ns, known_ns or begin_ns))
         for stated, (key, seen) in zip(stored, observe_stored(stored), strict=True):
@@ -56,3 +63,13 @@ class VerdictObserver:
                 self._windows.add(key, seen)
             if seen.at_ns > known_ns:
                 self._watch.learn(key, seen)
+
+    def _restore_figures(self, now_ns: int) -> None:
+        if self._figures is None:
+            return
+        begin_ns, known_ns = now_ns - self._figures.reach_ns, self._watch.metrics.cursor_ns
+        for key, seen in observe_stored_figures(self._store.figures_since(min(begin_ns, known_ns or begin_ns))):
+            if seen.at_ns > begin_ns:
+                self._figures.add(key, seen)
+            if seen.at_ns > known_ns:
+                self._watch.metrics.learn(key, seen)

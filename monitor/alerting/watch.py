@@ -30,6 +30,7 @@ from scoring.status.service_status import ServiceStatus, StatusChange
 from scoring.status.status import WORST_FIRST, Appraisal, Drops, Policy, Status, appraise
 
 from .details import Details, WatchedWindow, keeps_to_scenario
+from .metric_watch import NO_ESTIMATES, Estimates, MetricWatch
 from .observation import First, Key, Observation
 
 _MAX_KEYS = 1_000
@@ -90,15 +91,17 @@ class Watch:
 
     ``watched``: what is watched of each rubric; those that check a scenario have an early warning of drift.
     ``max_keys``: beyond so many services under rubrics a status is that of the moment. ``among``: the conditions that
-    are watched, all by default.
+    are watched, all by default. ``metrics`` watches the limits of continuous metrics; None: there are none.
     """
 
     def __init__(
         self, declared: Declaration, windows: KeyWindows,
         watched: Mapping[str, WatchedWindow] = WATCHED_BY_DEFAULT, *, max_keys: int = _MAX_KEYS,
-        among: Sequence[Condition] | None = None,
+        among: Sequence[Condition] | None = None, metrics: MetricWatch | None = None,
     ) -> None:  # fmt: skip
         self.declared, self._max_keys = declared, max_keys
+        self.metrics = metrics or MetricWatch(declared, windows=None, figures=None)
+        self.metrics.budgeted_with = lambda: self._series
         self._watched = watched
         self.conditions = conditions(declared) if among is None else tuple(among)
         self.alerts: dict[tuple[str, Labels], Alert] = {}
@@ -110,6 +113,7 @@ class Watch:
 
     def learn(self, key: Key, seen: Observation) -> None:
         """Take in a verdict for what follows verdicts one by one; those that came before ``cursor_ns`` are known."""
+        self.metrics.learn(key, seen)
         if seen.revision != 1 or seen.passed is None:
             return
         self.cursor_ns = max(self.cursor_ns, seen.at_ns)
@@ -172,11 +176,14 @@ class Watch:
             if tracked.held is not None:
                 yield key, tracked.held.status
 
-    def look(self, facts: Observed, details: Mapping[Key, Details], acceptable: Mapping[str, Any]) -> list[AlertEvent]:
+    def look(
+        self, facts: Observed, details: Mapping[Key, Details], acceptable: Mapping[str, Any],
+        metrics: Estimates = NO_ESTIMATES,
+    ) -> list[AlertEvent]:  # fmt: skip
         """One look at ``facts.now_ns``: statuses and alerts change, and their events are returned.
 
         ``details`` holds what each window's verdicts show beside the pass ratio, ``acceptable`` the bounds of metrics
-        by rubric.
+        by rubric, ``metrics`` what ``self.metrics.measured`` found.
         """
         keys = self._windows.keys()
         for gone in self._tracked.keys() - set(keys):
@@ -192,7 +199,8 @@ class Watch:
                     violating=seen.violating, judge_failed=seen.judge_failed,
                 )
             )  # fmt: skip
-        return list(self._advance(replace(facts, windows=windows)))
+        limited = self.metrics.look(metrics, facts.now_ns)
+        return list(self._advance(replace(facts, windows=windows, metrics=limited)))
 
     def is_muted(self, alert: Alert) -> bool:
         """Whether a more severe alert about the same thing fires."""
@@ -216,11 +224,12 @@ class Watch:
         for (condition, labels), alert in self.alerts.items():
             stated = {**alert.to_json(), "unheard": (condition, labels) in self._unheard}
             kept[_ALERT + fingerprint(condition, labels)] = json.dumps(stated)
-        return {**kept, "cursor": str(self.cursor_ns)}
+        return {**kept, **self.metrics.to_memory(), "cursor": str(self.cursor_ns)}
 
     def restore(self, kept: Mapping[str, str]) -> None:
         """Go on from what ``to_memory`` returned. What this configuration does not watch is dropped."""
         self.cursor_ns = int(kept.get("cursor", "0"))
+        self.metrics.restore(kept)
         for name, record in kept.items():
             if name.startswith(_STATE):
                 key = Key(*json.loads(name.removeprefix(_STATE)))
@@ -262,7 +271,7 @@ class Watch:
     @property
     def _series(self) -> int:
         """Among how many the false alarms are divided: a power of two, so that few new services move the limits."""
-        return int(1 << max(0, len(self._tracked) - 1).bit_length())
+        return int(1 << max(0, len(self._tracked) + self.metrics.series - 1).bit_length())
 
     def _traffic(self, key: Key) -> tuple[float, int]:
         """The key's verdicts a window, as many as they are worth, and the series in all."""

@@ -375,6 +375,7 @@ class MonitorQueries:
             judge=judge,
             anomalies=self._anomalies(),
             alerts=list(self.watch.posted()),
+            metrics=list(self.watch.metrics.statuses()),
         )
 
     def _judging(self) -> QueueSize:

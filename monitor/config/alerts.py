@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from .metric_limits import MetricLimitSection
 from .notify import LinksSection, NotifySection, ReportSection, names
 from .section import GIVEN_AS_LIST, Section
 from .units import Duration, PositiveDuration, SizeField, parse_duration
@@ -166,6 +167,9 @@ class AlertsSection(Section):
     sequence: SequenceSection = SequenceSection()
     change: ChangeSection = ChangeSection()
     limits: LimitsSection = LimitsSection()
+    metrics: Annotated[tuple[MetricLimitSection, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="what continuous metrics may be: latency, cost, tokens, graded scores"
+    )
     notify: Annotated[tuple[NotifySection, ...], GIVEN_AS_LIST] = Field(
         default=(), description="receivers of alerts; without any, only the page, the API and the metrics show them"
     )

@@ -31,6 +31,7 @@ from .fleet import FleetSection
 from .forward import ForwardSection
 from .langfuse import LangfuseProject, LangfuseSink
 from .match import MatchSection
+from .metric_limits import metric_limits
 from .notify import names
 from .otel_events import OtelEventsSink
 from .otel_metrics import OtelMetricsSink
@@ -424,6 +425,15 @@ class Config(Section):
                 raise ValueError(f"{name}.judge_config: only agent has one")
             _check_metrics(name, section, (info.context or {}).get("declared") or {})
         return rubrics
+
+    @field_validator("alerts")
+    @classmethod
+    def _metrics_exist(cls, alerts: AlertsSection, info: ValidationInfo) -> AlertsSection:
+        if alerts.metrics:
+            from scoring.rubrics import RUBRICS  # noqa: PLC0415  # only needed once a metric is named
+
+            metric_limits(alerts.metrics, {**RUBRICS, **((info.context or {}).get("declared") or {})})
+        return alerts
 
     @model_validator(mode="after")
     def _calls_may_be_kept(self) -> Config:

@@ -10,6 +10,7 @@ from monitor.evaluate.result import TraceResult
 from monitor.evaluate.stages import FIGURES, TOOLS
 from scoring.result.result import Scored
 from scoring.rubrics import run_health
+from scoring.status.metric_limit import APPLICATION
 from scoring.verdict.verdict import Verdict
 
 
@@ -39,10 +40,11 @@ class VerdictMetrics:
         sampling = result.details.get("sampling")
         if not isinstance(sampling, Mapping) or not sampling.get("probability"):
             return
-        environment = result.details.get("environment")
+        named = result.details.get("environment")
+        environment, weight = named if isinstance(named, str) else None, 1.0 / float(sampling["probability"])
+        self._exporter.limits.values(result.service, environment, APPLICATION, figures["values"], weight)
         self._exporter.application.trace(
-            result.service, environment if isinstance(environment, str) else None, figures["version"],
-            weight=1.0 / float(sampling["probability"]), latency_s=figures["values"].get("latency"),
+            result.service, environment, figures["version"], weight=weight, latency_s=figures["values"].get("latency"),
             models=figures["models"], drawn=sampling.get("selection") == "random", trace_id=result.trace_id.hex(),
         )  # fmt: skip
 

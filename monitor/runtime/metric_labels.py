@@ -47,6 +47,7 @@ def known(config: Config, watch: Watch, version: str) -> KnownLabels:
         thresholds=watch.declared.policy.thresholds,
         own_thresholds=watch.declared.thresholds,
         conditions=watch.conditions,
+        limits=watch.declared.metrics,
         judge=known_judge(config),
         version=version,
         revision=revision(),

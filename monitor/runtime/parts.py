@@ -14,10 +14,11 @@ from integrations.langfuse.connections import Connections
 from integrations.otlp.server.active_requests import ActiveRequests
 from integrations.prometheus.exporter import Exporter
 from integrations.store.sqlite import Store
-from monitor.alerting.build import declaration, windows_of
+from monitor.alerting.build import declaration, figure_windows_of, windows_of
 from monitor.alerting.details import WatchedWindow
 from monitor.alerting.examples import examples
 from monitor.alerting.failures import FailureGroups
+from monitor.alerting.metric_watch import MetricWatch
 from monitor.alerting.notify.build import Notifications
 from monitor.alerting.schedule import EvaluationSchedule
 from monitor.alerting.verdicts import VerdictObserver
@@ -84,11 +85,12 @@ class MonitorParts:
         self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
         self.sessions = SessionWindows(session_limits(config.sessions)) if config.sessions is not None else None
         declared = declaration(config)
-        self.windows = windows_of(declared)
+        self.windows, self.figures = windows_of(declared), figure_windows_of(declared)
         # The configuration of judging; a reload changes these where they are, for others hold them too.
         self.rubrics, self.router = configured(config), router_of(config)
         self._watched = {name: WatchedWindow.of(rubric) for name, rubric in self.rubrics.items()}
-        self.watch = Watch(declared, self.windows, self._watched)
+        metrics = MetricWatch(declared, windows=self.windows, figures=self.figures)
+        self.watch = Watch(declared, self.windows, self._watched, metrics=metrics)
         labels = known(config, self.watch, self.version)
         self.exporter = Exporter(CollectorRegistry(), labels, label_cap=config.metrics.label_cap)
         self.langfuse = Connections(config.langfuse_projects)
@@ -126,8 +128,9 @@ class MonitorParts:
         self.notifications = self._build_notifications()
         self.schedule = self._build_schedule(waiting)
         self.verdicts = VerdictObserver(
-            store=self.store, windows=self.windows, watch=self.watch, schedule=self.schedule, rubrics=self.rubrics
-        )
+            store=self.store, windows=self.windows, watch=self.watch, schedule=self.schedule, rubrics=self.rubrics,
+            figures=self.figures,
+        )  # fmt: skip
         self.commit = self._build_commit()
         self.pipeline = Pipeline(
             stages=stages,

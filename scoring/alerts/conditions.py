@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from .condition import Condition
 from .declaration import Declaration
+from .metric_conditions import metric_conditions
 from .monitoring import monitoring
 from .quality import quality
 
 
 def conditions(declared: Declaration) -> tuple[Condition, ...]:
     """Every condition, those on quality first. Ids are unique and never change: dashboards and runbooks name them."""
-    return (*quality(declared), *monitoring(declared))
+    return (*quality(declared), *metric_conditions(declared), *monitoring(declared))

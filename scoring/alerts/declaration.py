@@ -14,6 +14,7 @@ from scoring.alerts.condition import Severity
 from scoring.statistics.cusum import Chart, design
 from scoring.statistics.sequence import GRID, ConfidenceSequence
 from scoring.status.hysteresis import NONE, Hysteresis
+from scoring.status.metric_limit import MetricLimit
 from scoring.status.status import Policy, Thresholds
 
 MINUTE_NS = 60 * 10**9
@@ -97,6 +98,7 @@ class Declaration:
     sequence: SequenceRule = field(default_factory=SequenceRule)
     change: ChangeRule = field(default_factory=ChangeRule)
     limits: AlertLimits = field(default_factory=AlertLimits)
+    metrics: tuple[MetricLimit, ...] = ()
 
     def policy_of(self, rubric: str) -> Policy:
         """The policy of one rubric."""
@@ -120,6 +122,25 @@ class Declaration:
             error=min(0.5, _OF_SEQUENCE * self.false_alarms) if adaptive else self.sequence.error,
             period_ns=MONTH_NS if adaptive else self.sequence.period_ns,
         )
+
+    def metric_sequence(self, threshold: float) -> ConfidenceSequence:
+        """The confidence sequence of a limit on a metric."""
+        whole = self.new_sequence("")
+        error, period_ns = whole.promise
+        return ConfidenceSequence((threshold,), error=error, period_ns=period_ns)
+
+    def metric_chart(self, threshold: float, values_per_window: float, series: int) -> Chart:
+        """The change detector's chart of a limit on a metric, of one of so many series.
+
+        It distinguishes a mean that is a third of the way from the threshold to 1 from one that lies half as far below
+        the threshold as 1 lies above it: of a 95th percentile, 3.3 % beyond the limit from 7.5 %.
+        """
+        good = min(threshold + (1 - threshold) / 3, _BEST_GOOD)
+        bad = max(threshold - (1 - threshold) / 2, threshold / 2)
+        bad = min(bad, good - (1 - good) / 2)
+        if self.policy.mode == "adaptive":
+            return design(good, bad, self._run_length(values_per_window, series, _OF_CHANGE))
+        return self._design(good, bad, values_per_window)
 
     def good_and_bad(self, rubric: str) -> tuple[float, float]:
         """The pass ratios that the change detector distinguishes; 0 < bad < good < 1, whatever the thresholds are."""

@@ -9,6 +9,7 @@ from scoring.statistics.estimate import Estimate
 from scoring.statistics.judge_drift import JudgeDrift
 from scoring.statistics.mean import MeanEstimate
 from scoring.status.judge_snapshot import JudgeSnapshot
+from scoring.status.metric_status import MetricStatus
 from scoring.status.service_status import ServiceStatus
 
 
@@ -53,3 +54,4 @@ class Observed:
     judge: JudgeSnapshot | None = None
     agreements: Sequence[Agreement] = ()
     drifts: Sequence[JudgeDrift] = ()
+    metrics: Sequence[MetricStatus] = ()

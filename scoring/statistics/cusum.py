@@ -112,9 +112,10 @@ class Cusum:
         """The limit in force, in nats: the exact one while all weights are equal."""
         return chart.limit if self._scale.even else chart.limit_any
 
-    def add(self, chart: Chart, *, passed: bool, weight: float, at_ns: int, worth: float = 1.0) -> None:
+    def add(self, chart: Chart, *, passed: float, weight: float, at_ns: int, worth: float = 1.0) -> None:
         """Take in the next verdict, of weight 1/probability, reached at this time.
 
+        ``passed`` may be a part of 1, as a graded answer is: the run length is then the bound that holds for any.
         ``worth`` in [0, 1] is the share of a move that it makes: verdicts that belong together say less
         (``design_effect``).
         """
@@ -123,10 +124,12 @@ class Cusum:
         if share is None:
             self._calm()
             share = 1.0
+        if 0 < passed < 1:
+            self._scale.even = False
         # A share may be up to 2: what it takes off must stay below the whole.
         rise = worth * math.log1p(max(-0.99, chart.bet * share * (chart.good - passed)))
         self._weight += share
-        self._failed += share * (not passed)
+        self._failed += share * (1 - passed)
         self._move(chart, rise, at_ns)
 
     def add_together(self, chart: Chart, group: Sequence[Together], *, at_ns: int) -> None:

@@ -42,7 +42,10 @@ _DOUBT = 3.0
 """Failing clusters that the worst case counts for."""
 _NOTHING = (0.0, 0.0, 0.0, 0.0)
 """Of a cluster: its weight, that of its failures, what its verdicts were worth, and how many there are."""
-_SUMS = ("n", "weight", "failed", "own", "own_failed", "together", "together_failed", "failed_together", "failing")
+_SUMS = (
+    "n", "weight", "failed", "own", "own_failed", "own_crossed", "together", "together_failed", "failed_together",
+    "failing",
+)  # fmt: skip
 
 
 class DesignEffect:
@@ -54,15 +57,15 @@ class DesignEffect:
         self._sums: dict[str, float] = dict.fromkeys(_SUMS, 0.0)
         self._clusters: OrderedDict[str, list[float]] = OrderedDict()
 
-    def add(self, cluster: str | None, *, passed: bool, weight: float) -> float:
+    def add(self, cluster: str | None, *, passed: float, weight: float) -> float:
         """Take in the next verdict; returns what it is worth, in [0, 1].
 
-        What it is worth does not depend on how it came out.
+        What it is worth does not depend on how it came out. ``passed`` may be a part of 1, as a graded answer is.
         """
         effect = self.value
         held = self._opened(cluster) if cluster is not None else [*_NOTHING]
         worth = max(0.0, min(1 / effect, MOST * max(1.0, self._worst / effect) - held[2]))
-        self._learn(held, 0.0 if passed else weight, weight)
+        self._learn(held, weight * (1 - passed), weight)
         held[2] += worth
         held[3] += 1
         return worth
@@ -158,7 +161,7 @@ class DesignEffect:
         if worst <= 1.0:
             return 1.0
         q = s["failed"] / s["weight"]
-        apart = (1 - 2 * q) * s["own_failed"] + q * q * s["own"]
+        apart = s["own_failed"] - 2 * q * s["own_crossed"] + q * q * s["own"]
         if apart <= 0:
             return min(worst, MOST_AT_FIRST)
         found = (s["failed_together"] - 2 * q * s["together_failed"] + q * q * s["together"]) / apart
@@ -172,6 +175,7 @@ class DesignEffect:
         s["failed"] += failed
         s["own"] += weight * weight
         s["own_failed"] += failed * failed
+        s["own_crossed"] += failed * weight
         s["together"] += weight * (2 * held[0] + weight)
         s["together_failed"] += (held[1] + failed) * (held[0] + weight) - held[1] * held[0]
         s["failed_together"] += failed * (2 * held[1] + failed)
@@ -186,3 +190,5 @@ class DesignEffect:
     def restore(self, record: Mapping[str, Any]) -> None:
         """Go on from what ``to_json`` wrote."""
         self._sums = {name: float(record.get(name, 0.0)) for name in _SUMS}
+        if "own_crossed" not in record:  # verdicts alone, of which it is the same
+            self._sums["own_crossed"] = self._sums["own_failed"]

@@ -68,9 +68,10 @@ class ConfidenceSequence:
         self._wealth = self._nothing()
         self.n = 0
 
-    def add(self, *, passed: bool, weight: float, at_ns: int, worth: float = 1.0) -> None:
+    def add(self, *, passed: float, weight: float, at_ns: int, worth: float = 1.0) -> None:
         """Take in the next verdict, of weight 1/probability, reached at this time.
 
+        ``passed`` may be a part of 1, as a graded answer is; its factor lies between the two, and the promise holds.
         ``worth`` in [0, 1] is the power of its factor: verdicts that belong together say less (``design_effect``).
         """
         self.n += 1
@@ -81,7 +82,12 @@ class ConfidenceSequence:
             return
         for place, bet in enumerate(BETS):
             stake, row = bet * share, self._wealth[place]
-            if passed:
+            if 0 < passed < 1:
+                factors = ((1 + stake * (odds - passed * (1 + odds))) ** worth for odds in self._odds)
+                self._wealth[place] = [
+                    min(self._most, held * factor + income) for held, factor in zip(row, factors, strict=True)
+                ]
+            elif passed:
                 kept = (1 - stake) ** worth
                 self._wealth[place] = [held * kept + income for held in row]
             else:

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.dashboards.rules import stories_health, stories_long, stories_processes, stories_shares, stories_status
+from tests.dashboards.rules import (
+    stories_health,
+    stories_limited,
+    stories_long,
+    stories_processes,
+    stories_shares,
+    stories_status,
+)
 from tests.dashboards.rules.scenario import Scenario
 
 
 def scenarios() -> Iterator[Scenario]:
-    for part in (stories_status, stories_shares, stories_processes, stories_long, stories_health):
+    for part in (stories_status, stories_shares, stories_limited, stories_processes, stories_long, stories_health):
         yield from part.stories()

@@ -33,9 +33,11 @@ from scoring.status.failure_groups import FailureGroup
 from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from scoring.status.metric_limit import MetricLimit
+from scoring.status.metric_status import MetricEstimate, MetricStatus
 from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.service_status import OTHER, ServiceStatus, StatusChange
-from scoring.status.status import Policy, Status, Thresholds, appraise
+from scoring.status.status import Appraisal, Policy, Status, Thresholds, appraise
 from scoring.verdict.rubric import Criterion, Rubric
 from scoring.verdict.verdict import Score, State, Verdict
 from tests.needs import PROMTOOL
@@ -65,11 +67,12 @@ RUBRIC = Rubric(
     ),
 )  # fmt: skip
 JUDGE = KnownJudge(models=["openai/m"], failures=["timeout"], flags=["contradiction"])
+LATENCY = MetricLimit(name="latency_p95", measure="latency", quantile=0.95, warning=5.0, critical=10.0)
 KNOWN = KnownLabels(
     rubrics=[RUBRIC], ended_reasons=["scored", "sampled_out"], rejected_reasons=["no_ids"],
     destinations={"jsonl": ["not_written"]},
     forward_failures=["connect"], forward_unjudged=["error"],
-    violations={"call": ["tool_missing"]}, conditions=conditions(Declaration()),
+    violations={"call": ["tool_missing"]}, limits=[LATENCY], conditions=conditions(Declaration()),
     judge=JUDGE, version="1.2.3", revision="abc", python="3.11",
     fingerprint="0123456789ab",
 )  # fmt: skip
@@ -447,6 +450,7 @@ def populated() -> Exporter:
     exporter.application.trace(
         "shop", "live", "1.2", weight=2.0, latency_s=1.5, models={"m": (1, 2, 0.5)}, drawn=True, trace_id=TRACE
     )
+    exporter.limits.values("shop", "live", "", {"latency": 1.5}, 2.0)
     exporter.pull.follow(PullSnapshot(state="retrying", errors=(("timeout", 1),)))
     exporter.fleet_rounds("ok", 1)
     exporter.late_references.follow(LateReferenceSnapshot(state="ok", failures=(("gone", 1),)))
@@ -479,6 +483,13 @@ def populated() -> Exporter:
                 waiting=0,
             ),
             agreement=labels(),
+            metrics=[
+                MetricStatus(
+                    service="shop", environment="live", limit=LATENCY,
+                    estimate=MetricEstimate(value=4.0, lower=3.0, upper=6.0, n=9, effective_n=8.0),
+                    appraisal=Appraisal(Status.WARNING, "too slow"),
+                )
+            ],
         )
     )  # fmt: skip
     return exporter
@@ -557,5 +568,5 @@ def test_a_service_has_series_of_those_rubrics_alone_that_can_judge_it():
         exporter.bounded(service, "prod")
     families = parse_text(exporter.expose()[0].decode())
     labels = [sample.labels for family in families for sample in family.samples]
-    named = {(each["rubric"], each["service"]) for each in labels if {"rubric", "service"} <= each.keys()}
+    named = {(each["rubric"], each["service"]) for each in labels if each.get("rubric") and "service" in each}
     assert named == {("qa", "shop"), ("entity", "desk")}

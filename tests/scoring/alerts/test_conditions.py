@@ -16,13 +16,15 @@ from scoring.statistics.estimate import estimate
 from scoring.statistics.judge_drift import JudgeDrift
 from scoring.statistics.mean import mean_estimate
 from scoring.status.judge_snapshot import CircuitName, JudgeModelSnapshot, JudgeSnapshot, Spending
+from scoring.status.metric_limit import MetricLimit
+from scoring.status.metric_status import MetricEstimate, MetricStatus
 from scoring.status.service_status import ServiceStatus, StatusChange
 from scoring.status.status import Appraisal, Policy, Status, Thresholds
 
 DECLARED = Declaration(policy=Policy())
 ALL = conditions(DECLARED)
 QUALITY = {"pass_rate_critical", "pass_rate_warning", "pass_rate_change", "scenario_drift", "blocker_rate",
-           "metric_mean_low",
+           "metric_mean_low", "metric_critical", "metric_warning",
            "workflow_violation_rate"}  # fmt: skip
 
 
@@ -60,6 +62,15 @@ def mean(value: float, n: int = 100):
     return mean_estimate([(value - 0.05, 1.0), (value + 0.05, 1.0)] * (n // 2))
 
 
+def limited(status: Status) -> Observed:
+    limit = MetricLimit(name="latency_p95", measure="latency", quantile=0.95, warning=5.0, critical=10.0)
+    known = MetricEstimate(value=7.0, lower=6.0, upper=None, n=100, effective_n=80.0)
+    found = MetricStatus(
+        service="shop", environment="prod", limit=limit, estimate=known, appraisal=Appraisal(status, "too slow")
+    )
+    return Observed(now_ns=0, metrics=[found])
+
+
 ACCEPTABLE = {"accuracy": (0.8, True), "error_rate": (0.1, False)}
 STORIES = {
     "pass_rate_critical": [
@@ -85,6 +96,13 @@ STORIES = {
         (window(blocked={"accuracy": events(20, 100)}), True),
         (window(blocked={"accuracy": events(6, 100)}), False),  # above the limit, but it may be chance
         (window(blocked={"accuracy": events(2, 2)}), None),
+    ],
+    "metric_critical": [
+        (limited(Status.CRITICAL), True), (limited(Status.WARNING), False), (limited(Status.INSUFFICIENT_DATA), None),
+    ],
+    "metric_warning": [
+        (limited(Status.CRITICAL), True), (limited(Status.WARNING), True), (limited(Status.HEALTHY), False),
+        (limited(Status.INSUFFICIENT_DATA), None),
     ],
     "metric_mean_low": [
         (window(means={"accuracy": mean(0.7)}, acceptable=ACCEPTABLE), True),
@@ -161,9 +179,9 @@ def test_every_condition_is_fit_to_be_a_rule_a_page_and_a_metric(condition):
     assert condition.muted_by in {None, *(other.id for other in ALL)}
 
 
-def test_ids_are_unique_and_only_the_pass_rate_wakes_people():
+def test_ids_are_unique_and_only_limits_that_people_set_wake_them():
     assert len({condition.id for condition in ALL}) == len(ALL)
-    assert [c.id for c in ALL if c.severity is Severity.CRITICAL] == ["pass_rate_critical"]
+    assert [c.id for c in ALL if c.severity is Severity.CRITICAL] == ["pass_rate_critical", "metric_critical"]
 
 
 def test_a_judge_that_is_out_breaches_nothing_about_quality():

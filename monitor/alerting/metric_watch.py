@@ -1,0 +1,248 @@
+"""Metric watch: the status of continuous metrics under their limits, from values as they come and looks when due.
+
+What is known of pass rates serves limits too (``scoring.status.metric_limit``): each limit of each service is followed
+value by value by a change detector and a confidence sequence, and shares the budget of false alarms with the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from scoring.alerts.declaration import Declaration
+from scoring.statistics.cusum import Cusum
+from scoring.statistics.design_effect import DesignEffect
+from scoring.statistics.quantile import Measured
+from scoring.statistics.sequence import ConfidenceSequence
+from scoring.status.hysteresis import HysteresisState, Look, step
+from scoring.status.metric_limit import APPLICATION, Level, MetricLimit
+from scoring.status.metric_status import (
+    MetricEstimate,
+    MetricEvidence,
+    MetricStatus,
+    appraise_metric,
+    metric_estimate,
+)
+from scoring.status.status import WORST_FIRST, Appraisal, Status
+
+from .observation import Key, Observation
+from .windows import WindowContents, Windows
+
+_MOST: Final = 2_000
+"""Limits of services that are followed."""
+MEMORY: Final = "metric/"
+_CURSOR: Final = "metric cursor"
+Place: TypeAlias = tuple[int, Key]
+"""The number of a limit and the key of a window."""
+Estimates: TypeAlias = Mapping[Place, tuple[MetricEstimate | None, Appraisal, Status]]
+"""The estimate, the status of the moment, and the status with the margin of a recovery."""
+
+NO_ESTIMATES: Final[Estimates] = MappingProxyType({})
+
+
+class _Followed:
+    """One limit in one place, from value to value and from look to look."""
+
+    __slots__ = ("cusums", "design", "held", "last", "sequences")
+
+    def __init__(self, limit: MetricLimit, declared: Declaration) -> None:
+        self.cusums: dict[Level, Cusum] = {level: Cusum() for level, _ in limit.levels}
+        self.sequences: dict[Level, ConfidenceSequence] = {
+            level: declared.metric_sequence(limit.threshold(bound)) for level, bound in limit.levels
+        }
+        self.design = DesignEffect()
+        self.held: HysteresisState | None = None
+        self.last: tuple[MetricEstimate | None, Appraisal] | None = None
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "cusums": {level: cusum.to_json() for level, cusum in self.cusums.items()},
+            "sequences": {level: sequence.to_json() for level, sequence in self.sequences.items()},
+            "design": self.design.to_json(), "held": self.held.to_json() if self.held else None,
+        }  # fmt: skip
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        for level, cusum in self.cusums.items():
+            if level in record["cusums"]:
+                cusum.restore(record["cusums"][level])
+                self.sequences[level].restore(record["sequences"][level])
+        self.design.restore(record["design"])
+        self.held = HysteresisState.of_json(record["held"]) if record["held"] else None
+
+
+class MetricWatch:
+    """Statuses of all limits of a declaration.
+
+    ``windows`` are those of the verdicts (None: no metric is limited), ``figures`` those of the application's figures.
+    ``budgeted_with`` is among how many the false alarms are divided, those of the limits and of the pass rates.
+    """
+
+    def __init__(self, declared: Declaration, *, windows: Windows | None, figures: Windows | None) -> None:
+        self.declared, self.limits = declared, declared.metrics if windows is not None else ()
+        self.cursor_ns = 0
+        self.budgeted_with: Callable[[], int] = lambda: max(1, self.series)
+        self._windows, self._figures = windows, figures
+        self._followed: dict[Place, _Followed] = {}
+        self._count = 0
+
+    @property
+    def series(self) -> int:
+        """How many limits of services there are, each level on its own."""
+        return self._count
+
+    def learn(self, key: Key, seen: Observation) -> None:
+        """Take in the values of a verdict, or of the application's figures; a revision moves windows alone."""
+        if seen.revision != 1:
+            return
+        if key.rubric == APPLICATION:
+            self.cursor_ns = max(self.cursor_ns, seen.at_ns)
+        windows = self._of_kind(key)
+        if windows is None:
+            return
+        for number, limit in self._of(key):
+            value = seen.metrics.get(limit.measure)
+            followed = self._follow((number, key)) if value is not None else None
+            if value is None or followed is None:
+                continue
+            # What belongs together is asked once, at the lowest level, which most values pass.
+            lowest = limit.kept(value, list(limit.levels)[-1][1])
+            worth = followed.design.add(seen.cluster, passed=lowest, weight=seen.weight)
+            for level, bound in limit.levels:
+                kept = limit.kept(value, bound)
+                per_window = windows.pace(key) / followed.design.value
+                chart = self.declared.metric_chart(limit.threshold(bound), per_window, self.budgeted_with())
+                stated: dict[str, Any] = {
+                    "passed": kept, "weight": seen.weight, "at_ns": seen.at_ns, "worth": worth,
+                }  # fmt: skip
+                followed.cusums[level].add(chart, **stated)
+                followed.sequences[level].add(**stated)
+
+    def measured(self, now_ns: int) -> Callable[[], Estimates]:
+        """The estimates of the windows at ``now_ns``, to be computed in whatever thread; the state is taken now."""
+        jobs = []
+        for key in self._keys():
+            limits, windows = list(self._of(key)), self._of_kind(key)
+            held = windows.members(key, now_ns) if limits and windows is not None else []
+            for number, limit in limits:
+                place = number, key
+                jobs.append((number, limit, key, self._evidence(place), self._effect(place), held))
+        series = self.budgeted_with()
+        return lambda: {
+            (number, key): self._estimated(limit, held, evidence, effect, series)
+            for number, limit, key, evidence, effect, held in jobs
+        }
+
+    def look(self, found: Estimates, now_ns: int) -> list[MetricStatus]:
+        """One look: statuses change, and all are returned."""
+        for gone in self._followed.keys() - found.keys():
+            del self._followed[gone]
+        self._count = sum(len(followed.cusums) for followed in self._followed.values())
+        for place, (estimate, moment, better) in found.items():
+            followed = self._follow(place)
+            if followed is not None and (estimate is not None or followed.held is not None):
+                look = Look(status=moment.status, with_margin=better, empty=estimate is None)
+                followed.held = step(followed.held, look, now_ns, self.declared.rule)
+                followed.last = estimate, moment
+        return list(self.statuses())
+
+    def statuses(self) -> Iterator[MetricStatus]:
+        """The statuses of the last look; a limit of which no value was seen has none."""
+        for (number, key), followed in sorted(self._followed.items()):
+            if followed.last is None or followed.held is None:
+                continue
+            estimate, moment = followed.last
+            held = followed.held
+            if held.status is not moment.status:
+                moment = Appraisal(held.status, f"still {held.status.value.replace('_', ' ')}; now {moment.reason}")
+            yield MetricStatus(
+                service=key.service, environment=key.environment, limit=self.limits[number], estimate=estimate,
+                appraisal=moment, since_ns=held.since_ns,
+            )  # fmt: skip
+
+    def to_memory(self) -> dict[str, str]:
+        """What a restart needs, as JSON by name. A limit that is changed begins anew."""
+        kept = {self._name(place): json.dumps(followed.to_json()) for place, followed in self._followed.items()}
+        return {**kept, _CURSOR: str(self.cursor_ns)} if self.limits else {}
+
+    def restore(self, kept: Mapping[str, str]) -> None:
+        """Go on from what ``to_memory`` returned. What this configuration does not limit is dropped."""
+        self.cursor_ns = int(kept.get(_CURSOR, "0"))
+        known = {_identity(limit): number for number, limit in enumerate(self.limits)}
+        for name, record in kept.items():
+            if name.startswith(MEMORY):
+                *key, identity = json.loads(name.removeprefix(MEMORY))
+                followed = self._follow((known[identity], Key(*key))) if identity in known else None
+                if followed is not None:
+                    followed.restore(json.loads(record))
+
+    def _keys(self) -> Iterator[Key]:
+        for windows in (self._windows, self._figures):
+            if self.limits and windows is not None:
+                yield from windows.keys()
+
+    def _of_kind(self, key: Key) -> Windows | None:
+        """The windows that hold a key."""
+        return self._figures if key.rubric == APPLICATION else self._windows
+
+    def _name(self, place: Place) -> str:
+        number, key = place
+        return MEMORY + json.dumps([*key, _identity(self.limits[number])])
+
+    def _of(self, key: Key) -> Iterator[tuple[int, MetricLimit]]:
+        for number, limit in enumerate(self.limits):
+            if limit.rubric == key.rubric and limit.concerns(key.service):
+                yield number, limit
+
+    def _follow(self, place: Place) -> _Followed | None:
+        followed = self._followed.get(place)
+        if followed is None and len(self._followed) < _MOST:
+            followed = self._followed[place] = _Followed(self.limits[place[0]], self.declared)
+            self._count += len(followed.cusums)
+        return followed
+
+    def _effect(self, place: Place) -> float:
+        followed = self._followed.get(place)
+        return followed.design.value if followed is not None else 1.0
+
+    def _evidence(self, place: Place) -> dict[Level, MetricEvidence]:
+        followed = self._followed.get(place)
+        if followed is None:
+            return {}
+        return {
+            level: MetricEvidence(
+                since=cusum.pass_ratio if cusum.alarmed else None,
+                sequence=followed.sequences[level].evidence(followed.sequences[level].levels[0]),
+            )
+            for level, cusum in followed.cusums.items()
+        }
+
+    def _estimated(
+        self, limit: MetricLimit, held: Sequence[WindowContents], evidence: Mapping[Level, MetricEvidence],
+        effect: float, series: int,
+    ) -> tuple[MetricEstimate | None, Appraisal, Status]:  # fmt: skip
+        estimate = metric_estimate(limit, list(_values(limit, held)), effect)
+        policy, margin = self.declared.policy, self.declared.rule.recovery_margin
+        moment = appraise_metric(limit, estimate, policy, evidence, series=series)
+        better = appraise_metric(limit, estimate, policy, evidence, series=series, margin=margin).status
+        if policy.mode == "adaptive":
+            # The detectors forget a change that the window still shows: nothing is better while both bounds say no.
+            bound = replace(policy, mode="bound")
+            better = min(
+                better, appraise_metric(limit, estimate, bound, {}, margin=margin).status, key=WORST_FIRST.index
+            )
+        return estimate, moment, better
+
+
+def _values(limit: MetricLimit, held: Sequence[WindowContents]) -> Iterator[Measured]:
+    for each in held:
+        if limit.measure in each.metrics:
+            value = each.values[each.metrics.index(limit.measure)]
+            yield Measured(value, each.weight, each.cluster)
+
+
+def _identity(limit: MetricLimit) -> str:
+    """What a limit is followed by: another one begins anew."""
+    return f"{limit.rubric}/{limit.name}/{'<' if limit.below else '>'}{limit.warning}/{limit.critical}"

@@ -1,0 +1,89 @@
+"""Quantile: the value that a share q of all traffic does not exceed, from a sample, with bounds that hold at any look.
+
+A quantile is bounded by turning the question round (Woodruff 1952, "Confidence intervals for medians and other position
+measures", JASA 47:635–646, doi:10.1080/01621459.1952.10483443): x is below the quantile where the share of values up to
+x is convincingly below q, and above it where that share is convincingly above q. Shares are means of ones and zeros, so
+the evidence is that of ``betting``: it knows weights and clusters, assumes no distribution, and holds whenever one
+looks (as Howard and Ramdas 2022, "Sequential estimation of quantiles", Bernoulli 28:1704–1728, doi:10.3150/21-BEJ1388).
+
+That is why unbounded quantities (latency, cost, tokens) are watched by quantiles: no interval of their mean exists
+that holds without assumptions, since one rare value may move the mean by any amount (Bahadur and Savage 1956,
+doi:10.1214/aoms/1177728077). The values of a window are all held, so quantiles are exact ones of the sample: a sketch
+would add an error to a memory that is bounded already.
+
+>>> found = quantile([Measured(float(i % 100), 1.0, None) for i in range(1000)], 0.5)
+>>> found.value, found.lower < 49 < found.upper
+(49.0, True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .betting import Gamblers, evidence_below
+from .estimate import check_weight
+
+
+class Measured(NamedTuple):
+    """A finite value in its unit of something drawn with probability 1/``weight``; ``cluster``: what it belongs to."""
+
+    value: float
+    weight: float
+    cluster: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileEstimate:
+    """The quantile of ``n`` values with its bounds, in their unit; a bound is None where the values show none."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+    n: int
+
+
+def quantile(values: Iterable[Measured], q: float, *, error: float = 0.05) -> QuantileEstimate | None:
+    """The quantile; None without values.
+
+    Args:
+        values: With weights above 0.
+        q: The share of the traffic that does not exceed it, in (0, 1).
+        error: The chance that either bound is ever wrong.
+    """
+    if not 0 < q < 1:
+        raise ValueError(f"the share of a quantile lies in (0, 1), got {q}")
+    rows = sorted(values)
+    for row in rows:
+        check_weight(row.weight)
+        if not math.isfinite(row.value):
+            raise ValueError("a quantile needs finite values; leave out what was not measured")
+    if not rows:
+        return None
+    known = sorted({row.value for row in rows})
+    gamblers = Gamblers((row.weight, row.cluster) for row in rows)
+    # Fewer than q are up to x: x lies below the quantile. Fewer than 1 - q are x or more: it lies above.
+    lower = _last(known, lambda x: evidence_below(gamblers.bets(r.value <= x for r in rows), q) >= 2 / error)
+    upper = _last(known[::-1], lambda x: evidence_below(gamblers.bets(r.value >= x for r in rows), 1 - q) >= 2 / error)
+    return QuantileEstimate(_point(rows, q), lower, upper, len(rows))
+
+
+def _point(rows: Sequence[Measured], q: float) -> float:
+    wanted = q * math.fsum(row.weight for row in rows)
+    reached = 0.0
+    for row in rows:
+        reached += row.weight
+        if reached >= wanted * (1 - 1e-12):
+            return row.value
+    return rows[-1].value
+
+
+def _last(known: Sequence[float], convincing: Callable[[float], bool]) -> float | None:
+    """The last of the values, in this order, that is convincing; those before it are too."""
+    low, high = 0, len(known)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if convincing(known[middle]) else (low, middle)
+    return known[low - 1] if low else None

@@ -1,0 +1,177 @@
+"""Metric status: what a continuous metric is in its window, how sure that is, and what it amounts to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from scoring.statistics.betting import Sampled, mean_bounds
+from scoring.statistics.estimate import effective_n
+from scoring.statistics.interval import Z_95_ONE_SIDED, Interval, wilson
+from scoring.statistics.quantile import Measured, quantile
+
+from .metric_limit import Level, MetricLimit
+from .status import Appraisal, Mode, Policy, Status
+
+_LEVELS: Final[Mapping[Level, Status]] = {"critical": Status.CRITICAL, "warning": Status.WARNING}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptShare:
+    """The mean of ``kept`` under one limit, with one-sided 95 % bounds (Wilson).
+
+    Of ones and zeros the bounds are a proportion's. Of other values in [0, 1] they are wider than they need be, never
+    narrower: no distribution with this mean varies more (Bhatia and Davis 2000, doi:10.1080/00029890.2000.12005203).
+    """
+
+    share: float
+    bounds: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricEstimate:
+    """The metric in one window: ``value`` of ``n`` values, with the interval that holds with 95 % at any look.
+
+    A bound is None where the values show none. ``effective_n`` counts what they are worth for their weights and for
+    what belongs together. ``kept`` holds the share of each level.
+    """
+
+    value: float
+    lower: float | None
+    upper: float | None
+    n: int
+    effective_n: float
+    clusters: int | None = None
+    kept: Mapping[Level, KeptShare] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricEvidence:
+    """What was learned value by value about one level: the mean of ``kept`` since a fall began, while one is reported.
+
+    ``sequence`` is the evidence that the mean is below its threshold, as a multiple of what convinces.
+    """
+
+    since: float | None = None
+    sequence: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricStatus:
+    """One limit in one service and environment. ``estimate`` is None without a value; ``since_ns`` the status holds."""
+
+    service: str
+    environment: str
+    limit: MetricLimit
+    estimate: MetricEstimate | None
+    appraisal: Appraisal
+    since_ns: int | None = None
+
+
+def metric_estimate(
+    limit: MetricLimit, values: Sequence[Measured], design_effect: float = 1.0
+) -> MetricEstimate | None:
+    """The estimate of a metric; None without values."""
+    size = effective_n(row.weight for row in values)
+    if size is None:
+        return None
+    size = max(1.0, size / design_effect)
+    value, lower, upper = _estimated(limit, values)
+    named = {row.cluster for row in values if row.cluster is not None}
+    return MetricEstimate(
+        value=value, lower=lower, upper=upper, n=len(values), effective_n=size,
+        clusters=sum(row.cluster is None for row in values) + len(named) if named else None,
+        kept={level: _kept(limit, bound, values, size) for level, bound in limit.levels},
+    )  # fmt: skip
+
+
+def _estimated(limit: MetricLimit, values: Sequence[Measured]) -> tuple[float, float | None, float | None]:
+    if limit.quantile is not None:
+        found = quantile(values, limit.quantile)
+        if found is None:
+            raise ValueError("a quantile needs values")
+        return found.value, found.lower, found.upper
+    low, high = limit.bounds
+    if high is None:
+        return _mean((row.value, row.weight) for row in values), None, None
+    width = high - low
+    lower, upper = mean_bounds(
+        Sampled(min(1.0, max(0.0, (row.value - low) / width)), row.weight, row.cluster) for row in values
+    )
+    return _mean((row.value, row.weight) for row in values), low + lower * width, low + upper * width
+
+
+def _kept(limit: MetricLimit, bound: float, values: Sequence[Measured], size: float) -> KeptShare:
+    share = min(1.0, max(0.0, _mean((limit.kept(row.value, bound), row.weight) for row in values)))
+    bounds = wilson(share * size, size, Z_95_ONE_SIDED) or Interval(0.0, 1.0)
+    return KeptShare(share=share, bounds=bounds)
+
+
+def _mean(pairs: Iterable[tuple[float, float]]) -> float:
+    rows = list(pairs)
+    weight = math.fsum(w for _, w in rows)
+    return math.fsum(value * (w / weight) for value, w in rows)
+
+
+def appraise_metric(
+    limit: MetricLimit,
+    estimate: MetricEstimate | None,
+    policy: Policy,
+    evidence: Mapping[Level, MetricEvidence],
+    *,
+    series: int = 1,
+    margin: float = 0.0,
+) -> Appraisal:
+    """The status of a metric in the mode of the policy.
+
+    Args:
+        limit: Its limits.
+        estimate: Of its window.
+        policy: The mode, and the least effective sample size.
+        evidence: What was learned value by value, in the modes that follow values.
+        series: Among how many services, rubrics and limits the false alarms are divided.
+        margin: How much of the way from each threshold to 1 must be regained before a status gets better.
+    """
+    if estimate is None:
+        return Appraisal(Status.INSUFFICIENT_DATA, "no value in the window")
+    for level, bound in limit.levels:
+        threshold = limit.threshold(bound)
+        wanted = threshold + margin * (1 - threshold)
+        known = evidence.get(level, MetricEvidence())
+        why = _worse(limit, estimate.kept[level], known, wanted=wanted, mode=policy.mode, series=series)
+        if why is not None and (policy.mode != "bound" or estimate.effective_n >= policy.min_samples):
+            return Appraisal(_LEVELS[level], f"{why} the {level} limit {limit.text(bound)}")
+    if estimate.effective_n < (needed := limit.needed(policy.min_samples)):
+        worth = f"{estimate.n} values count as {estimate.effective_n:.1f}"
+        counted = worth if estimate.effective_n < estimate.n else f"{estimate.n} values"
+        return Appraisal(Status.INSUFFICIENT_DATA, f"{counted}, {needed:.4g} are needed")
+    return Appraisal(Status.HEALTHY, f"{limit.name} is {limit.text(estimate.value)}; nothing convincing beyond a limit")
+
+
+def _worse(
+    limit: MetricLimit, kept: KeptShare, evidence: MetricEvidence, *, wanted: float, mode: Mode, series: int
+) -> str | None:
+    """Why the limit is passed; None where nothing shows that it is."""
+    side = "below" if limit.below else "above"
+    name = limit.name
+    if mode == "adaptive" and evidence.since is not None and round(evidence.since, 9) < wanted:
+        return f"{_since(limit, evidence.since)} since it changed: {name} is {side}"
+    if mode in ("adaptive", "sequence"):
+        needed = series if mode == "adaptive" else 1
+        if evidence.sequence < needed:
+            return None
+        return f"the evidence is {evidence.sequence / needed:.3g} times what convinces: {name} is {side}"
+    compared = kept.bounds.upper if mode == "bound" else kept.share
+    if round(compared, 9) >= wanted:
+        return None
+    return f"{_since(limit, kept.share)} in the window: {name} is {side}"
+
+
+def _since(limit: MetricLimit, kept: float) -> str:
+    if limit.quantile is not None:
+        return f"{1 - kept:.1%} lie beyond the limit"
+    low, high = limit.bounds
+    place = kept if limit.below else 1 - kept
+    return f"the mean is {limit.text(low + place * ((high or 1.0) - low))}"

@@ -1,0 +1,145 @@
+"""Continuous metrics under limits: values come, looks fall due, statuses follow what is shown and nothing else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from monitor.alerting.metric_watch import MetricWatch
+from monitor.alerting.observation import Key, Observation
+from monitor.alerting.watch import Watch
+from monitor.alerting.windows import Windows
+from scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
+from scoring.alerts.observed import Observed
+from scoring.status.hysteresis import Hysteresis
+from scoring.status.metric_limit import MetricLimit
+from scoring.status.metric_status import MetricStatus
+from scoring.status.status import Policy, Status
+
+MINUTE_NS = 60 * 10**9
+LATENCY = MetricLimit(
+    name="latency_p95", measure="latency", quantile=0.95, warning=5.0, critical=10.0, unit="seconds"
+)  # fmt: skip
+GRADE = MetricLimit(
+    name="relevance_mean", measure="relevance", rubric="qa", warning=0.7, below=True, bounds=(0.0, 1.0), unit="ratio"
+)
+RUNS, GRADED = Key("shop", "prod", ""), Key("shop", "prod", "qa")
+
+
+def slow(rng: random.Random, factor: float = 1.0) -> float:
+    """Seconds; with factor 1 the 95th percentile is 3.7."""
+    return rng.lognormvariate(0.0, 0.8) * factor
+
+
+class Played:
+    """A watch of two limits that is fed and looked at every ten minutes."""
+
+    def __init__(self, mode: str = "adaptive", *, seed: int = 1, per_hour: int = 60, cluster: int = 1) -> None:
+        self.declared = Declaration(
+            policy=Policy(mode=mode), metrics=(LATENCY, GRADE),  # type: ignore[arg-type]  # a mode of the table
+            hysteresis=Hysteresis(needed=1, looks=1, recovery_margin=0.02, hold_ns=0),
+        )  # fmt: skip
+        self.windows = Windows(HOUR_NS, longest_ns=DAY_NS, enough=30)
+        self.figures = Windows(HOUR_NS, longest_ns=DAY_NS, enough=60)
+        metrics = MetricWatch(self.declared, windows=self.windows, figures=self.figures)
+        self.watch = Watch(self.declared, self.windows, {}, metrics=metrics)
+        self.rng, self.now_ns, self.count = random.Random(seed), 10**18, 0
+        self.per_look, self.cluster = per_hour // 6, cluster
+        self.events: list[tuple[str, str]] = []
+
+    def hours(self, hours: float, *, latency: Callable[[random.Random], float], grade: float = 0.85) -> None:
+        for _ in range(round(hours * 6)):
+            for _ in range(self.per_look):
+                self.now_ns += 10 * MINUTE_NS // self.per_look
+                if self.count % self.cluster == 0:
+                    self.took = latency(self.rng)
+                self.count += 1
+                cluster = str(self.count // self.cluster) if self.cluster > 1 else None
+                given = min(1.0, max(0.0, self.rng.gauss(grade, 0.12)))
+                for key, metrics in ((RUNS, {"latency": self.took}), (GRADED, {"relevance": given})):
+                    seen = Observation(
+                        identity=str(self.count), at_ns=self.now_ns, passed=True, metrics=metrics, cluster=cluster
+                    )
+                    (self.figures if key is RUNS else self.windows).add(key, seen)
+                    self.watch.learn(key, seen) if key is GRADED else self.watch.metrics.learn(key, seen)
+            self.look()
+
+    def look(self) -> None:
+        measured = self.watch.metrics.measured(self.now_ns)()
+        events = self.watch.look(Observed(now_ns=self.now_ns), {}, {}, measured)
+        self.events += [(event.condition, event.transition.value) for event in events]
+
+    def of(self, name: str) -> MetricStatus:
+        return next(each for each in self.watch.metrics.statuses() if each.limit.name == name)
+
+
+@pytest.mark.parametrize("mode", ["adaptive", "sequence", "bound", "point"])
+def test_a_rising_percentile_and_a_falling_grade_are_noticed_and_pass_again(mode):
+    played = Played(mode)
+    played.hours(6, latency=slow)
+    assert {each.appraisal.status for each in played.watch.metrics.statuses()} == {Status.HEALTHY}
+    played.hours(8, latency=lambda rng: slow(rng, 2.0), grade=0.55)
+    assert played.of("latency_p95").appraisal.status is Status.WARNING
+    assert played.of("relevance_mean").appraisal.status is Status.WARNING
+    assert ("metric_warning", "firing") in played.events
+    assert ("metric_critical", "firing") not in played.events
+    played.hours(8, latency=lambda rng: slow(rng, 5.0))
+    assert played.of("latency_p95").appraisal.status is Status.CRITICAL
+    if mode != "sequence":  # whose wealth takes its time to go
+        assert played.of("relevance_mean").appraisal.status is Status.HEALTHY
+
+
+def test_the_value_has_bounds_around_it_and_says_how_many_it_is_of():
+    played = Played()
+    played.hours(3, latency=slow)
+    found = played.of("latency_p95").estimate
+    assert found is not None
+    assert found.lower is not None
+    assert found.lower < 3.7 < (found.upper or 1e9)
+    assert found.n == found.effective_n == 60
+    graded = played.of("relevance_mean").estimate
+    assert graded is not None
+    assert graded.lower < 0.85 < graded.upper
+
+
+def test_values_that_belong_together_count_for_less():
+    alone, together = Played(), Played(cluster=6)
+    alone.hours(4, latency=slow)
+    together.hours(4, latency=slow)
+    assert together.of("latency_p95").estimate.effective_n < 0.5 * alone.of("latency_p95").estimate.effective_n
+
+
+def test_too_few_values_are_insufficient_and_a_percentile_needs_more_than_a_mean():
+    played = Played(per_hour=6)
+    played.hours(6, latency=slow)
+    assert played.of("latency_p95").appraisal.status is Status.INSUFFICIENT_DATA
+    assert "36 values, 60 are needed" in played.of("latency_p95").appraisal.reason
+    assert played.of("relevance_mean").appraisal.status is Status.HEALTHY
+
+
+def test_a_restart_goes_on_where_it_was():
+    played = Played()
+    played.hours(3, latency=slow)
+    again = Played()
+    again.watch.restore(played.watch.to_memory())
+    assert again.watch.metrics.to_memory() == played.watch.metrics.to_memory()
+    assert again.watch.metrics.series == played.watch.metrics.series == 3
+
+
+def test_a_limit_that_was_changed_begins_anew():
+    played = Played()
+    played.hours(3, latency=slow)
+    kept = {name: text for name, text in played.watch.to_memory().items() if "latency" in name}
+    assert kept
+    other = Played()
+    other.watch.restore({name.replace("/10.0", "/12.0"): text for name, text in kept.items()})
+    assert other.watch.metrics.series == 0
+
+
+def test_limits_share_the_budget_of_false_alarms_with_pass_rates():
+    played = Played()
+    played.hours(1, latency=slow)
+    # One rubric and three levels of two limits: four series.
+    assert played.watch._series == 4
