@@ -16,6 +16,8 @@ from .rendering import query_of, render
 from .trend import trend_drawing
 
 RANGES = ("1h", "6h", "1d", "7d")
+_FAR = ("30d", "90d", "365d")
+"""Where a history of Parquet files is kept, the trend goes beyond the store."""
 _BINS = 20
 _WORST = 10
 _WIDTH, _HEIGHT = 1000, 220
@@ -28,7 +30,7 @@ class ServicePage:
 
     ``status`` is None where its window holds none. ``metric`` is empty for the composite; ``bounds`` are those of the
     metric (None: open). ``capped``: there are more verdicts than these. ``failures`` are those of the service under the
-    rubric, the largest groups first.
+    rubric, the largest groups first. ``history``: the trend comes from further back than the store's verdicts.
     """
 
     service: str
@@ -44,6 +46,7 @@ class ServicePage:
     verdicts: Sequence[Mapping[str, object]]
     capped: bool = False
     failures: Sequence[FailureGroup] = ()
+    history: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +86,7 @@ def service_page(page: ServicePage) -> str:
     """The page as HTML. Every value is escaped."""
     valued = [(value, each) for each in page.verdicts if (value := value_in(each, page.metric)) is not None]
     about = {"service": page.service, "environment": page.environment, "rubric": page.rubric}
-    ranges = list(dict.fromkeys([*RANGES, page.last]))
+    ranges = list(dict.fromkeys([*RANGES, *(_FAR if page.history else ()), page.last]))
     lower_is_worse = page.metric == "" or not _fails_high(page)
     worst = sorted(valued, key=lambda each: each[0], reverse=not lower_is_worse)[:_WORST]
     return render(

@@ -16,8 +16,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .place import Place
-from .rows import KEYS, KINDS, Kind, table
+from .place import NotOursError, Place
+from .rows import KEYS, KINDS, SCHEMAS, Kind, table
 
 MANY: Final = 32
 """Parts of one day that are merged into one file while the day lasts."""
@@ -37,10 +37,13 @@ class Row:
 
 
 class History:
-    """Writes to one place as one ``writer``. Methods raise ``OSError`` where the place cannot be reached."""
+    """Writes to one place as one ``writer``. Methods raise ``OSError`` where the place cannot be reached.
 
-    def __init__(self, place: Place, writer: str) -> None:
-        self._place, self._writer = place, writer
+    ``complain`` gets one line of text for each file that is no part of a history or is damaged; it is left as it is.
+    """
+
+    def __init__(self, place: Place, writer: str, complain: Callable[[str], None] = lambda _: None) -> None:
+        self._place, self._writer, self._complain = place, writer, complain
 
     def write(self, rows: Sequence[Row]) -> set[str]:
         """Write rows that begin where the rows before have ended; the names of the parts."""
@@ -105,12 +108,30 @@ class History:
                 continue
             if folder != day:
                 day, seen = folder, set()
-            for text in self._place.column(name, "record"):
-                record = json.loads(text)
+            for record in self._records_of(name):
                 key = tuple(record.get(column) for column in KEYS[kind])
                 if key not in seen:
                     seen.add(key)
                     yield record
+
+    def _records_of(self, name: str) -> Iterator[dict[str, Any]]:
+        schema = pa.schema([("record", pa.string())])
+        try:
+            texts = self._place.columns(name, schema, schema.names)["record"].to_pylist()
+        except NotOursError as error:
+            self._complain(str(error))
+            return
+        except FileNotFoundError:  # merged meanwhile by its writer
+            return
+        for text in texts:
+            try:
+                record = json.loads(text or "null")
+            except ValueError:
+                record = None
+            if not isinstance(record, dict) or "trace_id" not in record:
+                self._complain(f"{name}: a row holds no record")
+                return
+            yield record
 
     def _without_left_over(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """The files without those that a merge before a kill has replaced; these are deleted."""
@@ -123,7 +144,9 @@ class History:
         return {name: size for name, size in sizes.items() if name not in replaced}
 
     def _merge(self, kind: Kind, folder: str, names: Sequence[str]) -> None:
-        rows = _each_once(kind, pa.concat_tables([self._place.read(name) for name in names]))
+        # An older version has written fewer columns; what they would hold is in the record.
+        parts = [self._place.columns(name, SCHEMAS[kind], KEYS[kind]) for name in names]
+        rows = _each_once(kind, pa.concat_tables(parts))
         stated = {_REPLACES: json.dumps(names).encode()}
         digest = hashlib.sha256(stated[_REPLACES]).hexdigest()[:16]
         merged = f"{kind}/{folder}/merged-{self._writer}-{digest}.parquet"
@@ -135,6 +158,11 @@ class History:
         try:
             rows = self._place.read(name)
         except FileNotFoundError:  # merged meanwhile by its writer
+            return 0
+        except NotOursError as error:
+            self._complain(str(error))
+            return 0
+        if "trace_id" not in rows.column_names:
             return 0
         kept = rows.filter(pc.invert(pc.is_in(rows["trace_id"], value_set=wanted)))
         if kept.num_rows == rows.num_rows:

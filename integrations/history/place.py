@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyarrow import fs, parquet
 
 _HIDDEN: Final = "."
 """A file that is being written begins with it: readers of Parquet leave such files out."""
+
+
+class NotOursError(Exception):
+    """A file that no history has written, or that is damaged."""
 
 
 class Place:
@@ -40,14 +45,31 @@ class Place:
         return dict(sorted(found.items()))
 
     def read(self, name: str) -> pa.Table:
-        """The rows of a file."""
+        """The rows of a file. Raises ``NotOursError`` where it is none of Parquet, such as one that is cut off."""
         with self._system.open_input_file(f"{self._root}/{name}") as file:
-            return parquet.read_table(file)
+            try:
+                return parquet.read_table(file)
+            except pa.ArrowInvalid as error:
+                raise NotOursError(f"{name}: {str(error)[:200]}") from None
 
-    def column(self, name: str, column: str) -> list[Any]:
-        """One column of a file; its other columns are not read."""
+    def columns(self, name: str, schema: pa.Schema, needed: Sequence[str]) -> pa.Table:
+        """Some columns of a file, whose others are not read; one that an older version did not write is null.
+
+        Raises:
+            NotOursError: The file is no Parquet, lacks a column that is ``needed``, or holds another type in one.
+        """
         with self._system.open_input_file(f"{self._root}/{name}") as file:
-            return list(parquet.read_table(file, columns=[column])[column].to_pylist())
+            try:
+                whole = parquet.ParquetFile(file)
+                there = set(whole.schema_arrow.names)
+                if missing := set(needed) - there:
+                    raise NotOursError(f"{name}: there is no column {min(missing)}")
+                found = whole.read(columns=[each for each in schema.names if each in there])
+                own = [found[each.name].cast(each.type) if each.name in there else None for each in schema]
+                nulls = [pa.nulls(len(found), each.type) for each in schema]
+                return pa.table([o if o is not None else n for o, n in zip(own, nulls, strict=True)], schema=schema)
+            except pa.ArrowException as error:
+                raise NotOursError(f"{name}: {str(error)[:200]}") from None
 
     def metadata(self, name: str) -> Mapping[bytes, bytes]:
         """What the file says of itself."""
@@ -56,16 +78,21 @@ class Place:
 
     def write(self, name: str, rows: pa.Table) -> None:
         """Write a file, or replace it."""
+        whole = pa.BufferOutputStream()  # for a stream that fails half-way would be closed as an object that is cut off
+        parquet.write_table(rows, whole, compression="zstd")
         path = f"{self._root}/{name}"
         if not self.local:  # an object appears when its last byte is there
             with self._system.open_output_stream(path) as file:
-                parquet.write_table(rows, file, compression="zstd")
+                file.write(whole.getvalue())
             return
         folder, _, base = path.rpartition("/")
         self._system.create_dir(folder, recursive=True)
-        beside = f"{folder}/{_HIDDEN}{base}.tmp"
-        parquet.write_table(rows, beside, compression="zstd")
-        Path(beside).replace(path)
+        beside = Path(f"{folder}/{_HIDDEN}{base}.tmp")
+        with beside.open("wb") as new:
+            new.write(whole.getvalue())
+            new.flush()
+            os.fsync(new.fileno())  # what is in the history leaves the outbox
+        beside.replace(path)
 
     def delete(self, name: str) -> None:
         """Delete a file; one that is gone already is no error."""

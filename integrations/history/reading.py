@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,8 +16,15 @@ def is_history(path: str) -> bool:
     return "://" in path or Path(path).is_dir()
 
 
-def history_records(path: str, kind: Literal["verdicts", "outcomes"], since_day: str = "") -> Iterator[dict[str, Any]]:
+def history_records(
+    path: str,
+    kind: Literal["verdicts", "outcomes"],
+    since_day: str = "",
+    complain: Callable[[str], None] = lambda _: None,
+) -> Iterator[dict[str, Any]]:
     """The records from a day on (``2026-11-22``), day by day, each once; later revisions come as further ones.
+
+    ``complain`` gets one line of text for each file that is no part of a history, and is left out.
 
     Raises:
         HistoryError: It cannot be read.
@@ -30,6 +37,6 @@ def history_records(path: str, kind: Literal["verdicts", "outcomes"], since_day:
     except ImportError:
         raise HistoryError(f"{path}: Parquet is not read here: pip install 'sidejudge[parquet]'") from None
     try:
-        yield from History(Place(path), "").records(kind, since_day)
+        yield from History(Place(path), "", complain).records(kind, since_day)
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
         raise HistoryError(f"{path.partition('?')[0]}: cannot be read as a history: {str(error)[:300]}") from None

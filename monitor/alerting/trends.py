@@ -1,4 +1,4 @@
-"""The pass ratio of each service over its last windows, read from the store when a page asks for it."""
+"""The pass ratio of each service over its last windows, read from store and history when a page asks for it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from scoring.statistics.estimate import from_sums
 from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from scoring.status.trend import Trend
 
+from .archived_trends import ArchivedTrends
 from .observation import Key
 
 STEPS = 24
@@ -30,9 +31,16 @@ class Trends:
     """The trends of all services, at most a little old. While the store cannot be read, the last ones known."""
 
     def __init__(
-        self, path: Path, window_ns: int, declared: Declaration, *, clock_s: Callable[[], float] = time.monotonic
+        self,
+        path: Path,
+        window_ns: int,
+        declared: Declaration,
+        *,
+        archive: ArchivedTrends | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path, self._window_ns, self._declared, self._clock_s = path, window_ns, declared, clock_s
+        self._archive = archive
         self._known: Mapping[Key, Trend] = {}
         self._due_s = 0.0
         self._reading = asyncio.Lock()
@@ -54,12 +62,12 @@ class Trends:
         A stretch needs few verdicts here: whoever looks closely sees how wide its bounds are. Raises ``StoreError``.
         """
         step_ns = max(1, span_ns // STEPS)
-        found = await asyncio.to_thread(read_trends, self._path, until_ns=now_ns, step_ns=step_ns, steps=STEPS)
+        found = await asyncio.to_thread(self._stretches, now_ns, step_ns)
         stretches = [each for each in found if _key(each) == key]
         return self._trend(stretches, now_ns, step_ns=step_ns, enough=_ENOUGH) if stretches else None
 
     def _read(self, now_ns: int) -> dict[Key, Trend]:
-        stretches = read_trends(self._path, until_ns=now_ns, step_ns=self._window_ns, steps=STEPS)
+        stretches = self._stretches(now_ns, self._window_ns)
         by_key: dict[Key, list[Stretch]] = {}
         for each in stretches:
             by_key.setdefault(_key(each), []).append(each)
@@ -69,6 +77,12 @@ class Trends:
             )
             for key, of in by_key.items()
         }
+
+    def _stretches(self, now_ns: int, step_ns: int) -> Sequence[Stretch]:
+        stored = read_trends(self._path, until_ns=now_ns, step_ns=step_ns, steps=STEPS)
+        if self._archive is None:
+            return stored
+        return self._archive.whole(stored, until_ns=now_ns, step_ns=step_ns, steps=STEPS)
 
     def _trend(self, stretches: Sequence[Stretch], now_ns: int, *, step_ns: int, enough: float) -> Trend:
         estimates = dict.fromkeys(range(STEPS), None) | {

@@ -21,6 +21,7 @@ from integrations.store.compared import ComparedFilter, ComparedVerdict, read_co
 from integrations.store.judge_calls import JudgeCallTable
 from integrations.store.late_references import PendingRevisions
 from integrations.store.verdict_search import VerdictFilter, search_verdicts
+from monitor.alerting.archived_trends import ArchivedTrends
 from monitor.alerting.comparisons import ComparisonQuery, compare
 from monitor.alerting.failures import FailureGroups
 from monitor.alerting.observation import Key
@@ -154,7 +155,9 @@ class MonitorQueries:
             config=self.config, store=self.store, assembler=self.assembler, outcomes=self.outcomes,
             pipeline=self.pipeline, trace_url=self.trace_url, clock_ns=self.clock_ns, owed=self.owed,
         )  # fmt: skip
-        self._trends = Trends(self.store.path, self.windows.window_ns, self.watch.declared)
+        history = self.config.sinks.parquet
+        archive = None if history is None else ArchivedTrends(history.path, self.config.kept_for.ns)
+        self._trends = Trends(self.store.path, self.windows.window_ns, self.watch.declared, archive=archive)
 
     def live(self) -> bool:
         return self.working()
@@ -266,7 +269,7 @@ class MonitorQueries:
             thresholds=self.watch.declared.policy_of(key.rubric).thresholds,
             status=next((each for each in self.watch.service_statuses(now_ns) if _names(each, key)), None),
             trend=await self._trends.over(key, now_ns, span_ns), verdicts=found.verdicts, capped=found.next is not None,
-            failures=failures,
+            failures=failures, history=self.config.sinks.parquet is not None,
         )  # fmt: skip
 
     async def compared_verdicts(self, wanted: ComparedFilter) -> Sequence[ComparedVerdict]:

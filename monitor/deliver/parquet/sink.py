@@ -134,12 +134,15 @@ class ParquetHistory(VerdictSink):
         writer = json.loads(notes[_WRITER]) if _WRITER in notes else secrets.token_hex(4)
         if _WRITER not in notes:
             await self._notes.put((), self._clock_ns(), {_WRITER: json.dumps(writer)})
-        self._history = History(place, writer)
+        self._history = History(place, writer, self._complain)
         await super().start()
 
     async def stop(self) -> None:
         self._write()
         await super().stop()
+
+    def _complain(self, text: str) -> None:
+        log.warning("a file among those of the history is none, and is left out", extra={"cause": text})
 
     def _write(self) -> None:
         if self._timer is not None:
@@ -150,6 +153,7 @@ class ParquetHistory(VerdictSink):
 
     def _deliver(self, entries: Sequence[PendingNotice]) -> None:
         from integrations.history.history import Row  # noqa: PLC0415  # pyarrow only where it is configured
+        from integrations.history.place import NotOursError  # noqa: PLC0415  # as above
 
         if self._history is None:
             raise OSError("the sink has not started")
@@ -165,7 +169,10 @@ class ParquetHistory(VerdictSink):
         written = self._history.write(rows)
         if time.monotonic() - self._compacted_s >= _COMPACT_S:
             self._compacted_s = time.monotonic()
-            self._history.compact(_day(self._clock_ns()), written)
+            try:
+                self._history.compact(_day(self._clock_ns()), written)
+            except NotOursError as error:  # what was delivered stands
+                log.warning("files of the history cannot be merged", extra={"cause": str(error)})
 
 
 def _day(at_ns: int) -> str:

@@ -95,7 +95,7 @@ class HistoryPast:
         self._path = path
         self.bad_lines = 0
         self.latest_ns: int | None = None
-        for number, verdict in enumerate(history_records(path, "verdicts"), 1):
+        for number, verdict in enumerate(history_records(path, "verdicts", complain=complain), 1):
             try:
                 self.latest_ns = max(self.latest_ns or 0, _checked(orjson.dumps(verdict)))
             except VerdictLineError as error:

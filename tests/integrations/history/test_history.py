@@ -11,6 +11,7 @@ import pytest
 from tests.needs import MOTO, PYARROW
 
 pytestmark = PYARROW.mark
+DAY = 86_400 * 10**9
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,7 @@ def rows(begin, end, day="2026-11-01"):
             kind="verdicts", day=day, seq=n,
             record={
                 "trace_id": f"t{n}", "rubric": "qa", "revision": 1, "passed": n % 2 == 0, "composite": n, "user": "u",
+                "sampling_probability": 0.5,
                 "created_at": f"{day}T00:00:00Z", "reason": "half \ud83d of a pair", "cost": 1 << 70,
                 "scores": [{"metric": "m", "status": "scored", "value": 1, "weight": None, "reason": None}],
             },
@@ -64,7 +66,7 @@ def traces(place):
 
 
 def held(place):
-    return sum(len(place.column(name, "trace_id")) for name in place.names("verdicts"))
+    return sum(place.read(name).num_rows for name in place.names("verdicts"))
 
 
 def test_a_delivery_that_is_repeated_after_a_kill_replaces_what_it_wrote(place):
@@ -113,4 +115,46 @@ def test_what_is_to_be_forgotten_is_in_no_file_of_any_writer(place):
     assert writer.erase(lambda record: record["trace_id"] in ("t2", "t6")) == 2
     assert traces(place) == ["t1", "t3", "t4", "t5", "t7"]
     assert writer.erase(lambda record: record.get("user") == "u") == 5
+    assert not place.names("verdicts")
+
+
+def test_what_is_no_part_of_a_history_is_left_out_and_left_alone(place):
+    pa = import_module("pyarrow")
+    day, foreign = "verdicts/day=2026-11-01", "verdicts/day=2026-11-01/foreign.parquet"
+    history(place).write(rows(1, 5))
+    whole = next(iter(place.names("verdicts")))
+    place.write(foreign, pa.table({"created_at": [1], "passed": ["yes"]}))
+    place.write(f"{day}/typed.parquet", pa.table({"trace_id": ["t2"], "record": ["[1"], "rubric": [7]}))
+    with place._system.open_input_file(f"{place._root}/{whole}") as other:
+        cut = other.read()[:-9]
+    with place._system.open_output_stream(f"{place._root}/{day}/part-w9-cut.parquet") as file:
+        file.write(cut)
+    complaints: list[str] = []
+    reader = import_module("integrations.history.history").History(place, "w1", complaints.append)
+    assert [each["trace_id"] for each in reader.records("verdicts")] == ["t1", "t2", "t3", "t4"]
+    assert len(complaints) == 3
+    trends = import_module("integrations.history.trends").history_trends
+    until = 1_793_700_000 * 10**9
+    (found,) = trends(place, since_ns=until - 30 * DAY, until_ns=until, step_ns=30 * DAY)
+    assert (found.passed, found.failed) == (2, 2)
+    assert reader.erase(lambda record: record["trace_id"] == "t1") == 1
+    assert {foreign, f"{day}/typed.parquet", f"{day}/part-w9-cut.parquet"} < set(place.names("verdicts"))
+
+
+def test_files_that_an_older_version_has_written_are_merged_with_newer_ones(place):
+    writer = history(place)
+    writer.write(rows(1, 3))
+    (old,) = place.names("verdicts")
+    place.write(old, place.read(old).drop_columns(["selection", "scores", "service"]))
+    writer.write(rows(3, 6))
+    assert writer.compact("2026-11-02") == 2
+    assert traces(place) == [f"t{n}" for n in range(1, 6)]
+    (merged,) = place.names("verdicts")
+    assert place.read(merged)["scores"].null_count == 2
+
+
+def test_a_write_that_fails_leaves_no_file(place):
+    pa = import_module("pyarrow")
+    with pytest.raises(pa.ArrowException):
+        place.write("verdicts/day=2026-11-01/x.parquet", pa.table({"a": pa.nulls(1, pa.month_day_nano_interval())}))
     assert not place.names("verdicts")

@@ -1,0 +1,130 @@
+"""Trends of a history: sums of verdicts, stretch of time by stretch, within bounds of rows and of time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .place import NotOursError, Place
+from .rows import KEYS, SCHEMAS
+
+MOST_ROWS: Final = 2_000_000
+"""Rows that are read at most for one trend."""
+MOST_S: Final = 10.0
+"""Seconds after which no further day is begun: an object store may be slow."""
+_SCHEMA: Final = pa.schema([
+    SCHEMAS["verdicts"].field(name)
+    for name in (
+        "trace_id", "case_id", "rubric", "rubric_version", "revision", "service", "environment", "created_at",
+        "passed", "sampling_probability",
+    )
+])  # fmt: skip
+_GROUP: Final = ("number", "service", "environment", "rubric")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryStretch:
+    """The sums of one (service, environment, rubric) over the stretch of this number, from 0; weights as in windows."""
+
+    number: int
+    service: str | None
+    environment: str | None
+    rubric: str
+    passed: int
+    failed: int
+    incomplete: int
+    weight: float
+    failed_weight: float
+    squared_weight: float
+    versions: frozenset[str]
+
+
+def history_trends(
+    place: Place, *, since_ns: int, until_ns: int, step_ns: int, clock_s: Callable[[], float] = time.monotonic
+) -> list[HistoryStretch]:
+    """The stretches from ``since_ns`` on whose verdicts were reached before ``until_ns``; of revisions the last counts.
+
+    Beyond ``MOST_ROWS`` rows or ``MOST_S`` seconds older days are left out, and with them the stretch that would be
+    incomplete. A file that is no part of a history is left out. Raises ``OSError`` where the place cannot be read.
+    """
+    begin, rows, found = clock_s(), 0, list[pa.Table]()
+    oldest_ns = since_ns
+    names = sorted(_within(place, since_ns, until_ns), reverse=True)
+    for folder, of_day in groupby(names, key=lambda name: name.split("/")[1]):
+        if rows > MOST_ROWS or clock_s() - begin > MOST_S:
+            oldest_ns = _day_ns(folder) + 86_400 * 10**9
+            break
+        parts = [part for name in of_day if (part := _part(place, name)) is not None]
+        if parts:
+            found.append(_last_revisions(pa.concat_tables(parts)))
+            rows += found[-1].num_rows
+    if not found:
+        return []
+    first = -(-(oldest_ns - since_ns) // step_ns)  # the first that is whole
+    return list(_summed(pa.concat_tables(found), since_ns=since_ns, until_ns=until_ns, step_ns=step_ns, first=first))
+
+
+def _within(place: Place, since_ns: int, until_ns: int) -> Iterator[str]:
+    begin, end = (datetime.fromtimestamp(ns / 1e9, UTC).date().isoformat() for ns in (since_ns, until_ns))
+    for name in place.names("verdicts"):
+        if f"day={begin}" <= name.split("/")[1] <= f"day={end}":
+            yield name
+
+
+def _day_ns(folder: str) -> int:
+    return int(datetime.fromisoformat(folder.removeprefix("day=")).replace(tzinfo=UTC).timestamp()) * 10**9
+
+
+def _part(place: Place, name: str) -> pa.Table | None:
+    try:
+        return place.columns(name, _SCHEMA, KEYS["verdicts"])
+    except FileNotFoundError:  # merged meanwhile; what replaces it was listed, or is read the next time
+        return None
+    except NotOursError:
+        return None
+
+
+def _last_revisions(rows: pa.Table) -> pa.Table:
+    """The rows without those that a later revision replaces, or that stand twice."""
+    names = zip(rows["trace_id"].to_pylist(), rows["case_id"].to_pylist(), rows["rubric"].to_pylist(), strict=True)
+    last: dict[tuple[Any, ...], tuple[int, int]] = {}
+    for at, (name, revision) in enumerate(zip(names, rows["revision"].to_pylist(), strict=True)):
+        if name not in last or last[name][0] <= (revision or 1):
+            last[name] = revision or 1, at
+    return rows if len(last) == rows.num_rows else rows.take(sorted(at for _, at in last.values()))
+
+
+def _summed(rows: pa.Table, *, since_ns: int, until_ns: int, step_ns: int, first: int) -> Iterator[HistoryStretch]:
+    at_us = pc.cast(rows["created_at"], pa.int64())
+    number = pc.floor(pc.divide(pc.cast(pc.subtract(at_us, since_ns // 1000), pa.float64()), step_ns / 1000))
+    probability = rows["sampling_probability"]
+    wanted = pc.and_(pc.greater_equal(number, float(first)), pc.less(at_us, until_ns // 1000))
+    wanted = pc.fill_null(pc.and_(wanted, pc.greater(probability, 0.0)), fill_value=False)
+    weight = pc.divide(1.0, probability)
+    decided = pc.if_else(pc.is_null(rows["passed"]), 0.0, weight)
+    failed = pc.fill_null(pc.invert(rows["passed"]), fill_value=False)
+    summed = pa.table({
+        "number": pc.cast(number, pa.int64()), "service": rows["service"], "environment": rows["environment"],
+        "rubric": rows["rubric"], "version": rows["rubric_version"], "n": pc.if_else(wanted, 1, 0),
+        "passed": pc.cast(pc.fill_null(rows["passed"], fill_value=False), pa.int64()),
+        "failed": pc.cast(failed, pa.int64()), "weight": decided,
+        "failed_weight": pc.if_else(failed, weight, 0.0), "squared_weight": pc.multiply(decided, decided),
+    }).filter(wanted)  # fmt: skip
+    sums: Sequence[str] = ("n", "passed", "failed", "weight", "failed_weight", "squared_weight")
+    grouped = summed.group_by(list(_GROUP)).aggregate([*((name, "sum") for name in sums), ("version", "distinct")])
+    for row in grouped.to_pylist():
+        passed, failed_count = row["passed_sum"], row["failed_sum"]
+        yield HistoryStretch(
+            number=row["number"], service=row["service"], environment=row["environment"], rubric=row["rubric"] or "",
+            passed=passed, failed=failed_count, incomplete=row["n_sum"] - passed - failed_count,
+            weight=row["weight_sum"], failed_weight=row["failed_weight_sum"],
+            squared_weight=row["squared_weight_sum"],
+            versions=frozenset(each for each in row["version_distinct"] if each),
+        )  # fmt: skip
