@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
@@ -21,6 +21,7 @@ from scoring.lexical.label import label
 from scoring.metrics.metric import Metric
 from scoring.result.bands import Bands
 from scoring.result.result import Failed, Judgement, Scored, Unavailable
+from scoring.trace.loop_guard import own_trace_id
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
 from scoring.verdict.verdict import Score, State, Verdict
@@ -104,12 +105,18 @@ def score_id(trace_id: str, name: str, *, observation_id: str = "") -> str:
     return f"sj-{hashlib.sha256(stated.encode()).hexdigest()[:32]}"
 
 
-def scores_of(verdict: Verdict, rubric: Rubric, which: ScoreSelection = "all") -> Iterator[dict[str, Any]]:
-    """The bodies of a verdict's scores, without timestamp and config. A metric without a value has no score."""
+def scores_of(
+    verdict: Verdict, rubric: Rubric, which: ScoreSelection = "all", *, judge_traces: bool = False
+) -> Iterator[dict[str, Any]]:
+    """The bodies of a verdict's scores, without timestamp and config. A metric without a value has no score.
+
+    ``judge_traces``: the monitor sends traces of its own about its judging; scores of a judge name theirs.
+    """
     if verdict.trace_id is None and verdict.session_id is None:
         return
     by_id = {c.metric.id: c.metric for c in (*rubric.criteria, *rubric.opt_in)}
-    whole = _metadata(verdict, judged=verdict.judgements, rating=verdict.rating)
+    own = own_trace_id(verdict.trace_id or verdict.case_id) if judge_traces else None
+    whole = _metadata(verdict, judged=verdict.judgements, rating=verdict.rating, own=own, of=verdict.scores)
     values = _kept({METRICS: _metrics(verdict)}, verdict)
     if verdict.composite is not None:
         stated = composite_comment(verdict)
@@ -128,7 +135,7 @@ def scores_of(verdict: Verdict, rubric: Rubric, which: ScoreSelection = "all") -
     for score in verdict.scores:
         metric = by_id.get(score.metric)
         if isinstance(score.result, Scored) and metric is not None and _selected(verdict, score, which):
-            yield _metric_body(verdict, rubric, metric, score, score.result)
+            yield _metric_body(verdict, rubric, metric, score, score.result, own=own)
 
 
 def withdrawn(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,10 +224,13 @@ def metric_of(metadata: Mapping[str, Any], metric: str) -> tuple[float, str | No
     return float(found[0]), found[1] if isinstance(found[1], str) else None
 
 
-def _metric_body(verdict: Verdict, rubric: Rubric, metric: Metric, score: Score, result: Scored) -> dict[str, Any]:
+def _metric_body(
+    verdict: Verdict, rubric: Rubric, metric: Metric, score: Score, result: Scored, *, own: str | None
+) -> dict[str, Any]:
     metadata = _metadata(
-        verdict, judged=result.judgements, rating=score.rating, method=result.method.value, weight=score.weight
-    )
+        verdict, judged=result.judgements, rating=score.rating, method=result.method.value, weight=score.weight,
+        own=own, of=(score,),
+    )  # fmt: skip
     kind = _type(metric)
     if kind == "BOOLEAN" and result.value not in (0.0, 1.0):
         kind = "NUMERIC"  # a share of several answers; as a truth value it would be refused
@@ -250,6 +260,8 @@ def _metadata(
     *,
     judged: tuple[Judgement, ...],
     rating: str | None,
+    own: str | None,
+    of: Sequence[Score],
     method: str | None = None,
     weight: float | None = None,
 ) -> dict[str, Any]:
@@ -266,9 +278,17 @@ def _metadata(
         "selection": verdict.selection,
         "judge": first.model if first else None,
         "prompt_hash": first.prompt_version if first else None,
+        "prompt": _prompts(of),
+        "judge_trace_id": own if judged else None,
         "flags": ",".join(dict.fromkeys(flag for judgement in judged for flag in judgement.flags)) or None,
     }
     return _kept(stated, verdict)
+
+
+def _prompts(scores: Sequence[Score]) -> str | None:
+    """The prompts of prompt management that were asked with, each with its version: ``tone v3``."""
+    found = (each.result.details.get("prompt") for each in scores if isinstance(each.result, Scored))
+    return ",".join(dict.fromkeys(str(each) for each in found if each)) or None
 
 
 def _kept(metadata: dict[str, Any], verdict: Verdict) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanContext, TraceFlags
 
 from scoring.lexical.label import label
+from scoring.trace.loop_guard import own_trace_id
 
 _TRACE_HEX, _SPAN_HEX = 32, 16
 _HEX = frozenset("0123456789abcdef")
@@ -30,6 +31,17 @@ class EvaluationSubject:
         if not trace_id or not span_id:
             return INVALID_SPAN_CONTEXT
         return SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+
+    @property
+    def own_trace_id(self) -> str:
+        """The id of the own trace about it, in hex."""
+        return own_trace_id(self.trace_id or self.case_id)
+
+    @property
+    def subject(self) -> dict[str, str]:
+        """What was judged: a trace or a session."""
+        stated = {"judged_trace_id": self.trace_id, "judged_session_id": self.session_id}
+        return {key: label(value, 200) for key, value in stated.items() if value}
 
     @property
     def attributes(self) -> dict[str, str]:

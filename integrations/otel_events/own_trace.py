@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, set_span_in_context
 
 from integrations.consumed import Consumed
 from scoring.lexical.label import label
 from scoring.trace.loop_guard import OWN_TAG
 
 from .judged import EvaluationSubject
+from .providers import Telemetry
 
 OPERATION: Final = "chat"
 ROOT: Final = "evaluate"
@@ -52,7 +53,8 @@ class Said(Protocol):
 class Call:
     """One request to a model. ``model`` is provider/model as configured; times are ns since the epoch.
 
-    ``failure`` is why nothing came of it, None when it was answered; ``completion`` the model's answer.
+    ``failure`` is why nothing came of it, None when it was answered; ``completion`` the model's answer. ``prompt`` is
+    name and version of the prompt of prompt management that it was made of, where it is one alone.
     """
 
     model: str
@@ -61,14 +63,16 @@ class Call:
     usage: Consumed
     failure: str | None = None
     completion: Said | None = None
+    prompt: tuple[str, int] | None = None
 
 
 class OwnTrace:
-    """One judging, from its first request to a model on. ``trace_id`` is in hex."""
+    """One judging, from its first request to a model on. ``trace_id`` is in hex, the same for all of one subject."""
 
-    def __init__(self, tracer: Tracer, judged: EvaluationSubject, start_ns: int) -> None:
-        self._tracer, self._judged = tracer, judged
-        self._root: Span = tracer.start_span(
+    def __init__(self, telemetry: Telemetry, judged: EvaluationSubject, start_ns: int) -> None:
+        self._tracer, self._judged = telemetry.tracer, judged
+        telemetry.ids.next_trace_id = int(judged.own_trace_id, 16)
+        self._root: Span = self._tracer.start_span(
             ROOT,
             context=Context(),
             kind=SpanKind.INTERNAL,
@@ -96,6 +100,7 @@ class OwnTrace:
                 **self._marks,
                 **_used(call.usage),
                 **_stated(call.completion),
+                **_prompt(call.prompt),
             },
             links=self._links,
             start_time=call.start_ns,
@@ -112,12 +117,21 @@ class OwnTrace:
 
     @property
     def _marks(self) -> dict[str, str | list[str]]:
-        return {**self._judged.attributes, "langfuse.trace.tags": [OWN_TAG]}
+        # Langfuse keeps these two as metadata of the trace, by which it is found from the trace that was judged.
+        found = {f"langfuse.trace.metadata.{key}": value for key, value in self._judged.subject.items()}
+        return {**self._judged.attributes, **found, "langfuse.trace.tags": [OWN_TAG]}
 
     @property
     def _links(self) -> list[Link]:
         context = self._judged.context
         return [Link(context, {"sidejudge.link": "judged"})] if context.is_valid else []
+
+
+def _prompt(prompt: tuple[str, int] | None) -> dict[str, str | int]:
+    """By these Langfuse links a generation to a version of a prompt."""
+    if prompt is None:
+        return {}
+    return {"langfuse.observation.prompt.name": prompt[0], "langfuse.observation.prompt.version": prompt[1]}
 
 
 def _used(usage: Consumed) -> dict[str, int | float | str]:

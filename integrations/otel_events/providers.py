@@ -17,6 +17,7 @@ from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk._logs import LoggerProvider, LogRecordLimits, ReadableLogRecord
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import NoOpTracer, Tracer
 
@@ -36,10 +37,21 @@ class DisabledError(Exception):
     """OpenTelemetry's SDK is switched off in this process."""
 
 
+class TraceIds(RandomIdGenerator):
+    """Ids of spans by chance; the id of the next trace may be given."""
+
+    next_trace_id: int | None = None
+
+    def generate_trace_id(self) -> int:
+        given, self.next_trace_id = self.next_trace_id, None
+        return super().generate_trace_id() if given is None else given
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telemetry:
-    """What writes spans and events, and the queues that they go to."""
+    """What writes spans and events, and the queues that they go to. ``ids`` makes the ids of its traces."""
 
+    ids: TraceIds
     tracer: Tracer
     logger: Logger
     spans: MemoryQueue[ReadableSpan]
@@ -63,7 +75,9 @@ def telemetry(*, version: str, environment: str | None, clock_ns: Callable[[], i
         "deployment.environment.name": environment,
     }
     resource = Resource({key: value for key, value in stated.items() if value is not None})
+    ids = TraceIds()
     tracers = TracerProvider(
+        id_generator=ids,
         sampler=ALWAYS_ON,
         resource=resource,
         shutdown_on_exit=False,
@@ -88,4 +102,4 @@ def telemetry(*, version: str, environment: str | None, clock_ns: Callable[[], i
     tracer, logger = tracers.get_tracer(OWN_SCOPE, version), loggers.get_logger(OWN_SCOPE, version)
     if isinstance(tracer, NoOpTracer) or isinstance(logger, NoOpLogger):
         raise DisabledError("OTEL_SDK_DISABLED is set in this process's environment")
-    return Telemetry(tracer=tracer, logger=logger, spans=spans, events=events)
+    return Telemetry(ids=ids, tracer=tracer, logger=logger, spans=spans, events=events)

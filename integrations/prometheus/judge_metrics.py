@@ -49,6 +49,9 @@ class JudgeMetrics:
     def judging(self, case: object) -> None:
         """Which case a request is for is not counted."""
 
+    def asking(self, questions: object) -> None:
+        """What is asked is not counted."""
+
     def attempted(
         self,
         model: str,

@@ -166,7 +166,8 @@ def read_ask(reading: Reading, metric: str, prompts: Prompts) -> DeclaredAsk | N
     code = hashlib.sha256(json.dumps([instructions, kind, choices]).encode()).hexdigest()[:6]
     name = f"{metric}-{code}"
     question = AskDeclared(
-        metric=name, instructions=f"{name}\n{instructions}", kind=kind, choices=choices, parts=parts
+        metric=name, instructions=f"{name}\n{instructions}", kind=kind, choices=choices, parts=parts,
+        prompt=version,
     )  # fmt: skip
     return DeclaredAsk(
         question=question, passes=passes, values=values, rate=1.0 if rate is None else rate, version=version,

@@ -18,6 +18,7 @@ class AskDeclared(Question):
     Answered by, for boolean: a bool; scale: a whole number from ``choices[0]`` to ``choices[1]``; one_of: one of
     ``choices``; number: a number, between the two where they are given; findings: a tuple of texts, at most
     ``choices[0]``. ``texts`` are shown besides, by name: those of a single step, whose case has other parts.
+    ``prompt`` is the prompt of prompt management that it was read from, with its version (``tone v3``); empty: none.
     """
 
     metric: str
@@ -26,3 +27,4 @@ class AskDeclared(Question):
     choices: tuple[str | float, ...] = ()
     parts: tuple[str, ...] = ()
     texts: tuple[tuple[str, str], ...] = ()
+    prompt: str = ""

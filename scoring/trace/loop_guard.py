@@ -6,6 +6,7 @@ whichever way they come back: straight from an exporter, through a Collector, or
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 from typing import Final
 
@@ -19,6 +20,15 @@ EVALUATOR_ENVIRONMENTS: Final = "langfuse"
 """Langfuse runs its evaluators in environments that begin with this, which applications may not name."""
 _OTHERS: Final = frozenset({"llm-as-a-judge", "code-eval", "sdk-experiment"})
 """The same as they read once Langfuse has taken the beginning off, and where its SDKs run experiments."""
+
+
+def own_trace_id(judged: str) -> str:
+    """The id of the monitor's own trace about a trace, or about another case: one for all times that it is judged.
+
+    >>> own_trace_id("36524d221566b94755e27265a6220988")
+    'bd4f09c49d38d5cbe1dfa8ef8a250191'
+    """
+    return hashlib.sha256(f"sidejudge.judge\x00{judged}".encode()).hexdigest()[:32]
 
 
 def is_own(*, service: str | None = None, scope: str | None = None, tags: Collection[str] = ()) -> bool:

@@ -108,6 +108,7 @@ class Counted:
         self.failures: Counter[str] = Counter()
 
     def judging(self, case) -> None: ...
+    def asking(self, questions) -> None: ...
     def attempted(self, model, *, duration_s, usage, failure, completion=None) -> None:
         self.calls += 1
         self.usd += usage.cost_usd or 0.0

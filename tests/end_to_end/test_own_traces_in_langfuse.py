@@ -6,11 +6,11 @@ import base64
 
 import pytest
 
-from scoring.trace.loop_guard import is_own
+from scoring.trace.loop_guard import is_own, own_trace_id
 from tests.end_to_end.test_judge import PRICE, judged_by, requested
 from tests.fakes.judge import judges
 from tests.fakes.langfuse.otel import Otel
-from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, answer
 from tests.fakes.openai import Provider
 from tests.needs import LITELLM
 from tests.otlp_requests import trace
@@ -32,9 +32,12 @@ def test_own_traces_stand_apart_in_langfuse_with_model_tokens_and_cost_and_the_l
         return taken[0].routes()
 
     with FakeLangfuse(Mode.NEW, parts=[otel]) as fake:
+        prompt = answer({"prompt": "Is {{output}} polite?", "version": 3})
+        fake.routes.append(("GET", "/v2/prompts/tone", lambda _: prompt))
         basic = base64.b64encode(f"{PUBLIC_KEY}:{SECRET_KEY}".encode()).decode()
         monitor = serving(
-            **judged_by(provider, price=PRICE),
+            **judged_by(provider, rubrics=("own",), price=PRICE),
+            rubrics={"own": {"metrics": [{"id": "polite", "ask": {"langfuse_prompt": "tone"}}]}},
             sinks={
                 "langfuse": {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY},
                 "otel_events": {
@@ -52,6 +55,7 @@ def test_own_traces_stand_apart_in_langfuse_with_model_tokens_and_cost_and_the_l
         monitor.until(lambda: fake.scores.stored() != [], "the scores did not arrive")
         states = {each["destination"]: each["state"] for each in monitor.get("/v1/status")["exports"]}
         scored = {row["traceId"] for row in fake.scores.stored()}
+        linked = {row["name"]: row["metadata"].get("judge_trace_id") for row in fake.scores.stored()}
 
     root, call = sorted(taken[0].observations, key=lambda o: o["type"] != "SPAN")
     assert (root["name"], call["type"], call["parentObservationId"]) == ("evaluate", "GENERATION", root["id"])
@@ -62,6 +66,8 @@ def test_own_traces_stand_apart_in_langfuse_with_model_tokens_and_cost_and_the_l
     assert call["input"] is None
     assert taken[0].versions == ["4"] * len(taken[0].versions)
     assert scored == {trace(1).hex()}, "the scores are of the trace that was judged, not of the judging"
+    assert linked["own_pass"] == root["traceId"] == own_trace_id(trace(1).hex())
+    assert (call["promptName"], call["promptVersion"]) == ("tone", 3)
     for observation in (root, call):
         assert observation["environment"] == "sidejudge"
         metadata = observation["metadata"]

@@ -16,11 +16,13 @@ def time_of(result: TraceResult) -> int:
     return result.ended_ns if result.last_span_ns is None else result.last_span_ns
 
 
-def outgoing(result: TraceResult, rubrics: Mapping[str, Rubric], which: ScoreSelection) -> list[ScoreRow]:
+def outgoing(
+    result: TraceResult, rubrics: Mapping[str, Rubric], which: ScoreSelection, *, judge_traces: bool = False
+) -> list[ScoreRow]:
     """The selected scores of all its verdicts, changed or not: the store knows what is new, and what is withdrawn."""
     at_ns = time_of(result)
     return [
         ScoreRow(id=body["id"], at_ns=at_ns, body=json.dumps(body, separators=(",", ":"), allow_nan=False))
         for verdict in result.verdicts
-        for body in scores_of(verdict, rubrics[verdict.rubric], which)
+        for body in scores_of(verdict, rubrics[verdict.rubric], which, judge_traces=judge_traces)
     ]

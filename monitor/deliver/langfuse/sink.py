@@ -26,19 +26,20 @@ TRACE_LINK: Final = "trace_link"
 
 def langfuse_sink(parts: SinkParts) -> LangfuseScores | None:
     """The configured sink, not started yet; None without one."""
-    section = parts.config.sinks.langfuse
+    section, own = parts.config.sinks.langfuse, parts.config.sinks.otel_events
     if section is None:
         return None
     return LangfuseScores(
         section, langfuse=parts.connections.to(section.access), store=parts.store, rubrics=parts.rubrics,
-        counters=parts.counters, clock_ns=parts.clock_ns,
+        counters=parts.counters, clock_ns=parts.clock_ns, judge_traces=own is not None and "traces" in own.signals,
     )  # fmt: skip
 
 
 class LangfuseScores(Sink):
     """Scores of results are committed with them, and go from there to Langfuse in a task of their own.
 
-    ``overtaken`` is for who shares its scores with a monitor that may have written meanwhile.
+    ``overtaken`` is for who shares its scores with a monitor that may have written meanwhile. ``judge_traces``: the
+    monitor sends traces of its own about its judging.
     """
 
     def __init__(
@@ -51,8 +52,9 @@ class LangfuseScores(Sink):
         counters: DeliveryCounters,
         clock_ns: Callable[[], int],
         overtaken: Overtaken | None = None,
+        judge_traces: bool = False,
     ) -> None:
-        self._which = config.scores
+        self._which, self._judge_traces = config.scores, judge_traces
         self._web_url = config.web_url or config.base_url
         self._store, self._rubrics, self._langfuse = store, rubrics, langfuse
         self._delivery = ScoreDelivery(
@@ -74,7 +76,7 @@ class LangfuseScores(Sink):
 
     def scores(self, result: TraceResult) -> list[ScoreRow]:
         """The scores that belong to a result."""
-        return outgoing(result, self._rubrics, self._which)
+        return outgoing(result, self._rubrics, self._which, judge_traces=self._judge_traces)
 
     def trace_url(self, trace_id: str) -> str | None:
         """The address of a trace's page; None until the project is known."""

@@ -2,13 +2,14 @@
 
 It observes requests to models and listens to results, all in the event loop, and only writes into memory. A judging
 begins with the first request to a model that is made for a case, and ends with the result of its trace: all verdicts
-of one result have one own trace. What is answered out of the cache, or without a judge, has none.
+of one result have one root. What is answered out of the cache makes no request below it; what is decided without a
+judge has none.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
@@ -22,7 +23,10 @@ from integrations.provider.errors import ProviderUsage
 from monitor.evaluate.judge.observer import JudgeObserver
 from monitor.evaluate.result import TraceResult
 from scoring.case.case import Case
+from scoring.questions.declared import AskDeclared
+from scoring.questions.question import Question
 from scoring.verdict.rubric import Rubric
+from scoring.verdict.verdict import Verdict
 
 log = logging.getLogger("sidejudge.otel")
 
@@ -46,6 +50,7 @@ class Recorder(JudgeObserver):
         self._telemetry, self._rubrics, self._clock_ns = telemetry, rubrics, clock_ns
         self._traces, self._events = traces, events
         self._open: dict[str, OwnTrace] = {}
+        self._prompt: ContextVar[tuple[str, int] | None] = ContextVar("sidejudge_prompt", default=None)
         self._subject: ContextVar[tuple[EvaluationSubject, int] | None] = ContextVar("sidejudge_subject", default=None)
 
     def judging(self, case: Case) -> None:
@@ -54,6 +59,9 @@ class Recorder(JudgeObserver):
             session_id=case.session_id, service=case.service, environment=case.environment,
         )  # fmt: skip
         self._subject.set((judged, self._clock_ns()))
+
+    def asking(self, questions: Sequence[Question]) -> None:
+        self._prompt.set(_prompt(questions))
 
     def attempted(
         self,
@@ -70,7 +78,7 @@ class Recorder(JudgeObserver):
         end_ns = self._clock_ns()
         call = Call(
             model=model, start_ns=end_ns - max(0, int(duration_s * 1e9)), end_ns=end_ns, usage=usage,
-            failure=failure, completion=completion,
+            failure=failure, completion=completion, prompt=self._prompt.get(),
         )  # fmt: skip
         with _harmless():
             self._own(*subject).add(call)
@@ -82,17 +90,16 @@ class Recorder(JudgeObserver):
 
     def _report(self, result: TraceResult) -> None:
         own = self._open.pop(result.trace_id.hex(), None)
+        if own is None and self._traces and (judged := next(filter(_is_judged, result.changed), None)) is not None:
+            # The cache answered everything; scores name the trace all the same.
+            own = OwnTrace(self._telemetry, _subject(judged, result), self._clock_ns())
         if own is not None:
             own.end(self._clock_ns(), {"sidejudge.outcome": result.reason.value, **_verdicts(result)})
         if not self._events:
             return
         for verdict in result.changed:
-            judged = EvaluationSubject(
-                case_id=verdict.case_id, trace_id=verdict.trace_id, root_span_id=result.root_span_id,
-                session_id=verdict.session_id, service=verdict.service, environment=verdict.environment,
-            )  # fmt: skip
             report(
-                self._telemetry.logger, judged, verdict, self._rubrics[verdict.rubric],
+                self._telemetry.logger, _subject(verdict, result), verdict, self._rubrics[verdict.rubric],
                 at_ns=result.ended_ns, own_trace_id=own.trace_id if own is not None else None,
             )  # fmt: skip
 
@@ -107,8 +114,26 @@ class Recorder(JudgeObserver):
         if key not in self._open:
             if len(self._open) >= MOST_OPEN:
                 self._open.pop(next(iter(self._open))).end(self._clock_ns(), _CALL_OFF)
-            self._open[key] = OwnTrace(self._telemetry.tracer, judged, start_ns)
+            self._open[key] = OwnTrace(self._telemetry, judged, start_ns)
         return self._open[key]
+
+
+def _is_judged(verdict: Verdict) -> bool:
+    return bool(verdict.judgements)
+
+
+def _subject(verdict: Verdict, result: TraceResult) -> EvaluationSubject:
+    return EvaluationSubject(
+        case_id=verdict.case_id, trace_id=verdict.trace_id, root_span_id=result.root_span_id,
+        session_id=verdict.session_id, service=verdict.service, environment=verdict.environment,
+    )  # fmt: skip
+
+
+def _prompt(questions: Sequence[Question]) -> tuple[str, int] | None:
+    """Name and version of the prompt that all questions were read from; None where that is not one."""
+    prompts = {question.prompt if isinstance(question, AskDeclared) else "" for question in questions}
+    name, _, version = prompts.pop().rpartition(" v") if len(prompts) == 1 else ("", "", "")
+    return (name, int(version)) if name and version.isdecimal() else None
 
 
 @contextmanager

@@ -3,11 +3,13 @@
 # ruff: noqa: ARG002  # the methods do nothing unless a subclass has them
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from integrations.judge.client import Completion
 from integrations.provider.errors import ProviderUsage
 from scoring.case.case import Case
+from scoring.questions.question import Question
 
 Flag = Literal["contradiction", "disagreement"]
 
@@ -21,6 +23,10 @@ class JudgeObserver(Protocol):
 
     def judging(self, case: Case) -> None:
         """The running task judges this case: requests of it and of the tasks that it starts belong to the case."""
+        return
+
+    def asking(self, questions: Sequence[Question]) -> None:
+        """The running task puts these questions to a model: its next requests are about them."""
         return
 
     def attempted(
@@ -69,6 +75,10 @@ class JudgeObservers(JudgeObserver):
     def judging(self, case: Case) -> None:
         for observer in self._each:
             observer.judging(case)
+
+    def asking(self, questions: Sequence[Question]) -> None:
+        for observer in self._each:
+            observer.asking(questions)
 
     def attempted(
         self,

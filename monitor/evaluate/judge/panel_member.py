@@ -121,6 +121,7 @@ class PanelMember:
         return self.breaker.state(self.clock())
 
     async def _until_read(self, request: JudgeRequest, bill: JudgeBill) -> AnswerReading:
+        self.observer.asking(request.questions)
         completion = await self._until_answered(request, bill)
         first = await self._read(request, completion)
         bill.exchanges.append(self._exchange(completion, first))

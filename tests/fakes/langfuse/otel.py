@@ -70,6 +70,8 @@ def _observation(sent: Sent) -> dict[str, Any]:
         },
         "costDetails": json.loads(cost) if cost else {},
         "tags": read.get("langfuse.trace.tags", []),
+        "promptName": read.get("langfuse.observation.prompt.name"),
+        "promptVersion": read.get("langfuse.observation.prompt.version"),
         "input": read.get("langfuse.observation.input"),
         "metadata": {
             **{f"attributes.{key}": value for key, value in read.items()},

@@ -22,6 +22,7 @@ from integrations.langfuse.scores import (
 from scoring.case.case import Case
 from scoring.result.result import Judgement, Method, Scored, Unavailable
 from scoring.rubrics import RUBRICS
+from scoring.trace.loop_guard import own_trace_id
 from scoring.verdict.score_name import score_name
 from scoring.verdict.verdict import reach_verdict
 
@@ -61,7 +62,19 @@ def test_a_score_tells_method_version_judge_prompt_probability_coverage_flags_an
         "method": "judge", "rating": score.rating, "weight": score.weight, "state": reported.state.value,
         "coverage": 1.0, "revision": 3, "rubric_version": rubric.version, "sampling_probability": 0.25,
         "selection": "random", "judge": "openai/m-2026-01-01", "prompt_hash": "ab" * 32, "flags": "disagreement",
+        "prompt": None, "judge_trace_id": None,
     }  # fmt: skip
+
+
+def test_a_judged_score_names_the_trace_of_its_judging_and_its_prompt_and_no_other_does():
+    prompted = Scored(value=1.0, method=Method.JUDGE, judgements=(JUDGED,), details={"prompt": "tone v3"})
+    reached = verdict(QA, **{metric: Scored(value=1.0) for metric in METRICS[1:]}, **{METRICS[0]: prompted})
+    found = {b["name"]: b["metadata"] for b in scores_of(reached, QA, judge_traces=True)}
+    judged = {"qa_score", "qa_pass", "qa_state", score_name("qa", QA.criteria[0].metric)}
+    for name, metadata in found.items():
+        linked = (metadata["judge_trace_id"], metadata["prompt"])
+        assert linked == ((own_trace_id(TRACE), "tone v3") if name in judged else (None, None)), name
+    assert found.keys() > judged
 
 
 def test_every_score_has_the_same_keys_of_metadata_for_langfuse_merges_them():

@@ -397,7 +397,7 @@ def test_scores_of_two_rubrics_may_not_share_a_name():
 def test_a_prompt_of_langfuse_leaves_its_version_in_the_details_and_its_absence_makes_the_metric_unavailable():
     found = verdict(declared(), resolved=True, tone="warm", completeness=4)
     details = {each.metric: each.result.details for each in found.scores}
-    assert details["completeness"] == {"prompt": "support-completeness v3"}
+    assert details["completeness"] == {"prompt": "support-completeness v3", "prompt_label": "production"}
     rubric = one(ask={"langfuse_prompt": "gone"}, answer="boolean")
     assert verdict(rubric, m=True).scores[0].result == Unavailable("the prompt gone is not in Langfuse")
 

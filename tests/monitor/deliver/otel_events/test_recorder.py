@@ -14,8 +14,10 @@ from monitor.deliver.otel_events.recorder import Recorder
 from monitor.evaluate.result import TraceResult
 from monitor.ingest.outcomes import Reason
 from scoring.case.case import Case
-from scoring.result.result import Scored
+from scoring.questions.declared import AskDeclared
+from scoring.result.result import Judgement, Scored
 from scoring.rubrics import RUBRICS
+from scoring.trace.loop_guard import own_trace_id
 from scoring.verdict.verdict import reach_verdict
 from tests.otlp_requests import trace
 
@@ -38,9 +40,9 @@ class Bench:
     def attempt(self, model="mistral/large", failure=None):
         self.recorder.attempted(model, duration_s=0.0005, usage=USED, failure=failure)
 
-    def end(self, number, revision=1):
+    def end(self, number, revision=1, **found):
         case = case_of(number)
-        results = {c.metric.id: Scored(value=1.0) for c in RUBRIC.criteria}
+        results = {c.metric.id: Scored(value=1.0) for c in RUBRIC.criteria} | found
         verdict = reach_verdict(RUBRIC, case, results, created_at="2026-11-20T00:00:00.000Z", revision=revision)
         self.recorder.ended(TraceResult(
             trace_id=trace(number), service="shop", reason=Reason.SCORED, completion="root_ended", revision=revision,
@@ -101,12 +103,42 @@ async def test_a_revision_is_a_judging_of_its_own_and_several_rounds_are_one():
         bench.end(1, revision=revision)
     spans = bench.spans()
     assert Counter(s.name for s in spans) == {"chat large": 6, "evaluate": 2}
-    by_trace = Counter(s.context.trace_id for s in spans)
-    assert sorted(by_trace.values()) == [4, 4]
+    assert {format(s.context.trace_id, "032x") for s in spans} == {own_trace_id(case_of(1).trace_id)}
     for root in (s for s in spans if s.name == "evaluate"):
         children = [s for s in spans if s.parent is not None and s.parent.span_id == root.context.span_id]
         assert min(s.start_time for s in children) >= root.start_time
         assert max(s.end_time for s in children) <= root.end_time
+
+
+@pytest.mark.parametrize(
+    ("asked", "linked"),
+    [
+        ([("be polite v2", "a"), ("be polite v2", "b")], ("be polite", 2)),
+        ([("tone v2", "a"), ("tone v3", "b")], (None, None)),
+        ([("", "a")], (None, None)),
+    ],
+    ids=["one prompt", "two versions", "none"],
+)
+async def test_a_request_that_is_made_of_one_prompt_is_linked_to_its_version(asked, linked):
+    bench = Bench()
+    bench.recorder.judging(case_of(1))
+    questions = [AskDeclared(metric=m, instructions="?", kind="boolean", prompt=prompt) for prompt, m in asked]
+    bench.recorder.asking(questions)
+    bench.attempt()
+    bench.end(1)
+    (call,) = [s for s in bench.spans() if s.name != "evaluate"]
+    name = "langfuse.observation.prompt"
+    assert (call.attributes.get(f"{name}.name"), call.attributes.get(f"{name}.version")) == linked
+
+
+async def test_a_verdict_that_the_cache_answered_has_a_root_for_its_scores_to_name():
+    bench = Bench()
+    bench.recorder.judging(case_of(1))
+    judged = Scored(value=1.0, judgements=(Judgement("openai/a", "ab"),))
+    bench.end(1, **{RUBRIC.criteria[0].metric.id: judged})
+    (root,) = bench.spans()
+    assert (root.name, format(root.context.trace_id, "032x")) == ("evaluate", own_trace_id(case_of(1).trace_id))
+    assert root.attributes["langfuse.trace.metadata.judged_trace_id"] == case_of(1).trace_id
 
 
 async def test_what_no_model_was_asked_about_has_events_and_no_trace():

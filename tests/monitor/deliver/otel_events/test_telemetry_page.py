@@ -28,8 +28,12 @@ def written() -> set[str]:
     )
     usage = ProviderUsage(input_tokens=1, output_tokens=1, cost_usd=0.1)
     stated = Completion(text="x", model="m", usage=usage, duration_s=1.0, finish_reason="stop", response_id="r")
-    own = OwnTrace(made.tracer, judged, 1)
-    own.add(Call(model="openai/m", start_ns=1, end_ns=2, usage=usage, failure="parse_error", completion=stated))
+    own = OwnTrace(made, judged, 1)
+    call = Call(
+        model="openai/m", start_ns=1, end_ns=2, usage=usage, failure="parse_error", completion=stated,
+        prompt=("tone", 3),
+    )  # fmt: skip
+    own.add(call)
     own.end(3, {"sidejudge.outcome": "scored", "sidejudge.verdict.RUBRIC": "valid"})
 
     rubric = RUBRICS["qa"]

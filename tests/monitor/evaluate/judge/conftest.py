@@ -37,6 +37,8 @@ class Watched:
     def judging(self, case: Case) -> None:
         self.cases.append(case.case_id)
 
+    def asking(self, questions) -> None: ...
+
     def attempted(
         self,
         model: str,
