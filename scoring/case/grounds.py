@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from scoring.lexical.label import label
 from scoring.result.result import Unavailable
-from scoring.scenario.scenario import Scenario, ScenarioError, parse_scenario
+from scoring.scenario.scenario import Scenario, ScenarioError, parse_inline
 from scoring.trace.span import Json, ToolCall
 
 from .case import Case
@@ -31,7 +31,7 @@ def stated_scenario(case: Case) -> Scenario | Unavailable | None:
     if isinstance(case.scenario, str):
         return Unavailable(f"scenario {label(case.scenario)!r} is not in the scenario file")
     try:
-        return parse_scenario("inline", case.scenario)
+        return parse_inline(case.scenario)
     except ScenarioError as error:
         return Unavailable(
             "; ".join(("the scenario cannot be used", *(label(problem, 200) for problem in error.problems[:3])))

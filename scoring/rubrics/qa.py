@@ -167,7 +167,7 @@ def _type(item: ScorecardItem) -> str:
 
 def _over_scorecard(measure: Callable[[CallScorecard], Result]) -> Callable[[Case], Result]:
     def measured(case: Case) -> Result:
-        card = read_scorecard(case)
+        card = case.once(read_scorecard)
         return card if isinstance(card, Unavailable) else measure(card)
 
     return measured
@@ -206,7 +206,7 @@ def _false_pass_rate(card: CallScorecard) -> Result:
 
 
 def _evidence(case: Case) -> Steps:
-    card = read_scorecard(case)
+    card = case.once(read_scorecard)
     if isinstance(card, Unavailable):
         return card
     reasons: list[tuple[Json, str]] = []
@@ -244,7 +244,7 @@ def _evidence(case: Case) -> Steps:
 
 
 def _reference_fault(case: Case) -> Unavailable | None:
-    card = read_scorecard(case)
+    card = case.once(read_scorecard)
     return card if isinstance(card, Unavailable) else None
 
 

@@ -38,8 +38,10 @@ A scenario may come with a trace. So it is bounded: by ``MAX_VALUES`` values, ``
 from __future__ import annotations
 
 import difflib
+import marshal
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -218,6 +220,24 @@ def parse_scenario(name: str, data: Json) -> Scenario:
     return scenario
 
 
+def parse_inline(data: Json) -> Scenario:
+    """``parse_scenario`` of what came with a case. Cases of one kind bring the same one: it is read once."""
+    try:
+        written = marshal.dumps(data, _PLAIN)
+    except ValueError:  # nested too deeply, or of values that no JSON has
+        return parse_scenario("inline", data)
+    return _parsed(written) if len(written) <= _REMEMBERED else parse_scenario("inline", data)
+
+
+@lru_cache(maxsize=256)
+def _parsed(written: bytes) -> Scenario:
+    return parse_scenario("inline", marshal.loads(written))  # noqa: S302  # written by this process
+
+
+_PLAIN: Final = 2
+"""The format of ``marshal`` in which equal values have equal bytes, and others have others (1, 1.0 and True differ)."""
+_REMEMBERED: Final = 8_192
+"""Bytes of a scenario that is remembered: traces bring them, and the memory for them is bounded."""
 _TOO_LARGE: Final = (
     f"the scenario has more than {MAX_VALUES:,} values or {MAX_CHARACTERS:,} characters, or nests deeper than "
     f"{_MAX_DEPTH}; split it by task"

@@ -116,9 +116,10 @@ def test_check_reports_all_five_mistakes_at_once_and_exits_2() -> None:
 
 
 def test_a_file_that_is_not_there_is_named_plainly_and_the_remedy_is_the_path(tmp_path: Path) -> None:
-    for command in (("check", "nofile.yaml"), ("doctor", "--config", "nofile.yaml")):
-        assert "(nofile.yaml)" not in entry(*command).stderr + entry(*command).stdout
-    assert entry("check", "nofile.yaml").stderr.splitlines() == [
+    checked, examined = entry("check", "nofile.yaml"), entry("doctor", "--config", "nofile.yaml")
+    for reported in (checked, examined):
+        assert "(nofile.yaml)" not in reported.stderr + reported.stdout
+    assert checked.stderr.splitlines() == [
         "error: nofile.yaml: cannot be read: No such file or directory",
         "remedy: check the path and the permissions",
     ]

@@ -12,6 +12,7 @@ from scoring.scenario.scenario import (
     Exactly,
     Matches,
     ScenarioError,
+    parse_inline,
     parse_scenario,
 )
 
@@ -124,3 +125,15 @@ def test_a_scenario_that_nests_too_deep_is_refused():
         deep = [deep]
     with pytest.raises(ScenarioError, match="nests deeper"):
         parse_scenario("s", {"arguments": {"t": {"a": deep}}})
+
+
+def test_a_scenario_that_comes_again_is_read_once_and_one_that_only_looks_equal_is_another():
+    first = parse_inline({"max_calls": {"search": 1}, "arguments": {"search": {"n": {"a": [1]}}}})
+    assert parse_inline({"max_calls": {"search": 1}, "arguments": {"search": {"n": {"a": [1]}}}}) is first
+    one, whole, true = (parse_inline({"arguments": {"search": {"n": value}}}) for value in (1, 1.0, True))
+    assert [type(each.arguments["search"]["n"].value) for each in (one, whole, true)] == [int, float, bool]
+    deep: list = []
+    for _ in range(3000):
+        deep = [deep]
+    with pytest.raises(ScenarioError):
+        parse_inline({"name": deep})
