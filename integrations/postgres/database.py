@@ -175,4 +175,4 @@ class Database:
             "42P01": "run `sidejudge fleet migrate`",
         }
         remedy = remedies.get(state) or remedies.get(state[:2], "report this as a fault of sidejudge")
-        return DatabaseRefuses(f"{text}\n{remedy}")
+        return DatabaseRefuses(f"{text}\n{remedy}", data=state.startswith(("22", "54")))

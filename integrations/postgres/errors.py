@@ -20,7 +20,14 @@ class DatabaseAway(DatabaseError):  # noqa: N818  # it names the database's stat
 
 
 class DatabaseRefuses(DatabaseError):  # noqa: N818  # likewise
-    """The database takes no such statement: a person must mend its address, rights or schema."""
+    """The database takes no such statement: a person must mend its address, rights or schema.
+
+    ``data``: it has no form for a value; another value may do.
+    """
+
+    def __init__(self, text: str, *, data: bool = False) -> None:
+        super().__init__(text)
+        self.data = data
 
 
 class LeaseLost(DatabaseError):  # noqa: N818  # likewise

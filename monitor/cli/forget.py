@@ -39,7 +39,7 @@ def forget(  # noqa: PLR0917  # click passes options by name
     """
     from integrations.store.erasure import erase, held_traces
     from integrations.store.errors import StoreError
-    from monitor.offline.forget.selection import Selection
+    from monitor.offline.forget.selection import Selection, histories
 
     if not (trace_ids or users or sessions or before):
         raise CommandError("what is to be forgotten?", "name trace ids, --user, --session or --before", CALL)
@@ -52,8 +52,7 @@ def forget(  # noqa: PLR0917  # click passes options by name
     try:
         with waiting("looking for them"):
             found = set(selection.selected(held_traces(path)))
-        history = settings.sinks.parquet
-        wishes = [] if history is None else [selection.wish(found)]
+        wishes = [selection.wish(found, destination) for destination in histories(settings)]
         if not found and not wishes:
             click.echo("nothing is held of them")
             if langfuse and selection.traces:
@@ -69,8 +68,8 @@ def forget(  # noqa: PLR0917  # click passes options by name
     click.echo(f"forgot {amount(erased.traces, 'trace')} ({rows})")
     if not erased.rewritten:
         click.echo("a monitor uses the store: what was deleted is overwritten, the file keeps its size")
-    if history is not None:
-        click.echo(f"their rows in {history.path.partition('?')[0]} are erased as the monitor delivers")
+    for place in histories(settings).values():
+        click.echo(f"their rows in {place} are erased as the monitor delivers")
     if settings.sinks.jsonl is not None:
         click.echo(
             f"verdicts that were written to {settings.sinks.jsonl.path} are still there: remove them by trace_id"

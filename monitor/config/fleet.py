@@ -24,6 +24,15 @@ def _is_database(url: SecretStr) -> SecretStr:
     return url
 
 
+class ArchiveSection(Section):
+    """Results of all monitors in the fleet's database.
+
+    Quotations are kept where `api.contents` is `always`; what `evaluators.judge.redact` names is replaced in them.
+    """
+
+    keep: PositiveDuration = Field(default=parse_duration("30d"), description="how long results are kept there")
+
+
 class FleetSection(Section):
     """Monitors that speak with one voice, by a PostgreSQL that they share (extra `fleet`).
 
@@ -50,8 +59,11 @@ class FleetSection(Section):
     timeout: PositiveDuration = Field(default=parse_duration("5s"), description="of one transaction, with connecting")
     lease: PositiveDuration = Field(
         default=parse_duration("1m"),
-        description="how long what only one may do stays with a monitor that is not heard of: at least twice `every` "
+        description="how long what only one may do stays with a monitor that is gone: at least twice `every` "
         "and `timeout` together",
+    )
+    archive: ArchiveSection | None = Field(
+        default=ArchiveSection(), description="results of all monitors, kept in the database; `null`: they are not"
     )
     migrate: bool = Field(
         default=True,

@@ -12,6 +12,7 @@ from integrations.store.outbox import ScoreRow
 from integrations.store.sqlite import Store
 from monitor.config import Config
 from monitor.evaluate.result import TraceResult
+from monitor.fleet.fleet import Fleet
 from scoring.status.export_snapshot import ExportSnapshot
 from scoring.verdict.rubric import Rubric
 
@@ -28,6 +29,7 @@ class SinkParts:
     counters: DeliveryCounters
     rubrics: Mapping[str, Rubric]
     clock_ns: Callable[[], int]
+    fleet: Fleet | None = None
 
 
 class Sink(ABC):

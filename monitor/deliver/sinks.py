@@ -13,6 +13,7 @@ from monitor.evaluate.result import TraceResult
 from scoring.status.export_snapshot import ExportSnapshot
 
 from .dispatcher import NOT_DELIVERED
+from .fleet.sink import FLEET, NOT_ARCHIVED, fleet_sink
 from .jsonl.sink import JSONL, NOT_WRITTEN, jsonl_sink
 from .langfuse.delivery import LANGFUSE
 from .langfuse.delivery import REASONS as LANGFUSE_REASONS
@@ -46,6 +47,8 @@ KINDS: Final = (
 def failure_reasons(config: Config) -> Mapping[str, Sequence[str]]:
     """Why each configured sink may not take what it is sent, by its name."""
     shipped = {kind.name: kind.reasons for kind in KINDS if getattr(config.sinks, kind.name) is not None}
+    if config.fleet is not None and config.fleet.archive is not None:
+        shipped[FLEET] = (NOT_ARCHIVED,)
     return shipped | dict.fromkeys(config.sinks.plugins, (NOT_DELIVERED,))
 
 
@@ -53,7 +56,7 @@ class Sinks:
     """The configured sinks of one monitor, as one."""
 
     def __init__(self, parts: SinkParts) -> None:
-        built = [kind.build(parts) for kind in KINDS]
+        built = [*(kind.build(parts) for kind in KINDS), fleet_sink(parts)]
         self._sinks = [sink for sink in (*built, *plugin_sinks(parts)) if sink is not None]
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from monitor.config import Config
 from monitor.evaluate.build import EvaluationBackends
 from monitor.fleet.fleet import Fleet
 
@@ -15,3 +16,14 @@ def share_judging(fleet: Fleet | None, backends: EvaluationBackends, clock_ns: C
     from monitor.evaluate.judge.fleet_budget import FleetBudget  # noqa: PLC0415  # only where both are configured
 
     FleetBudget(backends.judge.budget, fleet, lambda: clock_ns() / 1e9)
+
+
+def share_upkeep(fleet: Fleet | None, config: Config) -> None:
+    """Have one monitor of the fleet delete what is too old."""
+    if fleet is None or config.fleet is None:
+        return
+    from monitor.fleet.upkeep import Upkeep  # noqa: PLC0415  # only where it is configured
+
+    archive, alerts = config.fleet.archive, config.alerts
+    longest = max(each.seconds for each in (alerts.window, alerts.longest_window) if each is not None)
+    Upkeep(fleet, results_s=archive.keep.seconds if archive is not None else 0.0, windows_s=longest + 3_600.0)

@@ -62,7 +62,7 @@ from scoring.checks.redaction import Redaction
 from scoring.status.export_snapshot import ExportSnapshot
 
 from .builders import conversations, fleet_of, judge_queue, limits, session_limits
-from .fleet_parts import share_judging
+from .fleet_parts import share_judging, share_upkeep
 from .judging_loop import JudgingLoop
 from .metric_labels import known
 from .retention import Retention
@@ -112,6 +112,7 @@ class MonitorParts:
         self.sinks = self._build_sinks()
         self.backends = self._build_backends()
         share_judging(self.fleet, self.backends, clock_ns)
+        share_upkeep(self.fleet, config)
         self.references = references(
             config, self.langfuse, self.store, self.assembler, clock_ns,
             under_way=self._judges, late_references=self.store.late_references,
@@ -177,7 +178,7 @@ class MonitorParts:
         return Sinks(
             SinkParts(
                 config=self.config, store=self.store, connections=self.langfuse, counters=self.exporter,
-                rubrics=self.rubrics, clock_ns=self.clock_ns,
+                rubrics=self.rubrics, clock_ns=self.clock_ns, fleet=self.fleet,
             )
         )  # fmt: skip
 

@@ -10,9 +10,18 @@ from integrations.dialects import normalise
 from integrations.otlp.wire.kept import decode_kept
 from integrations.store.erasure import HeldTrace
 from integrations.store.notification_outbox import Entry
+from monitor.config import Config
+from monitor.deliver.fleet.sink import FLEET
 from monitor.deliver.parquet.sink import PARQUET
 from monitor.deliver.parquet.wish import WISH, Wish
 from monitor.evaluate.stages import user_digest
+
+
+def histories(config: Config) -> dict[str, str]:
+    """The sinks that keep results for long and erase there what a wish names, each with its place for people."""
+    parquet, fleet = config.sinks.parquet, config.fleet
+    found = {} if parquet is None else {PARQUET: parquet.path.partition("?")[0]}
+    return found if fleet is None or fleet.archive is None else {**found, FLEET: "the fleet's database"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +39,8 @@ class Selection:
             if self._names(trace):
                 yield trace.trace_id
 
-    def wish(self, found: Iterable[bytes]) -> Entry:
-        """The wish that the history of ``sinks.parquet`` erases the same, older traces than ``found`` too."""
+    def wish(self, found: Iterable[bytes], destination: str) -> Entry:
+        """The wish that a history, of Parquet or of the fleet, erases the same, older traces than ``found`` too."""
         wish = Wish(
             traces=tuple(sorted({trace.hex() for trace in (*self.traces, *found)})),
             users=tuple(sorted(map(user_digest, self.users))),
@@ -39,7 +48,7 @@ class Selection:
             before_ns=self.before_ns,
         )
         body = wish.to_json()
-        return Entry(destination=PARQUET, id=f"{WISH}{hashlib.sha256(body.encode()).hexdigest()[:16]}", body=body)
+        return Entry(destination=destination, id=f"{WISH}{hashlib.sha256(body.encode()).hexdigest()[:16]}", body=body)
 
     def _names(self, trace: HeldTrace) -> bool:
         if trace.trace_id in self.traces or (self.before_ns is not None and trace.last_ns < self.before_ns):

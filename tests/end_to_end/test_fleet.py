@@ -1,0 +1,72 @@
+"""Two monitors in processes of their own share a PostgreSQL: killed, stopped for a while, cut off."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+from tests.otlp_requests import S, request, span, trace
+from tests.postgres_server import PostgresServer
+from tests.running import Running
+
+SECRET = "s3cret-Pass"
+
+
+def fleet(monitor: Running) -> dict:
+    return monitor.get("/v1/status")["fleet"]
+
+
+def send(monitor: Running, first: int, count: int = 5) -> None:
+    for number in range(first, first + count):
+        assert monitor.post(request([S(trace_id=trace(number), span_id=span(number))])).status_code == 200
+
+
+def test_two_monitors_archive_hand_over_and_go_on_alone(
+    serving: Callable[..., Running], postgres: PostgresServer
+) -> None:
+    database = postgres.new_database()
+    section = {"database": postgres.url(database), "every": "200ms", "timeout": "500ms", "lease": "1500ms"}
+    first, second = (serving(fleet={**section, "name": name}) for name in ("a", "b"))
+    both = [first, second]
+    first.until(lambda: all(fleet(each)["monitors"] == 2 for each in both), "they do not see each other")
+
+    # Each of them archives what it judged.
+    for n, each in enumerate(both):
+        send(each, 1 + 100 * n)
+        each.settled(5)
+    archived = "SELECT monitor, count(*) FROM sidejudge.results GROUP BY 1 ORDER BY 1"
+    first.until(lambda: postgres.sql(archived, database) == [("a", 5), ("b", 5)], "results are missing", 20)
+
+    # One that hangs loses its leases, and does not use them when it goes on.
+    holder, other = both if "upkeep" in fleet(first)["leases"] else both[::-1]
+    assert holder.process is not None
+    holder.process.send_signal(signal.SIGSTOP)
+    other.until(lambda: "upkeep" in fleet(other)["leases"], "nobody took over", 20)
+    holder.process.send_signal(signal.SIGCONT)
+    assert "upkeep" not in fleet(holder)["leases"]
+    tokens = postgres.sql("SELECT token FROM sidejudge.leases WHERE name = 'upkeep'", database)
+    assert tokens == [(2,)]
+
+    # The database goes: spans are taken, judged and kept; what is owed is caught up with.
+    with postgres.stopped():
+        first.until(lambda: fleet(first)["state"] == "retrying", "it was not noticed", 20)
+        begun = time.monotonic()
+        send(first, 201)
+        assert time.monotonic() - begun < 2
+        assert sum(first.settled(10)["ended"].values()) == 10
+        metrics = first.http.get(f"{first.api}/metrics").text
+        assert 'sidejudge_connection_state{connection="fleet.database",state="retrying"} 1.0' in metrics
+        page = first.http.get(f"{first.api}/").text
+        assert "This monitor goes on alone" in page
+        assert (
+            SECRET
+            not in page + metrics + str(first.get("/v1/status")) + first.http.get(f"{first.api}/configuration").text
+        )
+    first.until(lambda: dict(postgres.sql(archived, database))["a"] == 10, "it did not catch up", 40)
+    assert fleet(first)["state"] == "ok"
+
+    # An end in order gives everything back at once; a kill after the time of the leases.
+    assert other.stop() == 0
+    holder.until(lambda: "upkeep" in fleet(holder)["leases"], "the leases were not given back", 5)
+    assert SECRET not in first.log_file.read_text() + second.log_file.read_text()
