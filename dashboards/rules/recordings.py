@@ -1,8 +1,10 @@
 """Recordings: the pass ratio of the whole fleet with its bounds, as in process: from weights that are summed first.
 
 The numbers are those of ``scoring.statistics.estimate``: the ratio is 1 - Σw of failures / Σw (Hájek), the effective
-sample size (Σw)² / Σw² (Kish), the bounds are Wilson's. ``increase`` extrapolates to the edges of the window, so
-sample sizes may differ from the process's by some percent while a window fills; ratios do not.
+sample size (Σw)² / Σ(D·Σw²) (Kish) with the design effect D of each process, the bounds are Wilson's. D·Σw² is what
+the variance of a process's Σw is proportional to, so it adds up over processes, which share no session but by chance.
+``increase`` extrapolates to the edges of the window, so sample sizes may differ from the process's by some percent
+while a window fills; ratios do not.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import integrations.prometheus.families as f
 from scoring.alerts.declaration import Declaration
 from scoring.statistics.interval import Z_99_ONE_SIDED
 
-from .promql import PLACE, bound, configured, fleet
+from .promql import PLACE, bound, configured, fleet, over_processes
 from .rule import RecordingRule, prometheus_duration
 
 BURN_WINDOWS = ("5m", "30m", "1h", "6h", "3d")
@@ -39,6 +41,11 @@ def failed_weight(window: str) -> str:
 def squared_weight(window: str) -> str:
     """Σw² of the window."""
     return f"{PLACE}:sidejudge_verdict_weight_squared:increase{window}"
+
+
+def clustered_weight(window: str) -> str:
+    """Σw² of the window, times the design effect of each process."""
+    return f"{PLACE}:sidejudge_verdict_weight_squared_clustered:increase{window}"
 
 
 def failures(window: str) -> str:
@@ -85,15 +92,23 @@ def estimates(window: str) -> list[RecordingRule]:
     return [
         *sums(window),
         RecordingRule(record=squared_weight(window), expr=fleet(f.VERDICT_WEIGHT_SQUARED, window=window)),
+        RecordingRule(record=clustered_weight(window), expr=_clustered(window)),
         RecordingRule(
             record=effective(window),
-            expr=f"{weight(window)} * {weight(window)} / ({squared_weight(window)} > 0)\n"
+            expr=f"{weight(window)} * {weight(window)} / ({clustered_weight(window)} > 0)\n"
             f"or\n{weight(window)} * 0\nand\n{ever} > 0",
         ),
         RecordingRule(record=pass_ratio(window), expr=f"1 - {failed_weight(window)} / ({weight(window)} > 0)"),
         RecordingRule(record=lower(window), expr=bound(pass_ratio(window), effective(window), upper=False)),
         RecordingRule(record=upper(window), expr=bound(pass_ratio(window), effective(window), upper=True)),
     ]
+
+
+def _clustered(window: str) -> str:
+    # The last design effect that a process knew, also of one that is gone; 1 of one that exports none.
+    squared = f"increase({f.VERDICT_WEIGHT_SQUARED.name}[{window}])"
+    effect = f"last_over_time({f.DESIGN_EFFECT.name}[{window}])"
+    return over_processes(f"\n  {squared} * {effect}\n  or\n  {squared}\n")
 
 
 def sums(window: str) -> list[RecordingRule]:

@@ -199,7 +199,13 @@ PASS_UPPER_RATIO = Family(
 )  # fmt: skip
 EFFECTIVE_SAMPLES = Family(
     name="sidejudge_effective_samples", kind="gauge", labels=_WHO,
-    help=f"Kish's effective sample size of the window. {_PROCESS}",
+    help=f"Kish's effective sample size of the window, divided by the design effect. {_PROCESS}",
+)  # fmt: skip
+DESIGN_EFFECT = Family(
+    name="sidejudge_design_effect", kind="gauge", labels=_WHO,
+    help="By how much less verdicts say because those of a session (`alerts.cluster`) pass and fail together; 1 or more.",
+    note="Recording rules multiply each process's increase of the squared weights by it before they sum them: over all "
+    "processes the effective sample size is weight² / that sum.",
 )  # fmt: skip
 STATUS = Family(
     name="sidejudge_status", kind="gauge", labels=(*_WHO, "status"),
@@ -730,7 +736,7 @@ FAMILIES = (
     VERDICTS, VERDICTS_FAILED, VERDICTS_INCOMPLETE, VERDICTS_JUDGE_FAILED, VERDICTS_REVISED,
     VERDICT_WEIGHT, VERDICT_FAILED_WEIGHT, VERDICT_WEIGHT_SQUARED,
     VERDICTS_BLOCKED, VERDICT_BLOCKED_WEIGHT, VERDICTS_VIOLATING, VERDICT_VIOLATING_WEIGHT, FAILURE_GROUP_VERDICTS,
-    PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES,
+    PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES, DESIGN_EFFECT,
     PASS_WORST_RATIO, PASS_BEST_RATIO, STATUS, STATUS_SINCE, PASS_RATIO_THRESHOLD, CHANGE_SCORE, CHANGE_SINCE,
     DRIFT_SCORE, DRIFT_SINCE,
     ALERTS, ALERT_EVENTS, ALERT_LIMIT,

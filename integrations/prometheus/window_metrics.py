@@ -36,6 +36,7 @@ def _gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterato
     estimate = service_status.estimate
     yield f.EFFECTIVE_SAMPLES, who, estimate.effective_n if estimate else 0.0
     if estimate:
+        yield f.DESIGN_EFFECT, who, estimate.design_effect
         yield f.PASS_RATIO, who, estimate.pass_ratio
         yield f.PASS_LOWER_RATIO, who, estimate.lower
         yield f.PASS_UPPER_RATIO, who, estimate.upper

@@ -63,8 +63,8 @@ class Details:
     judge_failed: Estimate | None = None
 
 
-def details(members: Sequence[WindowContents], watched: WatchedWindow) -> Details:
-    """The details of one window."""
+def details(members: Sequence[WindowContents], watched: WatchedWindow, design_effect: float = 1.0) -> Details:
+    """The details of one window; the shares of traffic have the design effect of its pass ratio."""
     values: dict[str, list[tuple[float, float]]] = {name: [] for name in watched.on_average}
     followed: list[tuple[bool, float]] = []
     for held in members:
@@ -77,15 +77,15 @@ def details(members: Sequence[WindowContents], watched: WatchedWindow) -> Detail
                 followed.append((kept, held.weight))
     means = {name: mean_estimate(pairs) for name, pairs in values.items()}
     return Details(
-        blocked=_blocked(members, watched.blocking),
+        blocked=_blocked(members, watched.blocking, design_effect),
         means={name: reported for name, reported in means.items() if reported is not None},
-        violating=estimate(followed),
+        violating=estimate(followed, design_effect=design_effect),
         # Of verdicts, not of traffic: what the judge fails at is what it was given.
         judge_failed=estimate((not held.judge_failed, 1.0) for held in members),
     )
 
 
-def _blocked(members: Iterable[WindowContents], blocking: Sequence[str]) -> dict[str, Estimate]:
+def _blocked(members: Iterable[WindowContents], blocking: Sequence[str], design_effect: float) -> dict[str, Estimate]:
     decided = [held for held in members if held.passed is not None]
     weight = math.fsum(held.weight for held in decided)
     squared = math.fsum(held.weight * held.weight for held in decided)
@@ -93,8 +93,9 @@ def _blocked(members: Iterable[WindowContents], blocking: Sequence[str]) -> dict
     for metric in blocking:
         hit = [held.weight for held in decided if metric in held.blockers]
         reported = from_sums(
-            n=len(decided), failures=len(hit), weight=weight, failed_weight=math.fsum(hit), squared_weight=squared
-        )
+            n=len(decided), failures=len(hit), weight=weight, failed_weight=math.fsum(hit), squared_weight=squared,
+            design_effect=design_effect,
+        )  # fmt: skip
         if reported is not None:
             found[metric] = reported
     return found

@@ -93,10 +93,13 @@ class EvaluationSchedule:
             StoreError: what changed could not be committed; no listener was called.
         """
         members = {key: self._windows.members(key, now_ns) for key in self._windows.keys()}  # noqa: SIM118 - not a dict
-        measure = self._watch.metrics.measured(now_ns)
+        effects, measure = dict(self._windows.design), self._watch.metrics.measured(now_ns)
         found, measured = await asyncio.to_thread(
             lambda: (
-                {key: details(held, self._watched.get(key.rubric, WatchedWindow())) for key, held in members.items()},
+                {
+                    key: details(held, self._watched.get(key.rubric, WatchedWindow()), effects.get(key, 1.0))
+                    for key, held in members.items()
+                },
                 measure(),
             )
         )

@@ -73,7 +73,9 @@ def effective_n(weights: Iterable[float]) -> float | None:
     return kish(len(known), math.fsum(scaled), math.fsum(w * w for w in scaled))
 
 
-def estimate(verdicts: Iterable[tuple[bool, float]], *, z: float = Z_95_ONE_SIDED) -> Estimate | None:
+def estimate(
+    verdicts: Iterable[tuple[bool, float]], *, z: float = Z_95_ONE_SIDED, design_effect: float = 1.0
+) -> Estimate | None:
     """The estimate of (passed, weight) pairs; ``None`` without any."""
     pairs = list(verdicts)
     for _, weight in pairs:
@@ -85,6 +87,7 @@ def estimate(verdicts: Iterable[tuple[bool, float]], *, z: float = Z_95_ONE_SIDE
         failed_weight=math.fsum(weight for passed, weight in pairs if not passed),
         squared_weight=math.fsum(weight * weight for _, weight in pairs),
         z=z,
+        design_effect=design_effect,
     )
 
 

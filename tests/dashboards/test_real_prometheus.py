@@ -38,8 +38,10 @@ pytestmark = [
 # What a scrape, a look and a wait take is cut from minutes to seconds; nothing else differs from what is shipped.
 QUICK = Declaration(policy=Policy(), look_ns=10**9, hysteresis=Hysteresis(needed=3, looks=4))
 TRACES, JUDGED = 300, 10
+SESSIONS, TURNS = 16, 4
 MODEL = "openai/gpt-4.1-mini-2025-04-14"
 QUALITY = {"name": "quality", "match": {"service": ["shop", "desk"]}, "rubrics": ["quality"]}
+CHAT = {"name": "chat", "match": {"service": ["chat"]}, "rubrics": ["workflow"], "scenario": "policy_question"}
 
 
 @dataclass(slots=True)
@@ -63,10 +65,10 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
             "price": {"input_usd_per_million": 1, "output_usd_per_million": 4}, "budget_usd_per_hour": 10,
         }  # fmt: skip
         settings = {
-            "routes": [*(_with_run_health(route) for route in demo["routes"]), QUALITY],
+            "routes": [*(_with_run_health(route) for route in demo["routes"]), QUALITY, CHAT],
             "scenarios": demo["scenarios"], "evaluators": {"judge": judge},
             "sampling": {"rate": 0.7, "rules": [{"name": "calls", "match": {"metadata.task": "qa"}, "rate": 1.0}]},
-            "alerts": {"mode": "bound", "cluster": "none", "look": "1s", "hysteresis": {"needed": 3, "looks": 4}},
+            "alerts": {"mode": "bound", "cluster": "metadata.chat", "look": "1s", "hysteresis": {"needed": 3, "looks": 4}},
             "sinks": {
                 "jsonl": {"path": str(folder / "verdicts.jsonl")},
                 "langfuse": {
@@ -112,8 +114,12 @@ def _play(monitor: Running) -> None:
         monitor.post(traffic.next(time.time_ns(), 0.6).body)
         if number % 20 == 0:
             time.sleep(0.7)  # so that counters are seen to grow
+    for number in range(SESSIONS * TURNS):
+        monitor.post(turn(number))
+        if number % TURNS == 0:
+            time.sleep(0.1)
     monitor.post(b"\xff not protobuf")
-    monitor.settled(TRACES + 2 * JUDGED)
+    monitor.settled(TRACES + 2 * JUDGED + SESSIONS * TURNS)
 
 
 def _label(langfuse: FakeLangfuse, monitor: Running) -> None:
@@ -150,6 +156,20 @@ def needing_the_judge(number: int, service: str = "shop") -> bytes:
     return request([root] if service == "desk" else [root, tool])
 
 
+def turn(number: int) -> bytes:
+    """A turn of a chat. Either all turns of a session look up what they have to, or none does."""
+    session, trace_id = number // TURNS, trace(10_000 + number, HIGH)
+    stated = {"langfuse.trace.metadata.chat": f"c{session}", "langfuse.observation.input": f"When does order {number} come?"}
+    agent = {"langfuse.observation.type": "agent", **stated}
+    tool = {"langfuse.observation.type": "tool", "langfuse.observation.output": f"Order {number}: tomorrow."}
+    name = "pdf_retrieval" if session % 3 else "web_search"
+    return request([
+        S(trace_id=trace_id, span_id=span(1), service="chat", attributes=stated),
+        S(trace_id=trace_id, span_id=span(2), parent_id=span(1), name="research", attributes=agent),
+        S(trace_id=trace_id, span_id=span(3), parent_id=span(2), name=name, attributes=tool),
+    ])  # fmt: skip
+
+
 def inlined(record: str) -> str:
     """What a rule records, from counters as they stand instead of their increases: no extrapolation is in it."""
     known = {
@@ -164,6 +184,10 @@ def inlined(record: str) -> str:
 def test_prometheus_computes_what_the_process_computes(live: Live) -> None:
     statuses = [standing for standing in live.monitor.get("/v1/status")["standings"] if standing["n"]]
     assert len(statuses) >= 3
+    [chat] = [standing for standing in statuses if standing["service"] == "chat"]
+    assert chat["clusters"] == SESSIONS
+    assert chat["design_effect"] > TURNS / 2
+    assert chat["effective_n"] < chat["n"] / 2
     for name, field in (
         (r.pass_ratio("1h"), "pass_ratio"), (r.effective("1h"), "effective_n"), (r.lower("1h"), "lower"),
         (r.upper("1h"), "upper"), (r.failures("1h"), "failures"),

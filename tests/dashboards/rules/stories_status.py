@@ -46,6 +46,11 @@ def _verdicts(window_steps: int, place: Mapping[str, str] = PLACE) -> dict[str, 
     }
 
 
+def _effects(course: Mapping[str, str]) -> dict[str, str]:
+    """The design effect of processes, by pod."""
+    return {labelled("sidejudge_design_effect", {**PLACE, **target(pod)}): text for pod, text in course.items()}
+
+
 def _ever(weight: float) -> dict[str, str]:
     """What two processes have counted since they know the service, one of them nothing."""
     name = "sidejudge_verdict_weight_total"
@@ -61,6 +66,7 @@ def _estimates() -> Iterator[Scenario]:
         (r.weight, 540),
         (r.failed_weight, 150),
         (r.squared_weight, 900),
+        (r.clustered_weight, 900),
         (r.failures, 120),
         (r.effective, 324),
         (r.pass_ratio, 390 / 540),
@@ -77,12 +83,28 @@ def _estimates() -> Iterator[Scenario]:
             for check in (is_number(name("1h"), "2h", value), Check(at="2h", expr=f"count({name('1h')})", value=1))
         ),
     )
+    # Of Σw² = 900 pod a has 675, pod b 225.
+    for name, effects, clustered in (
+        ("each process's verdicts count as its sessions have it", {"a": "2x120", "b": "3x120"}, 675 * 2 + 225 * 3),
+        ("a process that exports no design effect has none", {"a": "2x120"}, 675 * 2 + 225),
+        ("the last design effect of a process that is gone holds", {"a": "4x80 2x10 stale", "b": "3x120"}, 2025),
+    ):
+        yield Scenario(
+            name=name,
+            under=(r.effective("1h"),),
+            given={**_verdicts(60), **_effects(effects)},
+            checks=(
+                is_number(r.clustered_weight("1h"), "2h", clustered),
+                is_number(r.effective("1h"), "2h", 540**2 / clustered),
+                Check(at="2h", expr=f"count({r.effective('1h')})", value=1),
+            ),
+        )
     yield Scenario(
         name="without a verdict there is a sample size of 0 and no ratio",
         under=(r.effective("1h"), r.pass_ratio("1h")),
         given={
             **constant(r.weight("1h"), PLACE, 0),
-            **constant(r.squared_weight("1h"), PLACE, 0),
+            **constant(r.clustered_weight("1h"), PLACE, 0),
             **constant(r.failed_weight("1h"), PLACE, 0),
             **_ever(7),
         },
@@ -92,8 +114,8 @@ def _estimates() -> Iterator[Scenario]:
         name="of a rubric that never judged a service nothing is said",
         under=(r.effective("1h"), r.effective("1d"), r.STATUS),
         given={
-            **constant(r.weight("1h"), PLACE, 0), **constant(r.squared_weight("1h"), PLACE, 0),
-            **constant(r.weight("1d"), PLACE, 0), **constant(r.squared_weight("1d"), PLACE, 0), **_ever(0),
+            **constant(r.weight("1h"), PLACE, 0), **constant(r.clustered_weight("1h"), PLACE, 0),
+            **constant(r.weight("1d"), PLACE, 0), **constant(r.clustered_weight("1d"), PLACE, 0), **_ever(0),
         },
         checks=tuple(is_number(name, "1h", None) for name in (r.effective("1h"), r.effective("1d"), r.STATUS)),
     )  # fmt: skip
@@ -128,10 +150,13 @@ def _estimates() -> Iterator[Scenario]:
         given={**constant(r.failed_weight("1h"), PLACE, 150), **constant(r.weight("1h"), PLACE, 540)},
         checks=(is_number(r.failed_ratio("1h"), "1h", 150 / 540),),
     )
+    clustered = 360 * 0.75 * 2 + 360 * 0.25  # the design effect of one pod is two days old
+    size = 216**2 / clustered
     yield Scenario(
         name="the day's bounds",
         under=(
             r.squared_weight("1d"),
+            r.clustered_weight("1d"),
             r.effective("1d"),
             r.pass_ratio("1d"),
             r.lower("1d"),
@@ -139,15 +164,17 @@ def _estimates() -> Iterator[Scenario]:
             r.upper("1d", 99),
         ),
         step="1h",
-        given=_verdicts(48),
+        given={**_verdicts(48), **_effects({"a": "5x70 2x26 stale", "b": "3x70 stale"})},
         checks=(
             is_number(r.squared_weight("1d"), "4d", 360),
-            is_number(r.effective("1d"), "4d", 129.6),
+            is_number(r.clustered_weight("1d"), "4d", clustered),
+            is_number(r.effective("1d"), "4d", size),
             is_number(r.pass_ratio("1d"), "4d", 390 / 540),
-            is_number(r.lower("1d"), "4d", lower_bound(390 / 540, 129.6)),
-            is_number(r.upper("1d"), "4d", upper_bound(390 / 540, 129.6)),
-            is_number(r.upper("1d", 99), "4d", upper_bound(390 / 540, 129.6, Z_99_ONE_SIDED)),
+            is_number(r.lower("1d"), "4d", lower_bound(390 / 540, size)),
+            is_number(r.upper("1d"), "4d", upper_bound(390 / 540, size)),
+            is_number(r.upper("1d", 99), "4d", upper_bound(390 / 540, size, Z_99_ONE_SIDED)),
             Check(at="4d", expr=f"count({r.squared_weight('1d')})", value=1),
+            Check(at="4d", expr=f"count({r.clustered_weight('1d')})", value=1),
         ),
     )
     yield Scenario(
@@ -155,7 +182,7 @@ def _estimates() -> Iterator[Scenario]:
         under=(r.effective("1d"), r.pass_ratio("1d")),
         given={
             **constant(r.weight("1d"), PLACE, 0),
-            **constant(r.squared_weight("1d"), PLACE, 0),
+            **constant(r.clustered_weight("1d"), PLACE, 0),
             **constant(r.failed_weight("1d"), PLACE, 0),
             **_ever(7),
         },
