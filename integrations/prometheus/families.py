@@ -203,7 +203,7 @@ EFFECTIVE_SAMPLES = Family(
 )  # fmt: skip
 DESIGN_EFFECT = Family(
     name="sidejudge_design_effect", kind="gauge", labels=_WHO,
-    help="By how much less verdicts say because those of a session (`alerts.cluster`) pass and fail together; 1 or more.",
+    help="By how much less verdicts say because those of a session (`alerts.cluster`) fail together; 1 or more.",
     note="Recording rules multiply each process's increase of the squared weights by it before they sum them: over all "
     "processes the effective sample size is weight² / that sum.",
 )  # fmt: skip

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from scoring.alerts.declaration import HOUR_NS, MONTH_NS, Declaration
-from scoring.statistics.cusum import Cusum, average_run_length
+from scoring.statistics.baseline import MEMORY
+from scoring.statistics.cusum import Chart, Cusum, average_run_length
 from scoring.statistics.estimate import from_sums
 from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status.hysteresis import HysteresisState, Look, step
@@ -93,7 +94,7 @@ def _followed(rng: random.Random, declared: Declaration, traffic: PlannedTraffic
     """Hours from a drop until mode ``adaptive`` or ``sequence`` is at warning."""
     adaptive, warning = declared.policy.mode == "adaptive", declared.policy.thresholds.warning
     series = traffic.series if adaptive else 1
-    chart = declared.chart("", traffic.per_hour * declared.window_ns / HOUR_NS, traffic.series)
+    chart = _chart(declared, traffic)
     error, period_ns = declared.new_sequence("").promise
     sequence = ConfidenceSequence((warning,), error=error, period_ns=period_ns)
     cusum, at_h = Cusum(), -_BEFORE / traffic.per_hour
@@ -107,6 +108,12 @@ def _followed(rng: random.Random, declared: Declaration, traffic: PlannedTraffic
         if at_h > 0 and ((since is not None and since < warning) or sequence.evidence(warning) >= series):
             return at_h
     return math.inf
+
+
+def _chart(declared: Declaration, traffic: PlannedTraffic) -> Chart:
+    """The chart of a service that is known to pass at the good ratio."""
+    known = traffic.good - math.sqrt(traffic.good * (1 - traffic.good) / (2 * MEMORY))
+    return declared.chart("", traffic.per_hour * declared.window_ns / HOUR_NS, traffic.series, known)
 
 
 def _looked(rng: random.Random, declared: Declaration, traffic: PlannedTraffic) -> float:
@@ -145,7 +152,7 @@ def _statuses(
 def _false_alarms(rng: random.Random, declared: Declaration, traffic: PlannedTraffic) -> float:
     mode, month_h = declared.policy.mode, MONTH_NS / HOUR_NS
     if mode == "adaptive":
-        chart = declared.chart("", traffic.per_hour * declared.window_ns / HOUR_NS, traffic.series)
+        chart = _chart(declared, traffic)
         of_sequence = 0.1 * declared.false_alarms / traffic.series
         return month_h * traffic.per_hour / average_run_length(chart, traffic.good) + of_sequence
     if mode == "sequence":

@@ -21,6 +21,7 @@ from scoring.alerts.finding import AlertFinding, Labels
 from scoring.alerts.lifecycle import Alert, AlertTransition, Stage, advance
 from scoring.alerts.observed import Observed, WindowFacts
 from scoring.rubrics import RUBRICS
+from scoring.statistics.baseline import Baseline
 from scoring.statistics.cusum import Chart, Cusum
 from scoring.statistics.design_effect import DesignEffect
 from scoring.statistics.group import Together
@@ -43,9 +44,10 @@ WATCHED_BY_DEFAULT: Final[Mapping[str, WatchedWindow]] = {
 class _Tracked:
     """The state of one key from verdict to verdict and from look to look."""
 
-    __slots__ = ("collapse", "cusum", "design", "drift", "held", "sequence")
+    __slots__ = ("baseline", "collapse", "cusum", "design", "drift", "held", "sequence")
 
-    def __init__(self, sequence: ConfidenceSequence | None) -> None:
+    def __init__(self, sequence: ConfidenceSequence | None, good: float) -> None:
+        self.baseline = Baseline(good)
         self.cusum, self.collapse, self.drift = Cusum(), Cusum(), Cusum()
         self.design = DesignEffect()
         self.held: HysteresisState | None = None
@@ -57,6 +59,7 @@ class _Tracked:
             "drift": self.drift.to_json(),
             "collapse": self.collapse.to_json(),
             "design": self.design.to_json(),
+            "baseline": self.baseline.to_json(),
             "held": self.held.to_json() if self.held else None,
             "sequence": self.sequence.to_json() if self.sequence else None,
         }
@@ -68,6 +71,8 @@ class _Tracked:
         if "collapse" in record:  # not by a version before 0.3
             self.collapse.restore(record["collapse"])
             self.design.restore(record["design"])
+        if "baseline" in record:
+            self.baseline.restore(record["baseline"])
         self.held = HysteresisState.of_json(record["held"]) if record["held"] else None
         if self.sequence is not None and record["sequence"]:
             self.sequence.restore(record["sequence"])
@@ -133,6 +138,7 @@ class Watch:
             tracked.drift.add(self._drift_chart(key), **{**stated, "passed": kept})
         if tracked.sequence is not None:
             tracked.sequence.add(**stated)
+        tracked.baseline.add(passed=seen.passed, weight=seen.weight, worth=worth)
 
     def learn_together(self, key: Key, firsts: Mapping[First, int], begin_ns: int, end_ns: int) -> None:
         """Take in verdicts of this stretch of time, in an order that nobody knows, each as it was first."""
@@ -254,7 +260,10 @@ class Watch:
         tracked = self._tracked.get(key)
         if tracked is None and len(self._tracked) < self._max_keys:
             in_sequence = self.declared.policy.mode in ("sequence", "adaptive")
-            tracked = self._tracked[key] = _Tracked(self.declared.new_sequence(key.rubric) if in_sequence else None)
+            tracked = self._tracked[key] = _Tracked(
+                self.declared.new_sequence(key.rubric) if in_sequence else None,
+                self.declared.good_and_bad(key.rubric)[0],
+            )
         return tracked
 
     def _of_the_moment(self, key: Key, now_ns: int, margin: float = 0.0) -> ServiceStatus:
@@ -278,10 +287,12 @@ class Watch:
         return self._windows.pace(key) / self._windows.design.get(key, 1.0), self._series
 
     def _chart(self, key: Key) -> Chart:
-        return self.declared.chart(key.rubric, *self._traffic(key))
+        tracked = self._tracked.get(key)
+        baseline = tracked.baseline.lower if tracked is not None else None
+        return self.declared.chart(key.rubric, *self._traffic(key), baseline)
 
     def _drift_chart(self, key: Key) -> Chart:
-        return self.declared.drift_chart(self._traffic(key)[0])
+        return self.declared.drift_chart(*self._traffic(key))
 
     def _step(self, key: Key, now_ns: int) -> None:
         tracked = self._track(key)

@@ -21,8 +21,8 @@ MINUTE_NS = 60 * 10**9
 HOUR_NS = 60 * MINUTE_NS
 DAY_NS = 24 * HOUR_NS
 MONTH_NS = 30 * DAY_NS
-_OF_CHANGE, _OF_COLLAPSE, _OF_SEQUENCE = 0.8, 0.1, 0.1
-"""How mode ``adaptive`` divides the budget of false alarms among the three that may raise one."""
+_OF_CHANGE, _OF_COLLAPSE, _OF_SEQUENCE, _OF_DRIFT = 0.7, 0.1, 0.1, 0.1
+"""How mode ``adaptive`` divides the budget of false alarms among the four that may raise one."""
 _LEAST_AN_HOUR = 8.0
 """Verdicts an hour that are assumed at least: a service that has just begun is not yet known to be quiet."""
 _BEST_GOOD = 0.999
@@ -150,20 +150,36 @@ class Declaration:
         bad = self.change.bad if self.change.bad is not None else (bounds.warning + bounds.critical) / 2
         return good, max(min(bad, good - (1 - good) / 2), good / 100)
 
-    def chart(self, rubric: str, verdicts_per_window: float, series: int = 1) -> Chart:
+    def usual(self, rubric: str, baseline: float) -> float:
+        """The pass ratio that a service's change detector takes for good, from what is usual there (``Baseline``).
+
+        At least the warning threshold, at most a third of the way from *good* to 1: a service that falls from higher
+        and stays healthy is soon usual there. In steps of 0.01, so that few charts are designed.
+        """
+        good, _ = self.good_and_bad(rubric)
+        least = min(good, self.policy_of(rubric).thresholds.warning)
+        return max(least, math.floor(100 * min(baseline, good + (1 - good) / 3) + 1e-9) / 100)
+
+    def chart(self, rubric: str, verdicts_per_window: float, series: int = 1, baseline: float | None = None) -> Chart:
         """The change detector's chart at this traffic, of one of so many series.
 
         The run length in verdicts is the promised time's worth of them, rounded up to a power of two (in mode
         ``adaptive`` of its fourth root) so that the limit does not follow every breath of the traffic. A few a window
-        are assumed where there are fewer.
+        are assumed where there are fewer. Mode ``adaptive`` measures from the ``baseline`` of the service.
         """
         good, bad = self.good_and_bad(rubric)
         if self.policy.mode == "adaptive":
+            if baseline is not None:
+                good = self.usual(rubric, baseline)
+                bad = min(bad, good - (1 - good) / 2)
             return design(good, bad, self._run_length(verdicts_per_window, series, _OF_CHANGE))
         return self._design(good, bad, verdicts_per_window)
 
-    def drift_chart(self, verdicts_per_window: float) -> Chart:
-        """The same for the share of runs that keep to their scenario, outside of the budget."""
+    def drift_chart(self, verdicts_per_window: float, series: int = 1) -> Chart:
+        """The same for the share of runs that keep to their scenario; mode ``adaptive`` has a part of its budget."""
+        if self.policy.mode == "adaptive":
+            wanted = self._run_length(verdicts_per_window, series, _OF_DRIFT)
+            return design(self.change.drift_good, self.change.drift_bad, wanted)
         return self._design(self.change.drift_good, self.change.drift_bad, verdicts_per_window)
 
     def _design(self, good: float, bad: float, verdicts_per_window: float) -> Chart:

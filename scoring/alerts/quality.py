@@ -51,7 +51,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
         Condition(
             id="pass_rate_change", severity=declared.change.severity, scope=PLACE, unit="ratio",
             title="The pass rate seems to be falling",
-            when=f"CUSUM against {_good_and_bad(declared)}; {_rarity(declared)}, or more rarely",
+            when=f"CUSUM against {_good_and_bad(declared)}{_measured(declared)}; {_rarity(declared)}, or more rarely",
             meaning="early warning, before the window shows it; it names the time since when",
             find=_changed, muted_by="pass_rate_warning", examples=True,
         ),
@@ -59,8 +59,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
             id="scenario_drift", severity=Severity.INFO, scope=PLACE, unit="ratio",
             title="Behaviour seems to drift from its scenario",
             when=f"CUSUM of the runs that keep to their scenario, {declared.change.drift_good:.3g} (good) against "
-            f"{declared.change.drift_bad:.3g} (bad); behaviour that is as it was raises it once in "
-            f"{_days(declared.change.false_alarm_every_ns)} at its traffic, or more rarely",
+            f"{declared.change.drift_bad:.3g} (bad); {_drift_rarity(declared)}, or more rarely",
             meaning="early warning: new tools, vanished steps or new orders since the scenario was written or learned",
             find=_drifting, muted_by="workflow_violation_rate", examples=True,
         ),
@@ -207,6 +206,16 @@ def _rarity(declared: Declaration) -> str:
     if declared.policy.mode == "adaptive":
         return f"all good services together raise it {declared.false_alarms:g} times a month"
     return f"a good service raises it once in {_days(declared.change.false_alarm_every_ns)} at its traffic"
+
+
+def _measured(declared: Declaration) -> str:
+    return ", good being what is usual there" if declared.policy.mode == "adaptive" else ""
+
+
+def _drift_rarity(declared: Declaration) -> str:
+    if declared.policy.mode == "adaptive":
+        return f"behaviour that is as it was raises it in a tenth of the {declared.false_alarms:g} false alarms a month"
+    return f"behaviour that is as it was raises it once in {_days(declared.change.false_alarm_every_ns)} at its traffic"
 
 
 def _days(ns: int) -> str:

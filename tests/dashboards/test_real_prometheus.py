@@ -68,7 +68,9 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
             "routes": [*(_with_run_health(route) for route in demo["routes"]), QUALITY, CHAT],
             "scenarios": demo["scenarios"], "evaluators": {"judge": judge},
             "sampling": {"rate": 0.7, "rules": [{"name": "calls", "match": {"metadata.task": "qa"}, "rate": 1.0}]},
-            "alerts": {"mode": "bound", "cluster": "metadata.chat", "look": "1s", "hysteresis": {"needed": 3, "looks": 4}},
+            "alerts": {
+                "mode": "bound", "cluster": "metadata.chat", "look": "1s", "hysteresis": {"needed": 3, "looks": 4},
+            },
             "sinks": {
                 "jsonl": {"path": str(folder / "verdicts.jsonl")},
                 "langfuse": {
@@ -159,7 +161,8 @@ def needing_the_judge(number: int, service: str = "shop") -> bytes:
 def turn(number: int) -> bytes:
     """A turn of a chat. Either all turns of a session look up what they have to, or none does."""
     session, trace_id = number // TURNS, trace(10_000 + number, HIGH)
-    stated = {"langfuse.trace.metadata.chat": f"c{session}", "langfuse.observation.input": f"When does order {number} come?"}
+    asked = {"langfuse.observation.input": f"When does order {number} come?"}
+    stated = {"langfuse.trace.metadata.chat": f"c{session}", **asked}
     agent = {"langfuse.observation.type": "agent", **stated}
     tool = {"langfuse.observation.type": "tool", "langfuse.observation.output": f"Order {number}: tomorrow."}
     name = "pdf_retrieval" if session % 3 else "web_search"

@@ -6,12 +6,13 @@ each other. Windows, estimates and looks are as in ``simulated.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from scoring.alerts.declaration import Declaration
+from scoring.statistics.baseline import MEMORY, PRIOR
 from scoring.statistics.cusum import Chart
 from scoring.statistics.interval import Z_95_ONE_SIDED
 from scoring.statistics.sequence import BETS
@@ -111,18 +112,43 @@ def worths(months: Months) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(np.minimum(worth, cap - within(worth)), 0, None), effect
 
 
-def cusum(months: Months, chart: Chart, worth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """After each verdict: whether the chart is alarmed, and the weighted pass ratio since its score was 0."""
+def baselines(months: Months, worth: np.ndarray, expected: float) -> np.ndarray:
+    """Before each verdict: what ``Baseline`` takes for usual."""
+    share = np.where(np.isfinite(months.at_h), months.weight / months.weight.max(), 0.0)
+    counts = worth * share
+    rows, n = counts.shape
+    weight, squared, failed = np.full(rows, PRIOR), np.full(rows, PRIOR), np.full(rows, PRIOR * (1 - expected))
+    found = np.empty((rows, n))
+    for k in range(n):
+        bad = failed / weight
+        found[:, k] = 1 - bad - np.sqrt(np.maximum(bad * (1 - bad), 1e-4) * squared) / weight
+        kept = np.where(weight >= MEMORY, 1 - counts[:, k] / MEMORY, 1.0)
+        weight = weight * kept + counts[:, k]
+        failed = failed * kept + counts[:, k] * ~months.passed[:, k]
+        squared = squared * kept**2 + counts[:, k] * share[:, k]
+    return found
+
+
+def cusum(
+    months: Months, charts: Sequence[Chart], worth: np.ndarray, which: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """After each verdict: whether the chart is alarmed, and the weighted pass ratio since its score was 0.
+
+    ``which`` of the charts is in force at each verdict; without it the first.
+    """
+    which = np.zeros(months.passed.shape, int) if which is None else which
     uneven = len(np.unique(months.weight)) > 1
     share = months.weight / months.weight.max()
-    limit = chart.limit_any if uneven else chart.limit
-    most = limit + np.log1p(chart.bet * chart.good)
+    limits = np.array([chart.limit_any if uneven else chart.limit for chart in charts])
+    bets, goods = (np.array([getattr(chart, name) for chart in charts]) for name in ("bet", "good"))
+    mosts = limits + np.log1p(bets * goods)
     rows, n = months.passed.shape
     score, alarmed, weight, failed = (np.zeros(rows) for _ in range(4))
     alarms, ratios = np.zeros((rows, n), bool), np.ones((rows, n))
-    rises = worth * np.log1p(np.maximum(-0.99, chart.bet * share * (chart.good - months.passed)))
+    rises = worth * np.log1p(np.maximum(-0.99, bets[which] * share * (goods[which] - months.passed)))
     rises = np.where(np.isfinite(months.at_h), rises, 0.0)
     for k in range(n):
+        limit, most = limits[which[:, k]], mosts[which[:, k]]
         score = np.minimum(np.maximum(0.0, score + rises[:, k]), most)
         calm = score <= 1e-9
         weight = np.where(calm, 0.0, weight + share[:, k])
@@ -232,8 +258,11 @@ def adaptive_levels(
     bounds = declared.policy.thresholds
     pace = np.isfinite(months.at_h).sum(axis=1).mean() / months.hours * declared.window_ns / HOUR_NS
     pace /= float(np.median(effect[:, effect.shape[1] // 2]))
-    fall, since = cusum(months, declared.chart("qa", pace, series), worth)
-    collapse, since_collapse = cusum(months, declared.collapse_chart("qa", pace, series), worth)
+    usual = baselines(months, worth, declared.good_and_bad("qa")[0])
+    levels = sorted({declared.usual("qa", step / 100) for step in range(101)})
+    which = np.searchsorted(levels, np.clip(np.floor(100 * usual + 1e-9) / 100, levels[0], levels[-1]) + 1e-9) - 1
+    fall, since = cusum(months, [declared.chart("qa", pace, series, level) for level in levels], worth, which)
+    collapse, since_collapse = cusum(months, [declared.collapse_chart("qa", pace, series)], worth)
     error = min(0.5, 0.1 * declared.false_alarms) / series
     slow = below(months, bounds.warning, error=error, period_h=720.0, worth=worth)
     worst = below(months, bounds.critical, error=error, period_h=720.0, worth=worth)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scoring.statistics.baseline import Baseline
 from scoring.statistics.cusum import Cusum
 from scoring.statistics.design_effect import DesignEffect
 from scoring.statistics.sequence import ConfidenceSequence
@@ -29,10 +30,12 @@ def test_what_is_simulated_at_once_is_what_the_product_would_do(traffic):
     months.weight[:, :3] = months.weight.max()  # the largest weight comes first, as the simulation takes it
     chart = DECLARED.chart("qa", 20)
     worth, effect = many.worths(months)
-    alarmed, since = many.cusum(months, chart, worth)
+    alarmed, since = many.cusum(months, [chart], worth)
+    usual = many.baselines(months, worth, 0.9)
     convinced = many.below(months, 0.85, error=0.1, period_h=720.0, worth=worth)
     for month in range(2):
-        design, cusum = DesignEffect(), Cusum()
+        design, cusum, baseline = DesignEffect(), Cusum(), Baseline(0.9)
+        baseline.add(passed=True, weight=float(months.weight.max()), worth=0.0)  # the scale is known
         sequence = ConfidenceSequence((0.85,), error=0.1, period_ns=720 * many.HOUR_NS)
         for k in range(int(np.isfinite(months.at_h[month]).sum())):
             stated = {"passed": bool(months.passed[month, k]), "weight": float(months.weight[month, k])}
@@ -43,6 +46,8 @@ def test_what_is_simulated_at_once_is_what_the_product_would_do(traffic):
             cusum.add(chart, **stated, at_ns=at_ns, worth=share)
             if k > 3:  # before, the scale of weights begins anew
                 sequence.add(**stated, at_ns=at_ns, worth=share)
+            assert baseline.lower == pytest.approx(usual[month, k])
+            baseline.add(**stated, worth=share)
             assert cusum.alarmed == alarmed[month, k]
             if cusum.alarmed:
                 assert cusum.pass_ratio == pytest.approx(since[month, k])

@@ -13,10 +13,9 @@ from scipy.stats import binom
 from statsmodels.stats.proportion import proportion_confint
 
 from scoring.alerts.declaration import Declaration, SequenceRule
-from scoring.statistics.cusum import Cusum
+from scoring.statistics.cusum import Cusum, average_run_length
 from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status.status import Policy, Status, appraise
-from tests.run_length import average_run_length
 
 _SPEC = importlib.util.spec_from_file_location("simulated", Path(__file__).with_name("simulated.py"))
 simulated = sys.modules["simulated"] = importlib.util.module_from_spec(_SPEC)
@@ -142,7 +141,7 @@ def test_the_computed_run_length_of_the_early_warning_is_the_simulated_one():
             n += 1
             cusum.add(chart, passed=bool(rng.random() < chart.good), weight=1.0, at_ns=n)
         runs.append(n)
-    computed = average_run_length(chart.good, jump=chart.jump, limit_steps=chart.limit_steps)
+    computed = average_run_length(chart, chart.good)
     assert computed >= chart.run_length
     assert abs(np.mean(runs) - computed) < 4 * np.std(runs) / np.sqrt(len(runs))
 

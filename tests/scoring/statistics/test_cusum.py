@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.statistics.cusum import Chart, Cusum, design
-from tests.run_length import average_run_length
+from scoring.statistics.cusum import Chart, Cusum, average_run_length, design
 
 
 def of_markov_chain(pass_ratio: float, jump: int, limit_steps: int) -> float:
@@ -29,7 +29,8 @@ def of_markov_chain(pass_ratio: float, jump: int, limit_steps: int) -> float:
 def test_the_run_length_is_that_of_the_markov_chain(pass_ratio, jump, steps):
     chain = of_markov_chain(pass_ratio, jump, steps)
     if 0 < chain < 1e9:  # beyond it the matrix, not the sweep, runs out of digits
-        assert average_run_length(pass_ratio, jump=jump, limit_steps=steps) == pytest.approx(chain, rel=1e-5)
+        chart = replace(design(0.9, 0.75, 500.0), jump=jump, limit_steps=steps)
+        assert average_run_length(chart, pass_ratio) == pytest.approx(chain, rel=1e-5)
 
 
 def run_lengths(chart: Chart, pass_ratio: float, runs: int, seed: int) -> np.ndarray:
@@ -47,7 +48,7 @@ def run_lengths(chart: Chart, pass_ratio: float, runs: int, seed: int) -> np.nda
 def test_the_running_chart_has_the_run_length_that_was_computed(ratio):
     chart = design(0.9, 0.75, 500.0)
     lengths = run_lengths(chart, ratio, 300, seed=7)
-    computed = average_run_length(ratio, jump=chart.jump, limit_steps=chart.limit_steps)
+    computed = average_run_length(chart, ratio)
     assert abs(lengths.mean() - computed) < 4 * lengths.std() / math.sqrt(len(lengths))
 
 
@@ -57,10 +58,10 @@ def test_the_running_chart_has_the_run_length_that_was_computed(ratio):
 @pytest.mark.parametrize("wanted", [50.0, 32_768.0, 1e7])
 def test_a_design_keeps_its_promise_and_wastes_little(good, bad, wanted):
     chart = design(good, bad, wanted)
-    mean = average_run_length(good, jump=chart.jump, limit_steps=chart.limit_steps)
+    mean = average_run_length(chart, good)
     assert mean >= wanted
     if chart.limit_steps > 1:
-        assert average_run_length(good, jump=chart.jump, limit_steps=chart.limit_steps - 1) < wanted
+        assert average_run_length(replace(chart, limit_steps=chart.limit_steps - 1), good) < wanted
     assert chart.limit <= chart.limit_any
     assert 0 < chart.bad < good
 

@@ -1,0 +1,65 @@
+"""Baseline: the pass ratio that a service usually has, from which a change detector measures a fall.
+
+A detector that is designed for 0.90 alarms falsely at a constant 0.87, and is slow where 0.96 is usual. So it learns
+what is usual, as self-starting charts do (Hawkins 1987, doi:10.2307/2348827): a mean of the last ``MEMORY`` verdicts,
+older ones fading, that begins as ``PRIOR`` verdicts at the expected ratio. A fall within hours hardly moves it. What is
+used is one standard error below the mean: a baseline that is too high by chance would alarm falsely.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from .scale import Scale
+
+MEMORY = 400.0
+"""Verdicts of equal weight after which one counts for 1/e."""
+PRIOR = 100.0
+_LEAST_VARIANCE = 1e-4
+
+
+class Baseline:
+    """The usual pass ratio of one service under one rubric; ``expected`` is where it begins."""
+
+    __slots__ = ("_expected", "_failed", "_scale", "_squared", "_weight")
+
+    def __init__(self, expected: float) -> None:
+        self._expected, self._scale = expected, Scale()
+        self._weight = self._squared = PRIOR
+        self._failed = PRIOR * (1 - expected)
+
+    def add(self, *, passed: bool, weight: float, worth: float = 1.0) -> None:
+        """Take in the next verdict, of weight 1/probability; ``worth`` in [0, 1] as in ``design_effect``."""
+        share = self._scale.share(weight)
+        if share is None:
+            self._begin_anew()
+            share = 1.0
+        counts = worth * share
+        kept = 1 - counts / MEMORY if self._weight >= MEMORY else 1.0
+        self._weight = self._weight * kept + counts
+        self._failed = self._failed * kept + counts * (not passed)
+        self._squared = self._squared * kept * kept + counts * share
+
+    @property
+    def lower(self) -> float:
+        """One standard error below the mean, in (-1, 1)."""
+        failed, size = self._failed / self._weight, self._weight**2 / self._squared
+        return 1 - failed - math.sqrt(max(failed * (1 - failed), _LEAST_VARIANCE) / size)
+
+    def to_json(self) -> dict[str, object]:
+        """What a restart needs."""
+        return {
+            "weight": self._weight, "failed": self._failed, "squared": self._squared,
+            "largest": self._scale.largest, "even": self._scale.even,
+        }  # fmt: skip
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """Go on from what ``to_json`` wrote."""
+        self._weight, self._failed, self._squared = (float(record[name]) for name in ("weight", "failed", "squared"))
+        self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
+
+    def _begin_anew(self) -> None:
+        self._weight = self._squared = PRIOR
+        self._failed = PRIOR * (1 - self._expected)
