@@ -12,13 +12,17 @@ from .client import Langfuse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedScore:
-    """One score with its metadata. ``subject`` is the id of a trace or a session; a truth value is 1 or 0."""
+    """One score with its metadata. ``subject`` is the id of a trace or a session; a truth value is 1 or 0.
+
+    ``observation`` is the id of the step of the trace that it is on; empty for the trace as a whole.
+    """
 
     id: str
     subject: str
     name: str
     value: float | str
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    observation: str = ""
 
 
 async def listed_scores(langfuse: Langfuse, *, since_ns: int, until_ns: int, v3: bool) -> AsyncIterator[ListedScore]:
@@ -37,4 +41,5 @@ async def listed_scores(langfuse: Langfuse, *, since_ns: int, until_ns: int, v3:
                 yield ListedScore(
                     id=row["id"], subject=of[1], name=row["name"], value=value,
                     metadata=metadata if isinstance(metadata, Mapping) else {},
+                    observation=of[2] or "",
                 )  # fmt: skip

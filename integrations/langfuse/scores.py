@@ -21,6 +21,7 @@ from scoring.lexical.label import label
 from scoring.metrics.metric import Metric
 from scoring.result.bands import Bands
 from scoring.result.result import Failed, Judgement, Scored, Unavailable
+from scoring.result.steps import MATCHING, lowest_steps
 from scoring.trace.loop_guard import own_trace_id
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
@@ -36,6 +37,8 @@ NOT_COUNTED: Final = "not counted"
 WITHDRAWN: Final = "withdrawn"
 METRICS: Final = "metrics"
 """Key of the metadata that holds the metrics of a verdict, as the text of a JSON object: id → [value, rating]."""
+STEP: Final = "_step"
+"""The end of the name of a score on an observation: under the metric's own it would go into averages over traces."""
 MAX_COMMENT: Final = 1000
 """Characters of a comment: a reason may quote a trace."""
 _YES_OR_NO: Final = "pass or fail"
@@ -136,6 +139,8 @@ def scores_of(
         metric = by_id.get(score.metric)
         if isinstance(score.result, Scored) and metric is not None and _selected(verdict, score, which):
             yield _metric_body(verdict, rubric, metric, score, score.result, own=own)
+        if isinstance(score.result, Scored) and metric is not None:
+            yield from _step_bodies(verdict, rubric, metric, score.result, which)
 
 
 def withdrawn(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,14 +243,41 @@ def _metric_body(
     return _body(verdict, score_name(rubric.id, metric), kind, result.value, reason=stated, metadata=metadata)
 
 
+def _step_bodies(
+    verdict: Verdict, rubric: Rubric, metric: Metric, result: Scored, which: ScoreSelection
+) -> Iterator[dict[str, Any]]:
+    """Scores of single steps, on their observations: those that fail, and with ``all`` every one that is known."""
+    if not verdict.trace_id:
+        return
+    name = f"{score_name(rubric.id, metric)}{STEP}"
+    for span_id, value in lowest_steps(result.details).items():
+        rating = None if metric.bands is None else metric.bands.rating(value)
+        if which != "all" and rating not in _FAILURES:
+            continue
+        metadata = _kept(
+            {"rating": rating, "revision": verdict.revision, "rubric_version": verdict.rubric_version}, verdict
+        )
+        rated = f"{value:.4g}, {rating}" if rating else f"{value:.4g}"
+        stated = f"{metric.title}: {rated}; one of {result.details[MATCHING]} steps"
+        yield _body(verdict, name, "NUMERIC", value, reason=stated, metadata=metadata, observation_id=span_id)
+
+
 def _body(
-    verdict: Verdict, name: str, data_type: DataType, value: float | str, *, reason: str, metadata: Mapping[str, Any]
+    verdict: Verdict,
+    name: str,
+    data_type: DataType,
+    value: float | str,
+    *,
+    reason: str,
+    metadata: Mapping[str, Any],
+    observation_id: str = "",
 ) -> dict[str, Any]:
     # A conversation that was judged as one has no trace; its score is the session's.
     subject, of = ("traceId", verdict.trace_id) if verdict.trace_id else ("sessionId", verdict.session_id or "")
     return {
-        "id": score_id(of, name),
+        "id": score_id(of, name, observation_id=observation_id),
         subject: of,
+        **({"observationId": observation_id} if observation_id else {}),
         "name": name,
         "value": value,
         "dataType": data_type,

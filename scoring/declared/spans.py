@@ -17,6 +17,7 @@ from scoring.metrics.settle import carried, least_certain
 from scoring.questions.declared import AskDeclared
 from scoring.questions.question import Begun, PendingMetrics, Question, Reply, Steps
 from scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from scoring.result.steps import LOWEST, MATCHING
 from scoring.trace.span import Span, SpanKind
 from scoring.trace.trace import Trace
 
@@ -140,6 +141,6 @@ def _joined(results: Mapping[str, Result], matching: int, match: SpanMatch) -> R
         value=round(value, 12),
         method=least_certain(each.method for each in scored.values()),
         reason=f"{len(scored)} of {matching} spans; lowest {values[worst[0]]:g}: {label(scored[worst[0]].reason, 200)}",
-        details={"spans": len(scored), "matching": matching, "lowest": {each: values[each] for each in worst}},
+        details={"spans": len(scored), MATCHING: matching, LOWEST: {each: values[each] for each in worst}},
         judgements=carried(scored.values()),
     )

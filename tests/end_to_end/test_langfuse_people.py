@@ -14,9 +14,10 @@ from tests.fakes.langfuse.queues import queues
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp" / "langfuse-v5" / "s2_agents" / "001.pb"
-ROUTES = [{"rubrics": ["answer", "entity", "never"]}]
-NEVER = {"never": {"metrics": [{"id": "found", "check": {"contains": "no such text"}}]}}
-"""A rubric that everything fails."""
+ROUTES = [{"rubrics": ["answer", "entity", "never", "steps"]}]
+METRICS = [{"id": "found", "check": {"contains": "no such text"}}]
+NEVER = {"never": {"metrics": METRICS}, "steps": {"judges": "spans", "metrics": METRICS}}
+"""Rubrics that everything fails, the second by its steps."""
 
 
 @pytest.fixture(params=[Mode.V3, Mode.NEW], ids=lambda mode: mode.value)
@@ -75,6 +76,9 @@ def test_what_people_say_is_told_beside_our_verdicts_and_known_after_a_kill(serv
     assert item["sourceTraceId"] == trace_id
     assert item["input"]
     assert set(item["metadata"]["verdicts"]) == {"never"}
+    steps = [row for row in fake.scores.stored() if row["name"] == "steps_found_step"]
+    assert steps
+    assert {(row["traceId"], row["value"], len(row["observationId"])) for row in steps} == {(trace_id, 0.0, 16)}
     line = 'sidejudge_connection_state{connection="langfuse_dataset",state="ok"} 1.0'
     monitor.until(lambda: line in monitor.http.get(monitor.api + "/metrics").text, "it is no connection")
     assert "could not be read" not in monitor.log()

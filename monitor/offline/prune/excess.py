@@ -16,7 +16,7 @@ from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.listed_scores import ListedScore, listed_scores
 from integrations.langfuse.reading_back import MOST_IDS, read_back
-from integrations.langfuse.scores import ScoreSelection, score_id
+from integrations.langfuse.scores import STEP, ScoreSelection, score_id
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
 from scoring.verdict.verdict import State
@@ -46,6 +46,7 @@ class ExcessScores:
                 name = score_name(rubric.id, criterion.metric)
                 self._rubric_of[name] = rubric.id
                 self._metrics.add(name)
+                self._rubric_of[f"{name}{STEP}"] = rubric.id
 
     async def found(self, *, from_ns: int, to_ns: int) -> AsyncIterator[list[ExcessScore]]:
         """What is not asked for, a day of timestamps at a time. Raises ``LangfuseError``."""
@@ -56,7 +57,8 @@ class ExcessScores:
             rows = [
                 row
                 async for row in listed_scores(self._langfuse, since_ns=start_ns, until_ns=end_ns, v3=self._v3)
-                if row.name in self._rubric_of and row.id == score_id(row.subject, row.name)
+                if row.name in self._rubric_of
+                and row.id == score_id(row.subject, row.name, observation_id=row.observation)
             ]
             yield await self._excess(rows)
 
@@ -69,6 +71,8 @@ class ExcessScores:
         ]
 
     def _is_excess(self, row: ListedScore, passed: bool | None) -> bool:  # noqa: FBT001  # what was found
+        if row.name.endswith(STEP) and row.name.removesuffix(STEP) in self._metrics:
+            return row.metadata.get("rating") not in ("fail", "blocker")
         if row.name in self._metrics:
             rated = row.metadata.get("rating")
             kept = passed is False or (self._which == "failing" and rated in ("fail", "blocker"))

@@ -90,6 +90,26 @@ def test_every_score_has_the_same_keys_of_metadata_for_langfuse_merges_them():
         assert len(keys) == 1, name
 
 
+@pytest.mark.parametrize(
+    ("which", "steps"), [("summary", {"b": 0.2}), ("failing", {"b": 0.2}), ("all", {"b": 0.2, "c": 1.0})]
+)
+def test_a_step_that_fails_has_a_score_on_its_observation_under_a_name_of_its_own(which, steps):
+    metric = QA.criteria[0].metric
+    stepped = Scored(value=0.95, details={"spans": 2, "matching": 2, "lowest": {"b": 0.2, "c": 1.0}})
+    reached = verdict(QA, **{name: Scored(value=1.0) for name in METRICS} | BLOCKING | {metric.id: stepped})
+    found = [body for body in scores_of(reached, QA, which) if "observationId" in body]
+    assert {body["observationId"]: body["value"] for body in found} == steps
+    name = f"{score_name('qa', metric)}_step"
+    for body in found:
+        assert (body["name"], body["dataType"], body["traceId"]) == (name, "NUMERIC", TRACE)
+        assert body["id"] == score_id(TRACE, name, observation_id=body["observationId"])
+    first = next(body for body in found if body["observationId"] == "b")
+    assert first["metadata"]["rating"] == "fail"
+    assert first["comment"].endswith("0.2, fail; one of 2 steps")
+    in_a_session = replace(reached, trace_id=None, session_id="s")
+    assert not any("observationId" in body for body in scores_of(in_a_session, QA, which))
+
+
 def test_a_first_verdict_has_no_nulls_in_its_metadata():
     rubric = RUBRICS["qa"]
     first = replace(verdict(rubric, **{c.metric.id: Scored(value=1.0) for c in rubric.criteria}), revision=1)

@@ -18,7 +18,8 @@ from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mo
 QA = RUBRICS["qa"]
 GOOD = {c.metric.id: Scored(value=0.0 if "false" in c.metric.id else 1.0) for c in QA.criteria}
 BAD = GOOD | {"question_score_accuracy": Scored(value=0.0), "score_gap_accuracy": Scored(value=0.0)}
-WEAK = GOOD | {"score_gap_accuracy": Scored(value=0.79)}
+STEPS = {"spans": 2, "matching": 2, "lowest": {"0" * 16: 0.1, "1" * 16: 1.0}}
+WEAK = GOOD | {"score_gap_accuracy": Scored(value=0.79, details=STEPS)}
 
 
 def verdict(trace, results):
@@ -54,7 +55,9 @@ def config(tmp_path, fake):
 
 
 def left(fake):
-    return {(row["traceId"], row["name"], row["id"] == "of-somebody") for row in fake.scores.stored()}
+    return {
+        (row["traceId"], row["observationId"], row["name"], row["id"] == "of-somebody") for row in fake.scores.stored()
+    }
 
 
 @pytest.mark.parametrize("which", ["summary", "failing", "all"])
@@ -65,11 +68,11 @@ def test_what_is_left_is_what_the_setting_writes_and_what_others_wrote(call, con
     assert left(fake) == before
     done = call("langfuse", "prune", "--config", path, "--yes")
     wanted = {
-        (trace, body["name"], False)
+        (trace, body.get("observationId"), body["name"], False)
         for trace, results in VERDICTS.items()
         for body in scores_of(verdict(trace, results), QA, which)
     }
-    assert left(fake) == {*wanted, ("a" * 32, "qa_score_gap_accuracy", True)}
+    assert left(fake) == {*wanted, ("a" * 32, None, "qa_score_gap_accuracy", True)}
     assert (dry.exit_code, done.exit_code) == (int(which != "all"), 0), done.stderr
     again = call("langfuse", "prune", "--config", path, "--yes")
     assert "nothing to delete" in again.stdout
