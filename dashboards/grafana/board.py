@@ -85,6 +85,8 @@ class Board:
     rows: tuple[DashboardRow, ...]
     variables: tuple[DashboardVariable, ...]
     since: str = "now-6h"
+    versions: str = ""
+    """PromQL that is there when another version of a service took over: marked in all panels."""
 
     def to_json(self, boards: Sequence[tuple[str, str]] = ()) -> Json:
         """The dashboard as Grafana reads it; ``boards`` are (uid, title) of those that it links to."""
@@ -93,7 +95,7 @@ class Board:
             "schemaVersion": 39, "version": 1, "editable": False, "graphTooltip": 1, "timezone": "browser",
             "refresh": "1m", "time": {"from": self.since, "to": "now"},
             "templating": {"list": [_source(), *map(_variable, self.variables)]},
-            "annotations": {"list": [_alerts()]},
+            "annotations": {"list": [_alerts(), *([_versions(self.versions)] if self.versions else [])]},
             "links": [
                 {"type": "link", "title": title, "url": f"/d/{uid}", "keepTime": True, "includeVars": True,
                  "targetBlank": False, "icon": "dashboard", "tooltip": "", "tags": [], "asDropdown": False}
@@ -242,9 +244,18 @@ def _variable(variable: DashboardVariable) -> Json:
 
 
 def _alerts() -> Json:
+    firing = 'ALERTS{alertname=~"Sidejudge.*",alertstate="firing",severity=~"critical|warning"}'
+    return _annotation("Alerts", RED, firing, title="{{alertname}}", text="{{service}} {{rubric}}", tags="severity")
+
+
+def _versions(expr: str) -> Json:
+    text = "{{environment}}: another version"
+    return _annotation("Versions", BLUE, expr, title="{{service}} {{version}}", text=text, tags="version")
+
+
+def _annotation(name: str, colour: str, expr: str, *, title: str, text: str, tags: str) -> Json:
     return {
-        "name": "Alerts", "datasource": SOURCE, "enable": True, "hide": False, "iconColor": RED, "type": "dashboard",
-        "expr": 'ALERTS{alertname=~"Sidejudge.*",alertstate="firing",severity=~"critical|warning"}', "step": "60s",
-        "titleFormat": "{{alertname}}", "textFormat": "{{service}} {{rubric}}", "tagKeys": "severity",
+        "name": name, "datasource": SOURCE, "enable": True, "hide": False, "iconColor": colour, "type": "dashboard",
+        "expr": expr, "step": "60s", "titleFormat": title, "textFormat": text, "tagKeys": tags,
         "useValueForTime": False,
     }  # fmt: skip

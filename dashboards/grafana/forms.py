@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dashboards.yaml_text import written
 from scoring.alerts.declaration import Declaration
 
+from .application import application
 from .board import Board
 from .monitor import monitor
 from .overview import overview
@@ -17,7 +18,7 @@ from .runs import runs
 
 def boards(declared: Declaration) -> tuple[Board, ...]:
     """All dashboards, in the order in which one would open them, asking for what the rules of ``declared`` record."""
-    return overview(declared), rubric(declared), runs(), monitor()
+    return overview(declared), rubric(declared), application(declared), runs(), monitor()
 
 
 def dashboards(declared: Declaration) -> Mapping[str, str]:

@@ -7,12 +7,15 @@ from dashboards.rules import recordings as r
 from scoring.alerts.declaration import Declaration
 
 from .board import GREEN, GREY, RED, YELLOW, Board, DashboardRow, Panel, Query
+from .versions import version_change
 from .words import (
     ALERTING,
     CHOSEN,
     DRILL,
     DRILL_ROW,
     FIRING,
+    RUNBOOK,
+    RUNBOOKS,
     SERVICE,
     STATUS_WORDS,
     WHERE,
@@ -32,7 +35,8 @@ def overview(declared: Declaration) -> Board:
         uid="sidejudge-overview",
         title="sidejudge · overview",
         description="Where every service stands, made of the verdicts of all processes.",
-        variables=site_variables(),
+        variables=(*site_variables(), RUNBOOKS),
+        versions=version_change(WHERE),
         rows=(
             DashboardRow(
                 title="Now",
@@ -124,9 +128,9 @@ def overview(declared: Declaration) -> Board:
                         unit="short",
                         width=24,
                         height=6,
-                        description="What Prometheus fires now. The runbook of each is named after it.",
+                        description="What Prometheus fires now, and the runbook of each, as a monitor serves it.",
                         queries=(Query(expr='ALERTS{alertname=~"Sidejudge.*",alertstate="firing"}'),),
-                        links=(DRILL_ROW, ALERTING),
+                        links=(DRILL_ROW, ALERTING, RUNBOOK),
                         empty="No alert fires.",
                         columns={
                             "severity": "Severity",

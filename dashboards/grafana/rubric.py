@@ -9,6 +9,7 @@ from scoring.alerts.declaration import Declaration
 
 from .agreement import agreement
 from .board import BLUE, GREEN, GREY, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query
+from .versions import version_change
 from .words import (
     LANGFUSE,
     SERVICE,
@@ -40,6 +41,7 @@ def rubric(declared: Declaration) -> Board:
         description="One rubric: how sure the pass ratio is, which metrics and blockers drag it down, and which "
         "traces show it.",
         variables=(*site, chosen, LANGFUSE),
+        versions=version_change(WHERE),
         rows=(
             DashboardRow(
                 title="Pass ratio",

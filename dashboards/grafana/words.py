@@ -28,6 +28,8 @@ DRILL = _to_rubric("__field.labels")
 DRILL_ROW = _to_rubric("__data.fields")
 """The same from a row of a table, where labels are fields of their own. A label that targets do not have is empty."""
 ALERTING = ("This alert in Grafana", "/alerting/list?search=${__data.fields.alertname}")
+RUNBOOK = ("Its runbook", "${runbooks:raw}${__data.fields.alertname}")
+"""From a row of an alert to what to do about it."""
 FIRING = ("Alerts of sidejudge", "/alerting/list?search=Sidejudge&state=firing")
 CHOSEN = (
     "The rubric in depth",
@@ -85,6 +87,8 @@ def targets() -> tuple[DashboardVariable, ...]:
     )
 
 
+RUNBOOKS = DashboardVariable(name="runbooks", label="Runbooks", default="http://127.0.0.1:8790/help/alert/")
+"""Where runbooks are served by the name of an alert: any monitor does."""
 LANGFUSE = DashboardVariable(
     name="langfuse", label="Langfuse project URL", default="https://cloud.langfuse.com/project/PROJECT"
 )

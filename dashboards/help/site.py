@@ -71,6 +71,17 @@ def address(path: str) -> str:
     return f"/help/{page}".rstrip("/")
 
 
+def runbook_of(alert: str) -> str | None:
+    """The path of the runbook of an alert by its name among Prometheus' alerts; None where there is none.
+
+    >>> runbook_of("SidejudgePassRateCritical")
+    'dashboards/runbooks/pass-rate-critical.md'
+    """
+    slug = re.sub(r"(?<!^)(?=[A-Z])", "-", alert.removeprefix("Sidejudge")).lower()
+    path = f"dashboards/runbooks/{slug}.md"
+    return path if path in files() else None
+
+
 @cache
 def document(path: str) -> MarkdownPage:
     """A page, read. Raises ``KeyError`` for a path that is none."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dashboards.help.site import addresses, document, search, sections
+from dashboards.help.site import addresses, document, runbook_of, search, sections
 
 from .rendering import render
 
+_ALERT = "alert/"
+
 
 def help_page(address: str) -> str | None:
-    """The page at an address below ``/help``, as HTML; None where there is none."""
-    path = addresses().get(address.strip("/"))
+    """The page at an address below ``/help``, as HTML; None where there is none. ``alert/NAME`` is its runbook."""
+    alert = address.strip("/").removeprefix(_ALERT)
+    path = runbook_of(alert) if address.startswith(_ALERT) else addresses().get(alert)
     if path is None:
         return None
     page = document(path)

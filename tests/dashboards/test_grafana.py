@@ -13,6 +13,7 @@ import yaml
 
 from dashboards.generated import FOLDER
 from dashboards.grafana.forms import config_map, dashboards, data_source, provider
+from dashboards.pages.help_page import help_page
 from dashboards.rules.forms import rules
 from integrations.prometheus.families import FAMILIES, LABELS
 from scoring.alerts.declaration import Declaration
@@ -189,6 +190,30 @@ def test_tiles_and_rows_of_the_overview_lead_on() -> None:
     for panel in panels(overview):
         if panel["type"] in {"stat", "table"}:
             assert panel["fieldConfig"]["defaults"]["links"], panel["title"]
+
+
+def test_a_row_of_an_alert_leads_to_its_runbook_which_a_monitor_serves_by_its_name() -> None:
+    overview = next(board for board in BOARDS if board["uid"] == "sidejudge-overview")
+    (where,) = [each["query"] for each in overview["templating"]["list"] if each["name"] == "runbooks"]
+    (table,) = [panel for panel in panels(overview) if panel["title"] == "Alerts that fire"]
+    (link,) = [each["url"] for each in table["fieldConfig"]["defaults"]["links"] if each["title"] == "Its runbook"]
+    (frame,) = FRAMES["Alerts that fire"]
+    led = followed(link.replace("${runbooks:raw}", where), frame, 0)
+    assert help_page(led.partition("/help/")[2]) is not None, led
+
+
+def test_versions_that_take_over_are_marked_on_boards_that_show_services() -> None:
+    marked = {board["uid"] for board in BOARDS if "Versions" in {a["name"] for a in board["annotations"]["list"]}}
+    assert marked == {"sidejudge-overview", "sidejudge-rubric", "sidejudge-application"}
+    for board in BOARDS:
+        for annotation in board["annotations"]["list"]:
+            check_names(annotation["expr"])
+
+
+def test_the_applications_panels_say_why_they_are_empty() -> None:
+    application = next(board for board in BOARDS if board["uid"] == "sidejudge-application")
+    without = [each["title"] for each in panels(application) if "noValue" not in each["fieldConfig"]["defaults"]]
+    assert without == ["Pass ratio", "Share of each version"]
 
 
 def test_panels_of_the_judge_say_why_they_are_empty() -> None:

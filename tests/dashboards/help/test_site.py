@@ -9,9 +9,11 @@ from posixpath import join, normpath
 import pytest
 
 from dashboards.help.markdown import parser, read
-from dashboards.help.site import address, addresses, document, files, resolve, search, sections
+from dashboards.help.site import address, addresses, document, files, resolve, runbook_of, search, sections
 from dashboards.pages.help_page import help_page, search_page
 from monitor.reference import pages as generated
+from scoring.alerts.conditions import conditions
+from scoring.alerts.declaration import Declaration
 
 ROOT = Path(__file__).parents[3]
 OUTSIDE = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
@@ -83,6 +85,16 @@ def test_a_search_finds_pages_by_all_words_titles_first() -> None:
     assert found[0] == "/help/how-to/missing-trace"
     assert search("zxqvy") == []
     assert "/help/how-to/missing-trace" in search_page("missing trace")
+
+
+def test_the_runbook_of_every_alert_is_found_by_the_name_of_the_alert() -> None:
+    runbooks = [path for path in files() if path.startswith("dashboards/runbooks/") and not path.endswith("README.md")]
+    names = {condition.alert_name for condition in conditions(Declaration())}
+    found = {runbook_of(name) for name in names}
+    assert found <= set(runbooks)
+    assert {runbook_of("Sidejudge" + Path(path).stem.title().replace("-", "")) for path in runbooks} == set(runbooks)
+    assert help_page("alert/SidejudgePassRateCritical") is not None
+    assert help_page("alert/SidejudgeNoSuchAlert") is None
 
 
 def test_no_address_outside_the_site_is_a_page() -> None:
