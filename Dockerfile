@@ -29,7 +29,7 @@ RUN PIP_NO_CACHE_DIR=1 TORCH_INDEX="${TORCH_INDEX}" .ci/image.sh /opt/sidejudge 
 FROM python:${PYTHON}
 # No installer is left in the image, nor one that another could be made of: what runs is what was locked.
 RUN cd /usr/local && rm -rf lib/python3*/site-packages/pip lib/python3*/site-packages/pip-* lib/python3*/site-packages/setuptools* \
-    lib/python3*/site-packages/wheel* lib/python3*/site-packages/_distutils_hack lib/python3*/ensurepip bin/pip* bin/wheel \
+    lib/python3*/site-packages/wheel* lib/python3*/site-packages/_distutils_hack lib/python3*/site-packages/distutils-precedence.pth lib/python3*/ensurepip bin/pip* bin/wheel \
  && ! python3 -c 'import pip' 2>/dev/null \
  && mkdir -p /var/lib/sidejudge \
  && chown 65532:65532 /var/lib/sidejudge

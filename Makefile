@@ -10,7 +10,7 @@ SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 # Hundreds of processes and each run compile everything anew where this is set; rewriting assertions takes half a minute.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: status run test suite coverage check fmt faults bench bench-peers lock reference charts lock-images clean
+.PHONY: status run test suite coverage check fmt image faults bench bench-peers lock reference charts lock-images clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
@@ -34,6 +34,9 @@ check: $(VENV)/.dev ## style, types, layers (a minute at most)
 fmt: $(VENV)/.dev ## format, and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+image: $(VENV)/.dev ## build the image with buildah on a base of Debian's packages, run it read-only, look what it holds (a minute)
+	IMAGE=1 $(BIN)/python -m pytest -q -n0 -p no:cacheprovider tests/image/test_built.py
 
 MINUTES ?= 5
 faults: $(VENV)/.dev ## kills, broken disks and hostile callers against a running monitor: make faults MINUTES=30 SEED=7

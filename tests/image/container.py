@@ -13,7 +13,8 @@ import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from monitor.demo.traffic import SampleTraffic
-from tests.image.dockerfile import image
+from tests.image.built import Built
+from tests.image.dockerfile import Image, image
 from tests.image.sandbox import Sandbox
 from tests.running import free_port
 
@@ -21,9 +22,13 @@ STATE = "/var/lib/sidejudge"
 
 
 class Container:
-    """The image, run by its own entry point with a configuration file beside it."""
+    """The image, run by its own entry point with a configuration file beside it.
 
-    def __init__(self, folder: Path, installed: Path) -> None:
+    ``made`` is its environment, made by the image's steps; or the image itself.
+    """
+
+    def __init__(self, folder: Path, made: Path | Built) -> None:
+        self.image: Image | Built = made if isinstance(made, Built) else image()
         self.state = folder / "state"
         self.state.mkdir()
         self.state.chmod(0o777)  # as an emptyDir comes
@@ -41,9 +46,12 @@ class Container:
         self.configure(stated)
         root = folder / "root"
         root.mkdir()
-        self.sandbox = Sandbox(root, {"/opt/sidejudge": installed, "/etc/sidejudge": settings}, {STATE: self.state})
-        stated_path = image().environ["PATH"].replace("$PATH", "/usr/local/bin:/usr/bin:/bin")
-        self.environ = {**image().environ, "PATH": stated_path, "SIDEJUDGE_CONFIG": "/etc/sidejudge/sidejudge.yaml"}
+        binds = {"/etc/sidejudge": settings} | ({} if isinstance(made, Built) else {"/opt/sidejudge": made})
+        base = made.root if isinstance(made, Built) else None
+        self.sandbox = Sandbox(root, binds, {STATE: self.state}, base=base)
+        environ = self.image.environ
+        stated_path = environ["PATH"].replace("$PATH", "/usr/local/bin:/usr/bin:/bin")
+        self.environ = {**environ, "PATH": stated_path, "SIDEJUDGE_CONFIG": "/etc/sidejudge/sidejudge.yaml"}
         self.log = folder / "log"
         self.process: subprocess.Popen[str] | None = None
 
@@ -53,13 +61,13 @@ class Container:
         self.settings.write_text(yaml.safe_dump(held | stated))
 
     def start(self, *, user: int | None = None) -> None:
-        user = int(image().user.split(":")[0]) if user is None else user
+        user = int(self.image.user.split(":")[0]) if user is None else user
         with self.log.open("ab") as log:
             self.process = self.sandbox.start(
-                [*image().entrypoint, *image().cmd],
+                [*self.image.entrypoint, *self.image.cmd],
                 self.environ,
                 user=user,
-                cwd=image().workdir,
+                cwd=self.image.workdir,
                 stdout=log,
                 stderr=log,
             )
@@ -76,7 +84,7 @@ class Container:
             return False
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        return self.sandbox.run(command, self.environ, cwd=image().workdir)
+        return self.sandbox.run(command, self.environ, cwd=self.image.workdir)
 
     def settled(self, seconds: float = 60) -> dict[str, Any]:
         """The outcomes once no trace is open."""

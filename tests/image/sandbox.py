@@ -32,13 +32,19 @@ def missing() -> str | None:
 
 
 class Sandbox:
-    """One root. ``binds`` and ``writable`` are folders by where they stand inside; what is written stays."""
+    """One root. ``binds`` and ``writable`` are folders by where they stand inside; what is written stays.
 
-    def __init__(self, root: Path, binds: Mapping[str, Path], writable: Mapping[str, Path]) -> None:
+    ``base`` is an image's root; without one the machine's own system and Python are bound into an empty root.
+    """
+
+    def __init__(
+        self, root: Path, binds: Mapping[str, Path], writable: Mapping[str, Path], *, base: Path | None = None
+    ) -> None:
         self.root = root
-        python = str(Path(sys.base_prefix))
-        given = {path: Path(path) for path in (*SYSTEM, python, *DEVICES) if Path(path).exists()}
-        self._lines = ["set -e", f"mount -t tmpfs -o size=1m,mode=755 tmpfs {root}"]
+        needed = DEVICES if base else (*SYSTEM, str(Path(sys.base_prefix)), *DEVICES)
+        given = {path: Path(path) for path in needed if Path(path).exists()}
+        empty = f"mount -t tmpfs -o size=1m,mode=755 tmpfs {root}"
+        self._lines = ["set -e", f"mount --bind {base} {root}" if base else empty]
         for inside, what in {**given, **binds}.items():
             self._bind(inside, what, read_only=not inside.startswith("/dev/"))
         self._lines += [f"mkdir -p {root}/proc", f"mount -t proc proc {root}/proc"]
@@ -47,7 +53,7 @@ class Sandbox:
         self._lines += [
             f"mkdir -p {root}/tmp",
             f"mount -t tmpfs -o size=64m,mode=1777 tmpfs {root}/tmp",
-            f"mount -o remount,ro {root}",
+            f"mount -o remount,{'bind,' if base else ''}ro {root}",
         ]
 
     def _bind(self, inside: str, what: Path, *, read_only: bool) -> None:
