@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from posixpath import join, normpath
 
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parents[3]
 OUTSIDE = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
 
 
+@cache
 def links(path: str) -> list[str]:
     """The links of a file as they are written."""
     tokens = parser().parse((ROOT / path).read_text(encoding="utf-8"))
@@ -27,6 +29,7 @@ def links(path: str) -> list[str]:
     return [str(each) for each in found if not re.match(r"(https?|mailto):", str(each))]
 
 
+@cache
 def anchors(path: str) -> set[str]:
     return {each.anchor for each in read((ROOT / path).read_text(encoding="utf-8"), lambda link: link).headings}
 

@@ -30,6 +30,7 @@ BOUND = Declaration(policy=Policy())
 """The mode that PromQL computes itself, look by look."""
 RULES: list[dict[str, Any]] = [rule for group in rules(BOUND)["groups"] for rule in group["rules"]]
 SCENARIOS = list(scenarios())
+FILES = files()
 
 
 def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -60,9 +61,9 @@ def outcomes(folder: Path, tried: list[tuple[Scenario, list[dict[str, Any]]]]) -
     return [found[path] for path in paths]
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_a_generated_file_is_up_to_date(path: Path) -> None:
-    assert path.read_text(encoding="utf-8") == files()[path], "run: python -P -m dashboards"
+    assert path.read_text(encoding="utf-8") == FILES[path], "run: python -P -m dashboards"
 
 
 @PROMTOOL.mark

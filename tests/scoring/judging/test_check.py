@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.case.case import Case, Utterance
@@ -156,7 +156,7 @@ def test_what_is_too_long_to_be_looked_up_is_left_alone():
     assert contradiction(long, BorneOut("At 07:31 the agent said so"), True) is None
 
 
-@pytest.mark.parametrize("question", HONEST, ids=lambda q: type(q).__name__)
+@settings(max_examples=200)
 @given(
     value=st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
@@ -167,9 +167,10 @@ def test_what_is_too_long_to_be_looked_up_is_left_alone():
         max_leaves=8,
     )
 )
-def test_no_value_makes_it_fail(question, value):
-    found = contradiction(CALL, question, value)
-    assert found is None or 0 < len(found) < 300
+def test_no_value_makes_it_fail(value):
+    for question in HONEST:
+        found = contradiction(CALL, question, value)
+        assert found is None or 0 < len(found) < 300, question
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
