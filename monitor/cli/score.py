@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,18 +15,20 @@ from .settings import config_option, own_name, runnable
 
 if TYPE_CHECKING:
     from monitor.config import Config
+    from monitor.offline.score.case_lines import Format
+    from monitor.offline.score.case_sources import CaseSources
     from monitor.offline.score.tally import ScoreTally
 
 
 @click.command()
-@click.argument("cases", type=click.Path(allow_dash=True, path_type=Path))
+@click.argument("cases", metavar="FILE|DIR|PATTERN|URI|-")
 @click.option("--out", required=True, type=click.Path(allow_dash=True, path_type=Path), help="Verdicts (JSON Lines).")
 @click.option(
     "--rubric", "chosen", multiple=True, metavar="NAME", callback=own_name,
     help="Judge every case by this rubric; repeatable. call-qa stands for qa.",
 )  # fmt: skip
 @click.option(
-    "--format", "form", type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
+    "--format", "form", type=click.Choice(["jsonl", "csv", "tsv", "parquet", "otlp"]),
     help="How CASES are written. Default: what the file's ending names, JSON Lines without one.",
 )  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Begin anew where verdicts stand already.")
@@ -38,17 +40,20 @@ if TYPE_CHECKING:
 @config_option
 def score(
     *,
-    cases: Path,
+    cases: str,
     out: Path,
     chosen: tuple[str, ...],
-    form: Literal["jsonl", "csv", "tsv", "parquet"] | None,
+    form: Format | None,
     overwrite: bool,
     repeat: int | None,
     keep_outputs: bool,
     engine: EngineChoice,
     config: Path | None,
 ) -> int:
-    """Score CASES (JSON Lines, CSV or Parquet; '-' for standard input) and write one verdict a case and rubric.
+    """Score cases (JSON Lines, CSV, Parquet, recorded OTLP requests) and write one verdict a case and rubric.
+
+    They are one file, '-' for standard input, or all files of a folder or of a pattern in quotes ('calls/*.jsonl'), on
+    this machine or in an object store (s3://…, gs://…).
 
     Rubrics are those of --rubric, else of the configured routes, else of the case's task, else default_rubrics. Memory
     stays constant. A run that was cut off goes on where it ended when it is called again in the same way; verdicts that
@@ -67,7 +72,7 @@ def score(
     """
     from integrations.embed.errors import EmbeddingError
     from monitor.offline.score.append_file import AnotherRunError
-    from monitor.offline.score.case_lines import TableError, case_lines
+    from monitor.offline.score.case_lines import TableError
     from monitor.offline.score.elsewhere import actors, expense_of, judged_by
     from monitor.offline.score.expense import Expense
     from monitor.offline.score.in_flight import JudgeOutError
@@ -76,7 +81,8 @@ def score(
     from monitor.offline.score.verdict_file import VerdictFile, VerdictStream
 
     settings = runnable(config).config
-    _check(settings, chosen, cases, out)
+    sources = _sources(cases, form)
+    _check(settings, chosen, sources, out)
     expense: Expense | None = Expense()
     request = ScoreRequest(
         config=config.absolute() if config is not None else None,
@@ -89,14 +95,14 @@ def score(
         _refuse_others(settings)
     if overwrite and out.is_file():
         out.write_bytes(b"")
-    size = cases.stat().st_size if cases.is_file() else None
     verdicts = VerdictStream(sys.stdout.buffer) if str(out) == "-" else VerdictFile(out)
     try:
         with (
-            engine_of(engine) as working, case_lines(cases, form) as source, verdicts,
-            progress(size, "bytes") as shown, actors(working, request, settings) as request,
+            engine_of(engine) as working, verdicts, progress(sources.size, "bytes") as shown,
+            actors(working, request, settings) as request,
         ):  # fmt: skip
-            remarks = ReportedRemarks(shown.report)
+            remarks = ReportedRemarks(lambda text: shown.report(sources.located(text)))
+            source = sources.lines()
             batch = request.batch(settings, remarks, expense)
             elsewhere = judged_by(working, request) if engine.elsewhere else None
             tally = batch.run(source, verdicts, lambda read: shown.step(read, lambda: batch.tally.counts), elsewhere)
@@ -117,11 +123,21 @@ def score(
     if expense is not None and (reported := expense.reported()) is not None:
         click.echo(reported, err=True)
     wrong = bool(tally.bad_lines or (tally.unrouted and not settings.routes))
-    _refuse_nothing(tally, str(cases), reported=wrong)
+    _refuse_nothing(tally, cases, reported=wrong)
     return DATA if wrong else 0
 
 
-def _check(settings: Config, chosen: tuple[str, ...], cases: Path, out: Path) -> None:
+def _sources(cases: str, form: Format | None) -> CaseSources:
+    from monitor.offline.score.case_lines import TableError
+    from monitor.offline.score.case_sources import CaseSources
+
+    try:
+        return CaseSources(cases, form)
+    except TableError as error:
+        raise CommandError(error.cause, error.remedy) from None
+
+
+def _check(settings: Config, chosen: tuple[str, ...], sources: CaseSources, out: Path) -> None:
     """Refuse a call that cannot mean what it says: ``CommandError``."""
     from monitor.config.rubrics import configured
 
@@ -129,7 +145,7 @@ def _check(settings: Config, chosen: tuple[str, ...], cases: Path, out: Path) ->
     for name in chosen:
         if name not in rubrics:
             raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
-    if str(cases) != "-" and out.exists() and cases.exists() and out.samefile(cases):
+    if out.exists() and any(Path(each.name).exists() and out.samefile(each.name) for each in sources.files):
         raise CommandError(f"--out: {out} is the file of cases itself", "name another file")
 
 

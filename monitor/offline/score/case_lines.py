@@ -6,10 +6,10 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
-from typing import Final, Literal, TextIO, TypeAlias, get_args
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
@@ -19,7 +19,7 @@ from .lines import MAX_LINE, NumberedLine, lines
 
 TABLES: Final = (".csv", ".tsv", ".parquet")
 """Endings of files whose rows are cases."""
-Format: TypeAlias = Literal["jsonl", "csv", "tsv", "parquet"]
+Format: TypeAlias = Literal["jsonl", "csv", "tsv", "parquet", "otlp"]
 """How a file of cases is written."""
 _ROWS: Final = 256
 """Rows of Parquet in memory at a time."""
@@ -52,27 +52,33 @@ def case_lines(path: Path, form: Format | None = None) -> Iterator[Iterator[Numb
     Raises:
         TableError: The file is a table that cannot be read.
     """
-    form = form or _by_ending(path)
-    if form == "parquet":
-        yield _parquet(path)
-        return
     with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb", buffering=1 << 20) as file:
-        if form == "jsonl":
-            yield lines(file)
-            return
+        size = path.stat().st_size if path.is_file() else None
+        with closing(lines_of(file, str(path), form or form_of(str(path)), size)) as found:
+            yield found
+
+
+def lines_of(file: BinaryIO, name: str, form: Format, size: int | None) -> Generator[NumberedLine, None, None]:
+    """The lines of an open file of ``size`` bytes; it is left open. Raises ``TableError``."""
+    if form == "parquet":
+        yield from _parquet(file, name, size or 0)
+    elif form == "jsonl":
+        yield from lines(file)
+    else:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         try:
-            yield _csv(text, path, "\t" if form == "tsv" else ",")
+            yield from _csv(text, name, "\t" if form == "tsv" else ",")
         finally:
             text.detach()  # standard input stays open
 
 
-def _by_ending(path: Path) -> Format:
-    ending = path.suffix.lower().removeprefix(".")
-    return next((form for form in get_args(Format) if form == ending), "jsonl")
+def form_of(name: str) -> Format:
+    """How a file is written, by the ending of its name: JSON Lines without one that is known."""
+    ending = PurePosixPath(name).suffix.lower().removeprefix(".")
+    return "otlp" if ending == "pb" else next((form for form in get_args(Format) if form == ending), "jsonl")
 
 
-def _csv(text: TextIO, path: Path, delimiter: str) -> Iterator[NumberedLine]:
+def _csv(text: TextIO, path: str, delimiter: str) -> Iterator[NumberedLine]:
     """A line for each row; the number is the row's last line in the file. An empty cell is a field that is missing."""
     csv.field_size_limit(MAX_LINE)
     number = read = 0
@@ -117,7 +123,7 @@ def _cell(name: str, cell: str) -> Json:
     return [cell] if name in _LISTS else cell
 
 
-def _parquet(path: Path) -> Iterator[NumberedLine]:
+def _parquet(source: BinaryIO, path: str, size: int) -> Iterator[NumberedLine]:
     """A line for each row, numbered from 1. Null is a field that is missing."""
     try:
         import pyarrow as pa  # noqa: PLC0415  # an extra, needed by this alone
@@ -125,8 +131,8 @@ def _parquet(path: Path) -> Iterator[NumberedLine]:
     except ImportError:
         raise TableError(f"{path}: Parquet is not read here", "pip install 'sidejudge[parquet]'") from None
     try:
-        with parquet.ParquetFile(path) as file:
-            size, total, number = path.stat().st_size, max(1, file.metadata.num_rows), 0
+        with parquet.ParquetFile(source) as file:
+            total, number = max(1, file.metadata.num_rows), 0
             for batch in file.iter_batches(batch_size=_ROWS):
                 for row in batch.to_pylist():
                     number += 1
