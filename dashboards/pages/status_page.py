@@ -9,6 +9,7 @@ from integrations.otlp.server.traffic import Forwarding, Receiving
 from scoring.alerts.board import Posted
 from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.status.export_snapshot import ExportSnapshot
+from scoring.status.fleet_report import FleetReport
 from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
@@ -68,6 +69,7 @@ class StatusPage:
     agreement: AgreementSnapshot | None = None
     pull: PullSnapshot | None = None
     fleet: FleetSnapshot | None = None
+    whole_fleet: FleetReport | None = None
     late: LateReferenceSnapshot | None = None
     exports: Sequence[ExportSnapshot] = ()
     anomalies: Sequence[ShownAnomaly] = ()

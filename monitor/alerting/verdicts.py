@@ -9,7 +9,8 @@ from monitor.evaluate.result import TraceResult
 from scoring.verdict.rubric import Rubric
 
 from .figures import observe_figures, observe_stored_figures
-from .observation import observe, observe_stored
+from .fleet.publish import SlicePublisher
+from .observation import Key, Observation, observe, observe_stored
 from .schedule import EvaluationSchedule
 from .watch import Watch
 from .windows import Windows
@@ -23,8 +24,9 @@ class VerdictObserver:
 
     def __init__(
         self, *, store: Store, windows: Windows, watch: Watch, schedule: EvaluationSchedule,
-        rubrics: Mapping[str, Rubric], figures: Windows | None = None,
+        rubrics: Mapping[str, Rubric], figures: Windows | None = None, published: SlicePublisher | None = None,
     ) -> None:  # fmt: skip
+        self._published = published
         self._store, self._windows, self._watch, self._schedule = store, windows, watch, schedule
         self._rubrics, self._figures = rubrics, figures
 
@@ -35,6 +37,7 @@ class VerdictObserver:
     def committed(self, result: TraceResult) -> None:
         """Put new and changed verdicts into their windows, and take out what is withdrawn."""
         for rubric in result.withdrawn:
+            self._touched(result.trace_id.hex(), rubric)
             self._windows.withdraw(result.trace_id.hex(), rubric)
         cluster = result.details.get("cluster")
         cluster = str(cluster) if cluster is not None else None
@@ -42,7 +45,7 @@ class VerdictObserver:
             key, seen = observe(verdict, result.place_ns, cluster)
             recent = seen.at_ns > result.ended_ns - self._windows.reach_ns
             if recent and self._in_force(verdict.rubric, verdict.rubric_version):
-                self._windows.add(key, seen)
+                self._add(key, seen)
             self._watch.learn(key, seen)
         if self._figures is not None and (figures := observe_figures(result)) is not None:
             key, seen = figures
@@ -60,7 +63,7 @@ class VerdictObserver:
         stored = self._store.verdicts_since(min(begin_ns, known_ns or begin_ns))
         for stated, (key, seen) in zip(stored, observe_stored(stored), strict=True):
             if seen.at_ns > begin_ns and self._in_force(key.rubric, stated.get("rubric_version")):
-                self._windows.add(key, seen)
+                self._add(key, seen)
             if seen.at_ns > known_ns:
                 self._watch.learn(key, seen)
 
@@ -73,3 +76,13 @@ class VerdictObserver:
                 self._figures.add(key, seen)
             if seen.at_ns > known_ns:
                 self._watch.metrics.learn(key, seen)
+
+    def _add(self, key: Key, seen: Observation) -> None:
+        self._touched(seen.identity, key.rubric)
+        if self._windows.add(key, seen) and self._published is not None:
+            self._published.seen(key, seen)
+
+    def _touched(self, identity: str, rubric: str) -> None:
+        """The verdict that stood until now goes."""
+        if self._published is not None and (at_ns := self._windows.time_of(identity, rubric)) is not None:
+            self._published.touched(at_ns)

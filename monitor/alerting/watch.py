@@ -91,6 +91,20 @@ class KeyWindows(Protocol):
     ) -> ServiceStatus: ...  # fmt: skip
 
 
+class StatusSource(Protocol):
+    """The statuses and alerts of this moment, and what decides about them: a watch, or a fleet's board."""
+
+    @property
+    def declared(self) -> Declaration: ...
+    @property
+    def conditions(self) -> Sequence[Condition]: ...
+    @property
+    def metrics(self) -> MetricWatch: ...
+    def service_statuses(self, now_ns: int, /) -> list[ServiceStatus]: ...
+    def each_service_status(self, now_ns: int, /) -> Iterator[ServiceStatus]: ...
+    def posted(self) -> Iterator[Posted]: ...
+
+
 class Watch:
     """Statuses and alerts under one declaration, over these windows.
 
@@ -166,6 +180,7 @@ class Watch:
             tracked.drift.add_together(self._drift_chart(key), runs, at_ns=begin_ns)
         if tracked.sequence is not None:
             tracked.sequence.add_together(group, at_ns=end_ns)
+        tracked.baseline.add_together(group)
 
     def service_statuses(self, now_ns: int) -> list[ServiceStatus]:
         """The status of every key: the numbers of this moment, the status in force since the last look."""

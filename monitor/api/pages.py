@@ -189,6 +189,7 @@ def _status(report: MonitorReport, failed: VerdictPage, trends: Mapping[Key, Tre
         fingerprint=report.fingerprint, now_ns=report.now_ns, started_ns=report.started_ns, failures=failed.verdicts,
         trends={(key.service, key.environment, key.rubric): each for key, each in trends.items()},
         judge=report.judge, agreement=report.agreement, pull=report.pull, fleet=report.fleet,
+        whole_fleet=report.whole_fleet,
         late=report.late_references,
         exports=report.exports,
         anomalies=[

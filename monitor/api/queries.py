@@ -26,7 +26,7 @@ from monitor.alerting.comparisons import ComparisonQuery, compare
 from monitor.alerting.failures import FailureGroups
 from monitor.alerting.observation import Key
 from monitor.alerting.trends import Trends
-from monitor.alerting.watch import Watch
+from monitor.alerting.watch import StatusSource
 from monitor.alerting.windows import Windows
 from monitor.config import Config
 from monitor.config.rubric_sources import FACT as PROMPTS
@@ -44,6 +44,7 @@ from scoring.rubrics import RUBRICS
 from scoring.status.agreement_snapshot import AgreementSnapshot, corrected
 from scoring.status.export_snapshot import ExportSnapshot
 from scoring.status.failure_groups import FailureGroup, without_contents
+from scoring.status.fleet_report import FleetReport
 from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
@@ -121,7 +122,7 @@ class MonitorQueries:
     listeners: Counting
     pipeline: Pipeline
     windows: Windows
-    watch: Watch
+    watch: StatusSource
     exporter: Exporter
     clock_ns: Callable[[], int]
     working: Callable[[], bool]
@@ -131,6 +132,7 @@ class MonitorQueries:
     pull: Callable[[], PullSnapshot | None] = lambda: None
     late_references: Callable[[], LateReferenceSnapshot | None] = lambda: None
     fleet: Callable[[], FleetSnapshot | None] = lambda: None
+    whole_fleet: Callable[[int], FleetReport | None] = lambda _: None
     places: Callable[[], Mapping[str, str]] = dict
     prompts: Callable[[], Sequence[PromptSnapshot]] = list
     owed: Callable[[bytes], PendingRevisions | None] = lambda _: None
@@ -193,6 +195,7 @@ class MonitorQueries:
             pull=self.pull(),
             late_references=self.late_references(),
             fleet=self.fleet(),
+            whole_fleet=self.whole_fleet(now_ns),
             prompts=self.prompts(),
             anomalies=self.anomalies(),
             receiving=self.listeners.receiving(self.intake.counts),
@@ -200,6 +203,10 @@ class MonitorQueries:
             alerts=in_order(self.watch.posted()),
             conditions=self.watch.conditions,
         )
+
+    def fleet_report(self) -> tuple[FleetReport, float] | None:
+        found = self.whole_fleet(self.clock_ns())
+        return None if found is None else (found, self.windows.window_ns / 1e9)
 
     async def verdicts(self, query: VerdictQuery, *, contents: bool = False) -> VerdictPage:
         after = (query.after.closed_ns, query.after.trace_id, query.after.rubric) if query.after else None

@@ -14,6 +14,7 @@ from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.status.export_snapshot import ExportSnapshot
+from scoring.status.fleet_report import FleetReport
 from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
@@ -36,9 +37,8 @@ class MonitorReport:
 
     ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
     ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read,
-    ``late_references`` where references are in the traces alone, ``fleet`` where none is configured.
-    ``alerts`` are in the order in which
-    people want to see them.
+    ``late_references`` where references are in the traces alone, ``fleet`` and ``whole_fleet`` where none is
+    configured. ``alerts`` are in the order in which people want to see them.
     """
 
     services: Sequence[ServiceStatus]
@@ -61,6 +61,7 @@ class MonitorReport:
     exports: Sequence[ExportSnapshot] = ()
     pull: PullSnapshot | None = None
     fleet: FleetSnapshot | None = None
+    whole_fleet: FleetReport | None = None
     late_references: LateReferenceSnapshot | None = None
     prompts: Sequence[PromptSnapshot] = ()
     anomalies: Sequence[Anomaly] = ()

@@ -24,6 +24,7 @@ from .alert_schemas import AlertBody, BoardBody, ConditionBody
 from .compare_route import ComparedView, add_comparisons
 from .compression import compressed
 from .errors import ProblemError, SecurityHeaders, explain_errors
+from .fleet_route import FleetQueries, add_fleet
 from .pages import PagesView, add_pages
 from .params import (
     nanoseconds_of,
@@ -46,7 +47,7 @@ _Responses: TypeAlias = dict[int | str, dict[str, Any]]
 _WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is wrong; the body describes how."}}
 
 
-class MonitorView(PagesView, ComparedView, Protocol):
+class MonitorView(PagesView, ComparedView, FleetQueries, Protocol):
     """The queries of the API. They run on the event loop; only the store may make them wait."""
 
     reload: Callable[[], Awaitable[ReloadOutcome]] | None
@@ -89,6 +90,7 @@ def create_app(view: MonitorView, *, version: str = "0", rules: AccessRules | No
     _catalogue(app)
     _queries(app, view, rules)
     add_comparisons(app, view)
+    add_fleet(app, view)
     _traces(app, view, rules)
     _misdirected(app)
     add_pages(app, view, rules)

@@ -123,6 +123,8 @@ class Monitor(MonitorParts):
 
     def _repeat_all(self) -> None:
         """Periodic reading, most of it from other systems."""
+        if self.fleet is not None and self.fleet_status is not None:
+            self._repeat(self.fleet_status.round, self.fleet.every_s)
         if (pushed := self.config.sinks.otel_metrics) is not None:
             self._metrics_push = MetricsPush(pushed, self.exporter.metrics, self.clock_ns)
             self._repeat(self._metrics_push.push, self._metrics_push.every_s)
@@ -156,6 +158,8 @@ class Monitor(MonitorParts):
         self._watched |= {name: WatchedWindow.of(rubric) for name, rubric in changed.items()}
         watched = [rubric for name, rubric in reached(config).items() if name in changed]
         self.exporter.take_rubrics(watched, config.fingerprint[:12], partial(rubrics_of, config))
+        if changed and self.fleet_status is not None:
+            self.fleet_status.status.restart()
         if self.sinks.langfuse is not None:
             self.sinks.langfuse.take_rubrics(changed.values())
         if self.annotating is not None:

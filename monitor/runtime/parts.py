@@ -18,6 +18,8 @@ from monitor.alerting.build import declaration, figure_windows_of, windows_of
 from monitor.alerting.details import WatchedWindow
 from monitor.alerting.examples import examples
 from monitor.alerting.failures import FailureGroups
+from monitor.alerting.fleet.board import FleetBoard
+from monitor.alerting.fleet.build import FleetParts, fleet_parts
 from monitor.alerting.metric_watch import MetricWatch
 from monitor.alerting.notify.build import Notifications
 from monitor.alerting.schedule import EvaluationSchedule
@@ -82,6 +84,7 @@ class MonitorParts:
         self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns, at_rest: Callable[[], None] = lambda: None
     ) -> None:
         self.config, self.clock_ns, self.version = config, clock_ns, version("sidejudge")
+        self._active, self.langfuse = ActiveRequests(), Connections(config.langfuse_projects)
         self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
         self.sessions = SessionWindows(session_limits(config.sessions)) if config.sessions is not None else None
         declared = declaration(config)
@@ -93,9 +96,8 @@ class MonitorParts:
         self.watch = Watch(declared, self.windows, self._watched, metrics=metrics)
         labels = known(config, self.watch, self.version)
         self.exporter = Exporter(CollectorRegistry(), labels, label_cap=config.metrics.label_cap)
-        self.langfuse = Connections(config.langfuse_projects)
         self.fleet = fleet_of(config, self.store)
-        self._active = ActiveRequests()
+        self.board = None if self.fleet is None else FleetBoard(self.watch, self.fleet, clock_ns)
         # What is received.
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
         self.adaptive = AdaptiveRate(config.sampling.traces_per_hour) if self.sampler.adaptive else None
@@ -128,9 +130,11 @@ class MonitorParts:
         self.annotating = _annotating(config, self.sinks.langfuse, self.store, self.exporter, clock_ns)
         self.notifications = self._build_notifications()
         self.schedule = self._build_schedule(waiting)
+        self.fleet_status = self._build_fleet_status()
         self.verdicts = VerdictObserver(
             store=self.store, windows=self.windows, watch=self.watch, schedule=self.schedule, rubrics=self.rubrics,
             figures=self.figures,
+            published=self.fleet_status.publisher if self.fleet_status is not None else None,
         )  # fmt: skip
         self.commit = self._build_commit()
         self.pipeline = Pipeline(
@@ -220,12 +224,22 @@ class MonitorParts:
             clock_ns=self.clock_ns,
             illustrate=partial(examples, self.store),
             counters=self.exporter,
-            watch=self.watch,
+            watch=self.board or self.watch,
+            is_quiet=self.board.is_quiet if self.board is not None else lambda _: False,
             agreements=self.annotating.agreements if self.annotating else tuple,
             failures=self.failures.over,
         )
 
+    def _build_fleet_status(self) -> FleetParts | None:
+        if self.fleet is None or self.board is None:
+            return None
+        return fleet_parts(
+            self.fleet, self.board, self.watch, self.windows, watched=self._watched, rubrics=self.rubrics,
+            store=self.store, notifications=self.notifications, count=self._count_event, clock_ns=self.clock_ns,
+        )  # fmt: skip
+
     def _build_schedule(self, waiting: JudgeQueue) -> EvaluationSchedule:
+        take = self.notifications.take
         return EvaluationSchedule(
             watch=self.watch,
             windows=self.windows,
@@ -237,7 +251,7 @@ class MonitorParts:
             agreements=self.annotating.agreements if self.annotating else tuple,
             drifts=lambda: self.drift.latest if self.drift is not None else (),
             # The one that may fail comes first: an event that it did not take goes to both again.
-            listeners=[self.notifications.take, self._count_event],
+            listeners=[self.board.own_events(take) if self.board is not None else take, self._count_event],
         )
 
     def _build_commit(self) -> Commit:
@@ -267,7 +281,8 @@ class MonitorParts:
             listeners=self.listeners,
             pipeline=self.pipeline,
             windows=self.windows,
-            watch=self.watch,
+            watch=self.board or self.watch,
+            whole_fleet=self.fleet_status.report if self.fleet_status is not None else lambda _: None,
             exporter=self.exporter,
             load_share=lambda: self.shedding.share,
             sampling_rate=self._sampling_rate,

@@ -9,9 +9,10 @@ used is one standard error below the mean: a baseline that is too high by chance
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .group import Together
 from .scale import Scale
 
 MEMORY = 400.0
@@ -41,6 +42,26 @@ class Baseline:
         self._weight = self._weight * kept + counts
         self._failed = self._failed * kept + counts * (not passed)
         self._squared = self._squared * kept * kept + counts * share
+
+    def add_together(self, group: Sequence[Together]) -> None:
+        """Take in verdicts that came together, in an order that nobody knows."""
+        if not group:
+            return
+        weights = {each.weight for each in group}
+        shares = self._scale.shares(weights)
+        if shares is None:
+            self._begin_anew()
+            shares = {weight: weight / max(weights) for weight in weights}
+        counts = math.fsum(each.worth * shares[each.weight] for each in group)
+        if counts <= 0:
+            return
+        kept = math.exp(-counts / MEMORY) if self._weight >= MEMORY else 1.0
+        used = MEMORY * (1 - kept) / counts if kept < 1 else 1.0
+        failed = math.fsum(each.worth * shares[each.weight] for each in group if not each.passed)
+        squared = math.fsum(each.worth * shares[each.weight] ** 2 for each in group)
+        self._weight = self._weight * kept + used * counts
+        self._failed = self._failed * kept + used * failed
+        self._squared = self._squared * kept * kept + used * squared
 
     @property
     def lower(self) -> float:

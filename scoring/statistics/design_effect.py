@@ -114,7 +114,7 @@ class DesignEffect:
         for name in ("own", "together"):
             s[name] += square
         if failed:
-            for name in ("own_failed", "together_failed", "failed_together"):
+            for name in ("own_failed", "own_crossed", "together_failed", "failed_together"):
                 s[name] += square
             s["failing"] += alike.n
 
@@ -135,6 +135,7 @@ class DesignEffect:
                 s["failed"] += out
                 s["own"] += of * each.weight
                 s["own_failed"] += out * each.weight
+                s["own_crossed"] += out * each.weight
                 held[0] += of
                 held[1] += out
             s["together"] += held[0] ** 2 - weight**2

@@ -15,8 +15,9 @@ import json
 import logging
 import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from monitor.alerting.details import WatchedWindow
 from monitor.alerting.observation import First, Key
@@ -68,6 +69,10 @@ class SharedTables(Protocol):
     async def load(self, names: Sequence[str], /) -> Mapping[str, bytes]: ...
 
 
+OpenTables: TypeAlias = Callable[[], AbstractAsyncContextManager[SharedTables]]
+"""Begins a transaction."""
+
+
 class FleetStatus:
     """One monitor's part in the status of the fleet.
 
@@ -90,7 +95,8 @@ class FleetStatus:
         in_force: InForce = lambda _, __: True, illustrated: Callable[[AlertEvent], AlertEvent] = lambda event: event,
         undelivered: Callable[[], int] = lambda: 0,
     ) -> None:  # fmt: skip
-        self.name, self.document = name, None
+        self.name = name
+        self.document: FleetDocument | None = None
         self._declared, self._watched, self._publisher, self._in_force = declared, watched, publisher, in_force
         self._clock_ns, self._pass_on, self._note = clock_ns, pass_on, note
         self._illustrated, self._undelivered = illustrated, undelivered
@@ -99,14 +105,17 @@ class FleetStatus:
         self.conditions_by_id: Mapping[str, Condition] = {each.id: each for each in self.conditions}
         self._shown = self._new_watch(FleetWindows(declared.window_ns))
         self._leading: _Leader | None = None
-        self._is_known = False
-
-    document: FleetDocument | None
+        self._is_known, self._restarts = False, 0
 
     @property
     def leads(self) -> bool:
         """Whether this monitor led in its latest round."""
         return self._leading is not None
+
+    def restart(self) -> None:
+        """Begin again with what is saved: a rubric has another version by now."""
+        self._leading = None
+        self._restarts += 1
 
     def covers(self, condition: str) -> bool:
         """Whether the fleet watches this condition; the others are about each monitor itself."""
@@ -121,54 +130,38 @@ class FleetStatus:
         """The alerts of the fleet."""
         return self._shown.posted()
 
-    async def round(self, tables: SharedTables, *, leading: bool) -> Callable[[], Awaitable[None]]:
-        """One round in a transaction.
-
-        Returns:
-            What is to be done once it is committed.
-        """
-        now_ns = self._clock_ns()
+    async def round(self, transaction: OpenTables, *, leading: bool) -> None:
+        """Publish, and read or reach the status of the fleet. Nothing is computed within a transaction."""
+        now_ns, leader = self._clock_ns(), self._leading
+        self._leading = None  # whatever fails below, the next round begins with what is saved
         if not self._is_known:
-            own = await tables.published(_longest_ns(self._declared) / 1e9, self.name)
+            async with transaction() as tables:
+                own = await tables.published(_longest_ns(self._declared) / 1e9, self.name)
             self._publisher.known([int(row.name) for row in own])
             self._is_known = True
         slices = await self._publisher.due(now_ns)
-        if slices:
-            await tables.publish({str(number): body for number, body in slices.items()})
-        if not leading:
-            self._leading = None
-            loaded = await tables.load([_DOCUMENT])
-            return lambda: self._followed(slices, loaded.get(_DOCUMENT), now_ns)
-        leader, self._leading = self._leading, None  # whatever fails below, the next round begins with what is saved
-        if leader is None:
-            leader = await self._take_over(tables, now_ns)
-        await leader.read(tables, now_ns)
-        document = await asyncio.to_thread(leader.look, now_ns) if leader.is_due(now_ns) else None
-        if document is not None:
-            await tables.save({_STATE: leader.state(), _DOCUMENT: document.encoded()})
-        return lambda: self._led(leader, slices, document, now_ns)
-
-    async def _take_over(self, tables: SharedTables, now_ns: int) -> _Leader:
-        windows = FleetWindows(
-            self._declared.window_ns, longest_ns=_longest_ns(self._declared),
-            enough=self._declared.policy.min_samples if self._declared.policy.mode == "adaptive" else 0.0,
-            in_force=self._in_force,
-        )  # fmt: skip
-        leader = _Leader(self.name, self._new_watch(windows), windows, self._watched, self._illustrated)
-        kept = (await tables.load([_STATE])).get(_STATE)
-        if kept is not None:
-            leader.restore(kept)
-        log.info("this monitor leads the fleet", extra={"restored": kept is not None})
-        await leader.read_all(tables, now_ns)
-        return leader
-
-    async def _led(
-        self, leader: _Leader, slices: Mapping[int, bytes], document: FleetDocument | None, now_ns: int
-    ) -> None:
+        async with transaction() as tables:
+            if slices:
+                await tables.publish({str(number): body for number, body in slices.items()})
+            loaded = {} if leading else await tables.load([_DOCUMENT])
         self._publisher.published(list(slices), now_ns, _longest_ns(self._declared))
-        if document is not None:
+        if leading:
+            await self._lead(transaction, leader, now_ns)
+        elif (body := loaded.get(_DOCUMENT)) is not None:
+            await self._follow(body)
+
+    async def _lead(self, transaction: OpenTables, leader: _Leader | None, now_ns: int) -> None:
+        restarts = self._restarts
+        if leader is None:
+            leader = await self._take_over(transaction, now_ns)
+        async with transaction() as tables:
+            rows = await tables.published(leader.unread_s(now_ns))
+        if leader.is_due(now_ns):
+            document = await asyncio.to_thread(leader.look, rows, now_ns)
+            async with transaction() as tables:
+                await tables.save({_STATE: leader.state(), _DOCUMENT: document.encoded()})
             self._show(document)
-        self._leading = leader
+        self._leading = leader if restarts == self._restarts else None
         for event in leader.unnoted():
             await self._note(event)
         for event in leader.unsent():
@@ -177,10 +170,27 @@ class FleetStatus:
         if not self._undelivered():
             leader.all_sent()
 
-    async def _followed(self, slices: Mapping[int, bytes], body: bytes | None, now_ns: int) -> None:
-        self._publisher.published(list(slices), now_ns, _longest_ns(self._declared))
-        if body is None:
-            return
+    async def _take_over(self, transaction: OpenTables, now_ns: int) -> _Leader:
+        windows = FleetWindows(
+            self._declared.window_ns, longest_ns=_longest_ns(self._declared),
+            enough=self._declared.policy.min_samples if self._declared.policy.mode == "adaptive" else 0.0,
+            in_force=self._in_force,
+        )  # fmt: skip
+        leader = _Leader(self.name, self._new_watch(windows), windows, self._watched, self._illustrated)
+        async with transaction() as tables:
+            kept = (await tables.load([_STATE])).get(_STATE)
+        if kept is not None:
+            leader.restore(kept)
+        log.info("this monitor leads the fleet", extra={"restored": kept is not None})
+        reach_s = self._declared.window_ns / 1e9
+        while True:
+            async with transaction() as tables:
+                rows = await tables.published(reach_s + _OVERLAP_S)
+            if not await asyncio.to_thread(leader.wants_more, rows, now_ns, reach_s):
+                return leader
+            reach_s *= 2
+
+    async def _follow(self, body: bytes) -> None:
         try:
             document = read_document(body)
         except ValueError as error:
@@ -225,26 +235,22 @@ class _Leader:
         """Whether a look is due. A round comes a little early or late."""
         return now_ns - self._looked_ns >= self._declared.look_ns - 10**9
 
-    async def read_all(self, tables: SharedTables, now_ns: int) -> None:
-        """Read as far back as windows reach: the common length first, and further while some window wants more."""
-        reach_s = self._declared.window_ns / 1e9
-        while True:
-            self._take(await tables.published(reach_s + _OVERLAP_S), now_ns)
-            self._windows.advance(now_ns)
-            if reach_s >= _longest_ns(self._declared) / 1e9:
-                break
-            if not self._windows.wants_more(slice_of(now_ns - int(reach_s * 1e9))):
-                break
-            reach_s *= 2
+    def wants_more(self, rows: Sequence[SliceRow], now_ns: int, reach_s: float) -> bool:
+        """Take in what was published in the last ``reach_s``; whether some window reaches further back."""
+        self._take(rows, now_ns)
+        self._windows.advance(now_ns)
         self._read_ns = now_ns
+        further = reach_s < _longest_ns(self._declared) / 1e9
+        return further and self._windows.wants_more(slice_of(now_ns - int(reach_s * 1e9)))
 
-    async def read(self, tables: SharedTables, now_ns: int) -> None:
-        """Read what has come since the last reading."""
-        self._take(await tables.published((now_ns - self._read_ns) / 1e9 + _OVERLAP_S), now_ns)
+    def unread_s(self, now_ns: int) -> float:
+        """How far to read back, in s."""
+        return (now_ns - self._read_ns) / 1e9 + _OVERLAP_S
+
+    def look(self, rows: Sequence[SliceRow], now_ns: int) -> FleetDocument:
+        """Take in what was published, follow what is complete, look, and state what was found."""
+        self._take(rows, now_ns)
         self._read_ns = now_ns
-
-    def look(self, now_ns: int) -> FleetDocument:
-        """Follow what is complete, look, and state what was found."""
         complete = slice_of(now_ns) - 1 - _GRACE
         for number in sorted(each for each in self._firsts if each <= complete):
             for key, firsts in sorted(self._firsts.pop(number).items()):

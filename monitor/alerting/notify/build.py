@@ -16,7 +16,7 @@ from integrations.notify.webhook import Webhook
 from integrations.post import Poster
 from integrations.store.sqlite import Store, StoreError
 from monitor.alerting.details import WatchedWindow
-from monitor.alerting.watch import Watch
+from monitor.alerting.watch import StatusSource
 from monitor.config import Config
 from monitor.config.notify import (
     AlertmanagerReceiver,
@@ -134,9 +134,10 @@ class Notifications:
         clock_ns: Callable[[], int],
         illustrate: Illustrate,
         counters: DeliveryCounters,
-        watch: Watch,
+        watch: StatusSource,
         agreements: Callable[[], Sequence[Agreement]] = tuple,
         failures: FailuresOver | None = None,
+        is_quiet: Callable[[str | None], bool] = lambda _: False,
     ) -> None:
         outbox = self._outbox = store.notifications
         self._clock_ns, self._watch = clock_ns, watch
@@ -152,6 +153,7 @@ class Notifications:
             clock_ns=clock_ns,
             illustrate=illustrate,
             wake=self._wake,
+            is_quiet=is_quiet,
         )
         self.daily = _daily(config, store, watch, self.notifier, agreements, failures=failures)
 
@@ -166,6 +168,10 @@ class Notifications:
     async def take(self, event: AlertEvent) -> None:
         """Pass an event on; raises ``StoreError`` when that could not be committed."""
         await self.notifier.take(event)
+
+    async def note(self, event: AlertEvent) -> None:
+        """Note that receivers have an event from another monitor."""
+        await self.notifier.take(event, noted=True)
 
     async def tick(self) -> None:
         """Reminders, refreshes, digests and the report, where they are due."""
@@ -199,7 +205,7 @@ class Notifications:
 def _daily(
     config: Config,
     store: Store,
-    watch: Watch,
+    watch: StatusSource,
     notifier: Notifier,
     agreements: Callable[[], Sequence[Agreement]],
     *,

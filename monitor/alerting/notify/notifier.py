@@ -43,7 +43,11 @@ class Illustrate(Protocol):
 
 
 class Notifier:
-    """Notifies receivers of alerts. ``take`` listens to events; ``tick`` reminds, refreshes and sends digests."""
+    """Notifies receivers of alerts. ``take`` listens to events; ``tick`` reminds, refreshes and sends digests.
+
+    ``is_quiet``: whether another monitor sends the notices about a condition (None: reports). They are noted as if
+    they had been sent from here, so that this monitor can go on from there.
+    """
 
     def __init__(
         self,
@@ -54,7 +58,9 @@ class Notifier:
         clock_ns: Callable[[], int],
         illustrate: Illustrate = lambda _labels, _since_ns: (),
         wake: Callable[[], None] = lambda: None,
+        is_quiet: Callable[[str | None], bool] = lambda _: False,
     ) -> None:
+        self._is_quiet = is_quiet
         self._receivers, self._outbox, self._remind_ns = receivers, outbox, remind_ns
         self._clock_ns, self._illustrate, self._wake = clock_ns, illustrate, wake
         self._sent: dict[str, SentNotices] = {}
@@ -71,8 +77,12 @@ class Notifier:
             elif name.startswith(_DIGEST):
                 self._digested_ns[name.removeprefix(_DIGEST)] = int(note)
 
-    async def take(self, event: AlertEvent) -> None:
-        """Pass an event on. Returns once that is committed; taken again, it changes nothing."""
+    async def take(self, event: AlertEvent, *, noted: bool = False) -> None:
+        """Pass an event on. Returns once that is committed; taken again, it changes nothing.
+
+        ``noted``: receivers have it from another monitor.
+        """
+        noted = noted or self._is_quiet(event.condition)
         async with self._one:
             entries, changed = [], {}
             for receiver in self._receivers:
@@ -86,7 +96,7 @@ class Notifier:
                 if not at_once and (receiver.digest_ns is None or receiver.keeps_state):
                     continue
                 changed[name] = SentNotices(event=event, at_ns=event.at_ns, at_once=at_once, in_digest=not at_once)
-                if at_once:
+                if at_once and not noted:
                     entries.append(_entry(receiver, _notice(NoticeKind.ALERT, event)))
             await self._put(entries, changed)
 
@@ -116,7 +126,7 @@ class Notifier:
 
     async def report(self, report: DailyReportText, note: tuple[str, str]) -> None:
         """Send a report to everybody who takes one, and note in the same transaction that it was sent."""
-        takers = [receiver for receiver in self._receivers if not receiver.keeps_state]
+        takers = [receiver for receiver in self._receivers if not receiver.keeps_state and not self._is_quiet(None)]
         notice = Notice(
             id=f"report-{report.end_ns // 10**9}", kind=NoticeKind.REPORT, at_ns=report.end_ns, report=report
         )
@@ -135,7 +145,7 @@ class Notifier:
             event = await self._of_now(here, sent.event, now_ns)
             again = replace(sent, at_ns=now_ns, reminders=sent.reminders + 1)
             notice = _notice(NoticeKind.REMINDER, event, f"-again-{again.reminders}")
-            await self._put([_entry(receiver, notice)], {name: again})
+            await self._put([] if self._is_quiet(event.condition) else [_entry(receiver, notice)], {name: again})
 
     async def _digest(self, receiver: NoticeReceiver, now_ns: int) -> None:
         waiting = {name: sent for name, sent in self._of(receiver) if sent.in_digest}
@@ -145,10 +155,10 @@ class Notifier:
         last_ns = self._digested_ns.get(receiver.name, min(sent.at_ns for sent in waiting.values()))
         if now_ns - last_ns < receiver.digest_ns:
             return
-        events = tuple(sent.event for sent in waiting.values())
+        events = tuple(sent.event for sent in waiting.values() if not self._is_quiet(sent.event.condition))
         notice = Notice(id=f"digest-{now_ns // 10**9}", kind=NoticeKind.DIGEST, at_ns=now_ns, events=events)
         changed = {name: replace(sent, in_digest=False) for name, sent in waiting.items()}
-        await self._put([_entry(receiver, notice)], changed, {_DIGEST + receiver.name: str(now_ns)})
+        await self._put([_entry(receiver, notice)] if events else [], changed, {_DIGEST + receiver.name: str(now_ns)})
         self._digested_ns[receiver.name] = now_ns
 
     async def _refresh(self, receiver: NoticeReceiver, active: dict[str, Posted], now_ns: int) -> None:
@@ -156,6 +166,8 @@ class Notifier:
             return
         events = []
         for name, sent in self._of(receiver):
+            if self._is_quiet(sent.event.condition):
+                continue
             here = active.get(name.rpartition("/")[2])
             if sent.stands and here is not None:
                 events.append(await self._of_now(here, sent.event, now_ns))
@@ -183,7 +195,8 @@ class Notifier:
             examples=(), stated=why,
         )  # fmt: skip
         over = SentNotices(event=event, at_ns=now_ns, at_once=sent.at_once, in_digest=not sent.at_once)
-        await self._put([] if over.in_digest else [_entry(receiver, _notice(NoticeKind.ALERT, event))], {name: over})
+        silent = over.in_digest or self._is_quiet(event.condition)
+        await self._put([] if silent else [_entry(receiver, _notice(NoticeKind.ALERT, event))], {name: over})
 
     async def _forget(self, now_ns: int) -> None:
         gone = [name for name, sent in self._sent.items() if not sent.stands and not sent.in_digest

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from scoring.statistics.baseline import Baseline
 from scoring.statistics.cusum import Cusum, design
 from scoring.statistics.design_effect import LARGEST, DesignEffect
 from scoring.statistics.group import Together
@@ -62,6 +63,21 @@ def test_the_sequence_of_verdicts_that_come_together_keeps_its_promise():
     mean = sum(gained) / len(gained)
     error = (sum((each - mean) ** 2 for each in gained) / len(gained) ** 2) ** 0.5
     assert mean < 3 * error
+
+
+def test_the_usual_pass_ratio_of_verdicts_that_come_together_is_that_of_one_by_one():
+    rng = random.Random(8)
+    alone, together = Baseline(0.9), Baseline(0.9)
+    for _ in range(200):
+        group = Counter(rng.random() < 0.95 for _ in range(6))
+        for passed in group.elements():
+            alone.add(passed=passed, weight=3.0)
+        together.add_together([Together(passed, 3.0, n, n) for passed, n in group.items()])
+    assert together.lower == pytest.approx(alone.lower, abs=0.01)
+    together.add_together([])
+    before = together.lower
+    together.add_together([Together(False, 9.0, 1, 1.0)])  # beyond twice the largest: it begins anew
+    assert together.lower < before
 
 
 def test_a_weight_beyond_twice_the_largest_begins_anew():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -32,7 +33,11 @@ class Tables:
         self.fail = False
 
     def of(self, monitor):
-        return _Transaction(self, monitor)
+        @asynccontextmanager
+        async def opened():
+            yield _Transaction(self, monitor)
+
+        return opened
 
 
 class _Transaction:
@@ -80,8 +85,7 @@ class Member:
         self.publisher.seen(key, seen)
 
     async def round(self, *, leading):
-        done = await self.status.round(self.fleet.tables.of(self.name), leading=leading)
-        await done()
+        await self.status.round(self.fleet.tables.of(self.name), leading=leading)
 
 
 class Simulated:

@@ -1,0 +1,104 @@
+"""Builds a monitor's part in the status of the fleet."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from integrations.postgres.errors import DatabaseError
+from integrations.postgres.shared import MonitorRow
+from integrations.store.errors import StoreError
+from monitor.alerting.details import WatchedWindow
+from monitor.alerting.examples import Failures, examples
+from monitor.alerting.notify.build import Notifications
+from monitor.alerting.schedule import AlertListener
+from monitor.alerting.watch import Watch
+from monitor.alerting.windows import Windows
+from monitor.fleet.fleet import Fleet
+from scoring.alerts.event import AlertEvent
+from scoring.alerts.lifecycle import AlertTransition
+from scoring.status.fleet_report import FleetMonitor, FleetReport, MonitorState
+from scoring.verdict.rubric import Rubric
+
+from .board import FleetBoard
+from .publish import SlicePublisher
+from .status import LEASE, FleetStatus
+from .tables import share_status
+
+log = logging.getLogger("sidejudge.fleet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetParts:
+    """What the parts of a monitor share about the fleet's status."""
+
+    fleet: Fleet
+    board: FleetBoard
+    publisher: SlicePublisher
+    status: FleetStatus
+
+    def report(self, now_ns: int) -> FleetReport:
+        """The fleet at this moment."""
+        document, present = self.status.current(now_ns), {*self.fleet.present}
+        shares = document.shares if document is not None else {}
+        monitors = [_monitor(row, row.monitor in present, shares.get(row.monitor, 0)) for row in self.fleet.monitors]
+        own = self.board.own_statuses(now_ns)
+        if document is not None:
+            return FleetReport(
+                name=self.fleet.name, monitors=monitors, services=document.services, own=own,
+                leader=document.leader, at_ns=document.at_ns,
+            )  # fmt: skip
+        alone = self.fleet.away or "no monitor has reached a status of the fleet within the last minutes"
+        return FleetReport(name=self.fleet.name, monitors=monitors, services=own, own=own, alone=alone)
+
+    async def round(self) -> None:
+        """Share once, as far as the database is there; the next round goes on."""
+        if self.fleet.away is not None:
+            return
+        try:
+            await share_status(self.fleet, self.status)
+        except (DatabaseError, StoreError) as error:
+            log.warning("the fleet's status could not be shared; it is tried again", extra={"cause": str(error)})
+
+
+def fleet_parts(
+    fleet: Fleet, board: FleetBoard, watch: Watch, windows: Windows, *, watched: Mapping[str, WatchedWindow],
+    rubrics: Mapping[str, Rubric], store: Failures, notifications: Notifications, count: AlertListener,
+    clock_ns: Callable[[], int],
+) -> FleetParts:  # fmt: skip
+    """The status of the fleet over these parts of a monitor; ``board`` shows it from now on."""
+
+    def version(rubric: str) -> str | None:
+        known = rubrics.get(rubric)
+        return None if known is None else known.version
+
+    async def pass_on(event: AlertEvent) -> None:
+        await notifications.take(event)
+        await count(event)
+
+    def illustrated(event: AlertEvent) -> AlertEvent:
+        condition = status.conditions_by_id[event.condition]
+        if not condition.examples or event.transition is not AlertTransition.FIRING:
+            return event
+        since_ns = min(event.since_ns, event.at_ns) - windows.window_ns
+        return replace(event, examples=examples(store, event.labels, since_ns))
+
+    fleet.want(LEASE)
+    publisher = SlicePublisher(windows, watched, version)
+    status = FleetStatus(
+        name=fleet.name, declared=watch.declared, watched=watched, publisher=publisher, clock_ns=clock_ns,
+        pass_on=pass_on, note=notifications.note, illustrated=illustrated,
+        in_force=lambda rubric, by: version(rubric) in (None, by),
+        undelivered=lambda: sum(each.waiting for each in notifications.exports()),
+    )  # fmt: skip
+    board.status = status
+    return FleetParts(fleet=fleet, board=board, publisher=publisher, status=status)
+
+
+def _monitor(row: MonitorRow, is_present: bool, verdicts: int) -> FleetMonitor:  # noqa: FBT001  # all there is to it
+    there: MonitorState = "working" if verdicts else "quiet"
+    return FleetMonitor(
+        name=row.monitor, version=row.version, host=row.host, started_s=row.started_at.timestamp(), seen_s=row.age_s,
+        state="left" if row.left else there if is_present else "gone", verdicts=verdicts,
+    )  # fmt: skip

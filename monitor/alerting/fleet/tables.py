@@ -1,0 +1,61 @@
+"""The fleet's database as the status of the fleet uses it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from integrations.postgres import shared
+from integrations.postgres.database import Transaction
+from integrations.postgres.errors import LeaseLost
+from integrations.postgres.leases import Lease
+from monitor.fleet.fleet import Fleet
+
+from .status import LEASE, FleetStatus, SliceRow
+
+_OWN: Final = """
+SELECT monitor, name, body FROM windows
+WHERE monitor = %s AND written_at >= now() - make_interval(secs => %s)
+"""
+
+
+async def share_status(fleet: Fleet, status: FleetStatus) -> None:
+    """One round of the status. Raises ``DatabaseError``; the next round goes on."""
+    lease = fleet.held(LEASE)
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[FleetTables]:
+        async with fleet.transaction() as transaction:
+            yield FleetTables(transaction, fleet.name, lease)
+
+    await status.round(opened, leading=lease is not None)
+
+
+class FleetTables:
+    """Slices and states in one transaction."""
+
+    def __init__(self, transaction: Transaction, monitor: str, lease: Lease | None) -> None:
+        self._transaction, self._monitor, self._lease = transaction, monitor, lease
+
+    async def publish(self, slices: Mapping[str, bytes]) -> None:
+        """Write slices of this monitor."""
+        await shared.put_windows(self._transaction, self._monitor, slices)
+
+    async def published(self, younger_s: float, monitor: str | None = None) -> Sequence[SliceRow]:
+        """Slices that were written within so many seconds, of all monitors or of one."""
+        if monitor is None:
+            rows = await shared.windows(self._transaction, younger_s=younger_s)
+            return [SliceRow(row.monitor, row.name, row.body) for row in rows]
+        found = await self._transaction.rows(_OWN, (monitor, younger_s))
+        return [SliceRow(of, name, bytes(body)) for of, name, body in found]
+
+    async def save(self, states: Mapping[str, bytes]) -> None:
+        """Write states under the lease. Raises ``LeaseLost`` where another monitor holds it."""
+        if self._lease is None:
+            raise LeaseLost(f"the lease {LEASE} is not held")
+        await shared.save(self._transaction, self._lease, states)
+
+    async def load(self, names: Sequence[str]) -> Mapping[str, bytes]:
+        """The states of these names that there are."""
+        return {name: state.body for name, state in (await shared.load(self._transaction, names)).items()}

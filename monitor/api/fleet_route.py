@@ -1,0 +1,97 @@
+"""``/v1/fleet``: one status for all monitors, who they are, and what this one adds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Protocol
+
+from fastapi import Depends, FastAPI
+from pydantic import Field
+
+from scoring.lexical.label import label
+from scoring.status.fleet_report import FleetMonitor, FleetReport, MonitorState
+from scoring.status.service_status import ServiceStatus
+from scoring.status.status import WORST_FIRST
+
+from .alert_schemas import instant
+from .errors import ProblemError
+from .params import only_known
+from .schemas import MOST_SERVICES, ProblemBody, ServiceStatusBody, _Body, _text
+
+
+class FleetQueries(Protocol):
+    """What the route asks of the monitor."""
+
+    def fleet_report(self) -> tuple[FleetReport, float] | None:
+        """The fleet, and the length of a window in s; None where no fleet is configured."""
+
+
+class FleetMonitorBody(_Body):
+    """One monitor of the fleet."""
+
+    name: str
+    version: str
+    host: str
+    started_at: datetime
+    last_seen_s: float = Field(description="how long ago it was last there, by the database's clock")
+    state: MonitorState = Field(
+        description="`working`; `quiet`: there, without a verdict in the window; `left`: ended in order; `gone`: not "
+        "seen though it did not end"
+    )
+    verdicts: int = Field(description="its verdicts in the fleet's window that passed or failed")
+
+    @classmethod
+    def of(cls, monitor: FleetMonitor) -> FleetMonitorBody:
+        return cls(
+            name=label(monitor.name), version=label(monitor.version), host=_text(monitor.host),
+            started_at=datetime.fromtimestamp(monitor.started_s, UTC), last_seen_s=monitor.seen_s, state=monitor.state,
+            verdicts=monitor.verdicts,
+        )  # fmt: skip
+
+
+class FleetStatusBody(_Body):
+    """The fleet at one moment, from one monitor."""
+
+    name: str = Field(description="of this monitor")
+    alone: str | None = Field(description="why `services` are this monitor's own; null: they are the fleet's")
+    leader: str | None = Field(description="the monitor that reached the status")
+    at: datetime | None = Field(description="when it did; verdicts are merged minute by minute")
+    services: list[ServiceStatusBody] = Field(description=f"the worst first, at most {MOST_SERVICES:,}")
+    own: list[ServiceStatusBody] = Field(description="the same by what this monitor alone has seen: its share")
+    monitors: list[FleetMonitorBody]
+
+    @classmethod
+    def of(cls, report: FleetReport, window_s: float) -> FleetStatusBody:
+        return cls(
+            name=report.name, alone=None if report.alone is None else _text(report.alone), leader=report.leader,
+            at=None if report.at_ns is None else instant(report.at_ns),
+            services=_worst(report.services, window_s), own=_worst(report.own, window_s),
+            monitors=[FleetMonitorBody.of(each) for each in report.monitors],
+        )  # fmt: skip
+
+
+def add_fleet(app: FastAPI, view: FleetQueries) -> None:
+    """Serve the route."""
+
+    @app.get(
+        "/v1/fleet",
+        response_model=FleetStatusBody,
+        responses={404: {"model": ProblemBody, "description": "This monitor is for itself."}},
+        tags=["v1"],
+        dependencies=[Depends(only_known)],
+    )
+    async def fleet() -> FleetStatusBody:
+        """One status of each service over all monitors, the monitors, and what this one adds."""
+        found = view.fleet_report()
+        if found is None:
+            raise ProblemError(
+                HTTPStatus.NOT_FOUND, "this monitor is for itself", "configure fleet.database on each monitor"
+            )
+        return FleetStatusBody.of(*found)
+
+
+def _worst(statuses: Sequence[ServiceStatus], window_s: float) -> list[ServiceStatusBody]:
+    ordered = sorted(statuses, key=lambda each: WORST_FIRST.index(each.appraisal.status))[:MOST_SERVICES]
+    return [ServiceStatusBody.of(each, window_s) for each in ordered]

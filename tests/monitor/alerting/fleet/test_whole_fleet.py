@@ -1,0 +1,97 @@
+"""Three whole monitors over a real database: one status, one notice, and each goes on alone without the database."""
+
+from __future__ import annotations
+
+import time
+
+import httpx
+
+from scoring.status.status import Status
+from tests.fakes.receiver import receiving
+from tests.otlp_requests import LOW, S, request, span, trace
+from tests.waiting import until
+
+FAILING = {
+    "routes": [{"rubrics": ["workflow"], "scenario": "never"}],
+    "scenarios": {"never": {"tools_should_include": ["a_tool_that_nobody_has"]}},
+}
+
+
+async def test_three_monitors_have_one_status_and_receivers_hear_one_story(started, postgres, tmp_path):
+    database, later_ns, monitors = postgres.url(postgres.new_database()), [0], []
+    with receiving() as receiver:
+        for number in range(3):
+            app = await started(
+                clock_ns=lambda: time.time_ns() + later_ns[0], **FAILING,
+                store={"path": str(tmp_path / f"{number}.sqlite")},
+                fleet={"database": database, "name": f"m{number}", "every": "200ms", "lease": "11s"},
+                alerts={
+                    "look": "1s", "min_samples": 30,
+                    "notify": [{"webhook": {"url": receiver.url, "severity": "warning"}}],
+                },
+            )  # fmt: skip
+            monitors.append(app)
+        for number, app in enumerate(monitors):
+            share = range(20 * number, 20 * number + 20)
+            await app.post(request([S(trace_id=trace(n + 1, LOW), span_id=span(1), service="shop") for n in share]))
+            await app.settled(20)
+        later_ns[0] = 125 * 10**9  # the minute is over
+
+        await until(lambda: shown(monitors) == [(Status.CRITICAL, 60)] * 3, seconds=60)
+        views = [await app.get("/v1/fleet") for app in monitors]
+        assert [view["name"] for view in views] == ["m0", "m1", "m2"]
+        assert len({view["leader"] for view in views}) == 1
+        for view in views:
+            (service,), (own,) = view["services"], view["own"]
+            assert (service["status"], service["n"], service["failures"]) == ("critical", 60, 60)
+            assert own["n"] == 20
+            assert view["alone"] is None
+            assert [(each["name"], each["state"], each["verdicts"]) for each in view["monitors"]] == [
+                ("m0", "working", 20), ("m1", "working", 20), ("m2", "working", 20)
+            ]  # fmt: skip
+        status = await monitors[0].get("/v1/status")
+        assert (status["status"], status["services"][0]["n"]) == ("critical", 60)
+        page = (await monitors[0].http.get(monitors[0].api + "/")).text
+        assert "monitors, and what each adds" in page
+        assert "m2" in page
+        metrics = (await monitors[1].http.get(monitors[1].api + "/metrics")).text
+        assert 'rubric="workflow",service="shop",status="critical"} 1.0' in metrics
+        fired = [alert["condition"] for alert in (await monitors[2].get("/v1/alerts"))["alerts"]]
+        assert "pass_rate_critical" in fired
+
+        (leader,) = (app for app in monitors if app.monitor.fleet_status.status.leads)
+        await until(lambda: any("pass_rate_critical" in str(got.json) for got in receiver.taken))
+        told = [got.json for got in receiver.taken]
+        assert len({body["id"] for body in told}) == len(told)
+
+        # The leader ends; another goes on, and tells nobody again.
+        await leader.monitor.stop()
+        others = [app for app in monitors if app is not leader]
+        await until(lambda: any(app.monitor.fleet_status.status.leads for app in others))
+        name = leader.monitor.fleet.name
+        later_ns[0] += 2 * 10**9
+        await until(lambda: all(app.monitor.fleet_status.status.document.leader != name for app in others))
+        found = await others[0].get("/v1/fleet")
+        assert found["services"][0]["n"] == 60
+        assert {each["name"]: each["state"] for each in found["monitors"]}[name] == "left"
+        assert len({got.json["id"] for got in receiver.taken}) == len(receiver.taken)
+        await without_the_database(postgres, others[0], later_ns)
+    alone = await started(**FAILING, store={"path": str(tmp_path / "alone.sqlite")})
+    response = await alone.http.get(alone.api + "/v1/fleet")
+    assert response.status_code == httpx.codes.NOT_FOUND
+    assert "fleet.database" in response.text
+
+
+async def without_the_database(postgres, monitor, later_ns):
+    with postgres.stopped():
+        await until(lambda: monitor.monitor.fleet.away is not None)
+        later_ns[0] += 6 * 60 * 10**9  # what was known is too old
+        found = await monitor.get("/v1/fleet")
+        assert "fleet.database" in found["alone"]
+        assert found["services"][0]["n"] == 20
+
+
+def shown(monitors):
+    """The status of the only service, and of how many verdicts, as each monitor knows it."""
+    documents = [app.monitor.fleet_status.status.document for app in monitors]
+    return [(each.appraisal.status, each.estimate.n) for found in documents if found for each in found.services]
