@@ -51,6 +51,7 @@ bench-peers: ## what bench_scoring and bench_traffic compare with, in an environ
 
 status: $(VENV)/.dev ## simulate months of alerts and write monitor/STATUS.md anew (a quarter of an hour)
 	$(BIN)/python tests/simulation/tables.py
+	$(BIN)/python -m tests.simulation.metric_tables
 
 reference: $(VENV)/.dev ## write the generated reference pages anew
 	$(BIN)/python -m monitor.reference

@@ -13,6 +13,7 @@ from scoring.status.fleet_report import FleetReport
 from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from scoring.status.metric_status import MetricStatus
 from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.service_status import UNKNOWN_SERVICE, ServiceStatus
 from scoring.status.status import WORST_FIRST, Policy, Status
@@ -76,6 +77,7 @@ class StatusPage:
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None
     alerts: Sequence[Posted] = ()
+    metrics: Sequence[MetricStatus] = ()
 
 
 def status_page(page: StatusPage) -> str:
@@ -89,7 +91,7 @@ def status_page(page: StatusPage) -> str:
     return render(
         "status.html",
         **{
-            **values, "services": services,
+            **values, "services": services, "metrics": page.metrics[:MOST],
             "next_step": next_step(page.seen, page.open, page.ended, page.receiving, page.otlp_port),
             "unnamed": any(each.service.startswith(UNKNOWN_SERVICE) for each in ordered),
             "more_services": max(0, len(ordered) - MOST),

@@ -142,7 +142,7 @@ class MetricWatch:
         self._count = sum(len(followed.cusums) for followed in self._followed.values())
         for place, (estimate, moment, better) in found.items():
             followed = self._follow(place)
-            if followed is not None and (estimate is not None or followed.held is not None):
+            if followed is not None:
                 look = Look(status=moment.status, with_margin=better, empty=estimate is None)
                 followed.held = step(followed.held, look, now_ns, self.declared.rule)
                 followed.last = estimate, moment

@@ -197,6 +197,7 @@ def _status(report: MonitorReport, failed: VerdictPage, trends: Mapping[Key, Tre
             for each in report.anomalies
         ],
         receiving=report.receiving, forwarding=report.forwarding, alerts=report.alerts,
+        metrics=report.metrics,
     )  # fmt: skip
 
 

@@ -51,7 +51,7 @@ from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.prompt_snapshot import PromptSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.service_status import ServiceStatus
-from scoring.status.status import Policy
+from scoring.status.status import WORST_FIRST, Policy
 from scoring.status.trend import Trend
 from scoring.verdict.rubric import Rubric
 
@@ -201,6 +201,7 @@ class MonitorQueries:
             receiving=self.listeners.receiving(self.intake.counts),
             forwarding=self.listeners.forwarding(),
             alerts=in_order(self.watch.posted()),
+            metrics=sorted(self.watch.metrics.statuses(), key=lambda each: WORST_FIRST.index(each.appraisal.status)),
             conditions=self.watch.conditions,
         )
 

@@ -18,6 +18,7 @@ from scoring.status.fleet_report import FleetReport
 from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from scoring.status.metric_status import MetricStatus
 from scoring.status.prompt_snapshot import PromptSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.service_status import ServiceStatus
@@ -69,11 +70,13 @@ class MonitorReport:
     forwarding: Forwarding | None = None
     alerts: Sequence[Posted] = ()
     conditions: Sequence[Condition] = ()
+    metrics: Sequence[MetricStatus] = ()
 
     @property
     def overall(self) -> Status:
-        """The worst status of any window; insufficient data only when all windows are."""
+        """The worst status of any window or limited metric; insufficient data only when all are."""
         found = {each.appraisal.status for each in self.services}
+        found |= {each.appraisal.status for each in self.metrics}
         return next((status for status in WORST_FIRST if status in found), Status.INSUFFICIENT_DATA)
 
 

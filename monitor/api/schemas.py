@@ -25,6 +25,7 @@ from scoring.verdict.verdict import Selection, State
 
 from .agreement_schemas import AgreementBody, CorrectedBody
 from .alert_schemas import AlertBody, ChangeBody, instant
+from .metric_schemas import LimitedMetricBody
 from .prompt_schemas import PromptBody
 from .report import MonitorReport
 
@@ -405,9 +406,14 @@ class LateReferenceBody(_Body):
 class StatusBody(_Body):
     """The state of this process at one moment."""
 
-    status: Status = Field(description="the worst of all windows; `insufficient_data` only when all are")
+    status: Status = Field(
+        description="the worst of all windows and limited metrics; `insufficient_data` only when all are"
+    )
     services: list[ServiceStatusBody] = Field(description=f"the worst first, at most {MOST_SERVICES:,}")
     service_count: Count = Field(description="services and rubrics that have a status, those left out included")
+    metrics: list[LimitedMetricBody] = Field(
+        description=f"continuous metrics with limits (`alerts.metrics`), the worst first, at most {MOST_SERVICES:,}"
+    )
     standings: list[ServiceStatusBody] = Field(description="the former name of `services`")
     outcomes: OutcomesBody
     ledger: OutcomesBody = Field(description="the former name of `outcomes`")
@@ -451,6 +457,7 @@ class StatusBody(_Body):
         return cls(
             status=report.overall,
             services=services, service_count=len(report.services), standings=services,
+            metrics=[LimitedMetricBody.of(each) for each in report.metrics[:MOST_SERVICES]],
             outcomes=outcomes, ledger=outcomes,
             open_traces=report.open,
             sampling=SamplingBody(rate=report.sampling_rate, rules=list(report.sampling_rules)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -82,6 +82,7 @@ def _show(answer: Mapping[str, Any]) -> None:
         if each["status"] in ("warning", "critical"):  # the table is enough for the others
             where = f"{each['service']}, {each['environment']}, {each['rubric']}"
             click.echo(visible(f"  {where}: {each['reason']}"))
+    _show_metrics(answer.get("metrics", ()))
     if any(str(each["service"]).startswith("unknown_service") for each in answer["services"]):
         click.echo("hint: some traces name no service; set OTEL_SERVICE_NAME=its-name in the application")
     for each in answer.get("anomalies", ()):
@@ -116,6 +117,27 @@ def _show(answer: Mapping[str, Any]) -> None:
         nl=False,
     )
     click.echo(visible(f"configuration {answer['config_fingerprint']}, up {answer['uptime_s']:.0f} s"))
+
+
+def _show_metrics(metrics: Sequence[Mapping[str, Any]]) -> None:
+    """Continuous metrics under their limits."""
+    from .table import number, table, visible
+
+    if not metrics:
+        return
+    head = ("status", "service", "environment", "metric", "value", "95 % from", "to", "n", "warning", "critical")
+    rows = [
+        (
+            str(each["status"]), str(each["service"]), str(each["environment"]), str(each["metric"]),
+            number(each["value"]), number(each["lower"]), number(each["upper"]), _counted(each),
+            number(each["warning"]), number(each["critical"]),
+        )
+        for each in metrics
+    ]  # fmt: skip
+    click.echo("\n" + table(head, rows))
+    for each in metrics:
+        if each["status"] in ("warning", "critical"):
+            click.echo(visible(f"  {each['service']}, {each['environment']}, {each['metric']}: {each['reason']}"))
 
 
 def _counted(each: Mapping[str, Any]) -> str:

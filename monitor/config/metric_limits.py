@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
@@ -24,24 +24,33 @@ _NAME: Final = re.compile(r"(?P<measure>.+)_(?:(?P<mean>mean)|p(?P<percent>\d{1,
 _FORM: Final = "must be a metric and what of it: `latency_p95`, `cost_p50`, `tokens_p95`, `answer_relevance_mean`"
 
 
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number, or a duration in seconds; ``str`` writes it as the configuration would."""
+
+    value: float
+    unit: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value:g}{self.unit}"
+
+
 def _amount(value: object) -> object:
-    """A number, or a duration in seconds with its unit."""
-    if isinstance(value, tuple):
+    if isinstance(value, Amount):
         return value
     if isinstance(value, str):
-        return ("s", parse_duration(value).seconds)
+        return Amount(parse_duration(value).seconds, "s")
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"must be a number, or a duration such as 5s, got {value!r}")
-    return ("", float(value))
+    return Amount(float(value))
 
 
-def _as_written(amount: tuple[str, float]) -> object:
-    unit, value = amount
-    return f"{value:g}{unit}" if unit else value
+def _as_written(amount: Amount) -> object:
+    return str(amount) if amount.unit else amount.value
 
 
-Amount: TypeAlias = Annotated[
-    tuple[str, float], BeforeValidator(_amount), PlainSerializer(_as_written),
+LimitField: TypeAlias = Annotated[
+    Amount, BeforeValidator(_amount), PlainSerializer(_as_written),
     WithJsonSchema({"type": ["number", "string"], "examples": ["5s", 0.7]}),
 ]  # fmt: skip
 
@@ -55,10 +64,12 @@ class MetricLimitSection(Section):
     )
     rubric: RubricName | None = Field(default=None, description="whose metric it is; default: every rubric that has it")
     service: Globs = Field(default=(), description="services that it is for; without it: all")
-    warning: Amount | None = Field(default=None, description="above it the status is `warning`")
-    critical: Amount | None = Field(default=None, description="above it the status is `critical`; more than `warning`")
-    warning_below: Amount | None = Field(default=None, description="below it the status is `warning`")
-    critical_below: Amount | None = Field(
+    warning: LimitField | None = Field(default=None, description="above it the status is `warning`")
+    critical: LimitField | None = Field(
+        default=None, description="above it the status is `critical`; more than `warning`"
+    )
+    warning_below: LimitField | None = Field(default=None, description="below it the status is `warning`")
+    critical_below: LimitField | None = Field(
         default=None, description="below it the status is `critical`; less than `warning_below`"
     )
 
@@ -88,10 +99,10 @@ class MetricLimitSection(Section):
         below = [each for each in (self.warning_below, self.critical_below) if each is not None]
         if bool(above) == bool(below):
             raise ValueError("needs warning or critical (worse above), or warning_below or critical_below, not both")
-        if len(above) == 2 and above[1][1] <= above[0][1]:
-            raise ValueError(f"critical ({above[1][1]:g}) must be more than warning ({above[0][1]:g})")
-        if len(below) == 2 and below[1][1] >= below[0][1]:
-            raise ValueError(f"critical_below ({below[1][1]:g}) must be less than warning_below ({below[0][1]:g})")
+        if len(above) == 2 and above[1].value <= above[0].value:
+            raise ValueError(f"critical ({above[1]}) must be more than warning ({above[0]})")
+        if len(below) == 2 and below[1].value >= below[0].value:
+            raise ValueError(f"critical_below ({below[1]}) must be less than warning_below ({below[0]})")
         if measure in UNITS and quantile is None:
             raise ValueError(
                 f"metric: {measure}_mean has no bound, since one rare value may move a mean without an upper end by "
@@ -99,11 +110,11 @@ class MetricLimitSection(Section):
             )
         if measure in UNITS and self.rubric is not None:
             raise ValueError(f"rubric: {measure} is the application's and no rubric's; take it out")
-        for unit, value in (*above, *below):
-            if (unit == "s") != (measure == "latency") and measure in UNITS:
+        for each in (*above, *below):
+            if (each.unit == "s") != (measure == "latency") and measure in UNITS:
                 wanted = "a duration such as 5s" if measure == "latency" else "a number without a unit"
                 raise ValueError(f"a limit of {self.metric} must be {wanted}")
-            if measure in UNITS and value <= 0:
+            if measure in UNITS and each.value <= 0:
                 raise ValueError(f"a limit of {self.metric} must be more than 0")
         return self
 
@@ -117,7 +128,7 @@ class MetricLimitSection(Section):
         warning, critical = (self.warning_below, self.critical_below) if below else (self.warning, self.critical)
         common = MetricLimit(
             name=self.metric, measure=self.measure, quantile=self.quantile, below=below,
-            warning=None if warning is None else warning[1], critical=None if critical is None else critical[1],
+            warning=None if warning is None else warning.value, critical=None if critical is None else critical.value,
             services=self.service, rubric=APPLICATION, unit=UNITS.get(self.measure, ""),
         )  # fmt: skip
         if self.measure in UNITS:
@@ -142,9 +153,9 @@ class MetricLimitSection(Section):
                     f"{self.measure}_p50 or {self.measure}_p95"
                 )
             for limit in (warning, critical):
-                if limit is not None and limit[0]:
+                if limit is not None and limit.unit:
                     raise ValueError(f"a limit of {self.metric} must be a number without a unit")
-                if limit is not None and not (low <= limit[1] and (high is None or limit[1] <= high)):
+                if limit is not None and not (low <= limit.value and (high is None or limit.value <= high)):
                     raise ValueError(f"a limit of {self.metric} must lie on its scale, from {low:g} to {high or '∞'}")
         return [replace(common, rubric=name, bounds=metric.bounds, unit=metric.unit) for name, metric in found]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from pydantic import BaseModel, SecretStr
 from pydantic.json_schema import GenerateJsonSchema
@@ -45,7 +45,7 @@ def _values(section: BaseModel, at: tuple[str, ...]) -> Iterator[_Value]:
         path, value = (*at, name), getattr(section, name)
         given = name in section.model_fields_set
         key = ".".join(path)
-        if name in ("routes", "rules", "references", "notify") and value:
+        if name in ("routes", "rules", "references", "notify", "metrics") and _are_sections(value):
             yield from (_Value(f"{key}[{index}]", path, _item(item), given) for index, item in enumerate(value))
         elif isinstance(value, BaseModel):
             if type(value).model_fields:
@@ -59,6 +59,10 @@ def _values(section: BaseModel, at: tuple[str, ...]) -> Iterator[_Value]:
             yield _Value(key, path, size_text(value) if is_size else _text(value), given)
 
 
+def _are_sections(value: object) -> TypeGuard[tuple[BaseModel, ...]]:
+    return isinstance(value, tuple) and bool(value) and isinstance(value[0], BaseModel)
+
+
 def _item(item: BaseModel) -> str:
     """A rule, a route, a reference or a receiver in one line."""
     parts = []
@@ -68,7 +72,7 @@ def _item(item: BaseModel) -> str:
             parts.append(value.describe())
         elif isinstance(value, BaseModel):
             parts.append(f"{name}: {_item(value)}")
-        elif value is not None and value != {}:
+        elif value not in (None, {}, ()):
             parts.append(f"{name}: {_text(value)}")
     return "; ".join(parts)
 

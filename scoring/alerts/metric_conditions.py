@@ -57,10 +57,11 @@ def _beyond(bad: set[Status], level: Level) -> Callable[[Observed], Iterator[Ale
 
 def _finding(each: MetricStatus, limit: float, bad: set[Status]) -> AlertFinding:
     known, status = each.estimate, each.appraisal.status
+    place = place_of(each.service, each.environment, each.limit.rubric)  # the application's figures have no rubric
     return AlertFinding(
-        labels=(*place_of(each.service, each.environment, each.limit.rubric), ("metric", each.limit.name)),
+        labels=tuple((name, value) for name, value in (*place, ("metric", each.limit.name)) if value),
         breached=None if status is Status.INSUFFICIENT_DATA else status in bad,
-        stated=f"{each.limit.name}: {each.appraisal.reason}",
+        stated=each.appraisal.reason,
         value=known.value if known else None, lower=known.lower if known else None,
         upper=known.upper if known else None, n=known.n if known else 0, limit=limit,
     )  # fmt: skip

@@ -135,7 +135,7 @@ def appraise_metric(
         margin: How much of the way from each threshold to 1 must be regained before a status gets better.
     """
     if estimate is None:
-        return Appraisal(Status.INSUFFICIENT_DATA, "no value in the window")
+        return Appraisal(Status.INSUFFICIENT_DATA, f"no value of {limit.measure} in the window")
     for level, bound in limit.levels:
         threshold = limit.threshold(bound)
         wanted = threshold + margin * (1 - threshold)

@@ -63,7 +63,7 @@ def mean(value: float, n: int = 100):
 
 
 def limited(status: Status) -> Observed:
-    limit = MetricLimit(name="latency_p95", measure="latency", quantile=0.95, warning=5.0, critical=10.0)
+    limit = MetricLimit(name="gap_p95", measure="gap", rubric="qa", quantile=0.95, warning=5.0, critical=10.0)
     known = MetricEstimate(value=7.0, lower=6.0, upper=None, n=100, effective_n=80.0)
     found = MetricStatus(
         service="shop", environment="prod", limit=limit, estimate=known, appraisal=Appraisal(status, "too slow")
