@@ -99,7 +99,10 @@ class LangfuseError(Exception):
 def read_refusal(
     status: int, headers: Mapping[str, str], content: bytes, *, now: datetime | None = None
 ) -> LangfuseError:
-    """The error that an answer other than 2xx means."""
+    """The error that an answer other than 2xx means.
+
+    A date in ``Retry-After`` is held against the server's own ``Date``: our clock may differ from its.
+    """
     body = as_json(content)
     is_page = "html" in headers.get("content-type", "").lower()
     kind = _BY_STATUS.get(status)
@@ -120,7 +123,7 @@ def read_refusal(
         kind,
         message,
         status=status,
-        retry_after_s=_retry_after(headers, body, now or datetime.now(UTC)),
+        retry_after_s=_retry_after(headers, body, now or _date(headers.get("date", "")) or datetime.now(UTC)),
         per_minute=_whole(headers.get("x-ratelimit-limit")) if limited else None,
         body=body,
     )
@@ -150,14 +153,19 @@ def _retry_after(headers: Mapping[str, str], body: Any, now: datetime) -> float 
     header = headers.get("retry-after", "").strip()
     seconds = _number(header)
     if seconds is None and header:
-        try:
-            at = parsedate_to_datetime(header)
-            seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now.timestamp()
-        except (ValueError, OverflowError):
-            seconds = None
+        at = _date(header)
+        seconds = None if at is None else (at - now).total_seconds()
     if seconds is None and isinstance(body, Mapping) and isinstance(body.get("details"), Mapping):
         seconds = _number(str(body["details"].get("retryAfterSeconds", "")))
     return None if seconds is None else max(0.0, seconds)
+
+
+def _date(header: str) -> datetime | None:
+    try:
+        at = parsedate_to_datetime(header)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _number(text: str) -> float | None:

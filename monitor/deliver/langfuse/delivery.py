@@ -46,6 +46,8 @@ RESEND_AFTER: Final = 3
 LOOK_AGAIN_NS: Final = (300 * 10**9, 900 * 10**9)
 """After the first minute, how long until the next look."""
 LOOK_HOURLY_NS: Final = 3600 * 10**9
+PROBE_AGAIN_NS: Final = 3600 * 10**9
+"""How often a server is asked anew what it is and can do: it may have been upgraded, or moved."""
 _COUNTS_EVERY_NS: Final = 5 * 10**9
 _TELL_EVERY_NS: Final = 60 * 10**9
 UNSTORED: Final = "not_stored"
@@ -85,6 +87,7 @@ class ScoreDelivery(DeliveryTask):
         self._configs = ScoreConfigs(langfuse, declared)
         self._sender = ScoreSender(langfuse, arrays=True, clock_ns=clock_ns)
         self.server: LangfuseServer | None = None
+        self._introduced_ns = 0
         self._size = self._most
         self._verifies = True
         self._seen_ns: int | None = None
@@ -104,7 +107,7 @@ class ScoreDelivery(DeliveryTask):
     async def step(self) -> float:
         await self._count()
         try:
-            if self.server is None:
+            if self.server is None or self._clock_ns() - self._introduced_ns >= PROBE_AGAIN_NS:
                 await self._introduce()
             rows = await self._due()
             if rows:
@@ -134,7 +137,15 @@ class ScoreDelivery(DeliveryTask):
         )
 
     async def _introduce(self) -> None:
-        self.server = await probe(self._langfuse)
+        before, self.server = self.server, await probe(self._langfuse)
+        self._introduced_ns = self._clock_ns()
+        if before == self.server:
+            return
+        if before is not None and before.project_id != self.server.project_id:
+            log.warning(
+                "these keys belong to another project now; scores go there from now on",
+                extra={"project": self.server.project_name, "before": before.project_name},
+            )
         self._sender.arrays, self._sender.events = self.server.takes_arrays, self.server.takes_events
         self._size = self._most
         self._verifies = self.server.scores_v3 or self.server.legacy_reads

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.existing_scores import REVISION, ExistingScore, existing_scores
-from integrations.langfuse.scores import ScoreSelection, declared, score_id, scores_of
+from integrations.langfuse.scores import ScoreSelection, declared, score_id, scores_of, withdrawn
 from integrations.store.outbox import PendingScore, ScoreRow
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.score_name import composite_name, pass_name, score_name
@@ -62,7 +62,7 @@ class Numbering:
 
     async def number(self, verdicts: Sequence[Verdict], at_ns: int) -> list[Numbered]:
         """The verdicts of one trace or session; ``at_ns`` is the time of what is new. Raises ``LangfuseError``."""
-        ids = [score_id(of, name) for v in verdicts if (of := _subject(v)) for name in self._names[v.rubric]]
+        ids = list(dict.fromkeys(score for v in verdicts if _subject(v) for score in self._ids(v)))
         there = await existing_scores(self._langfuse, ids, v3=self._v3) if ids else {}
         return [self._numbered(verdict, there, at_ns) for verdict in verdicts]
 
@@ -79,8 +79,8 @@ class Numbering:
         return found
 
     def _numbered(self, verdict: Verdict, there: Mapping[str, ExistingScore], at_ns: int) -> Numbered:
-        rubric, of = self._rubrics[verdict.rubric], _subject(verdict)
-        known = {score: there[score] for name in self._names[rubric.id] if (score := score_id(of, name)) in there}
+        rubric = self._rubrics[verdict.rubric]
+        known = {score: there[score] for score in self._ids(verdict) if score in there}
         if not known:
             return Numbered.alone(verdict, rubric, at_ns, self._which)
         bodies = _bodies(verdict, rubric, "all")
@@ -91,11 +91,14 @@ class Numbering:
         # What another setting left there stays, and is kept true.
         wanted = _bodies(verdict, rubric, self._which).keys() | known.keys()
         bodies = {score: body for score, body in _bodies(verdict, rubric, "all").items() if score in wanted}
-        gone = tuple(
-            ScoreRow(id=score, at_ns=each.at_ns, body=None) for score, each in known.items() if score not in bodies
-        )
+        gone = tuple(_withdrawn(each, verdict) for score, each in known.items() if score not in bodies)
         scores = (*_out(bodies, known, first_ns, stand=same), *gone)
         return Numbered(verdict=verdict, scores=scores, revises=not same, stands=same)
+
+    def _ids(self, verdict: Verdict) -> list[str]:
+        """Every score that it may have there, those on steps as far as it has them now."""
+        names = [score_id(_subject(verdict), name) for name in self._names[verdict.rubric]]
+        return list(dict.fromkeys([*names, *_bodies(verdict, self._rubrics[verdict.rubric], "all")]))
 
     def _states(self, existing: ExistingScore, body: Mapping[str, Any]) -> bool:
         return existing.states(body, within=self._within.get(body["name"], 0.0))
@@ -103,6 +106,19 @@ class Numbering:
 
 def _bodies(verdict: Verdict, rubric: Rubric, which: ScoreSelection) -> dict[str, Mapping[str, Any]]:
     return {body["id"]: body for body in scores_of(verdict, rubric, which)}
+
+
+def _withdrawn(existing: ExistingScore, verdict: Verdict) -> ScoreRow:
+    """A score that the verdict has no more: it is overwritten, then deleted, for deletions have a limit by the day."""
+    stated = {
+        "id": existing.row["id"], "traceId": verdict.trace_id, "sessionId": verdict.session_id,
+        "name": existing.row["name"], "environment": existing.row.get("environment"),
+        "metadata": {REVISION: verdict.revision},
+    }  # fmt: skip
+    if verdict.trace_id:
+        del stated["sessionId"]
+    body = {**withdrawn(stated), "metadata": stated["metadata"], "withdrawn": True}
+    return ScoreRow(id=body["id"], at_ns=existing.at_ns, body=json.dumps(body, separators=(",", ":")))
 
 
 def _out(

@@ -111,6 +111,9 @@ async def test_what_a_verdict_says_no_more_is_deleted_though_another_wrote_it(sc
     anew(scene)
     at = await scene.run()
     assert (trace, extra) not in rows(scene)
+    written = [r.raw for r in scene.fake.requests if r.method == "POST" and score_id(trace, extra).encode() in r.raw]
+    assert b'"value":"withdrawn"' in written[-1], "it is overwritten first: deletions have a limit by the day"
+    assert b'"withdrawn":true' not in written[-1]
     assert rows(scene)[trace, "answer_state"]["metadata"]["revision"] == 3
     assert at.revised == 1
 
