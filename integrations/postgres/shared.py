@@ -129,6 +129,28 @@ async def claim(transaction: Transaction, lease: Lease, kind: str, ids: Sequence
     return {each for each in ids if await transaction.rows(_CLAIM, {**values, "id": each})}
 
 
+async def claim_within(
+    transaction: Transaction, monitor: str, kind: str, name: str, *, most: int, within_s: float
+) -> bool:
+    """Claim one of ``most`` things of a kind in so many seconds; False where all are claimed, or this by another."""
+    await transaction.execute("SELECT pg_advisory_xact_lock(hashtext('sidejudge claims'), hashtext(%s))", (kind,))
+    held = await transaction.rows("SELECT monitor FROM claims WHERE kind = %s AND id = %s", (kind, name))
+    if held:
+        return bool(held[0][0] == monitor)
+    [(count,)] = await transaction.rows(
+        "SELECT count(*) FROM claims WHERE kind = %s AND claimed_at > now() - make_interval(secs => %s)",
+        (kind, within_s),
+    )
+    if count >= most:
+        return False
+    return bool(
+        await transaction.execute(
+            "INSERT INTO claims (kind, id, monitor, token, done_at) VALUES (%s, %s, %s, 0, now())",
+            (kind, name, monitor),
+        )
+    )
+
+
 async def done(transaction: Transaction, kind: str, ids: Sequence[str]) -> None:
     """Record that these effects took place: nobody has them again."""
     await transaction.execute(

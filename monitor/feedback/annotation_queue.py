@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -49,7 +49,10 @@ class _Doubtful:
 
 
 class AnnotationQueueFeeder:
-    """Puts verdicts in doubt into one queue, in ticks."""
+    """Puts verdicts in doubt into one queue, in ticks.
+
+    ``room`` returns whether an object may be put in, where other monitors feed the same queue.
+    """
 
     def __init__(
         self,
@@ -61,7 +64,9 @@ class AnnotationQueueFeeder:
         records: QueueRecords,
         facts: LabelObserver,
         clock_ns: Callable[[], int],
+        room: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
+        self._room = room
         self._name, self._per_hour = queue, per_hour
         self._langfuse, self._rubrics, self._records, self._facts = langfuse, rubrics, records, facts
         self._clock_ns = clock_ns
@@ -135,6 +140,9 @@ class AnnotationQueueFeeder:
             return
         if self._trying == each.object_id:
             there = await holds(self._langfuse, queue_id, each.object_id)
+        elif self._room is not None and not await self._room(each.object_id):
+            self._left_out[each.object_id] = now_ns
+            return
         else:
             self._trying, there = each.object_id, False
             await self._remember()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -12,6 +12,8 @@ from integrations.store.sqlite import Store, StoreError
 from monitor.config.langfuse import LangfuseSink
 from monitor.deliver.langfuse.sink import LangfuseScores
 from monitor.deliver.task import DeliveryCounters
+from monitor.fleet.fleet import Fleet
+from monitor.fleet.quota import Quota
 from scoring.alerts.observed import Agreement
 from scoring.checks.redaction import Redaction
 from scoring.status.agreement_snapshot import AgreementSnapshot
@@ -32,6 +34,11 @@ ROUTE_NS: Final = 30 * 10**9
 """How often verdicts in doubt are put into the queue, and failing traces into the dataset."""
 
 
+LABELS: Final = "langfuse/labels"
+"""The lease of reading labels."""
+ELSEWHERE: Final = "another monitor of the fleet reads the labels"
+
+
 class LangfuseFeedback:
     """Reads labels, asks for reviews and feeds the dataset of failures, in a task of its own.
 
@@ -48,13 +55,17 @@ class LangfuseFeedback:
         counters: DeliveryCounters,
         redaction: Redaction,
         clock_ns: Callable[[], int],
+        fleet: Fleet | None = None,
     ) -> None:
+        self._fleet = fleet
+        if fleet is not None and config.annotations is not None:
+            fleet.want(LABELS)
         self._scores_out, self._clock_ns = scores_out, clock_ns
         self._rubrics = rubrics = dict(rubrics)
         queue, read = config.annotation_queue, config.annotations
         self._routing = None if queue is None else AnnotationQueueFeeder(
             queue=queue.name, per_hour=queue.per_hour, langfuse=scores_out.langfuse, rubrics=rubrics, records=store,
-            facts=store, clock_ns=clock_ns,
+            facts=store, clock_ns=clock_ns, room=_room(fleet, f"review/{queue.name}", queue.per_hour, 3_600.0),
         )  # fmt: skip
         self._people = None if read is None else HumanLabels(
             langfuse=scores_out.langfuse, server=lambda: scores_out.server, rubrics=list(rubrics.values()),
@@ -66,6 +77,7 @@ class LangfuseFeedback:
             dataset=failures.name, per_day=failures.per_day, rubrics=failures.rubrics, create=failures.create,
             redaction=redaction, langfuse=scores_out.langfuse, server=lambda: scores_out.server, records=store,
             facts=store, counters=counters, clock_ns=clock_ns,
+            room=_room(fleet, f"item/{failures.name}", failures.per_day, 86_400.0),
         )  # fmt: skip
         self._every_ns = read.every.ns if read else 0
         self._read_due_ns = self._route_due_ns = 0
@@ -78,6 +90,8 @@ class LangfuseFeedback:
     def snapshot(self) -> AgreementSnapshot:
         """Agreement and the queue, at this moment."""
         found = self._people.snapshot() if self._people else AgreementSnapshot(source="langfuse")
+        if self._people is not None and not self._reads_labels:
+            found = replace(found, reason=found.reason or ELSEWHERE)
         return replace(found, queue=self._routing.snapshot()) if self._routing else found
 
     def exports(self) -> list[ExportSnapshot]:
@@ -105,6 +119,11 @@ class LangfuseFeedback:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    @property
+    def _reads_labels(self) -> bool:
+        """Whether no other monitor does: reading all labels of a project is for one of a fleet."""
+        return self._fleet is None or self._fleet.held(LABELS) is not None
+
     async def _run(self) -> None:
         while True:
             try:
@@ -120,7 +139,7 @@ class LangfuseFeedback:
         now_ns = self._clock_ns()
         if self._scores_out.server is None:
             return
-        if self._people is not None and now_ns >= self._read_due_ns:
+        if self._people is not None and self._reads_labels and now_ns >= self._read_due_ns:
             self._read_due_ns = now_ns + self._every_ns
             await self._people.tick()
         if now_ns >= self._route_due_ns:
@@ -128,3 +147,7 @@ class LangfuseFeedback:
             for feeder in (self._routing, self._failures):
                 if feeder is not None:
                     await feeder.tick()
+
+
+def _room(fleet: Fleet | None, kind: str, most: int, within_s: float) -> Callable[[str], Awaitable[bool]] | None:
+    return None if fleet is None else Quota(fleet, kind, most, within_s).room

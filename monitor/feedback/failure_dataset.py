@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, Final, Protocol
 
 from integrations.dialects import normalise
@@ -72,6 +72,7 @@ class FailureDatasetFeeder:
         facts: what outlives the process.
         counters: counts what was written and what was not.
         clock_ns: ns since the epoch.
+        room: whether an item may be written, where other monitors write to the same dataset; None: alone.
     """
 
     def __init__(
@@ -88,7 +89,9 @@ class FailureDatasetFeeder:
         facts: LabelObserver,
         counters: DeliveryCounters,
         clock_ns: Callable[[], int],
+        room: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
+        self._room = room
         self._dataset, self._per_day, self._rubrics, self._create = dataset, per_day, frozenset(rubrics), create
         self._redaction, self._langfuse, self._server = redaction, langfuse, server
         self._records, self._facts, self._counters, self._clock_ns = records, facts, counters, clock_ns
@@ -173,6 +176,9 @@ class FailureDatasetFeeder:
         item = await asyncio.to_thread(failing_item, self._dataset, trace_id, case, verdicts, self._redaction)
         if item is None:
             self._leave_out(trace_id, LangfuseErrorKind.TOO_LARGE.value, "its input is too large", now_ns)
+            return
+        if self._room is not None and not await self._room(item.id):
+            self._left_out[trace_id] = now_ns
             return
         try:
             await put_item(self._langfuse, self._dataset, item)

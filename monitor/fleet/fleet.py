@@ -147,8 +147,8 @@ class Fleet:
     async def stop(self) -> None:
         """End rounds, and let others have the leases as far as that is quickly done."""
         if self._task is not None:
+            self.database.close()  # before: a statement that is cancelled waits for the database
             self._task.cancel()
-            self.database.close()
             await asyncio.gather(self._task, return_exceptions=True)
         if self._away is None:
             with suppress(DatabaseError, TimeoutError):

@@ -44,6 +44,7 @@ from monitor.evaluate.pipeline import Pipeline
 from monitor.evaluate.references.build import references
 from monitor.evaluate.stages import EvaluationStages
 from monitor.feedback.build import LangfuseFeedback
+from monitor.fleet.fleet import Fleet
 from monitor.ingest.adaptive_rate import AdaptiveRate
 from monitor.ingest.anomalies import TrafficAnomalies
 from monitor.ingest.assembler import Assembler
@@ -108,7 +109,7 @@ class MonitorParts:
         self.traffic = TrafficAnomalies(skew=self.intake.skew)
         self.pull = traces_in(
             config, self.langfuse, store=self.store, intake=self.intake, outcomes=self.outcomes, sampler=self.sampler,
-            assembler=self.assembler, waiting=self._waiting, clock_ns=clock_ns,
+            assembler=self.assembler, waiting=self._waiting, clock_ns=clock_ns, fleet=self.fleet,
         )  # fmt: skip
         # What is evaluated, and by whom.
         self.sinks = self._build_sinks()
@@ -127,7 +128,9 @@ class MonitorParts:
         self.failures = FailureGroups(
             self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None
         )
-        self.annotating = _annotating(config, self.sinks.langfuse, self.store, self.exporter, clock_ns)
+        self.annotating = _annotating(
+            config, self.sinks.langfuse, self.store, self.exporter, clock_ns, fleet=self.fleet
+        )
         self.notifications = self._build_notifications()
         self.schedule = self._build_schedule(waiting)
         self.fleet_status = self._build_fleet_status()
@@ -359,6 +362,8 @@ def _annotating(
     store: Store,
     counters: DeliveryCounters,
     clock_ns: Callable[[], int],
+    *,
+    fleet: Fleet | None,
 ) -> LangfuseFeedback | None:
     sink, judge = config.sinks.langfuse, config.evaluators.judge
     if sink is None or scores_out is None or not (sink.annotations or sink.annotation_queue or sink.failure_dataset):
@@ -367,4 +372,5 @@ def _annotating(
     return LangfuseFeedback(
         sink, scores_out=scores_out, store=store, rubrics=reached(config), counters=counters,
         redaction=Redaction(tuple(dict.fromkeys(("key", *kinds))), tuple(patterns)), clock_ns=clock_ns,
+        fleet=fleet,
     )  # fmt: skip

@@ -22,6 +22,7 @@ from integrations.otlp.wire.encode import encode_spans
 from monitor.ingest.intake import Undecodable
 from monitor.ingest.outcomes import Reason
 
+from .fleet_share import FleetShare
 from .listed_trace import ListedTrace
 from .pending import Pending
 from .preselect import all_own
@@ -56,7 +57,9 @@ class TraceFetcher:
         patience: Backoff,
         settle_ns: int,
         look_back_ns: int,
+        share: FleetShare | None = None,
     ) -> None:
+        self._share = share
         self._langfuse, self._pending, self._intake = langfuse, pending, intake
         self._busy, self._clock_ns, self._patience = busy, clock_ns, patience
         self._settle_ns, self._look_back_ns = settle_ns, look_back_ns
@@ -69,8 +72,12 @@ class TraceFetcher:
         for at in range(0, len(wanted), AT_ONCE):
             if self._busy():
                 return
-            batch = wanted[at : at + AT_ONCE]
+            batch = await self._own(wanted[at : at + AT_ONCE])
+            if not batch:
+                continue
             outcomes = await asyncio.gather(*(self._take(server, each) for each in batch), return_exceptions=True)
+            if self._share is not None:
+                await self._share.done([each.trace_id for each in batch if not self._pending.holds(each.trace_id)])
             errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
             for error in errors:
                 # One that fails while others are read waits by itself.
@@ -78,6 +85,19 @@ class TraceFetcher:
                 if not its or len(errors) == len(outcomes):
                     raise error
             self.errors.update(error.kind.value for error in errors if isinstance(error, LangfuseError))
+
+    async def _own(self, batch: list[ListedTrace]) -> list[ListedTrace]:
+        """Those that no other monitor reads. What another took is left to it; what is open is looked at later."""
+        share = self._share
+        if share is None:
+            return batch
+        fresh = [each for each in batch if not each.taken]
+        mine, elsewhere = await share.claim([each.trace_id for each in fresh]) if fresh else (set(), set())
+        await self._pending.leave([each for each in fresh if each.trace_id in elsewhere])
+        for each in fresh:
+            if each.trace_id not in mine:
+                each.retry_ns = self._clock_ns() + self._settle_ns
+        return [each for each in batch if each.taken or each.trace_id in mine]
 
     async def _take(self, server: LangfuseServer, sighting: ListedTrace) -> None:
         window = Window(
@@ -104,6 +124,8 @@ class TraceFetcher:
             sighting.disagreed += 1
             sighting.retry_ns = now_ns + self._settle_ns
             return
+        if self._share is not None and not sighting.taken and not self._share.mine(sighting.trace_id):
+            return  # this monitor was slow, or stopped for a while: another may have read it by now
         reason = await self._handed_in(sighting, [row for row in rows if _span(row) not in sighting.taken])
         if reason is not None:
             await self._pending.end([(sighting, reason)])

@@ -127,10 +127,17 @@ def grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Rows by their trace; those without one are left out. Of an id that is longer than any, the beginning counts."""
     found: dict[str, list[Row]] = {}
     for row in rows:
-        if isinstance(trace_id := row.get("traceId"), str) and trace_id:
-            key = trace_id[:_LONGEST].encode("utf-8", "replace").decode()  # half a surrogate pair is no text to a store
+        if key := trace_of(row):
             found.setdefault(key, []).append(row)
     return found
+
+
+def trace_of(row: Row) -> str:
+    """The trace of a row; empty for one without."""
+    trace_id = row.get("traceId")
+    if not isinstance(trace_id, str):
+        return ""
+    return trace_id[:_LONGEST].encode("utf-8", "replace").decode()  # half a surrogate pair is no text to a store
 
 
 def _text(value: object) -> str | None:

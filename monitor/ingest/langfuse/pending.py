@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from integrations.langfuse.normalise import is_trace_id
 from integrations.langfuse.observations import MOST_IN_TRACE, Row
@@ -14,6 +15,9 @@ from monitor.ingest.sampler import Sampler
 from .listed_trace import ListedTrace, grouped
 from .preselect import at_sight, once_settled
 from .services import Services
+
+_ELSEWHERE: Final = "elsewhere"
+"""Why a trace was not read here: another monitor of the fleet read it."""
 
 
 class Pending:
@@ -34,6 +38,22 @@ class Pending:
     def start_ns(self) -> int | None:
         """When the first row of any of them began."""
         return min((each.start_ns for each in self.sightings.values()), default=None)
+
+    def holds(self, trace_id: str) -> bool:
+        """Whether it is not dealt with."""
+        return trace_id in self.sightings
+
+    def keep(self, mine: Callable[[str], bool]) -> None:
+        """Let go of the others: another monitor deals with them."""
+        self.sightings = {trace_id: each for trace_id, each in self.sightings.items() if mine(trace_id)}
+
+    async def leave(self, elsewhere: Sequence[ListedTrace]) -> None:
+        """Another monitor took these: they are not looked at again, and not counted here."""
+        await self._pulled.put(
+            [Taken(trace_id=each.trace_id, last_ns=each.last_ns, reason=_ELSEWHERE) for each in elsewhere]
+        )
+        for each in elsewhere:
+            self.sightings.pop(each.trace_id, None)
 
     def settled(self, settle_ns: int, rootless_ns: int) -> list[ListedTrace]:
         """Those that may be read now, the oldest first."""

@@ -27,6 +27,8 @@ from scoring.status.pull_snapshot import PullSnapshot, PullState
 
 from .deletions import DeletedTraces, Erase
 from .fetch import TraceConsumer, TraceFetcher
+from .fleet_share import ELSEWHERE, FleetShare
+from .listed_trace import trace_of
 from .pending import Pending
 from .rows import introduced
 
@@ -58,6 +60,7 @@ class PullObserver(Protocol):
 class Pull:
     """One Langfuse, read in polls. ``busy`` returns whether too much waits for judging already.
 
+    ``share`` is this monitor's part, where others read the same.
     ``settle_ns``, ``look_back_ns`` and ``rootless_ns`` (how long a trace without a root must have been quiet) are
     durations; ``poll_ns`` is how often ``poll`` is called. With ``erase`` what is deleted there within ``retention_ns``
     is erased here.
@@ -81,6 +84,7 @@ class Pull:
         rootless_ns: int,
         retention_ns: int = 0,
         erase: Erase | None = None,
+        share: FleetShare | None = None,
     ) -> None:
         self.poll_s: Final = poll_ns / 1e9
         """How often ``poll`` is to be called, in s."""
@@ -88,8 +92,10 @@ class Pull:
         """Traces that were seen and are not dealt with."""
         self._taking = TraceFetcher(
             langfuse=langfuse, pending=self.pending, intake=intake, busy=busy, clock_ns=clock_ns, patience=patience,
-            settle_ns=settle_ns, look_back_ns=look_back_ns,
+            settle_ns=settle_ns, look_back_ns=look_back_ns, share=share,
         )  # fmt: skip
+        self._share = share
+        self._shards: frozenset[int] = frozenset()
         self._langfuse, self._pulled, self._facts = langfuse, pulled, facts
         self._busy, self._clock_ns, self._patience = busy, clock_ns, patience
         self._settle_ns, self._look_back_ns, self._rootless_ns = settle_ns, look_back_ns, rootless_ns
@@ -150,7 +156,14 @@ class Pull:
         )
 
     async def _poll(self) -> None:
+        if self._share is not None and not self._share.shards:
+            self.pending.keep(lambda _: False)
+            self._shards = frozenset()
+            self._set_state("waiting", ELSEWHERE)
+            return
         server = self._server or await self._introduce()
+        if self._share is not None:
+            self._divide(self._share)
         if self._busy():
             self._set_state("waiting", _TOO_MUCH)
         elif await self._list(server):
@@ -159,6 +172,15 @@ class Pull:
             if self._deleted is not None:
                 await self._deleted.look(server)
             self._set_state("ok", "")
+
+    def _divide(self, share: FleetShare) -> None:
+        """Keep to the traces that are this monitor's by now; what came to it is listed from where it was left."""
+        self.pending.keep(share.mine)
+        gained, self._shards = share.shards - self._shards, share.shards
+        if gained:
+            self._full_ns = None
+            self._from_ns = min(self._from_ns, share.cursor(gained, self._clock_ns() - self._look_back_ns))
+        share.from_ns = self._from_ns
 
     async def _introduce(self) -> LangfuseServer:
         server = await introduced(self._langfuse)
@@ -181,7 +203,9 @@ class Pull:
             to_ns = until_ns if until_ns - from_ns <= 2 * SLICE_NS else from_ns + SLICE_NS
             async for page in self._pages(server, Window(from_ns=from_ns, to_ns=to_ns)):
                 self._rows += len(page)
-                await self.pending.note(page)
+                share = self._share
+                own = page if share is None else [row for row in page if share.mine(trace_of(row))]
+                await self.pending.note(own)
                 if len(self.pending) > MOST_PENDING and not await self._make_room(server):
                     self._set_state("waiting", f"more than {MOST_PENDING} traces are not whole yet")
                     return False

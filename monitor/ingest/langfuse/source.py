@@ -10,11 +10,13 @@ from integrations.langfuse.connections import Connections
 from integrations.store.erasure import erase
 from integrations.store.sqlite import Store
 from monitor.config import Config
+from monitor.fleet.fleet import Fleet
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.intake import Intake
 from monitor.ingest.outcomes import TraceOutcomes
 from monitor.ingest.sampler import Sampler
 
+from .fleet_share import FleetShare
 from .pull import Pull
 
 MOST_WAITING = 500
@@ -32,6 +34,7 @@ def traces_in(
     assembler: Assembler,
     waiting: Callable[[], int],
     clock_ns: Callable[[], int],
+    fleet: Fleet | None = None,
 ) -> Pull | None:
     """What reads the configured Langfuse; None where none is.
 
@@ -51,5 +54,6 @@ def traces_in(
         clock_ns=clock_ns, patience=Backoff(random.random), poll_ns=source.poll.ns, settle_ns=source.settle.ns,
         look_back_ns=source.look_back.ns, rootless_ns=config.assembly.deadline.ns,
         retention_ns=config.kept_for.ns,
+        share=None if fleet is None else FleetShare(fleet, f"{source.access.base_url} {source.access.public_key}"),
         erase=lambda traces: erase(store.path, traces, scores=False, now_ns=clock_ns()),
     )  # fmt: skip

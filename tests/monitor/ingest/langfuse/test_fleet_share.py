@@ -1,0 +1,112 @@
+"""Several monitors read one Langfuse: each trace by one of them, whoever comes, goes or hangs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from integrations.langfuse.budget import RequestBudget
+from integrations.langfuse.client import Access, Langfuse
+from monitor.config.fleet import FleetSection
+from monitor.config.units import parse_duration
+from monitor.fleet.fleet import Fleet
+from monitor.ingest.langfuse.fleet_share import ELSEWHERE, SHARDS, FleetShare, shard_of
+from tests.fakes.langfuse.observations import Observations
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.monitor.ingest.langfuse.test_pull import Bench, rows, trace_id
+from tests.postgres_server import PostgresServer
+from tests.waiting import until
+
+TIMES = {"every": "100ms", "timeout": "400ms", "lease": "1500ms"}
+
+
+@pytest.fixture
+async def readers(postgres: PostgresServer, tmp_path: Path):
+    """Benches that read one fake Langfuse as one fleet."""
+    made: list[tuple[Bench, Fleet]] = []
+    url = postgres.url(postgres.new_database())
+    with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as fake:
+
+        def make(name: str) -> tuple[Bench, Fleet]:
+            folder = tmp_path / name
+            folder.mkdir()
+            access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
+            bench = Bench(fake, folder, Langfuse(access, budget=RequestBudget(1e9)))
+            times = {key: parse_duration(text) for key, text in TIMES.items()}
+            section = FleetSection.model_validate({"database": url, "name": name, **times})
+            fleet = Fleet(section, bench.store.kept.room("fleet"))
+            bench.pull._share = bench.pull._taking._share = FleetShare(fleet, "project")
+            made.append((bench, fleet))
+            return made[-1]
+
+        yield make
+        for bench, fleet in made:
+            await fleet.stop()
+            await bench.langfuse.close()
+            bench.store.close()
+
+
+def everything(*benches: Bench) -> list[str]:
+    return sorted(taken for bench in benches for taken in bench.taken())
+
+
+def shards(bench: Bench) -> frozenset[int]:
+    return bench.pull._share.shards
+
+
+async def test_two_read_each_trace_once_and_who_stays_reads_on(readers: Callable[..., tuple[Bench, Fleet]]) -> None:
+    (first, one), (second, two) = readers("a"), readers("b")
+    for number in range(1, 31):
+        first.put(*rows(number))
+    await one.start()
+    await two.start()
+    await until(lambda: [len(shards(each)) for each in (first, second)] == [SHARDS // 2] * 2)
+    assert not shards(first) & shards(second)
+    await asyncio.gather(first.poll(3), second.poll(3))
+    assert everything(first, second) == [trace_id(n) for n in range(1, 31)]
+    assert first.taken(), "both have read some"
+    assert second.taken(), "both have read some"
+
+    # The first hangs: it holds nothing for sure any more, and reads nothing; the second takes its part.
+    one._task.cancel()
+    for number in range(31, 51):
+        second.put(*rows(number, start_ns=second.now_ns - 20 * 10**9))
+    await until(lambda: len(shards(second)) == SHARDS)
+    await first.poll(2)
+    assert first.pull.snapshot().reason == ELSEWHERE
+    await second.poll(4)
+    assert everything(first, second) == [trace_id(n) for n in range(1, 51)]
+
+    # It goes on, and shares again; nothing is read twice.
+    await one.start()
+    await until(lambda: len(shards(first)) == SHARDS // 2)
+    await asyncio.gather(first.poll(3), second.poll(3))
+    assert everything(first, second) == [trace_id(n) for n in range(1, 51)]
+
+
+async def test_without_the_database_nobody_reads_and_it_is_caught_up(
+    readers: Callable[..., tuple[Bench, Fleet]], postgres: PostgresServer
+) -> None:
+    bench, fleet = readers("a")
+    fleet._backoff._longest_s = 0.1
+    await fleet.start()
+    await until(lambda: len(shards(bench)) == SHARDS)
+    for number in range(1, 4):
+        bench.put(*rows(number))
+    with postgres.stopped():
+        await bench.poll(2)
+        assert bench.taken() == {}
+        await until(lambda: not shards(bench))
+        await bench.poll(2)
+        assert bench.pull.snapshot().state == "waiting"
+    await until(lambda: len(shards(bench)) == SHARDS)
+    await bench.poll(4)
+    assert len(bench.taken()) == 3
+
+
+def test_shards_are_even() -> None:
+    counts = [sum(shard_of(trace_id(n)) == shard for n in range(8_000)) for shard in range(SHARDS)]
+    assert min(counts) > 800
