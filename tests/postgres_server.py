@@ -27,7 +27,7 @@ SETTINGS: Mapping[str, Any] = {
 class PostgresServer:
     """A cluster in a folder of its own, which a user other than root owns. ``start`` again goes on with its data."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: Any) -> None:
         self._binaries = Path(POSTGRES.path()).resolve().parent
         self.folder = Path(tempfile.mkdtemp(prefix="sj-pg-"))  # short: a socket's path has 107 characters at most
         self.port = free_port()
@@ -41,7 +41,7 @@ class PostgresServer:
             "--no-instructions",
         )  # fmt: skip
         with (self.data / "postgresql.conf").open("a") as file:
-            file.write("".join(f"{name} = {value}\n" for name, value in SETTINGS.items()))
+            file.write("".join(f"{name} = {value}\n" for name, value in {**SETTINGS, **settings}.items()))
         self._process: subprocess.Popen[bytes] | None = None
         self._made = 0
 

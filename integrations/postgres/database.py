@@ -8,6 +8,7 @@ prepared: PgBouncer in transaction mode may stand between.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -124,6 +125,7 @@ class Database:
 
         if self._connection is not None and not self._connection.closed and not self._connection.broken:
             return self._connection
+        logging.getLogger("psycopg").setLevel(logging.ERROR)  # how a connection ends that was cut off is known here
         async with asyncio.timeout(limit_s):
             self._connection = await psycopg.AsyncConnection.connect(
                 self._url, autocommit=True, prepare_threshold=None, application_name="sidejudge"
@@ -152,9 +154,10 @@ class Database:
 
     def _leave_soon(self) -> None:
         if self._connection is not None:
-            self._leaving = asyncio.get_running_loop().call_later(self._rest_s, self._leave)
+            self._leaving = asyncio.get_running_loop().call_later(self._rest_s, self.leave)
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Close the connection now, unless somebody uses it."""
         if not self._lock.locked():
             self._drop()
 

@@ -17,14 +17,16 @@ from .errors import LeaseLost
 
 _TAKE: Final = """
 INSERT INTO leases AS held (name, holder, token, expires_at)
-VALUES (%(name)s, %(me)s, 1, now() + make_interval(secs => %(ttl)s))
+SELECT name, %(me)s, 1, now() + make_interval(secs => %(ttl)s) FROM unnest(%(names)s::text[]) AS name
+WHERE NOT EXISTS (SELECT FROM leases WHERE leases.name = name.name AND holder <> %(me)s AND expires_at > now())
+ORDER BY name
 ON CONFLICT (name) DO UPDATE SET
     token = held.token + CASE WHEN held.holder = excluded.holder AND held.expires_at > now() THEN 0 ELSE 1 END,
     taken_at = CASE WHEN held.holder = excluded.holder AND held.expires_at > now() THEN held.taken_at ELSE now() END,
     holder = excluded.holder,
     expires_at = excluded.expires_at
 WHERE held.holder = excluded.holder OR held.expires_at <= now()
-RETURNING token
+RETURNING name, token
 """
 _RELEASE: Final = "UPDATE leases SET expires_at = now() WHERE holder = %s AND name = ANY(%s) AND expires_at > now()"
 _FENCE: Final = """
@@ -83,12 +85,13 @@ class Leases:
     async def take(self, transaction: Transaction, names: Sequence[str]) -> dict[str, Lease]:
         """Renew or take these leases as far as they are free; call ``keep`` with them once that is committed."""
         asked_s = self.clock_s()  # before the statement: the database counts from later
-        taken: dict[str, Lease] = {}
-        for name in sorted(names):  # in one order, so that monitors do not wait for each other in a circle
-            found = await transaction.rows(_TAKE, {"name": name, "me": self.holder, "ttl": self.ttl_s})
-            if found:
-                taken[name] = Lease(name, self.holder, found[0][0], asked_s + SAFETY * self.ttl_s)
-        return taken
+        if not names:
+            return {}
+        # In the order of names, so that monitors do not wait for each other in a circle. One that another surely
+        # holds is read and not written: it is every monitor but one that does this, in each round.
+        found = await transaction.rows(_TAKE, {"names": sorted(names), "me": self.holder, "ttl": self.ttl_s})
+        until_s = asked_s + SAFETY * self.ttl_s
+        return {name: Lease(name, self.holder, token, until_s) for name, token in found}
 
     def keep(self, names: Sequence[str], taken: dict[str, Lease]) -> None:
         """Hold what was taken of these names, and no longer what was not."""

@@ -76,6 +76,12 @@ async def leave(transaction: Transaction, monitor: str) -> None:
     await transaction.execute("UPDATE monitors SET left_at = now() WHERE monitor = %s", (monitor,))
 
 
+async def monitors_present(transaction: Transaction, within_s: float) -> int:
+    """How many monitors were there within so many seconds, and have not left."""
+    sql = "SELECT count(*) FROM monitors WHERE left_at IS NULL AND seen_at > now() - make_interval(secs => %s)"
+    return int((await transaction.rows(sql, (within_s,)))[0][0])
+
+
 async def monitors(transaction: Transaction) -> list[MonitorRow]:
     """Every monitor that is known, in the order of names."""
     return [MonitorRow(*row) for row in await transaction.rows(_MONITORS)]

@@ -37,6 +37,8 @@ RoundWork: TypeAlias = Callable[[Transaction], Awaitable[Callable[[], object] | 
 _NAME: Final = "name"
 _JITTER: Final = 0.2
 """Share of a pause that is drawn by chance, either way: 500 monitors must not come at once."""
+_LIST_S: Final = 60.0
+"""How often the names of all monitors are read, unless their number changes."""
 _END_S: Final = 2.0
 """How long the end of the process waits to let others have its leases."""
 GONE_ROUNDS: Final = 4
@@ -63,7 +65,8 @@ class Fleet:
         # Another process of the same name, such as one that hangs, is another holder.
         self.leases = Leases(f"{self.name}/{secrets.token_hex(4)}", ttl_s=section.lease.seconds)
         self.monitors: tuple[MonitorRow, ...] = ()
-        self._parts: list[tuple[str, RoundWork]] = []
+        self._parts: list[tuple[str, RoundWork, Callable[[], bool]]] = []
+        self._count, self._listed_s = 1, float("-inf")
         self._wanted: set[str] = set()
         self._backoff = Backoff(jitter, first_s=1.0, longest_s=max(60.0, self.every_s))
         self._state: FleetState = "starting"
@@ -97,24 +100,35 @@ class Fleet:
     @property
     def present(self) -> list[str]:
         """The monitors that were there in the latest rounds, this one included, in the order of their names."""
-        limit_s = GONE_ROUNDS * (self.every_s * (1 + _JITTER) + self.section.timeout.seconds)
-        others = {row.monitor for row in self.monitors if not row.left and row.age_s < limit_s}
+        others = {row.monitor for row in self.monitors if not row.left and row.age_s < self._gone_s}
         return sorted(others | {self.name})
+
+    @property
+    def count(self) -> int:
+        """How many monitors were there in the latest round, this one included."""
+        return max(1, self._count)
+
+    @property
+    def _gone_s(self) -> float:
+        return GONE_ROUNDS * (self.every_s * (1 + _JITTER) + self.section.timeout.seconds)
 
     def snapshot(self) -> FleetSnapshot:
         """How the fleet looks from here, at this moment."""
         return FleetSnapshot(
             name=self.name, database=self.database.shown, state=self._state, reason=self._away or "",
-            away_s=self.away_for_s, monitors=len(self.present), leases=tuple(self.leases.names()),
+            away_s=self.away_for_s, monitors=self.count, leases=tuple(self.leases.names()),
             schema_version=self._schema.version if self._schema else None, read_s=self._read_s,
             rounds=tuple(sorted(self._rounds.items())),
         )  # fmt: skip
 
     # What others add.
 
-    def each_round(self, part: str, work: RoundWork) -> None:
-        """Have this done in each round, after leases were renewed and after the parts that were added before."""
-        self._parts.append((part, work))
+    def each_round(self, part: str, work: RoundWork, *, when: Callable[[], bool] = lambda: True) -> None:
+        """Have this done in each round, after leases were renewed and after the parts that were added before.
+
+        ``when`` returns whether there is anything to do: a transaction less in most rounds is what 500 monitors need.
+        """
+        self._parts.append((part, work, when))
 
     def want(self, *names: str) -> None:
         """Take these leases from the next round on, as far as they are free."""
@@ -161,12 +175,15 @@ class Fleet:
         """One round; seconds until the next."""
         try:
             await self._reach()
-            for part, work in self._parts:
-                await self._take_part(part, work)
+            for part, work, when in self._parts:
+                if when():
+                    await self._take_part(part, work)
         except DatabaseError as error:
             self._rounds["away" if self._away is not None else "cut"] += 1
             self._is_away(error)
             return self._backoff.after_failure(None)
+        finally:
+            self.database.leave()  # 500 monitors have more connections than the server, if they keep them
         self._rounds["ok"] += 1
         self._backoff.succeeded()
         self._read_s = time.time()
@@ -215,10 +232,14 @@ class Fleet:
             )  # fmt: skip
             await self.leases.release(transaction, given_up)
             taken = await self.leases.take(transaction, wanted)
-            monitors = tuple(await shared.monitors(transaction))
+            count = await shared.monitors_present(transaction, self._gone_s)
+            monitors = self.monitors
+            if count != self._count or self._clock_s() - self._listed_s >= _LIST_S:
+                self._listed_s = self._clock_s() - _LIST_S * _JITTER * self._jitter()
+                monitors = tuple(await shared.monitors(transaction))
         before = set(self.leases.names())
         self.leases.keep(wanted, taken)
-        self.monitors = monitors
+        self.monitors, self._count = monitors, count
         self._is_back()
         if news := sorted(taken.keys() - before):
             log.info("this monitor does what only one may do", extra={"leases": ", ".join(news)})

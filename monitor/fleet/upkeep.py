@@ -26,12 +26,13 @@ class Upkeep:
         self._windows_s = max(WINDOWS_S, windows_s)
         self._due_s = 0.0
         fleet.want(LEASE)
-        fleet.each_round("upkeep", self.round)
+        fleet.each_round("upkeep", self.round, when=self._is_due)
+
+    def _is_due(self) -> bool:
+        return self._fleet.held(LEASE) is not None and time.monotonic() >= self._due_s
 
     async def round(self, transaction: Transaction) -> None:
-        """Delete what is too old, if it is time to."""
-        if self._fleet.held(LEASE) is None or time.monotonic() < self._due_s:
-            return
+        """Delete what is too old."""
         self._due_s = time.monotonic() + EVERY_S
         await purge(
             transaction, results_s=self._results_s, windows_s=self._windows_s, answers_s=ANSWERS_S,

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from integrations.store.judge_cache import JudgeCacheTable
 from monitor.config import Config
 from monitor.evaluate.build import EvaluationBackends
 from monitor.fleet.fleet import Fleet
+
+if TYPE_CHECKING:
+    from monitor.evaluate.judge.fleet_answers import SharedAnswers
 
 
 def share_judging(fleet: Fleet | None, backends: EvaluationBackends, clock_ns: Callable[[], int]) -> None:
@@ -27,3 +32,14 @@ def share_upkeep(fleet: Fleet | None, config: Config) -> None:
     archive, alerts = config.fleet.archive, config.alerts
     longest = max(each.seconds for each in (alerts.window, alerts.longest_window) if each is not None)
     Upkeep(fleet, results_s=archive.keep.seconds if archive is not None else 0.0, windows_s=longest + 3_600.0)
+
+
+def shared_answers(
+    fleet: Fleet | None, config: Config, own: JudgeCacheTable, clock_ns: Callable[[], int]
+) -> JudgeCacheTable | SharedAnswers:
+    """Where judged answers are kept: in the monitor's own store, and shared where there is a fleet and a judge."""
+    if fleet is None or config.evaluators.judge is None:
+        return own
+    from monitor.evaluate.judge.fleet_answers import SharedAnswers  # noqa: PLC0415  # only where both are configured
+
+    return SharedAnswers(own, fleet, clock_ns, most=config.evaluators.judge.cache_entries)

@@ -65,7 +65,7 @@ from scoring.checks.redaction import Redaction
 from scoring.status.export_snapshot import ExportSnapshot
 
 from .builders import conversations, fleet_of, judge_queue, limits, session_limits
-from .fleet_parts import share_judging, share_upkeep
+from .fleet_parts import share_judging, share_upkeep, shared_answers
 from .judging_loop import JudgingLoop
 from .metric_labels import known
 from .retention import Retention
@@ -192,7 +192,7 @@ class MonitorParts:
     def _build_backends(self) -> EvaluationBackends:
         return build_backends(
             self.config,
-            memory=self.store.judged,
+            memory=shared_answers(self.fleet, self.config, self.store.judged, self.clock_ns),
             vectors=self.store.vectors,
             observer=observing(self.exporter.judge, self.sinks.otel_events),
             embedding_observer=self.exporter.embedding,

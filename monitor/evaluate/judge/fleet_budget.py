@@ -21,6 +21,9 @@ from .budget import AHEAD_S, HOUR_S, JudgeBudget
 _FIRST: Final = 4
 """What is left is divided by so many times the monitors: that much each may have before it knows what it needs."""
 
+_MOVED: Final = 0.2
+"""A demand that moved by less than this share is not reported anew."""
+
 
 def granted_usd(
     *,
@@ -59,21 +62,34 @@ class FleetBudget:
         self._budget, self._fleet, self._clock_s = budget, fleet, clock_s
         self._hour: int | None = None
         budget.grants = {}
-        fleet.each_round("judge budget", self.round)
+        self._reported: tuple[float, float] | None = None
+        fleet.each_round("judge budget", self.round, when=self._is_due)
+
+    def _is_due(self) -> bool:
+        """Whether something was spent, is wanted or is given back: a monitor without traffic has nothing to report."""
+        now = self._clock_s()
+        grants, hour = self._budget.grants or {}, int(now // HOUR_S) * HOUR_S
+        if self._reported is None or self._hour != hour or self._budget.refused_usd:
+            return True
+        if hour + HOUR_S - now < AHEAD_S and hour + HOUR_S not in grants:
+            return True
+        spent, demand = self._reported
+        moved = abs(self._budget.demand(now) - demand) > _MOVED * demand
+        return moved or self._budget.committed(now) != spent
 
     async def round(self, transaction: Transaction) -> Callable[[], None]:
         """Report and be granted; the result puts it into force, once that is committed."""
         now, name, budget = self._clock_s(), self._fleet.name, self._budget
         hour = int(now // HOUR_S) * HOUR_S
-        await spend.begin(transaction)
         if self._hour is not None and self._hour < hour:
             await spend.settle(transaction, name, self._hour, budget.spent_in(self._hour))
+        reported = (budget.committed(now), budget.demand(now))
         granted = {hour: await self._granted(transaction, hour, now, committed=budget.committed(now))}
         if hour + HOUR_S - now < AHEAD_S:  # an outage over the full hour leaves something to spend
             granted[hour + HOUR_S] = await self._granted(transaction, hour + HOUR_S, hour + HOUR_S, committed=0.0)
 
         def in_force() -> None:
-            self._hour = hour
+            self._hour, self._reported = hour, reported
             budget.grants = granted
 
         return in_force
@@ -87,6 +103,10 @@ class FleetBudget:
             budget.grants = {**grants, hour: keep}  # given back here before it is there
         kept = keep if demand > 0.0 else float("inf")
         mine = await spend.report(transaction, name, hour, spent=committed, demand=demand, keep=kept)
+        refused = budget.take_refused()
+        if mine > committed and mine - committed >= demand * AHEAD_S / 2 and not refused:
+            return mine  # enough for now: most rounds take no lock
+        await spend.begin(transaction)
         limits = [
             SpendLimit(usd, begun := hour // length * length, begun + length, begun + length - now)
             for length, usd in budget.limits
@@ -94,7 +114,7 @@ class FleetBudget:
         alive_s = 4 * self._fleet.every_s
         totals = await spend.totals(transaction, hour, limits, alive_s=alive_s)
         more = granted_usd(
-            limits=limits, totals=totals, unspent=mine - committed, demand=demand, refused=budget.take_refused(),
-            monitors=len(self._fleet.present),
+            limits=limits, totals=totals, unspent=mine - committed, demand=demand, refused=refused,
+            monitors=self._fleet.count,
         )  # fmt: skip
         return await spend.grant(transaction, name, hour, more) if more > 0.0 else mine
