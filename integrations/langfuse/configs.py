@@ -8,6 +8,7 @@ that somebody has narrowed is left alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from scoring.lexical.label import label
@@ -22,6 +23,15 @@ _MOST_PAGES: Final = 100
 _MAX_DESCRIPTION: Final = 500
 _FORMER_STATES: Final = frozenset(state.value for state in State)
 """Categories of the state up to 0.1.0."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutdatedConfig:
+    """A config that differs from what is declared. ``unused``: scores do not name it."""
+
+    name: str
+    why: str
+    unused: bool
 
 
 class ScoreConfigs:
@@ -58,6 +68,12 @@ class ScoreConfigs:
                 self._ids[wanted.name] = None
         return self._ids[wanted.name]
 
+    async def outdated(self) -> list[OutdatedConfig]:
+        """Configs of the declared names that are not as declared. Raises ``LangfuseError``."""
+        found = [each for each in await self._list() if not each.get("isArchived")]
+        compared = (_outdated(each, wanted) for each in found if (wanted := self._declared.get(str(each.get("name")))))
+        return [each for each in compared if each is not None]
+
     async def _find_or_create(self, wanted: Declared) -> str | None:
         if self._found is None:
             self._found = await self._list()
@@ -92,6 +108,17 @@ def _superseded(config: Mapping[str, Any], wanted: Declared) -> bool:
         return True
     labels = _labels(config)
     return bool(labels) and labels <= _FORMER_STATES and labels.isdisjoint(wanted.categories)
+
+
+def _outdated(config: Mapping[str, Any], wanted: Declared) -> OutdatedConfig | None:
+    kind = config.get("dataType")
+    if kind != wanted.data_type:
+        return OutdatedConfig(wanted.name, f"it is of type {label(str(kind))}, its scores are {wanted.data_type}", True)
+    if not _fits(config, wanted):
+        return OutdatedConfig(wanted.name, "it does not allow every value that the score may have", True)
+    if config.get("description") != _body(wanted)["description"]:
+        return OutdatedConfig(wanted.name, "its description is another than ours", False)
+    return None
 
 
 def _labels(config: Mapping[str, Any]) -> set[Any]:

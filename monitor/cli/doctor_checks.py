@@ -321,7 +321,8 @@ def _in_langfuse(loaded: Loaded) -> Iterator[CheckResult]:
     from monitor.deliver.langfuse.probe import named_parts
 
     for each in named_parts(loaded.config):
-        yield CheckResult(each.subject, "fail" if each.remedy else "ok", each.found, each.remedy)
+        grade: Grade = "ok" if not each.remedy else "warn" if each.works else "fail"
+        yield CheckResult(each.subject, grade, each.found, each.remedy)
     for prompt in loaded.prompts.snapshots():
         subject = f"prompt {prompt.name}"
         if prompt.state == "missing":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from integrations.langfuse.client import Langfuse
+from integrations.langfuse.configs import ScoreConfigs
 from integrations.langfuse.datasets import dataset_exists
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.probe import LangfuseServer, probe
@@ -19,6 +20,9 @@ from monitor.config.langfuse import LangfuseProject, LangfuseSink
 from monitor.config.rubrics import reached
 
 _PASS_AND_SCORE: Final = 2
+_SHOWN: Final = 5
+_ARCHIVE: Final = "archive it in Langfuse (settings, scores): its type cannot be changed, and a new one is made"
+_DESCRIBE: Final = "nothing, if people wrote it; to have ours, archive them in Langfuse, and new ones are made"
 MOST_SKEW_S: Final = 30.0
 """How far the clocks may differ: less than what is read back each time."""
 
@@ -90,11 +94,15 @@ def introduction(key: str, project: LangfuseProject, scores: ScoreCounts | None 
 
 @dataclass(frozen=True, slots=True)
 class NamedPart:
-    """Something that the configuration names and that has to be in Langfuse. ``remedy`` is empty where it is."""
+    """Something that the configuration names and that has to be in Langfuse. ``remedy`` is empty where it is.
+
+    ``works``: it does its work all the same.
+    """
 
     subject: str
     found: str
     remedy: str = ""
+    works: bool = False
 
 
 def named_parts(config: Config) -> list[NamedPart]:
@@ -119,6 +127,8 @@ async def _named_parts(config: Config) -> list[NamedPart]:
                 remedy = "" if there else "correct references[].langfuse_dataset, or make the dataset"
                 found.append(NamedPart(f"dataset {name}", "is there" if there else "is not in the project", remedy))
     sink = config.sinks.langfuse
+    if sink is not None:
+        found += await _score_configs(sink, config)
     if sink is not None and sink.failure_dataset is not None:
         found.append(await _failure_dataset(sink, sink.failure_dataset))
     if sink is not None and sink.annotation_queue is not None:
@@ -130,6 +140,24 @@ async def _named_parts(config: Config) -> list[NamedPart]:
         remedy = "" if count == 1 else "sinks.langfuse.annotation_queue.name has to name one queue of the project"
         found.append(NamedPart(f"annotation queue {name}", stated, remedy))
     return found
+
+
+async def _score_configs(sink: LangfuseSink, config: Config) -> list[NamedPart]:
+    """Configs that an earlier version made, or that somebody changed. Langfuse lets nobody change the type of one."""
+    known = [each for rubric in reached(config).values() for each in declared(rubric)]
+    async with Langfuse(sink.access) as langfuse:
+        outdated = await ScoreConfigs(langfuse, known).outdated()
+    parts = [
+        NamedPart(f"score config {each.name}", f"{each.why}; scores do not name it", _ARCHIVE, works=True)
+        for each in outdated
+        if each.unused
+    ]
+    described = [each.name for each in outdated if not each.unused]
+    if described:
+        names = f"{', '.join(described[:_SHOWN])}{', …' if len(described) > _SHOWN else ''}"
+        stated = f"{len(described)} with another description than ours, which is left as it is: {names}"
+        parts.append(NamedPart("score configs", stated, _DESCRIBE, works=True))
+    return parts
 
 
 async def _failure_dataset(sink: LangfuseSink, section: FailureDatasetSection) -> NamedPart:

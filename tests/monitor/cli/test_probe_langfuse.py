@@ -67,6 +67,28 @@ def test_what_is_named_and_not_there_is_found_by_name(call, config, wrong, subje
         assert rows[subject]["remedy"]
 
 
+@pytest.mark.parametrize(
+    ("held", "subject", "stated"),
+    [
+        ({"name": "own_pass", "dataType": "CATEGORICAL"}, "score config own_pass", "type CATEGORICAL, its scores are"),
+        ({"name": "own_score", "dataType": "NUMERIC", "maxValue": 0.5}, "score config own_score", "does not allow"),
+        ({"name": "own_score", "dataType": "NUMERIC"}, "score configs", "1 with another description than ours"),
+        ({"name": "of_somebody", "dataType": "CATEGORICAL"}, None, ""),
+    ],
+    ids=str,
+)
+def test_score_configs_of_an_earlier_version_are_a_warning_and_no_failure(call, config, fake, held, subject, stated):
+    plain = {"minValue": None, "maxValue": None, "categories": None, "description": "as it was", "isArchived": False}
+    fake.configs.all.append({"id": "c1", "createdAt": fake.now, **plain, **held})
+    done = call("check", config(), "--probe", "--format", "json")
+    rows = {each["what"]: each for each in json.loads(done.stdout)["probed"]}
+    warned = {what for what, each in rows.items() if each["grade"] == "warn" and what.startswith("score config")}
+    assert done.exit_code == 0
+    assert warned == ({subject} if subject else set())
+    assert subject is None or (stated in rows[subject]["found"] and "archive" in rows[subject]["remedy"])
+    assert fake.requested("POST", "/score-configs") == [], "looking changes nothing"
+
+
 def test_clocks_that_differ_are_told(call, config, fake):
     fake.standing_fault = lambda request: (
         answer({"status": "OK", "version": "4.62.0"}, date="Sun, 22 Nov 2020 10:00:00 GMT")
