@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition, Severity
@@ -13,12 +13,10 @@ from scoring.alerts.event import fingerprint
 from scoring.alerts.lifecycle import Stage
 from scoring.status.service_status import StatusChange
 
-
-class _Body(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from .response_body import ResponseBody
 
 
-class ChangeBody(_Body):
+class ChangeBody(ResponseBody):
     """The change detector of one service and rubric: the early warning."""
 
     alarmed: bool
@@ -36,7 +34,7 @@ class ChangeBody(_Body):
         )  # fmt: skip
 
 
-class AlertBody(_Body):
+class AlertBody(ResponseBody):
     """One alert. What is not known is null, never 0."""
 
     fingerprint: str = Field(description="the same in all notices of it")
@@ -73,7 +71,7 @@ class AlertBody(_Body):
         )  # fmt: skip
 
 
-class ConditionBody(_Body):
+class ConditionBody(ResponseBody):
     """One thing that is watched, with the limits in force."""
 
     id: str
@@ -99,7 +97,7 @@ class ConditionBody(_Body):
         )  # fmt: skip
 
 
-class BoardBody(_Body):
+class BoardBody(ResponseBody):
     """The alerts of this moment, what matters most first, and everything that is watched."""
 
     alerts: list[AlertBody]

@@ -15,7 +15,7 @@ from .alert_schemas import instant
 from .comparison_schemas import CompareBody, ComparisonBody
 from .params import duration_of, nanoseconds_of, only_known, rubric_of
 from .report import ComparedReport
-from .schemas import ProblemBody
+from .verdict_schemas import ProblemBody
 
 
 class ComparedView(Protocol):

@@ -5,18 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from monitor.alerting.comparisons import By, Cluster, PlaceComparison, Within
 from scoring.result.result import Unavailable
 from scoring.statistics.comparison import ComparedSide
 
-
-class _Body(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from .response_body import ResponseBody
 
 
-class SideBody(_Body):
+class SideBody(ResponseBody):
     """One side of a comparison."""
 
     label: str = Field(description="`before`, `after`, or the version")
@@ -30,7 +28,7 @@ class SideBody(_Body):
         return cls(label=label, n=side.n, clusters=side.clusters, mean=side.mean, raw_mean=side.raw_mean)
 
 
-class ComparisonBody(_Body):
+class ComparisonBody(ResponseBody):
     """After minus before, for one service, environment and rubric. What cannot be known is null, with the reason."""
 
     service: str
@@ -68,7 +66,7 @@ class ComparisonBody(_Body):
         )  # fmt: skip
 
 
-class CompareBody(_Body):
+class CompareBody(ResponseBody):
     """Comparisons by service, environment and rubric."""
 
     by: By

@@ -18,7 +18,9 @@ from scoring.status.status import WORST_FIRST
 from .alert_schemas import instant
 from .errors import ProblemError
 from .params import only_known
-from .schemas import MOST_SERVICES, ProblemBody, ServiceStatusBody, _Body, _text
+from .response_body import ResponseBody
+from .schemas import MOST_SERVICES, ServiceStatusBody, _text
+from .verdict_schemas import ProblemBody
 
 
 class FleetQueries(Protocol):
@@ -28,7 +30,7 @@ class FleetQueries(Protocol):
         """The fleet, and the length of a window in s; None where no fleet is configured."""
 
 
-class FleetMonitorBody(_Body):
+class FleetMonitorBody(ResponseBody):
     """One monitor of the fleet."""
 
     name: str
@@ -51,7 +53,7 @@ class FleetMonitorBody(_Body):
         )  # fmt: skip
 
 
-class FleetStatusBody(_Body):
+class FleetStatusBody(ResponseBody):
     """The fleet at one moment, from one monitor."""
 
     name: str = Field(description="of this monitor")

@@ -10,7 +10,7 @@ from integrations.cases import case_schema
 from monitor.config.summary import json_schema
 from scoring.scenario.scenario_schema import scenario_schema
 
-from .schemas import VerdictBody
+from .verdict_schemas import VerdictBody
 
 
 def verdict_schema() -> dict[str, Any]:

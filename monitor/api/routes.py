@@ -37,8 +37,9 @@ from .params import (
     unknown_trace,
 )
 from .report import Passed, ReloadOutcome, TraceQuery, VerdictQuery
-from .schemas import AvailableMetricsBody, JudgeCallsBody, ProblemBody, StatusBody, TraceBody, TracesBody, VerdictsBody
+from .schemas import AvailableMetricsBody, StatusBody
 from .shared_result import SharedResult
+from .verdict_schemas import JudgeCallsBody, ProblemBody, TraceBody, TracesBody, VerdictsBody
 
 MAX_LIMIT = 1000
 """Verdicts on one page, at most."""

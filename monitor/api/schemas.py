@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from monitor.ingest.anomaly import AnomalyKind
@@ -20,27 +20,21 @@ from scoring.status.late_reference_snapshot import BelatedState, LateReferenceSn
 from scoring.status.pull_snapshot import PullSnapshot, PullState
 from scoring.status.service_status import ServiceStatus
 from scoring.status.status import WORST_FIRST, Policy, Status
-from scoring.verdict.escalation import EscalationCause
-from scoring.verdict.verdict import Selection, State
 
 from .agreement_schemas import AgreementBody, CorrectedBody
 from .alert_schemas import AlertBody, ChangeBody, instant
 from .metric_schemas import LimitedMetricBody
 from .prompt_schemas import PromptBody
 from .report import MonitorReport
+from .response_body import Ratio, ResponseBody
 
-Ratio = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 MOST_SERVICES = 1000
 """Services and rubrics in one body of the status."""
 _LONGEST_NAME = 300
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class AvailableMetricBody(_Body):
+class AvailableMetricBody(ResponseBody):
     """One metric of the rubric `agent`."""
 
     name: str
@@ -53,21 +47,21 @@ class AvailableMetricBody(_Body):
     include_in_defaults: bool
 
 
-class AvailableMetricsBody(_Body):
+class AvailableMetricsBody(ResponseBody):
     """Every metric that a judge's configuration may select."""
 
     data: list[AvailableMetricBody]
     count: Count
 
 
-class ThresholdsBody(_Body):
+class ThresholdsBody(ResponseBody):
     """Pass ratios below which a level is reached."""
 
     warning: Ratio
     critical: Ratio
 
 
-class CascadeBody(_Body):
+class CascadeBody(ResponseBody):
     """Verdicts of the window that went through a cascade of judges. The pass ratio is that of the strongest judge."""
 
     verdicts: dict[str, int] = Field(
@@ -86,20 +80,7 @@ class CascadeBody(_Body):
         )  # fmt: skip
 
 
-class EscalationBody(BaseModel):
-    """How far a verdict went through a cascade of judges."""
-
-    judge: str = Field(description="the judge whose answers count")
-    cause: EscalationCause = Field(description="why a stronger judge was asked; `sure`: it was not")
-    why: str = Field(description="the doubt; empty without one")
-    rate: Ratio = Field(description="share of the verdicts without doubt that are drawn")
-    judge_before: str | None
-    passed_before: bool | None = Field(description="the result that the judge before it gave")
-    composite_before: float | None
-    unanswered: bool = Field(description="whether a stronger judge was asked and gave no answer")
-
-
-class ServiceStatusBody(_Body):
+class ServiceStatusBody(ResponseBody):
     """One service under one rubric. What is not known is null, never 0."""
 
     service: str
@@ -170,7 +151,7 @@ class ServiceStatusBody(_Body):
         )  # fmt: skip
 
 
-class OutcomesBody(_Body):
+class OutcomesBody(ResponseBody):
     """Every trace that was seen is open or has ended with exactly one reason."""
 
     seen: Count
@@ -179,14 +160,14 @@ class OutcomesBody(_Body):
     revisions: Count = Field(description="re-scores of traces that had ended already")
 
 
-class SamplingBody(_Body):
+class SamplingBody(ResponseBody):
     """The sampling in force."""
 
     rate: Ratio = Field(description="base rate")
     rules: list[str] = Field(description="names of the rules, in order")
 
 
-class AlertsBody(_Body):
+class AlertsBody(ResponseBody):
     """How a status is reached."""
 
     mode: str = Field(
@@ -205,7 +186,7 @@ class AlertsBody(_Body):
         )
 
 
-class JudgeModelBody(_Body):
+class JudgeModelBody(ResponseBody):
     """One judge and its circuit breaker."""
 
     model: str
@@ -217,7 +198,7 @@ class JudgeModelBody(_Body):
     next_probe: datetime | None = Field(description="when it is tried again")
 
 
-class JudgeBudgetBody(_Body):
+class JudgeBudgetBody(ResponseBody):
     """US dollars since the running hour or day (UTC) began; `limit_usd` is null without a budget."""
 
     period: Literal["hour", "day"]
@@ -225,7 +206,7 @@ class JudgeBudgetBody(_Body):
     limit_usd: float | None
 
 
-class JudgeBody(_Body):
+class JudgeBody(ResponseBody):
     """The judge: whether it can be asked, what it costs, what waits for it."""
 
     name: str = Field(description="the model, or the panel")
@@ -259,7 +240,7 @@ class JudgeBody(_Body):
         )  # fmt: skip
 
 
-class AnomalyBody(_Body):
+class AnomalyBody(ResponseBody):
     """Something about the traffic that makes verdicts fewer, or other, than the configuration asks for."""
 
     kind: AnomalyKind
@@ -268,7 +249,7 @@ class AnomalyBody(_Body):
     remedy: str
 
 
-class ReceivingBody(_Body):
+class ReceivingBody(ResponseBody):
     """Requests received since start."""
 
     protocols: list[str] = Field(description="protocols that are listened for: `http`, `grpc`")
@@ -289,7 +270,7 @@ class ReceivingBody(_Body):
         )  # fmt: skip
 
 
-class ForwardingBody(_Body):
+class ForwardingBody(ResponseBody):
     """Requests forwarded upstream since start."""
 
     upstream: str
@@ -307,7 +288,7 @@ class ForwardingBody(_Body):
         )  # fmt: skip
 
 
-class ExportBody(_Body):
+class ExportBody(ResponseBody):
     """A destination of scores or notices, and how far they have come."""
 
     destination: str
@@ -330,7 +311,7 @@ class ExportBody(_Body):
         )  # fmt: skip
 
 
-class PullBody(_Body):
+class PullBody(ResponseBody):
     """Reading traces from Langfuse: how far it has come."""
 
     state: PullState = Field(
@@ -356,7 +337,7 @@ class PullBody(_Body):
         )  # fmt: skip
 
 
-class FleetBody(_Body):
+class FleetBody(ResponseBody):
     """What this monitor shares with others by the fleet's database."""
 
     state: FleetState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
@@ -379,7 +360,7 @@ class FleetBody(_Body):
         )  # fmt: skip
 
 
-class LateReferenceBody(_Body):
+class LateReferenceBody(ResponseBody):
     """Traces whose reference came, changed or went after their spans were let go: read again, and judged again."""
 
     state: BelatedState = Field(
@@ -403,7 +384,7 @@ class LateReferenceBody(_Body):
         )  # fmt: skip
 
 
-class StatusBody(_Body):
+class StatusBody(ResponseBody):
     """The state of this process at one moment."""
 
     status: Status = Field(
@@ -478,114 +459,6 @@ class StatusBody(_Body):
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),
             uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),
         )  # fmt: skip
-
-
-class ScoreBody(BaseModel):
-    """One metric's line in a verdict; ``value`` is null unless ``status`` is ``scored``."""
-
-    model_config = ConfigDict(extra="allow")
-    metric: str
-    value: float | None
-    weight: float
-    rating: str | None
-    status: str
-    method: str | None
-    reason: str
-    details: dict[str, Any] = {}
-
-
-class VerdictBody(BaseModel):
-    """One trace under one rubric, as in a verdict file. Rubrics may add fields of their own."""
-
-    model_config = ConfigDict(extra="allow")
-    case_id: str
-    trace_id: str | None
-    rubric: str
-    rubric_version: str
-    composite: float | None
-    coverage: Ratio
-    state: State
-    passed: bool | None = Field(description="null: neither passed nor failed")
-    rating: str | None
-    blockers: list[str]
-    pass_mark: float | None
-    reason: str
-    scores: list[ScoreBody]
-    service: str | None
-    environment: str | None
-    selection: Selection
-    revision: Annotated[int, Field(ge=1)]
-    sampling_probability: Annotated[float, Field(gt=0, le=1)]
-    cost_usd: float | None = Field(default=None, description="what the judged call cost; null: unknown")
-    created_at: datetime
-    cascade: EscalationBody | None = Field(default=None, description="absent without a cascade of judges")
-    trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
-
-
-class VerdictsBody(_Body):
-    """A page of verdicts, newest first."""
-
-    verdicts: list[VerdictBody]
-    next_cursor: str | None = Field(description="give it as `cursor` for the next page; null: this was the last")
-
-
-class TraceBody(BaseModel):
-    """What happened to a trace and why. ``reason`` is null while it is open; more fields explain it."""
-
-    model_config = ConfigDict(extra="allow")
-    trace_id: str
-    reason: str | None
-    verdicts: list[VerdictBody] = []
-    trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
-
-
-class JudgeCallsBody(BaseModel):
-    """Calls to judges about one trace."""
-
-    off: str | None = Field(description="why none are kept, and what would have them kept; null: they are")
-    calls: list[dict[str, Any]] = Field(
-        description="each with its prompt (`messages`), raw answers (`exchanges`), what was read (`questions`) and cost"
-    )
-
-
-class VerdictSummaryBody(BaseModel):
-    """A verdict in short."""
-
-    rubric: str
-    passed: bool | None = Field(description="null: neither passed nor failed")
-    state: State
-    composite: float | None
-    reason: str | None = Field(
-        default=None, description="its beginning, without quotations where contents are not shown"
-    )
-
-
-class TraceSummaryBody(BaseModel):
-    """A trace that has ended: how, why, and its verdicts in short."""
-
-    model_config = ConfigDict(extra="allow")
-    trace_id: str
-    closed_ns: int = Field(description="when it ended, ns since the epoch")
-    reason: str
-    service: str | None
-    name: str | None = None
-    revision: int
-    why: str = Field(description="why it ended so, in one line")
-    verdicts: list[VerdictSummaryBody] = []
-
-
-class TracesBody(_Body):
-    """A page of traces that have ended, newest first. Traces of which nothing was kept are counted, not listed."""
-
-    traces: list[TraceSummaryBody]
-    next_cursor: str | None = Field(description="give it as `cursor` for the next page; null: this was the last")
-
-
-class ProblemBody(_Body):
-    """The fault of a request, and its remedy."""
-
-    error: str
-    remedy: str
 
 
 def _text(name: str) -> str:

@@ -3,7 +3,8 @@
 from .errors import ConfigError, Problem
 from .load import Loaded, load, resolve
 from .match import MatchSection
-from .model import Config, RouteSection, SamplingRuleSection
+from .model import Config, RouteSection
+from .sampling import SamplingRuleSection
 from .units import Address, Duration
 
 __all__ = [

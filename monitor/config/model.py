@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import (
     Field,
@@ -29,23 +29,21 @@ from .drain import DrainSection
 from .evaluators import EvaluatorsSection, Priority
 from .fleet import FleetSection
 from .forward import ForwardSection
-from .langfuse import LangfuseProject, LangfuseSink
+from .langfuse import LangfuseProject
 from .match import MatchSection
 from .metric_limits import metric_limits
 from .notify import names
-from .otel_events import OtelEventsSink
-from .otel_metrics import OtelMetricsSink
 from .references import ReferenceSection
 from .rubric_section import RubricSection
+from .sampling import SamplingSection
 from .section import GIVEN_AS_LIST, JsonMap, Section
+from .sinks import SinksSection
 from .sources import AuthSection, SourcesSection, TlsSection
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
-from .values import DEFAULT_JUDGE, DestinationName, Rate, RubricName
+from .values import DEFAULT_JUDGE, FilePath, Rate, RubricName
 
 if TYPE_CHECKING:
     from scoring.verdict.rubric import Rubric
-
-FilePath: TypeAlias = Annotated[Path, Field(strict=False)]
 
 
 class ApiSection(Section):
@@ -160,66 +158,6 @@ class AssemblySection(Section):
     )
 
 
-FIXED_RATE: Final = 0.01
-"""The base rate where none is given and it cannot follow the traffic."""
-
-
-class SamplingRuleSection(Section):
-    """A sampling rule: traces that match are kept at ``rate``.
-
-    A rule on service and environment alone takes the place of the base rate (the first that matches). Any other rule
-    needs the whole trace, and can only keep more than the base rate would.
-    """
-
-    name: str = Field(min_length=1, description="name of the rule, shown in a trace's explanation")
-    match: MatchSection = Field(description="which traces it is for")
-    rate: Rate = Field(description="share of the traces to keep, in (0, 1]")
-
-
-class SamplingSection(Section):
-    """Which share of the traces is judged. Consistent by trace id; the weight travels with the verdict.
-
-    Without ``rate``, ``rules`` and ``sessions`` all traces up to ``traces_per_hour`` are judged, and beyond it a share.
-    """
-
-    rate: Rate | None = Field(
-        default=None,
-        description="base rate, share of all traces, in (0, 1]. Without it every trace is judged up to "
-        "`traces_per_hour`; where `rules` or `sessions` are set it is 0.01",
-    )
-    traces_per_hour: int = Field(
-        default=1000,
-        ge=1,
-        description="without `rate`, `rules` and `sessions`: beyond so many traces an hour a share of them is judged, "
-        "this number divided by the traces of the last hour, each with its true probability",
-    )
-    randomness: Literal["trace_id", "hashed"] = Field(
-        default="trace_id",
-        description="what decides: `trace_id`: its last 56 bits, or `ot=rv`, as OpenTelemetry specifies; `hashed`: a "
-        "hash of it, for ids that are not uniformly random or that a sampler upstream has already drawn by "
-        "(costs a hash a trace, and the agreement with other samplers)",
-    )
-    rules: Annotated[tuple[SamplingRuleSection, ...], GIVEN_AS_LIST] = Field(
-        default=(),
-        description="exceptions from the base rate, in order; what the largest rate of all could keep is held until "
-        "its trace is whole, whatever its service, so a rule of rate 1 has all spans committed for a while",
-    )
-
-    @property
-    def fixed_rate(self) -> float:
-        """The base rate where it does not follow the traffic."""
-        return FIXED_RATE if self.rate is None else self.rate
-
-    @field_validator("rules")
-    @classmethod
-    def _named_once(cls, rules: tuple[SamplingRuleSection, ...]) -> tuple[SamplingRuleSection, ...]:
-        names = [rule.name for rule in rules]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"two rules are named {twice!r}; a trace's explanation needs one name for each")
-        return rules
-
-
 class RouteSection(Section):
     """Which rubrics judge which traces. The first route that matches wins."""
 
@@ -274,67 +212,6 @@ class SessionsSection(Section):
         description="a trace that comes this long after that makes a revision; later it begins a new session",
     )
     max_turns: int = Field(default=200, gt=1, description="a session of more traces is judged as cut short (pressure)")
-
-
-class JsonlSink(Section):
-    """Every verdict as a JSON line."""
-
-    path: FilePath = Field(description="file to append to, relative to the working directory")
-
-
-class ParquetSink(Section):
-    """Verdicts and outcomes as Parquet files (extra `parquet`), to be kept and read for years.
-
-    Quotations are kept where `api.contents` is `always`, or `loopback` and `path` a directory of this machine; what
-    `evaluators.judge.redact` names is replaced in them.
-    """
-
-    path: str = Field(
-        min_length=1,
-        description="directory, relative to the working directory, or `s3://bucket/folder`, `gs://bucket/folder`; "
-        "options of pyarrow.fs follow a `?`. Credentials come from the environment",
-    )
-    partition: Literal["day"] = Field(default="day", description="one folder a day (UTC)")
-    every: PositiveDuration = Field(
-        default=parse_duration("1m"), description="how long results wait, so that a file holds many"
-    )
-
-    @field_validator("path")
-    @classmethod
-    def _known_scheme(cls, path: str) -> str:
-        scheme, found, _ = path.partition("://")
-        if found and scheme not in ("s3", "gs"):
-            raise ValueError(f"{scheme}:// is not read here; use a directory, s3:// or gs://")
-        return path
-
-
-class PluginSink(Section):
-    """A sink that an installed package brings by its entry point in `sidejudge.sinks`."""
-
-    use: str | None = Field(default=None, min_length=1, description="name of the entry point (default: this key)")
-    arguments: JsonMap = Field(default_factory=dict, description="keyword arguments that it is made with")
-
-
-class SinksSection(Section):
-    """Where verdicts go, besides metrics and the API."""
-
-    jsonl: JsonlSink | None = Field(default=None, description="append verdicts to a JSON Lines file")
-    langfuse: LangfuseSink | None = Field(default=None, description="write scores back to Langfuse")
-    otel_events: OtelEventsSink | None = Field(
-        default=None, description="the judge's own traces, and scores as events, over OTLP"
-    )
-    otel_metrics: OtelMetricsSink | None = Field(default=None, description="push the metrics over OTLP")
-    parquet: ParquetSink | None = Field(default=None, description="keep verdicts and outcomes as Parquet files")
-    plugins: Mapping[DestinationName, PluginSink] = Field(
-        default_factory=dict, description="sinks of installed packages, by the name that metrics and logs give them"
-    )
-
-    @field_validator("plugins")
-    @classmethod
-    def _no_kind(cls, plugins: Mapping[str, PluginSink]) -> Mapping[str, PluginSink]:
-        if taken := sorted(plugins.keys() & (cls.model_fields.keys() - {"plugins"})):
-            raise ValueError(f"{taken[0]} is a sink that ships; give the plugin another name")
-        return plugins
 
 
 class MetricsSection(Section):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema
+
+FilePath: TypeAlias = Annotated[Path, Field(strict=False)]
+"""A path, written as text."""
 
 
 def _is_rate(rate: float) -> float:

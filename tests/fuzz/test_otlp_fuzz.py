@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from integrations.otlp.server.receiver import OtlpReceiver
 from integrations.otlp.wire.request import read_headers
-from monitor.config.model import SamplingSection
+from monitor.config.sampling import SamplingSection
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.intake import Intake
 from monitor.ingest.outcomes import TraceOutcomes

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from integrations.jsonl import SinkError, line
 from integrations.store.notification_outbox import Entry, NotificationOutbox, PendingNotice
-from monitor.config.model import ParquetSink
+from monitor.config.sinks import ParquetSink
 from monitor.deliver.dispatcher import DeliveryTerms
 from monitor.deliver.queue import StoredQueue
 from monitor.deliver.sink import SinkParts

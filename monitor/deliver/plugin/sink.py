@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from integrations.delivery_errors import DestinationUnreachableError
 from integrations.plugin_calls import PluginObject
 from integrations.store.notification_outbox import PendingNotice
-from monitor.config.model import PluginSink
 from monitor.config.plugins import SINKS, factory
+from monitor.config.sinks import PluginSink
 from monitor.deliver.dispatcher import DeliveryTerms
 from monitor.deliver.sink import SinkParts
 from monitor.deliver.verdict_sink import VerdictSink

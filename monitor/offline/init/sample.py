@@ -17,7 +17,7 @@ from integrations.otlp.wire.recording import read_files
 from integrations.store.archive import read_chunks
 from monitor.api.inspect import inspect_spans
 from monitor.config.match import MatchSection
-from monitor.config.model import SamplingSection
+from monitor.config.sampling import SamplingSection
 from monitor.ingest.sampler import Sampler
 from monitor.offline.backfill.listing import list_traces
 from monitor.offline.backfill.reading import Reader, UnreadError

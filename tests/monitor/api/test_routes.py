@@ -14,7 +14,8 @@ from monitor.alerting.windows import Windows
 from monitor.api.access import AccessRules
 from monitor.api.report import MonitorReport, Position, VerdictPage
 from monitor.api.routes import create_app
-from monitor.api.schemas import AvailableMetricsBody, StatusBody, TraceBody, VerdictsBody
+from monitor.api.schemas import AvailableMetricsBody, StatusBody
+from monitor.api.verdict_schemas import TraceBody, VerdictsBody
 from scoring.result.result import Scored
 from scoring.rubrics import RUBRICS
 from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending

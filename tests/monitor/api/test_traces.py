@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from monitor.api.schemas import TracesBody
+from monitor.api.verdict_schemas import TracesBody
 from tests.monitor.api.test_pages import SAID, Still
 from tests.otlp_requests import HIGH, S, request, span, trace
 

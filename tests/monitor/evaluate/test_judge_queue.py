@@ -11,7 +11,7 @@ import pytest
 from integrations.otlp.wire.request import ChunkOrigin, split
 from integrations.store.sqlite import FinishedTrace, Store, StoreError
 from monitor.config import RouteSection
-from monitor.config.model import SamplingSection
+from monitor.config.sampling import SamplingSection
 from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Backends
 from monitor.evaluate.deferred import DeferredTraces
 from monitor.evaluate.evaluator import Evaluator

@@ -9,7 +9,7 @@ import pytest
 from integrations.otlp.wire.request import Chunk, ChunkOrigin, split
 from integrations.store.sqlite import FinishedTrace, Store, StoreError, StoreUnavailable
 from monitor.config import MatchSection, RouteSection, SamplingRuleSection
-from monitor.config.model import SamplingSection
+from monitor.config.sampling import SamplingSection
 from monitor.evaluate.deferred import DeferredTraces
 from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.judge_queue import JudgeQueue

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from monitor.config.model import SamplingRuleSection, SamplingSection
+from monitor.config.sampling import SamplingRuleSection, SamplingSection
 from monitor.ingest.adaptive_rate import AdaptiveRate
 from monitor.ingest.sampler import Sampler, probability, random_bits
 

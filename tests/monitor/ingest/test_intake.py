@@ -9,7 +9,7 @@ import pytest
 from integrations.otlp.wire.receipt import Overloaded, Undecodable
 from integrations.store.sqlite import FinishedTrace, Store, StoreUnavailable
 from monitor.config import MatchSection, SamplingRuleSection
-from monitor.config.model import SamplingSection
+from monitor.config.sampling import SamplingSection
 from monitor.ingest.adaptive_rate import AdaptiveRate
 from monitor.ingest.assembler import Assembler, AssemblyLimits
 from monitor.ingest.intake import Intake

@@ -13,7 +13,7 @@ from scipy.stats import binom, binomtest
 
 from integrations.otlp.wire.chunk import ChunkOrigin
 from monitor.config import MatchSection
-from monitor.config.model import SamplingRuleSection, SamplingSection
+from monitor.config.sampling import SamplingRuleSection, SamplingSection
 from monitor.ingest.sampler import NEVER, Sampler, incoming_threshold, probability, random_bits, randomness, threshold
 from scoring.case.case import Case
 
