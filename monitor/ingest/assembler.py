@@ -345,18 +345,27 @@ class Assembler:
                 return fragment
         return next(iter(self._open))
 
-    def drain(self, now_ns: int, quiet_ns: int = 0) -> list[Closing]:
+    def drain(self, now_ns: int, quiet_ns: int = 0, *, whole: bool = False) -> list[Closing]:
         """Close what is open because the monitor ends, oldest first: whole traces as such, the others as ``shutdown``.
 
         Args:
             now_ns: The present.
             quiet_ns: How long nothing may have come of a trace; 0 closes all.
+            whole: Only whole traces; another monitor takes the others, with what still comes of them.
         """
-        over = [(trace_id, entry) for trace_id, entry in self._open.items() if entry.last_ns + quiet_ns <= now_ns]
+        over = [
+            (trace_id, entry) for trace_id, entry in self._open.items()
+            if entry.last_ns + quiet_ns <= now_ns and (entry.whole or entry.cut or not whole)
+        ]  # fmt: skip
         return [
             self._close(trace_id, "pressure" if entry.cut else "root_ended" if entry.whole else "shutdown", now_ns)
             for trace_id, entry in over
         ]
+
+    @property
+    def torn_traces(self) -> int:
+        """Open traces that are not whole."""
+        return sum(not (entry.whole or entry.cut) for entry in self._open.values())
 
     def reopen(self, trace_id: bytes, now_ns: int) -> bool:
         """Have a trace closed once more though nothing came of it, for something else has changed.

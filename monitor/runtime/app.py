@@ -200,6 +200,7 @@ class Monitor(MonitorParts):
     def begin_drain(self) -> None:
         self.view.is_ready = False
         self.judging.draining = True
+        self.judging.hands_over = self.config.drain is not None and self.config.drain.to is not None
         self.pipeline.judge_queue.progress.set()
 
     def requests(self) -> int:
@@ -212,7 +213,11 @@ class Monitor(MonitorParts):
         queue = self.pipeline.judge_queue
         sessions = self.sessions.open_sessions if self.sessions is not None else 0
         waiting = self._waiting() + queue.under_way + queue.waiting + len(queue.results)
-        return self.assembler.open_traces + sessions + waiting or int(not self.judging.idle)
+        torn = self.torn() if self.judging.hands_over else 0
+        return self.assembler.open_traces - torn + sessions + waiting or int(not self.judging.idle)
+
+    def torn(self) -> int:
+        return self.assembler.torn_traces
 
     def undelivered(self) -> int:
         return self.sinks.undelivered() + sum(each.waiting for each in self.notifications.exports())

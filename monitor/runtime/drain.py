@@ -1,6 +1,7 @@
 """Drain: what happens between SIGTERM and the end of a process whose store ends with it.
 
 Open traces are closed and judged, and what is owed to others is delivered, while requests that still come are taken in.
+With another monitor to hand over to, only whole traces are: a torn one goes there, where the rest of it comes.
 What cannot be judged in time goes to another monitor; what remains is lost, and the last line of the log counts it.
 """
 
@@ -30,7 +31,10 @@ class Drainable(Protocol):
         """Take in no further request."""
 
     def unfinished(self) -> int:
-        """Traces and conversations that are open, wait or are being judged."""
+        """Traces and conversations that are open, wait or are being judged, but for torn ones that are handed over."""
+
+    def torn(self) -> int:
+        """Open traces that lack spans, which may come to the monitor that takes them over."""
 
     def undelivered(self) -> int:
         """Scores, verdicts and notices that wait for their destinations."""
@@ -69,7 +73,7 @@ class Drain:
         await self._judge(begun_s, end_s - reserved_s)
         result = DrainResult()
         monitor.refuse()
-        if monitor.unfinished():
+        if monitor.unfinished() or (section.to and monitor.torn()):
             await monitor.stop_judging()
             if section.to and not self._hurry.is_set():
                 result.handed_over = await monitor.hand_over(end_s)

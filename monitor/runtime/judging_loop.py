@@ -49,6 +49,8 @@ class JudgingLoop:
     clock_ns: Callable[[], int]
     draining: bool = False
     """Whether open traces are closed as soon as nothing comes of them any more."""
+    hands_over: bool = False
+    """Whether these are whole traces alone: what is torn goes to another monitor, where the rest of it comes."""
     idle: bool = field(default=False, init=False)
     failure: str | None = field(default=None, init=False)
     """Why the last batch could not be judged; None while batches can."""
@@ -82,8 +84,9 @@ class JudgingLoop:
         traces = [*self.traffic.closed(self.assembler.due(now_ns))]
         sessions = self.sessions.due(now_ns) if self.sessions is not None else []
         if self.draining:
-            traces += self.assembler.drain(now_ns, DRAIN_QUIET_NS)
-            if self.sessions is not None and not self.outcomes.open:  # what is open may be a turn of a conversation
+            traces += self.assembler.drain(now_ns, DRAIN_QUIET_NS, whole=self.hands_over)
+            torn = self.assembler.torn_traces if self.hands_over else 0
+            if self.sessions is not None and self.outcomes.open <= torn:  # what is open may be a turn of a conversation
                 sessions += self.sessions.drain(now_ns)
         return [*traces, *sessions]
 
