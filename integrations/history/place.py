@@ -80,18 +80,27 @@ class Place:
         """Write a file, or replace it."""
         whole = pa.BufferOutputStream()  # for a stream that fails half-way would be closed as an object that is cut off
         parquet.write_table(rows, whole, compression="zstd")
+        self.put(name, whole.getvalue())
+
+    def get(self, name: str) -> bytes:
+        """The bytes of a file. Raises ``FileNotFoundError`` without one."""
+        with self._system.open_input_file(f"{self._root}/{name}") as file:
+            return bytes(file.read())
+
+    def put(self, name: str, body: bytes | pa.Buffer) -> None:
+        """Write the bytes of a file, or replace them, all at once."""
         path = f"{self._root}/{name}"
         if not self.local:  # an object appears when its last byte is there
             with self._system.open_output_stream(path) as file:
-                file.write(whole.getvalue())
+                file.write(body)
             return
         folder, _, base = path.rpartition("/")
         self._system.create_dir(folder, recursive=True)
         beside = Path(f"{folder}/{_HIDDEN}{base}.tmp")
         with beside.open("wb") as new:
-            new.write(whole.getvalue())
+            new.write(body)
             new.flush()
-            os.fsync(new.fileno())  # what is in the history leaves the outbox
+            os.fsync(new.fileno())  # what is here is deleted elsewhere
         beside.replace(path)
 
     def delete(self, name: str) -> None:

@@ -59,6 +59,10 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     called again. A monitor may run meanwhile; its budget of the judge is counted apart.
     Sessions are judged too where they are configured, but not with --filter; one that goes on outside the time is not
     complete. The exit code is 1 when scores were given up, or traces could not be read.
+
+    There is no --engine: a trace takes two requests to Langfuse, whose limit of requests a minute is reached by one
+    process long before its processor is busy. It asks the judge for as many traces at a time as
+    evaluators.judge.concurrency allows.
     """
     import asyncio  # not for --help
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
     from monitor.offline.score.case_lines import Format
     from monitor.offline.score.case_sources import CaseSources
     from monitor.offline.score.tally import ScoreTally
+    from monitor.offline.score.verdict_output import ShardForm
 
 
 @click.command()
 @click.argument("cases", metavar="FILE|DIR|PATTERN|URI|-")
-@click.option("--out", required=True, type=click.Path(allow_dash=True, path_type=Path), help="Verdicts (JSON Lines).")
+@click.option("--out", required=True, metavar="FILE|DIR|URI|-", help="Verdicts (JSON Lines), or the folder of shards.")
+@click.option(
+    "--shards", type=click.Choice(["jsonl", "parquet"]),
+    help="Write verdicts in files of 16 MiB into the folder --out (s3://… too), with a manifest.",
+)  # fmt: skip
 @click.option(
     "--rubric", "chosen", multiple=True, metavar="NAME", callback=own_name,
     help="Judge every case by this rubric; repeatable. call-qa stands for qa.",
@@ -41,7 +47,8 @@ if TYPE_CHECKING:
 def score(
     *,
     cases: str,
-    out: Path,
+    out: str,
+    shards: ShardForm | None,
     chosen: tuple[str, ...],
     form: Format | None,
     overwrite: bool,
@@ -70,15 +77,11 @@ def score(
     --workers and --engine give the same verdicts in the same order, sooner where there are processors. On Ray one actor
     asks the judge for all and holds its budget, its rate limits and its cache; with --workers no judge is asked.
     """
-    from integrations.embed.errors import EmbeddingError
-    from monitor.offline.score.append_file import AnotherRunError
-    from monitor.offline.score.case_lines import TableError
     from monitor.offline.score.elsewhere import actors, expense_of, judged_by
     from monitor.offline.score.expense import Expense
-    from monitor.offline.score.in_flight import JudgeOutError
     from monitor.offline.score.remarks import ReportedRemarks
-    from monitor.offline.score.request import OtherConfigError, ScoreRequest, fingerprint
-    from monitor.offline.score.verdict_file import VerdictFile, VerdictStream
+    from monitor.offline.score.request import ScoreRequest, fingerprint
+    from monitor.offline.score.verdict_output import verdict_output
 
     settings = runnable(config).config
     sources = _sources(cases, form)
@@ -93,21 +96,44 @@ def score(
     )
     if engine.elsewhere and engine.engine is None:
         _refuse_others(settings)
-    if overwrite and out.is_file():
-        out.write_bytes(b"")
-    verdicts = VerdictStream(sys.stdout.buffer) if str(out) == "-" else VerdictFile(out)
-    try:
+    with _refusals(engine):
+        verdicts = verdict_output(out, shards, sources, request, settings, overwrite=overwrite)
         with (
             engine_of(engine) as working, verdicts, progress(sources.size, "bytes") as shown,
             actors(working, request, settings) as request,
         ):  # fmt: skip
             remarks = ReportedRemarks(lambda text: shown.report(sources.located(text)))
-            source = sources.lines()
             batch = request.batch(settings, remarks, expense)
+            verdicts.counted(batch.tally)
+
+            def reached(read: int) -> None:
+                verdicts.reached(read, batch.tally)
+                shown.step(read, lambda: batch.tally.counts)
+
             elsewhere = judged_by(working, request) if engine.elsewhere else None
-            tally = batch.run(source, verdicts, lambda read: shown.step(read, lambda: batch.tally.counts), elsewhere)
+            tally = batch.run(verdicts.left(sources.lines()), verdicts, reached, elsewhere)
             if request.actors is not None:
                 expense = expense_of(request)
+    _report(tally, verdicts.resumed, remarks.repeated)
+    if expense is not None and (reported := expense.reported()) is not None:
+        click.echo(reported, err=True)
+    wrong = bool(tally.bad_lines or (tally.unrouted and not settings.routes))
+    _refuse_nothing(tally, cases, reported=wrong)
+    return DATA if wrong else 0
+
+
+@contextlib.contextmanager
+def _refusals(engine: EngineChoice) -> Iterator[None]:
+    """What ends a run becomes ``CommandError``."""
+    from integrations.embed.errors import EmbeddingError
+    from monitor.offline.score.append_file import AnotherRunError
+    from monitor.offline.score.case_lines import TableError
+    from monitor.offline.score.in_flight import JudgeOutError
+    from monitor.offline.score.request import OtherConfigError
+    from monitor.offline.score.verdict_output import OutputError
+
+    try:
+        yield
     except JudgeOutError as error:
         again = "mend it and call again: what was judged stands, and the run goes on from there"
         raise CommandError(f"evaluators.judge: {error}", again, DATA) from None
@@ -117,14 +143,10 @@ def score(
         raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy) from None
     except TableError as error:
         raise CommandError(error.cause, error.remedy) from None
+    except OutputError as error:
+        raise CommandError(f"--out: {error}", "name a folder or a bucket that can be written") from None
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
-    _report(tally, verdicts.resumed, remarks.repeated)
-    if expense is not None and (reported := expense.reported()) is not None:
-        click.echo(reported, err=True)
-    wrong = bool(tally.bad_lines or (tally.unrouted and not settings.routes))
-    _refuse_nothing(tally, cases, reported=wrong)
-    return DATA if wrong else 0
 
 
 def _sources(cases: str, form: Format | None) -> CaseSources:
@@ -137,7 +159,7 @@ def _sources(cases: str, form: Format | None) -> CaseSources:
         raise CommandError(error.cause, error.remedy) from None
 
 
-def _check(settings: Config, chosen: tuple[str, ...], sources: CaseSources, out: Path) -> None:
+def _check(settings: Config, chosen: tuple[str, ...], sources: CaseSources, given: str) -> None:
     """Refuse a call that cannot mean what it says: ``CommandError``."""
     from monitor.config.rubrics import configured
 
@@ -145,7 +167,8 @@ def _check(settings: Config, chosen: tuple[str, ...], sources: CaseSources, out:
     for name in chosen:
         if name not in rubrics:
             raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
-    if out.exists() and any(Path(each.name).exists() and out.samefile(each.name) for each in sources.files):
+    out = Path(given)
+    if out.is_file() and any(Path(each.name).exists() and out.samefile(each.name) for each in sources.files):
         raise CommandError(f"--out: {out} is the file of cases itself", "name another file")
 
 

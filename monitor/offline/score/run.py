@@ -112,9 +112,9 @@ class Batch:
             chunk.remarks.replay(self.remarks)
             self.tally.merge(chunk.tally)
             verdicts.append(chunk.verdicts)
-            progress(chunk.read)
             if chunk.judge_out is not None:
                 raise JudgeOutError(chunk.judge_out)
+            progress(chunk.read)
         verdicts.all_walked()
         return self.tally
 

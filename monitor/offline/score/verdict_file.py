@@ -8,13 +8,15 @@ A last line that was cut off is cut away. Whatever moment the process was killed
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Self
 
 import orjson
 
 from .append_file import AnotherRunError, AppendFile
+from .lines import NumberedLine
+from .tally import ScoreTally
 from .wanted import Wanted
 
 BLOCK_BYTES = 256 * 1024
@@ -22,7 +24,21 @@ BLOCK_S = 0.5
 """Verdicts are written when a block is full or this old: a kill costs at most this much work, never a verdict twice."""
 
 
-class VerdictFile:
+class OneFile:
+    """An output in one piece: it needs no note of how far the input was read."""
+
+    def counted(self, tally: ScoreTally) -> None:
+        """See ``VerdictShards``; here verdicts that stand are walked beside the cases."""
+
+    def left(self, lines: Iterator[NumberedLine]) -> Iterator[NumberedLine]:
+        """All lines."""
+        return lines
+
+    def reached(self, read: int, tally: ScoreTally) -> None:
+        """Nothing."""
+
+
+class VerdictFile(OneFile):
     """Appends verdicts to a file, after those that already stand."""
 
     def __init__(self, path: Path) -> None:
@@ -107,7 +123,7 @@ class VerdictFile:
         return stated
 
 
-class VerdictStream:
+class VerdictStream(OneFile):
     """Standard output, or a pipe: nothing stands in it, and nothing can be taken back."""
 
     resumed = 0
