@@ -81,6 +81,35 @@ def test_a_rubric_judges_an_experiment_and_the_run_has_bounds(sdk, fake, rules):
     assert stored >= {("short_pass", True), ("short_pass", False), ("short_pass_rate", 0.5)}
 
 
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["plain", "async"])
+def test_many_items_at_a_time_with_one_task_in_six_that_fails(sdk, fake, rules, asynchronous):
+    name = f"many-{asynchronous}"
+    datasets.datasets_of(fake)[name] = [
+        datasets.item("x", id=f"{name}-{number}", input=f"{number}") for number in range(30)
+    ]
+
+    def plain(*, item, **_):
+        if int(item.input) % 6 == 0:
+            raise RuntimeError("the agent is down")
+        return "short" if int(item.input) % 2 else "far too long"
+
+    async def later(*, item, **_):
+        await asyncio.sleep(0.01)
+        return plain(item=item)
+
+    result = sdk.get_dataset(name).run_experiment(
+        name=name, task=later if asynchronous else plain, max_concurrency=10,
+        evaluators=evaluators("short", config=rules), run_evaluators=run_evaluators("short", config=rules),
+    )  # fmt: skip
+    passed = {
+        each.item.input: evaluation.value
+        for each in result.item_results for evaluation in each.evaluations if evaluation.name == "short_pass"
+    }  # fmt: skip
+    assert passed == {str(n): float(n % 2) for n in range(30) if n % 6}
+    (rate,) = [each for each in result.run_evaluations if each.name == "short_pass_rate"]
+    assert (rate.value, rate.metadata["judged"]) == (0.6, 25)
+
+
 def test_the_command_runs_an_agent_over_a_dataset_and_prints_a_link(fake, tmp_path):
     def call(*arguments):
         return CliRunner().invoke(main, [str(each) for each in arguments])
