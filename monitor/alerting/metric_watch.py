@@ -128,11 +128,11 @@ class MetricWatch:
             held = windows.members(key, now_ns) if limits and windows is not None else []
             for number, limit in limits:
                 place = number, key
-                jobs.append((number, limit, key, self._evidence(place), self._effect(place), held))
+                jobs.append((number, limit, key, self._evidence(place), self._drawn(place), held))
         series = self.budgeted_with()
         return lambda: {
-            (number, key): self._estimated(limit, held, evidence, effect, series)
-            for number, limit, key, evidence, effect, held in jobs
+            (number, key): self._estimated(limit, held, evidence, drawn, series)
+            for number, limit, key, evidence, drawn, held in jobs
         }
 
     def look(self, found: Estimates, now_ns: int) -> list[MetricStatus]:
@@ -203,9 +203,12 @@ class MetricWatch:
             self._count += len(followed.cusums)
         return followed
 
-    def _effect(self, place: Place) -> float:
+    def _drawn(self, place: Place) -> tuple[float, float]:
+        """The design effect, and the largest weight so far."""
         followed = self._followed.get(place)
-        return followed.design.value if followed is not None else 1.0
+        if followed is None:
+            return 1.0, 0.0
+        return followed.design.value, max(each.largest_weight for each in followed.sequences.values())
 
     def _evidence(self, place: Place) -> dict[Level, MetricEvidence]:
         followed = self._followed.get(place)
@@ -221,9 +224,9 @@ class MetricWatch:
 
     def _estimated(
         self, limit: MetricLimit, held: Sequence[WindowContents], evidence: Mapping[Level, MetricEvidence],
-        effect: float, series: int,
+        drawn: tuple[float, float], series: int,
     ) -> tuple[MetricEstimate | None, Appraisal, Status]:  # fmt: skip
-        estimate = metric_estimate(limit, list(_values(limit, held)), effect)
+        estimate = metric_estimate(limit, list(_values(limit, held)), *drawn)
         policy, margin = self.declared.policy, self.declared.rule.recovery_margin
         moment = appraise_metric(limit, estimate, policy, evidence, series=series)
         better = appraise_metric(limit, estimate, policy, evidence, series=series, margin=margin).status

@@ -10,10 +10,12 @@ m is an upper bound once it does. ``STAKES`` share the wealth equally. The lower
 Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting", JRSS B 86(1):1–27,
 doi:10.1093/jrsssb/qkad009.
 
-*Weights* 1/probability: what is multiplied is the traffic's mean, for E[v·(m − y)] ≤ 0. *Clusters* (a session, a user)
-are one bet each, on their total: nothing is assumed of what belongs together. After ``LARGEST`` values a cluster counts
-as another. Price beside a normal approximation: the interval is 1.5 to 1.9 times as wide, and it never covers less
-than it promises, where the approximation covers 60 % when most values are equal.
+*Weights* 1/probability: what is multiplied is the traffic's mean, for E[v·(m − y)] ≤ 0. A share needs a largest weight
+that does not depend on what was drawn: where a rule keeps what is poor, a sample without a good value knows no large
+weight, and would be too sure. So callers give the largest that the service has had, as ``scale`` does. *Clusters* (a
+session, a user) are one bet each, on their total: nothing is assumed of what belongs together. After ``LARGEST`` values
+a cluster counts as another. Price beside a normal approximation: the interval is 1.5 to 1.9 times as wide, and it never
+covers less than it promises, where the approximation covers 60 % when sessions agree.
 
 The same bets bound quantiles, for the share of values up to x is a mean (``quantile``).
 
@@ -54,9 +56,13 @@ Bets: TypeAlias = Sequence[tuple[float, float, int]]
 
 
 class Gamblers:
-    """Who bets together: the clusters of what was drawn, in order. One grouping serves any values of the same draws."""
+    """Who bets together: the clusters of what was drawn, in order. One grouping serves any values of the same draws.
 
-    def __init__(self, drawn: Iterable[tuple[float, str | None]]) -> None:
+    ``drawn`` are weights and clusters, ``largest`` the largest weight that there may be; 0: the largest of these.
+    """
+
+    def __init__(self, drawn: Iterable[tuple[float, str | None]], *, largest: float = 0.0) -> None:
+        self._largest = largest
         rows = list(drawn)
         numbers: dict[object, int] = {}
         sizes: Counter[str] = Counter()
@@ -79,7 +85,7 @@ class Gamblers:
         totals = [0.0] * len(self._weights)
         for place, weight, value in zip(self._places, self._drawn, values, strict=True):
             totals[place] += weight * value
-        largest, scale = max(self._weights, default=1.0), 10**_DIGITS
+        largest, scale = max([self._largest, *self._weights]), 10**_DIGITS
         counted = Counter(
             # Six more decimals first: 0.7 that was multiplied by a weight and divided by it is 0.7.
             (weight / largest, min(1.0, math.ceil(round(total / weight * scale, 6)) / scale))
@@ -98,12 +104,15 @@ def evidence_below(made: Bets, level: float) -> float:
     return math.exp(min(700.0, highest)) * math.fsum(math.exp(each - highest) for each in logs) / len(STAKES)
 
 
-def mean_bounds(values: Iterable[Sampled], *, error: float = 0.05) -> tuple[float, float]:
-    """The interval of the mean that holds with 1 − ``error``, whenever one looks; (0, 1) of no value."""
+def mean_bounds(values: Iterable[Sampled], *, error: float = 0.05, largest: float = 0.0) -> tuple[float, float]:
+    """The interval of the mean that holds with 1 − ``error``, whenever one looks; (0, 1) of no value.
+
+    ``largest`` is the largest weight that there may be; 0: the largest of these.
+    """
     rows = list(values)
     if not rows:
         return 0.0, 1.0
-    gamblers = Gamblers((row.weight, row.cluster) for row in rows)
+    gamblers = Gamblers(((row.weight, row.cluster) for row in rows), largest=largest)
     upper = _upper(gamblers.bets(row.value for row in rows), error / 2)
     lower = 1 - _upper(gamblers.bets(1 - row.value for row in rows), error / 2)
     return lower, upper

@@ -45,13 +45,16 @@ class QuantileEstimate:
     n: int
 
 
-def quantile(values: Iterable[Measured], q: float, *, error: float = 0.05) -> QuantileEstimate | None:
+def quantile(
+    values: Iterable[Measured], q: float, *, error: float = 0.05, largest: float = 0.0
+) -> QuantileEstimate | None:
     """The quantile; None without values.
 
     Args:
         values: With weights above 0.
         q: The share of the traffic that does not exceed it, in (0, 1).
         error: The chance that either bound is ever wrong.
+        largest: The largest weight that there may be; 0: the largest of these.
     """
     if not 0 < q < 1:
         raise ValueError(f"the share of a quantile lies in (0, 1), got {q}")
@@ -63,7 +66,7 @@ def quantile(values: Iterable[Measured], q: float, *, error: float = 0.05) -> Qu
     if not rows:
         return None
     known = sorted({row.value for row in rows})
-    gamblers = Gamblers((row.weight, row.cluster) for row in rows)
+    gamblers = Gamblers(((row.weight, row.cluster) for row in rows), largest=largest)
     # Fewer than q are up to x: x lies below the quantile. Fewer than 1 - q are x or more: it lies above.
     lower = _last(known, lambda x: evidence_below(gamblers.bets(r.value <= x for r in rows), q) >= 2 / error)
     upper = _last(known[::-1], lambda x: evidence_below(gamblers.bets(r.value >= x for r in rows), 1 - q) >= 2 / error)

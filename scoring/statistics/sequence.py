@@ -132,6 +132,11 @@ class ConfidenceSequence:
         """``error`` and ``period_ns``."""
         return 1 / self._convincing, self._period_ns
 
+    @property
+    def largest_weight(self) -> float:
+        """The largest weight so far; 0 before the first."""
+        return self._scale.largest
+
     def evidence(self, level: float) -> float:
         """How strongly the verdicts show that the ratio is below the level, as a multiple of what convinces."""
         place = self.levels.index(_inside(level))

@@ -71,14 +71,14 @@ class MetricStatus:
 
 
 def metric_estimate(
-    limit: MetricLimit, values: Sequence[Measured], design_effect: float = 1.0
+    limit: MetricLimit, values: Sequence[Measured], design_effect: float = 1.0, largest: float = 0.0
 ) -> MetricEstimate | None:
-    """The estimate of a metric; None without values."""
+    """The estimate of a metric; None without values. ``largest`` is the largest weight that the service has had."""
     size = effective_n(row.weight for row in values)
     if size is None:
         return None
     size = max(1.0, size / design_effect)
-    value, lower, upper = _estimated(limit, values)
+    value, lower, upper = _estimated(limit, values, largest)
     named = {row.cluster for row in values if row.cluster is not None}
     return MetricEstimate(
         value=value, lower=lower, upper=upper, n=len(values), effective_n=size,
@@ -87,9 +87,11 @@ def metric_estimate(
     )  # fmt: skip
 
 
-def _estimated(limit: MetricLimit, values: Sequence[Measured]) -> tuple[float, float | None, float | None]:
+def _estimated(
+    limit: MetricLimit, values: Sequence[Measured], largest: float
+) -> tuple[float, float | None, float | None]:
     if limit.quantile is not None:
-        found = quantile(values, limit.quantile)
+        found = quantile(values, limit.quantile, largest=largest)
         if found is None:
             raise ValueError("a quantile needs values")
         return found.value, found.lower, found.upper
@@ -97,9 +99,8 @@ def _estimated(limit: MetricLimit, values: Sequence[Measured]) -> tuple[float, f
     if high is None:
         return _mean((row.value, row.weight) for row in values), None, None
     width = high - low
-    lower, upper = mean_bounds(
-        Sampled(min(1.0, max(0.0, (row.value - low) / width)), row.weight, row.cluster) for row in values
-    )
+    scaled = (Sampled(min(1.0, max(0.0, (row.value - low) / width)), row.weight, row.cluster) for row in values)
+    lower, upper = mean_bounds(scaled, largest=largest)
     return _mean((row.value, row.weight) for row in values), low + lower * width, low + upper * width
 
 

@@ -76,34 +76,41 @@ def covered(cell: Cell) -> tuple[float, float, float]:
     widths: list[float] = []
     of_means = cell.statistic == "mean"
     truth = 0.3 + 0.6 * cell.rate if of_means else math.exp(0.8 * _NORMAL[cell.rate])
+    largest = _largest(cell)
     for number in range(REPEATS):
         if of_means:
             rows = drawn(rng, lambda rng: graded(rng, cell.rate), cell.kind, cell.size)
             plain = mean_estimate(((row.value, row.weight) for row in rows), z=Z_95_TWO_SIDED)
             normal += plain is not None and plain.lower <= truth <= plain.upper
-            inside += not _refuted(rows, [row.value for row in rows], truth)
-            inside -= _refuted(rows, [1 - row.value for row in rows], 1 - truth)
+            inside += not _refuted(rows, [row.value for row in rows], truth, largest)
+            inside -= _refuted(rows, [1 - row.value for row in rows], 1 - truth, largest)
         else:
             rows = drawn(rng, slow, cell.kind, cell.size)
             above = min((row.value for row in rows if row.value > truth), default=None)
             below = max((row.value for row in rows if row.value < truth), default=None)
-            inside += above is None or not _refuted(rows, [row.value <= above for row in rows], cell.rate)
-            inside -= below is not None and _refuted(rows, [row.value >= below for row in rows], 1 - cell.rate)
+            inside += above is None or not _refuted(rows, [row.value <= above for row in rows], cell.rate, largest)
+            inside -= below is not None and _refuted(rows, [row.value >= below for row in rows], 1 - cell.rate, largest)
         if number % 50 == 0:
             widths += _width(rows, cell, truth)
     return inside / REPEATS, normal / REPEATS, sum(widths) / len(widths) if widths else math.inf
 
 
-def _refuted(rows: list[Measured], values: list[float], mean: float) -> bool:
+def _largest(cell: Cell) -> float:
+    """The largest weight of this traffic, which a running monitor knows."""
+    return 1 / _BASE if cell.kind == "rules" else 1.0
+
+
+def _refuted(rows: list[Measured], values: list[float], mean: float, largest: float) -> bool:
     """Whether the values show that their mean is below this one."""
-    return evidence_below(Gamblers((row.weight, row.cluster) for row in rows).bets(values), mean) >= 2 / 0.05
+    gamblers = Gamblers(((row.weight, row.cluster) for row in rows), largest=largest)
+    return evidence_below(gamblers.bets(values), mean) >= 2 / 0.05
 
 
 def _width(rows: list[Measured], cell: Cell, truth: float) -> list[float]:
     if cell.statistic == "mean":
-        low, high = mean_bounds(Sampled(*row) for row in rows)
+        low, high = mean_bounds((Sampled(*row) for row in rows), largest=_largest(cell))
         return [high - low]
-    found = quantile(rows, cell.rate)
+    found = quantile(rows, cell.rate, largest=_largest(cell))
     if found is None or found.lower is None or found.upper is None:
         return []
     return [(found.upper - found.lower) / truth]
@@ -221,7 +228,7 @@ def _coverage(found: dict[Cell, tuple[float, float, float]]) -> str:
                 of = [found[Cell(statistic, rate, kind, size)] for rate in rates]
                 middle = of[rates.index(0.5)][2]
                 shown = " | ".join(f"{inside:.1%}" for inside, _, _ in of)
-                rows.append(f"| {kind} | {size} | {shown} | {middle:.2f} |")
+                rows.append(f"| {kind} | {size} | {shown} | {middle:.2f} |".replace("inf", "–"))
                 if statistic == "mean":
                     plain = " | ".join(f"{normal:.1%}" for _, normal, _ in of)
                     rows.append(f"| the same by a normal approximation | {size} | {plain} | |")

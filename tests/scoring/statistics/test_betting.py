@@ -56,6 +56,22 @@ def test_a_cluster_bets_once():
     assert together[1] - together[0] > 1.8 * (alone[1] - alone[0])
 
 
+def test_what_a_rule_left_out_may_weigh_more_than_all_that_was_drawn():
+    """A rule keeps all poor answers, good ones stand for five: a sample without a good one must not be too sure."""
+    rng, outside = random.Random(4), {0.0: 0, 5.0: 0}
+    for _ in range(80):
+        rows = []
+        while len(rows) < 500:
+            good = rng.random() < 0.02
+            if not good or rng.random() < 0.2:
+                rows.append(Sampled(0.9 if good else 0.3, 5.0 if good else 1.0, None))
+        for largest in outside:
+            low, high = mean_bounds(rows, largest=largest)
+            outside[largest] += not low <= 0.312 <= high
+    assert outside[5.0] <= 4
+    assert outside[0.0] >= 5, "the largest weight matters here"
+
+
 def test_scaling_all_weights_changes_nothing():
     rows = drawn(random.Random(5), 200, rule=True)
     scaled = [row._replace(weight=row.weight * 37.0) for row in rows]
