@@ -16,6 +16,7 @@ BODY = request([S(trace_id=trace(1, HIGH), span_id=span(1))])
 HERE = "tests/helm/test_failures.py"
 FORWARDS = "tests/faults/test_forwarding_survives.py::test_requests_go_on_though_judging_cannot_start"
 KILLED = "tests/faults/test_killed_in_traffic.py"
+QUEUE = "tests/monitor/evaluate/test_judge_queue.py"
 SIDECAR = "tests/monitor/ingest/test_sidecar.py"
 TESTED = {
     "a mistake in `config`": (f"{HERE}::test_a_sidecar_stays_up_and_shows_what_is_wrong", FORWARDS),
@@ -35,16 +36,27 @@ TESTED = {
     "it cannot keep up, or a fault of its own": (
         f"{SIDECAR}::test_a_fault_of_our_own_or_a_full_store_changes_nothing_for_the_application",
     ),
-    "its volume is full": (
+    "its volume, or the node's disk, is full": (
         f"{SIDECAR}::test_a_fault_of_our_own_or_a_full_store_changes_nothing_for_the_application",
+        "tests/integrations/store/test_sqlite.py::test_a_full_disk_is_named_and_passes",
         "tests/helm/test_values.py::test_what_cannot_be_meant_is_refused_with_its_name",
     ),
     "`config.forward.url` is out of reach": (
         f"{SIDECAR}::test_an_upstream_that_is_not_there_is_502_and_judging_goes_on",
         f"{SIDECAR}::test_an_upstream_that_never_answers_is_504_and_does_not_keep_judging_waiting",
     ),
-    "the judge or Langfuse is out of reach": (
-        "tests/faults/test_langfuse_outage.py", "tests/monitor/evaluate/test_judge_queue.py",
+    "the judge is out of reach, or hangs": (
+        f"{QUEUE}::test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age",
+        f"{QUEUE}::test_a_provider_that_does_not_greet_is_no_failure_of_the_trace",
+    ),
+    "Langfuse is out of reach": (
+        "tests/faults/test_langfuse_outage.py::test_after_an_outage_as_long_as_the_disk_allows_all_scores_arrive_by_age_and_within_the_limit",
+    ),
+    "a ConfigMap is changed to one with a mistake": (
+        "tests/monitor/runtime/test_reload.py::test_a_changed_configmap_is_in_force_without_a_signal_and_a_broken_one_is_not",
+    ),
+    "the node's clock jumps": (
+        "tests/monitor/ingest/test_clock.py::test_a_clock_that_jumps_costs_no_request_and_no_verdict",
     ),
     "the Pod ends": (
         "tests/monitor/runtime/test_drain.py::test_open_traces_are_judged_and_delivered_before_the_end",
@@ -66,7 +78,7 @@ def test_every_line_of_the_page_is_a_test():
         for path, _, name in (each.partition("::") for each in names):
             defined = {node.name for node in ast.walk(ast.parse((ROOT / path).read_text()))
                        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}  # fmt: skip
-            assert not name or name in defined, f"{path} has no {name}"
+            assert name in defined, f"{path} has no {name}"
 
 
 def no_such_file(running):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import tomllib
@@ -59,11 +60,23 @@ def test_published_charts_name_their_registry_and_version(engine, tmp_path):
 
 def test_published_plain_files_name_their_registry_and_version_and_leave_applications_alone(tmp_path):
     subprocess.run([str(ROOT / ".ci" / "stamp"), "ghcr.io/acme", "2.3.4", str(tmp_path)], check=True)
-    files = [path for name in ("manifests", "kustomize", "kyverno") for path in (tmp_path / name).rglob("*.yaml")]
-    images = {image for path in files for image in re.findall(r"image: (\S*sidejudge\S*)", path.read_text())}
-    assert images == {"ghcr.io/acme/sidejudge/sidejudge:2.3.4"}
+    folders = [tmp_path / name for name in ("manifests", "kustomize", "kyverno", "admission")]
+    files = [path for folder in folders for path in folder.rglob("*.yaml")]
+    for folder in folders:
+        text = "\n".join(path.read_text() for path in folder.rglob("*.yaml"))
+        assert set(re.findall(r"[\w./-]+/sidejudge:[\w.-]+", text)) == {"ghcr.io/acme/sidejudge/sidejudge:2.3.4"}, (
+            folder
+        )
     assert not [path for path in files if "0.2.0" in path.read_text()]
     assert "registry.example.com/shop/" in (tmp_path / "kustomize" / "example" / "app.yaml").read_text()
+
+
+def test_published_charts_say_where_they_come_from_where_that_is_known(tmp_path):
+    environ = os.environ | {"SOURCE_URL": "https://git.example.com/sidejudge"}
+    subprocess.run([str(ROOT / ".ci" / "stamp"), "ghcr.io/acme", "2.3.4", str(tmp_path)], check=True, env=environ)
+    for name in ("sidejudge", "sidejudge-sidecar"):
+        stated = chart(tmp_path / name)
+        assert (stated["home"], stated["sources"]) == (environ["SOURCE_URL"], [environ["SOURCE_URL"]])
 
 
 @pytest.mark.parametrize("script", ["run", "release", "stamp", "image.sh"])

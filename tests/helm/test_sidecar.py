@@ -43,6 +43,14 @@ def test_an_application_gets_a_native_sidecar_and_stays_restricted(engine, share
         assert native["livenessProbe"]["httpGet"] == {"path": "/livez", "port": 8790}
 
 
+def test_the_job_on_ray_is_restricted():
+    job = yaml.safe_load((HELM / "examples" / "rayjob.yaml").read_text())
+    cluster = job["spec"]["rayClusterSpec"]
+    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+        pod = group["template"]["spec"]
+        assert (not_restricted(pod), beyond_schemas(pod)) == ([], [])
+
+
 def test_a_job_gets_one_too(engine):
     (job,) = engine.render(OTEL).all("CronJob")
     (pod,) = pod_specs(job)
