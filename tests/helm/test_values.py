@@ -208,8 +208,13 @@ def test_every_selector_selects_what_it_is_for(engine, case):
     for workload in workloads:
         labels = workload["spec"]["template"]["metadata"]["labels"]
         assert workload["spec"]["selector"]["matchLabels"].items() <= labels.items()
-        for service in services.values():
-            assert service["spec"]["selector"].items() <= labels.items()
+        own = [each for each in services.values() if each["spec"]["selector"].items() <= labels.items()]
+        assert own, "a Service leads to it"
+        if labels["app.kubernetes.io/component"] == "router":
+            continue
+        assert {each["metadata"]["name"] for each in services.values()} - {
+            each["metadata"]["name"] for each in own
+        } <= {f"{each['metadata']['name']}-router" for each in own}
         if workload["kind"] == "StatefulSet":
             assert workload["spec"]["serviceName"] in services
         names = {

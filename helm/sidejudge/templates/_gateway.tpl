@@ -6,7 +6,9 @@ include that first, with (dict "root" .), and read the dict afterwards.
 {{- $values := .root.Values -}}
 {{- $gateway := $values.gateway -}}
 {{- $limit := ternary $gateway.persistence.size $gateway.state.sizeLimit (eq $gateway.kind "StatefulSet") -}}
-{{- $settings := dict "image" $values.image "config" ($values.config | default dict) "existingConfigMap" $values.existingConfigMap "secrets" $values.secrets "resources" $gateway.resources "probes" $gateway.probes "securityContext" $values.securityContext "state" (dict "sizeLimit" $limit "medium" (ternary "" $gateway.state.medium (eq $gateway.kind "StatefulSet"))) "tmp" $gateway.tmp "extraEnv" $values.extraEnv "extraEnvFrom" $values.extraEnvFrom "extraArgs" $values.extraArgs "extraVolumes" $values.extraVolumes "extraVolumeMounts" $values.extraVolumeMounts -}}
+{{- $config := $values.config | default dict -}}
+{{- if include "sidejudge.routed" .root }}{{ $config = mergeOverwrite (include "sidejudge.routedConfig" .root | fromYaml) (deepCopy $config) }}{{ end -}}
+{{- $settings := dict "image" $values.image "config" $config "existingConfigMap" $values.existingConfigMap "secrets" $values.secrets "resources" $gateway.resources "probes" $gateway.probes "securityContext" $values.securityContext "state" (dict "sizeLimit" $limit "medium" (ternary "" $gateway.state.medium (eq $gateway.kind "StatefulSet"))) "tmp" $gateway.tmp "extraEnv" $values.extraEnv "extraEnvFrom" $values.extraEnvFrom "extraArgs" $values.extraArgs "extraVolumes" $values.extraVolumes "extraVolumeMounts" $values.extraVolumeMounts -}}
 {{- if eq $gateway.kind "Deployment" }}{{ $_ := set $settings "graceSeconds" $gateway.terminationGracePeriodSeconds }}{{ end -}}
 {{- $_ := set . "settings" $settings -}}
 {{- $_ = set . "otlpHost" "0.0.0.0" -}}
