@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -39,9 +40,11 @@ def failing_item(
 
     def clean(value: object, left: int = _NESTED) -> Json:
         if isinstance(value, str):
-            return redaction.apply(value)[0]
+            return redaction.apply(_storable(value))[0]
+        if isinstance(value, float) and not math.isfinite(value):
+            return str(value)
         if isinstance(value, Mapping):
-            return {str(key): clean(each, left - 1) for key, each in value.items()} if left else None
+            return {_storable(str(key)): clean(each, left - 1) for key, each in value.items()} if left else None
         if isinstance(value, list | tuple):
             return [clean(each, left - 1) for each in value] if left else None
         return cast("Json", value)
@@ -62,11 +65,16 @@ def failing_item(
     return None
 
 
+def _storable(text: str) -> str:
+    """The text without what PostgreSQL, where Langfuse keeps items, stores in no JSON: NUL, halves of surrogates."""
+    return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _about(verdict: Mapping[str, Any], redaction: Redaction) -> Json:
     """Why it failed."""
     return {
         "version": str(verdict.get("rubric_version", "")),
-        "reason": redaction.apply(label(str(verdict.get("reason") or ""), _MAX_REASON))[0],
+        "reason": redaction.apply(_storable(label(str(verdict.get("reason") or ""), _MAX_REASON)))[0],
         "composite": verdict.get("composite"),
         "metrics": list(failing_metrics_of([verdict])),
     }

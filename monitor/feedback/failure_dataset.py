@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, Final, Protocol
 
@@ -41,6 +42,8 @@ FACT: Final = "failure_dataset"
 """Name of the fact that records what was written, and how far verdicts were read."""
 MOST_LOOKED_AT: Final = 500
 """Failing verdicts of one look, the latest."""
+MOST_ATTEMPTS: Final = 8
+"""Times that a server may fail at an item, each time just after it had shown the dataset."""
 MOST_KNOWN: Final = 5_000
 """Items that were written and are remembered."""
 _DAY_NS: Final = 24 * 3600 * 10**9
@@ -101,6 +104,7 @@ class FailureDatasetFeeder:
         self._left_out: dict[str, int] = {}
         self._waiting: dict[str, int] = {}
         self._refused = 0
+        self._attempts: Counter[str] = Counter()
         self._ready = False
 
     def restore(self) -> None:
@@ -183,10 +187,13 @@ class FailureDatasetFeeder:
         try:
             await put_item(self._langfuse, self._dataset, item)
         except LangfuseError as error:
-            if error.kind not in (LangfuseErrorKind.REFUSED, LangfuseErrorKind.TOO_LARGE):
+            self._attempts[trace_id] += 1
+            given_up = self._attempts[trace_id] >= MOST_ATTEMPTS and error.kind is LangfuseErrorKind.SERVER_ERROR
+            if not given_up and error.kind not in (LangfuseErrorKind.REFUSED, LangfuseErrorKind.TOO_LARGE):
                 raise
             self._leave_out(trace_id, error.kind.value, str(error), now_ns)
             return
+        self._attempts.pop(trace_id, None)
         self._written[item.id] = self._status.last_success_ns = now_ns
         self._counters.exported(LANGFUSE_DATASET, at_s=now_ns / 1e9)
         while len(self._written) > MOST_KNOWN:
@@ -194,6 +201,7 @@ class FailureDatasetFeeder:
         await self._remember()
 
     def _leave_out(self, trace_id: str, reason: str, cause: str, now_ns: int) -> None:
+        self._attempts.pop(trace_id, None)
         log.warning("a failing trace is not in the dataset", extra={"trace_id": trace_id, "cause": cause})
         self._counters.exported(LANGFUSE_DATASET)
         self._counters.export_failed(LANGFUSE_DATASET, reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,6 +13,8 @@ from .privacy import KINDS
 
 MAX_PATTERN: Final = 1_000
 """Characters of one pattern of one's own."""
+_HALVES: Final = re.compile("[\ud800-\udfff]")
+"""Halves of surrogate pairs, which JSON may hold."""
 _MEMORY: Final = 1 << 20
 """Bytes that a compiled pattern may take."""
 
@@ -57,8 +60,9 @@ class Redaction:
         for kind in self.kinds:
             for begin, end in KINDS[kind](text):
                 yield begin, end, kind
+        whole = _HALVES.sub("\ufffd", text) if self._compiled else text  # RE2 reads UTF-8, which has no such halves
         for pattern in self._compiled:
-            for match in pattern.finditer(text):
+            for match in pattern.finditer(whole):
                 if match.end() > match.start():
                     yield match.start(), match.end(), "redacted"
 

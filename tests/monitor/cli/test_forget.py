@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from integrations.store.sqlite import Store
+from tests.fakes.langfuse import datasets
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
 from tests.otlp_requests import S, request, span, trace
 
 CANARY = "canary-4711-of-ann"
@@ -44,6 +47,24 @@ def test_a_user_is_forgotten_to_the_last_byte_and_nobody_else(call, stored):
     assert not held(stored, trace(1).hex())
     assert held(stored, f"{CANARY} bob")
     assert call("forget", "--user", "ann", "--store", str(stored), "--yes").exit_code == 1
+
+
+def test_items_that_were_made_of_failures_are_deleted_in_langfuse(call, tmp_path):
+    Store(tmp_path / "state.sqlite").close()
+    with FakeLangfuse(parts=[datasets.part]) as fake:
+        held = datasets.datasets_of(fake)["failures"] = [
+            datasets.item(None, id=f"i{number}", sourceTraceId=trace(number).hex()) for number in (1, 2)
+        ]
+        config = tmp_path / "sidejudge.yaml"
+        config.write_text(
+            f"store: {{path: {tmp_path / 'state.sqlite'}}}\n"
+            f"sinks: {{langfuse: {{base_url: '{fake.base_url}', public_key: {PUBLIC_KEY}, secret_key: {SECRET_KEY}, "
+            "failure_dataset: {name: failures}}}\n"
+        )
+        done = call("forget", trace(1).hex(), "--langfuse", "--yes", "--config", str(config))
+        assert "dataset failures: deleted 1 item" in done.output
+        assert [each["id"] for each in held] == ["i2"]
+        assert "deleted" not in call("forget", trace(2).hex(), "--yes", "--config", str(config)).output
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 
 import pytest
@@ -10,8 +11,11 @@ import pytest
 from integrations.langfuse.datasets import item_id
 from integrations.langfuse.probe import probe
 from integrations.store.sqlite import FinishedTrace
+from monitor.feedback.failing_item import failing_item
 from monitor.feedback.failure_dataset import FailureDatasetFeeder
+from scoring.case.case import Case
 from scoring.checks.redaction import Redaction
+from scoring.trace.span import Json
 from tests.fakes.langfuse import datasets
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations, observations_of
@@ -186,6 +190,33 @@ async def test_only_the_named_rubrics_and_what_failed_since_it_was_configured(sc
     await scene.judge(3, "answer")
     await feeder.tick()
     assert scene.numbers() == [3]
+
+
+async def test_an_item_at_which_the_server_fails_each_time_is_given_up_and_an_outage_costs_none(scene):
+    feeder = await scene.feeder()
+    away = faults.error(500, "Internal Server Error")
+    scene.fake.standing_fault = away
+    await scene.judge(1)
+    await scene.judge(2)
+    for _ in range(20):
+        await feeder.tick()
+    assert (feeder.snapshot().state, feeder.snapshot().dead) == ("retrying", 0)
+    scene.fake.standing_fault = lambda r: away(r) if trace(1).encode() in r.raw else None
+    for _ in range(7):  # it failed once before
+        assert scene.items() == []
+        await feeder.tick()
+    assert (scene.numbers(), feeder.snapshot().state, feeder.snapshot().dead) == ([2], "ok", 1)
+
+
+def test_what_no_json_of_a_database_holds_is_left_out_of_an_item():
+    case = Case(case_id="c", input={"a": math.nan, "b\0": ["x\0y\ud83d", 1.5]}, model_output="\ud83d\0")
+    item = failing_item("d", trace(1), case, [], Redaction(("key", "email"), ("zz",)))
+    assert item.input == {"a": "nan", "b": ["xy\ufffd", 1.5]}
+    assert item.metadata["output"] == "\ufffd"
+    deep: Json = []
+    for _ in range(5_000):
+        deep = [deep]
+    assert failing_item("d", trace(1), Case(case_id="c", input=deep, model_output=""), [], Redaction(("key",)))
 
 
 async def test_an_item_that_the_datasets_schema_refuses_holds_up_no_other(scene):

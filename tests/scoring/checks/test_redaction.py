@@ -51,3 +51,7 @@ def test_what_cannot_be_used_is_refused(kinds, patterns):
 
 def test_a_hostile_pattern_cannot_hang():
     assert Redaction((), ("(a?){195}b",)).apply("a" * 100_000)[1] == 0
+
+
+def test_half_a_surrogate_pair_stays_and_hides_nothing_from_own_patterns():
+    assert Redaction((), ("secret",)).apply("\ud83d a secret \ud83d\ude00") == ("\ud83d a [redacted] \ud83d\ude00", 1)
