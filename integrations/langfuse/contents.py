@@ -7,9 +7,10 @@ Each rule undoes one of those by which Langfuse takes contents from a span (``ex
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from integrations.raw import AttributeValue, RawEvent
+from scoring.trace.span import Json
 
 from .jsontext import read, texts
 
@@ -41,12 +42,12 @@ _DEEPEST: Final = 8
 class Contents(NamedTuple):
     """Attributes, whose values are not written as text yet (None for none), or events."""
 
-    attributes: Mapping[str, Any]
+    attributes: Mapping[str, Json]
     events: tuple[RawEvent, ...] = ()
 
 
 def contents(
-    kept: Mapping[str, AttributeValue], scope: str, requested: Any, answered: Any, at_ns: int
+    kept: Mapping[str, AttributeValue], scope: str, requested: Json, answered: Json, at_ns: int
 ) -> Contents | None:
     """Where input and output stood on a span of which Langfuse kept these attributes; None where that is unknown.
 
@@ -64,7 +65,7 @@ def reported(kept: Mapping[str, AttributeValue]) -> bool:
     return any(key.startswith(_CONVENTIONS) for key in kept)
 
 
-def _of_attributes(kept: Mapping[str, AttributeValue], requested: Any, answered: Any) -> Contents | None:
+def _of_attributes(kept: Mapping[str, AttributeValue], requested: Json, answered: Json) -> Contents | None:
     """Contents in words of the client's own."""
     for sign, one, other in _BY_SIGN:
         if sign in kept:
@@ -73,7 +74,7 @@ def _of_attributes(kept: Mapping[str, AttributeValue], requested: Any, answered:
     if any(key.startswith("gcp.vertex.agent.") for key in kept):
         return Contents(_of_adk(kept, requested, answered))
     if _numbered(requested) or _numbered(answered):
-        events = [
+        events: list[Json] = [
             each for side in (requested, answered) for each in (side if isinstance(side, list) else [side]) if each
         ]
         return Contents({"events": events})
@@ -87,7 +88,7 @@ def _of_attributes(kept: Mapping[str, AttributeValue], requested: Any, answered:
     return None if keys is None else Contents(dict(zip(keys, (requested, answered), strict=True)))
 
 
-def _stated_again(kept: Mapping[str, AttributeValue], requested: Any, answered: Any) -> dict[str, Any]:
+def _stated_again(kept: Mapping[str, AttributeValue], requested: Json, answered: Json) -> dict[str, Json]:
     """The contents in GenAI attributes; of a framework that wrote OpenInference's too, Langfuse kept only the latter.
 
     A lone text is a message there.
@@ -102,7 +103,7 @@ def _stated_again(kept: Mapping[str, AttributeValue], requested: Any, answered: 
     }
 
 
-def _of_conventions(kept: Mapping[str, AttributeValue], requested: Any, answered: Any, at_ns: int) -> Contents | None:
+def _of_conventions(kept: Mapping[str, AttributeValue], requested: Json, answered: Json, at_ns: int) -> Contents | None:
     """Contents in the words of the GenAI conventions, or in the plain ones of spans that do not follow these."""
     if not any(key.startswith("gen_ai.") for key in kept):
         return Contents({"input": requested, "output": answered}) if reported(kept) else None
@@ -116,20 +117,20 @@ def _of_conventions(kept: Mapping[str, AttributeValue], requested: Any, answered
     return Contents({_ARGUMENTS: requested, _RESULT: answered})
 
 
-def _numbered(value: Any) -> bool:
+def _numbered(value: Json) -> bool:
     """Events that Logfire and Pydantic AI put into one list, or one of them."""
     first = value[0] if isinstance(value, list) and value else value
     return isinstance(first, dict) and "event.name" in first
 
 
-def _plain(value: Any) -> bool:
+def _plain(value: Json) -> bool:
     """Messages that are not in the conventions' parts: of OpenLLMetry, which flattened them before it had those."""
     return isinstance(value, list) and all(
         isinstance(each, dict) and "role" in each and "parts" not in each for each in value
     )
 
 
-def _flat(key: str, value: Any, depth: int = _DEEPEST) -> dict[str, Any]:
+def _flat(key: str, value: Json, depth: int = _DEEPEST) -> dict[str, Json]:
     """Lists and objects as the dotted keys that they were."""
     if depth and isinstance(value, list | dict):
         inner = enumerate(value) if isinstance(value, list) else value.items()
@@ -142,12 +143,12 @@ def _is_tool(kept: Mapping[str, AttributeValue]) -> bool:
     return operation == "execute_tool" or (operation is None and "gen_ai.tool.name" in kept)
 
 
-def _of_vercel(kept: Mapping[str, AttributeValue], requested: Any, answered: Any) -> dict[str, Any]:
+def _of_vercel(kept: Mapping[str, AttributeValue], requested: Json, answered: Json) -> dict[str, Json]:
     """The AI SDK up to version 6, by the operation that the span is of."""
     operation = str(kept.get("ai.operationId") or "")
     if operation == "ai.toolCall":
         return {"ai.toolCall.args": requested, "ai.toolCall.result": answered}
-    found: dict[str, Any] = {"ai.prompt.messages" if ".do" in operation else "ai.prompt": requested}
+    found: dict[str, Json] = {"ai.prompt.messages" if ".do" in operation else "ai.prompt": requested}
     if isinstance(answered, dict) and answered.keys() == {"role", "content", "tool_calls"}:
         found |= {"ai.response.text": answered["content"], "ai.response.toolCalls": answered["tool_calls"]}
     elif "Object" in operation:
@@ -157,7 +158,7 @@ def _of_vercel(kept: Mapping[str, AttributeValue], requested: Any, answered: Any
     return found
 
 
-def _of_adk(kept: Mapping[str, AttributeValue], requested: Any, answered: Any) -> dict[str, Any]:
+def _of_adk(kept: Mapping[str, AttributeValue], requested: Json, answered: Json) -> dict[str, Json]:
     """Schema 1 has words of its own for calls and tools; agents and schema 2 keep to the conventions."""
     if _is_tool(kept):
         return {"gcp.vertex.agent.tool_call_args": requested, "gcp.vertex.agent.tool_response": answered}
@@ -166,21 +167,21 @@ def _of_adk(kept: Mapping[str, AttributeValue], requested: Any, answered: Any) -
     return {_ASKED: requested, _ANSWERED: answered}
 
 
-def _of_events(requested: Any, answered: Any, at_ns: int) -> tuple[RawEvent, ...]:
+def _of_events(requested: Json, answered: Json, at_ns: int) -> tuple[RawEvent, ...]:
     """Contents that Langfuse put together from the older conventions' events, one object an event; else none.
 
     A choice is given by its ``message`` with what belongs to it beside it.
     """
     chosen = answered if isinstance(answered, list) else [answered]
     spoken = requested if isinstance(requested, list) else []
-    if not all(isinstance(each, dict) and "message" in each and "role" not in each for each in chosen):
+    choices = [each for each in chosen if isinstance(each, dict) and "message" in each and "role" not in each]
+    turns = [each for each in spoken if isinstance(each, dict) and each.get("role") in _ROLES and "parts" not in each]
+    if len(choices) < len(chosen) or len(turns) < len(spoken):
         return ()
-    if not all(isinstance(each, dict) and each.get("role") in _ROLES and "parts" not in each for each in spoken):
-        return ()
-    events = [(f"gen_ai.{each['role']}.message", {k: v for k, v in each.items() if k != "role"}) for each in spoken]
-    events += [(_CHOICE, each) for each in chosen]
+    events = [(f"gen_ai.{each['role']}.message", {k: v for k, v in each.items() if k != "role"}) for each in turns]
+    events += [(_CHOICE, each) for each in choices]
     return tuple(RawEvent(name=name, time_ns=at_ns, attributes=texts(stated)) for name, stated in events)
 
 
-def _messages(value: Any) -> bool:
+def _messages(value: Json) -> bool:
     return isinstance(value, list) and any(isinstance(each, dict) and "parts" in each for each in value)

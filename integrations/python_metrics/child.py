@@ -11,24 +11,27 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from multiprocessing.connection import Connection
 from types import GeneratorType
-from typing import Any
+from typing import Any, TypeAlias
 
 from scoring.case.case import Case
 from scoring.lexical.label import label
 from scoring.metrics.metric import Metric
-from scoring.questions.question import Question
+from scoring.questions.question import Question, Reply
+from scoring.trace.span import Json
 
 GROUP = "sidejudge.metrics"
 """Entry points whose objects are functions of a case, or metrics."""
 _MOST_WAITING = 1000
 """Functions that wait for answers; beyond it the oldest is given up."""
 _LIMIT = 300
+Steps: TypeAlias = Generator[Any, Any, object]
+"""What somebody else's function yields is checked where it arrives."""
 
 
 def main() -> None:
@@ -37,7 +40,7 @@ def main() -> None:
     sys.path += sys.argv[2:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent closes the socket
     os.dup2(2, 1)  # what a function prints is no answer
-    waiting: dict[int, Any] = {}
+    waiting: dict[int, Steps | _Single] = {}
     while True:
         try:
             request = connection.recv()
@@ -46,7 +49,7 @@ def main() -> None:
         connection.send(_answered(request, waiting))
 
 
-def _answered(request: tuple[Any, ...], waiting: dict[int, Any]) -> tuple[str, Any]:
+def _answered(request: tuple[Any, ...], waiting: dict[int, Steps | _Single]) -> tuple[str, object]:
     try:
         kind, *rest = request
         if kind == "resolve":
@@ -57,8 +60,8 @@ def _answered(request: tuple[Any, ...], waiting: dict[int, Any]) -> tuple[str, A
 
 
 def _called(
-    number: int, name: str, arguments: Mapping[str, Any], case: Case, *, waiting: dict[int, Any]
-) -> tuple[str, Any]:  # fmt: skip
+    number: int, name: str, arguments: Mapping[str, Json], case: Case, *, waiting: dict[int, Steps | _Single]
+) -> tuple[str, object]:  # fmt: skip
     found = _found(name)
     begun = found.start(case) if isinstance(found, Metric) else found(case, **arguments)
     if not isinstance(begun, GeneratorType):
@@ -66,14 +69,16 @@ def _called(
     return _advanced(number, begun, None, waiting)
 
 
-def _sent(number: int, replies: tuple[Any, ...], *, waiting: dict[int, Any]) -> tuple[str, Any]:
+def _sent(number: int, replies: tuple[Reply, ...], *, waiting: dict[int, Steps | _Single]) -> tuple[str, object]:
     steps = waiting.pop(number, None)
     if steps is None:
         return "error", "the function was given up while it waited for answers"
     return _advanced(number, steps, replies, waiting)
 
 
-def _advanced(number: int, steps: Any, replies: tuple[Any, ...] | None, waiting: dict[int, Any]) -> tuple[str, Any]:
+def _advanced(
+    number: int, steps: Steps | _Single, replies: tuple[Reply, ...] | None, waiting: dict[int, Steps | _Single]
+) -> tuple[str, object]:
     """The next questions of a generator, or its result. It may yield one question, and is then sent one answer."""
     try:
         requested = next(steps) if replies is None else steps.send(replies)
@@ -83,19 +88,19 @@ def _advanced(number: int, steps: Any, replies: tuple[Any, ...] | None, waiting:
     waiting[number] = _Single(steps) if single and not isinstance(steps, _Single) else steps
     if len(waiting) > _MOST_WAITING:
         del waiting[next(iter(waiting))]
-    return "ask", (requested,) if single else tuple(requested)
+    return "ask", (requested,) if isinstance(requested, Question) else tuple(requested)
 
 
 class _Single:
     """A generator that yields one question at a time, for those who answer several."""
 
-    def __init__(self, steps: Any) -> None:
+    def __init__(self, steps: Steps) -> None:
         self._steps = steps
 
     def __next__(self) -> Any:
         return next(self._steps)
 
-    def send(self, replies: tuple[Any, ...]) -> Any:
+    def send(self, replies: tuple[Reply, ...]) -> Any:
         return self._steps.send(replies[0])
 
 

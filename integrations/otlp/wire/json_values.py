@@ -10,9 +10,9 @@ import base64
 import binascii
 import math
 from collections.abc import Iterator
-from typing import Any
 
 from integrations.raw import AttributeValue
+from scoring.trace.span import Json
 
 from .decode import NO_SPAN, NO_TRACE
 from .values import MAX_DEPTH, number
@@ -22,12 +22,12 @@ _DIGITS = 32
 """Characters of an integer that is written as text; longer ones stay texts."""
 
 
-def attributes(pairs: Any, depth: int = 0) -> dict[str, AttributeValue]:
+def attributes(pairs: Json, depth: int = 0) -> dict[str, AttributeValue]:
     """Read a list of key-values as a dict; of two equal keys the last wins."""
     return {text(pair.get("key")): any_value(pair.get("value"), depth) for pair in objects(pairs)}
 
 
-def any_value(value: Any, depth: int = 0) -> AttributeValue:
+def any_value(value: Json, depth: int = 0) -> AttributeValue:
     """Read an AnyValue: an object with one known key; an empty one, or one with unknown keys, is None."""
     if not isinstance(value, dict):
         return value if isinstance(value, str | bool | int) else None
@@ -50,7 +50,7 @@ def any_value(value: Any, depth: int = 0) -> AttributeValue:
     return None
 
 
-def identifier(value: Any, size: int) -> str | None:
+def identifier(value: Json, size: int) -> str | None:
     """Read an id in hex of the right length, in lower case; None for anything else, and for all zeros."""
     if not isinstance(value, str) or len(value) != 2 * size:
         return None
@@ -61,14 +61,14 @@ def identifier(value: Any, size: int) -> str | None:
     return None if len(raw) != size or raw in {NO_TRACE, NO_SPAN} else raw.hex()
 
 
-def integer(value: Any) -> int:
+def integer(value: Json) -> int:
     """Read a time: 64 bits, text or number; 0, as in protobuf, when it is absent or none. Raises for a truth value."""
     _no_truth(value)
     found = _int64(value)
     return found if isinstance(found, int) and 0 <= found < _UINT64 else 0
 
 
-def _int64(value: Any) -> int | str | None:
+def _int64(value: Json) -> int | str | None:
     if isinstance(value, float):
         return int(value) if math.isfinite(value) else None
     if isinstance(value, int) or value is None:
@@ -80,28 +80,30 @@ def _int64(value: Any) -> int | str | None:
         return digits
 
 
-def _no_truth(value: Any) -> None:
+def _no_truth(value: Json) -> None:
     if isinstance(value, bool):
         raise TypeError("a truth value where a number belongs")
 
 
-def _double(value: Any) -> float | str | None:
+def _double(value: Json) -> float | str | None:
     if value is None:
         return None
+    if isinstance(value, list | dict):
+        return text(value)
     try:
         return number(float(value))
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, OverflowError):
         return text(value)
 
 
-def _bytes(value: Any) -> AttributeValue:
+def _bytes(value: Json) -> AttributeValue:
     try:
         return base64.b64decode(text(value), validate=True)
     except binascii.Error:
         return text(value)  # ASCII, but no base64; what is not even ASCII raises
 
 
-def enum(value: Any, names: dict[str, int]) -> int:
+def enum(value: Json, names: dict[str, int]) -> int:
     """Read an enum by its number or, from untidy clients, its name; 0 when it is neither. Raises for a truth value."""
     _no_truth(value)
     found = names.get(value, value) if isinstance(value, str) else value
@@ -109,23 +111,23 @@ def enum(value: Any, names: dict[str, int]) -> int:
     return found if isinstance(found, int) and 0 <= found < 1 << 31 else 0
 
 
-def text(value: Any) -> str:
+def text(value: Json) -> str:
     """Read a text, whatever type it was sent as; "" when it is absent."""
     if isinstance(value, str):
         return value if value.isascii() else scrub(value)
     return "" if value is None else str(value)
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def mapping(value: Json) -> dict[str, Json]:
     """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
-def objects(value: Any) -> Iterator[dict[str, Any]]:
+def objects(value: Json) -> Iterator[dict[str, Json]]:
     """Return the objects in the value if it is a list; anything else in it is ignored."""
     return (item for item in _list(value) if isinstance(item, dict))
 
