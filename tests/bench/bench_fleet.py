@@ -1,6 +1,6 @@
 """What a fleet costs its database: many monitors in one process, each with rounds as a sidecar's, on a real PostgreSQL.
 
-    python tests/bench/bench_fleet.py [MONITORS] [SECONDS]
+    python tests/bench/bench_fleet.py [MONITORS EVERY SECONDS]
 
 Each monitor connects for its round and leaves: heartbeat, leases, budget, one window slice, and ten results an hour.
 """
@@ -8,6 +8,7 @@ Each monitor connects for its round and leaves: heartbeat, leases, budget, one w
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import tempfile
@@ -51,8 +52,9 @@ def cpu_s(folder: Path) -> float:
 class Sidecar:
     """One monitor's part."""
 
-    def __init__(self, url: str, store: Store, n: int) -> None:
-        section = FleetSection.model_validate({"database": url, "name": f"m{n}", "lease": parse_duration("1m")})
+    def __init__(self, url: str, store: Store, n: int, every_s: float) -> None:
+        times = {"every": parse_duration(f"{every_s:g}s"), "lease": parse_duration(f"{3 * every_s + 15:g}s")}
+        section = FleetSection.model_validate({"database": url, "name": f"m{n}", **times})
         self.fleet = Fleet(section, store.kept.room(f"m{n}"))
         self.budget = JudgeBudget(per_hour=50.0)
         FleetBudget(self.budget, self.fleet, time.time)
@@ -90,17 +92,18 @@ def counts(server: PostgresServer, sidecars: list[Sidecar]) -> Counts:
     return Counts(time.monotonic(), done(sidecars), connects, int(commits), cpu_s(server.folder), time.process_time())
 
 
-async def main(monitors: int, seconds: float) -> None:
+async def main(monitors: int, every_s: float, seconds: float) -> None:
+    logging.getLogger("sidejudge.fleet").setLevel(logging.CRITICAL)
     server = PostgresServer(max_connections=100, synchronous_commit="on", fsync="on", autovacuum="on").start()
     store = Store(Path(tempfile.mkdtemp()) / "state.sqlite")
     loop = asyncio.get_running_loop()
     try:
         url = server.url(server.new_database())
-        sidecars = [Sidecar(url, store, n) for n in range(monitors)]
+        sidecars = [Sidecar(url, store, n, every_s) for n in range(monitors)]
         await sidecars[0].fleet.round()
-        for n, each in enumerate(sidecars):  # they start over two intervals, as a rollout does
-            loop.call_later(30.0 * n / monitors, asyncio.ensure_future, each.fleet.start())
-        await asyncio.sleep(35)
+        for n, each in enumerate(sidecars):  # a rollout takes its time
+            loop.call_later(max(30.0, every_s) * n / monitors, asyncio.ensure_future, each.fleet.start())
+        await asyncio.sleep(max(30.0, every_s) + 5)
         before, most = counts(server, sidecars), 0
         while time.monotonic() - before.at_s < seconds:
             await asyncio.sleep(0.25)
@@ -113,7 +116,7 @@ async def main(monitors: int, seconds: float) -> None:
             "SELECT sum(granted), pg_database_size(current_database()) / 1e6 FROM sidejudge.judge_spend", "test_1"
         )[0]
         print(  # noqa: T201  # a benchmark prints
-            f"{monitors} monitors, {took:.0f} s: rounds {rounds / took:.1f}/s, not whole since the start "
+            f"{monitors} monitors, every {every_s:g} s, {took:.0f} s: rounds {rounds / took:.1f}/s, not whole "
             f"{failed(sidecars)}\n"
             f"connects {(after.connects - before.connects) / took:.1f}/s, at most {most} at once; "
             f"commits {(after.commits - before.commits) / took:.0f}/s\n"
@@ -145,4 +148,5 @@ def failed(sidecars: list[Sidecar]) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 500, float(sys.argv[2]) if len(sys.argv) > 2 else 40.0))
+    given = [float(each) for each in sys.argv[1:]]
+    asyncio.run(main(int(given[0]) if given else 500, *(given[1:3] if len(given) > 2 else (60.0, 40.0))))

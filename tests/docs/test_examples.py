@@ -28,7 +28,7 @@ from tests.fakes.openai import Act, Provider, Seen, states
 from tests.running import free_port
 
 GIVEN = {
-    name: "https://hooks.example.org/given"
+    name: "postgresql://given@db.example.org/fleet" if name.endswith("_DATABASE") else "https://hooks.example.org/given"
     for page in PAGES
     for name in re.findall(r"\$\{([A-Z_]+)[:}]", page.read_text(encoding="utf-8"))
 }

@@ -21,6 +21,8 @@ from .budget import AHEAD_S, HOUR_S, JudgeBudget
 _FIRST: Final = 4
 """What is left is divided by so many times the monitors: that much each may have before it knows what it needs."""
 
+_FEWER: Final = 1.5
+"""By this factor the number of monitors has to change before slices are divided anew without traffic."""
 _MOVED: Final = 0.2
 """A demand that moved by less than this share is not reported anew."""
 
@@ -63,6 +65,7 @@ class FleetBudget:
         self._hour: int | None = None
         budget.grants = {}
         self._reported: tuple[float, float] | None = None
+        self._members = 1
         fleet.each_round("judge budget", self.round, when=self._is_due)
 
     def _is_due(self) -> bool:
@@ -70,6 +73,8 @@ class FleetBudget:
         now = self._clock_s()
         grants, hour = self._budget.grants or {}, int(now // HOUR_S) * HOUR_S
         if self._reported is None or self._hour != hour or self._budget.refused_usd:
+            return True
+        if not self._members / _FEWER < self._fleet.count < self._members * _FEWER:
             return True
         if hour + HOUR_S - now < AHEAD_S and hour + HOUR_S not in grants:
             return True
@@ -83,13 +88,13 @@ class FleetBudget:
         hour = int(now // HOUR_S) * HOUR_S
         if self._hour is not None and self._hour < hour:
             await spend.settle(transaction, name, self._hour, budget.spent_in(self._hour))
-        reported = (budget.committed(now), budget.demand(now))
+        members, reported = self._fleet.count, (budget.committed(now), budget.demand(now))
         granted = {hour: await self._granted(transaction, hour, now, committed=budget.committed(now))}
         if hour + HOUR_S - now < AHEAD_S:  # an outage over the full hour leaves something to spend
             granted[hour + HOUR_S] = await self._granted(transaction, hour + HOUR_S, hour + HOUR_S, committed=0.0)
 
         def in_force() -> None:
-            self._hour, self._reported = hour, reported
+            self._hour, self._reported, self._members = hour, reported, members
             budget.grants = granted
 
         return in_force
@@ -97,12 +102,12 @@ class FleetBudget:
     async def _granted(self, transaction: Transaction, hour: int, now: float, *, committed: float) -> float:
         budget, name = self._budget, self._fleet.name
         demand = budget.demand(now)
-        keep = committed + max(2 * demand * AHEAD_S, budget.refused_usd)
+        first = min(usd for _, usd in budget.limits) / (_FIRST * self._fleet.count)
+        keep = committed + max(2 * demand * AHEAD_S, 2 * first, budget.refused_usd)
         grants = budget.grants
-        if grants is not None and demand > 0.0 and grants.get(hour, 0.0) > keep:
+        if grants is not None and grants.get(hour, 0.0) > keep:
             budget.grants = {**grants, hour: keep}  # given back here before it is there
-        kept = keep if demand > 0.0 else float("inf")
-        mine = await spend.report(transaction, name, hour, spent=committed, demand=demand, keep=kept)
+        mine = await spend.report(transaction, name, hour, spent=committed, demand=demand, keep=keep)
         refused = budget.take_refused()
         if mine > committed and mine - committed >= demand * AHEAD_S / 2 and not refused:
             return mine  # enough for now: most rounds take no lock
