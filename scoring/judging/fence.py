@@ -53,9 +53,15 @@ def plain(text: str) -> str:
     'a[U+202E]b < < <END 00> > > < |im_end| >'
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _JOINERS.sub(lambda match: _written(match.group()), text).translate(_VISIBLE)
-    text = _MARKS.sub(lambda match: " ".join(match.group()), text)
-    return _CONTROL_TOKENS.sub(lambda match: f"{match.group()} ", text)
+    # To look for a character costs a tenth of what an expression costs; most texts hold none of these.
+    if not text.isascii():
+        text = _JOINERS.sub(lambda match: _written(match.group()), text)
+    text = text.translate(_VISIBLE)
+    if not text.isascii() or "<<<" in text or ">>>" in text:
+        text = _MARKS.sub(lambda match: " ".join(match.group()), text)
+    if any(beginning in text for beginning in "<[|｜"):
+        text = _CONTROL_TOKENS.sub(lambda match: f"{match.group()} ", text)
+    return text
 
 
 def fence(name: str, text: str) -> str:

@@ -16,7 +16,7 @@ from scoring.notices.notice import Notice, NoticeKind
 from scoring.notices.text import Wording
 from scoring.rubrics import RUBRICS
 from tests.alert_events import SINCE_NS, event
-from tests.monitor.api.test_pages import Still
+from tests.monitor.api.still import Still
 
 CANARY = "zqcanary"
 CHECKS = (
@@ -57,16 +57,8 @@ PATHS = (
 
 
 @pytest.fixture
-def still(configured):
-    made = []
-
-    def make(**sections):
-        made.append(Still(configured(**{**ROUTES, **sections})))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.monitor.store.close()
+def still(still):
+    return lambda **sections: still(**{**ROUTES, **sections})
 
 
 async def judged(s: Still) -> tuple[str, ...]:

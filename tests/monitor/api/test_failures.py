@@ -5,27 +5,14 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
 import yaml
 
 from scoring.notices.wording import report_report
-from tests.monitor.api.test_pages import ROUTES, SAID, Still, page
+from tests.monitor.api.still import SAID
+from tests.monitor.api.test_pages import page
 from tests.otlp_requests import LOW
 
 SERVICE = "/services?service=shop&environment=unknown&rubric=workflow&last=1d"
-
-
-@pytest.fixture
-def still(configured):
-    made = []
-
-    def make(**sections):
-        made.append(Still(configured(**{**ROUTES, **sections})))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.monitor.store.close()
 
 
 async def failed(still, **sections):

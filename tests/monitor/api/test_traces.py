@@ -7,7 +7,7 @@ import json
 import pytest
 
 from monitor.api.verdict_schemas import TracesBody
-from tests.monitor.api.test_pages import SAID, Still
+from tests.monitor.api.still import SAID, Still
 from tests.otlp_requests import HIGH, S, request, span, trace
 
 LLM = {**SAID, "langfuse.observation.type": "generation"}

@@ -296,12 +296,16 @@ def reported(verdict):
     return values, [found[key] for key in ("composite", "coverage", "state", "passed", "rating", "blockers")]
 
 
+@cache
+def without_it(name):
+    return reported(score(whole_case(name), RUBRICS[name], answer=judge(full_marks), created_at=AT))
+
+
 @EVERY
 def test_honest_answers_give_the_same_verdict_with_it_and_without(text):
     for name, rubric in RUBRICS.items():
-        clean = whole_case(name)
-        expected = reported(score(clean, rubric, answer=judge(full_marks), created_at=AT))
-        assert reported(score(attacked(clean, text), rubric, answer=judge(full_marks), created_at=AT)) == expected, name
+        found = score(attacked(whole_case(name), text), rubric, answer=judge(full_marks), created_at=AT)
+        assert reported(found) == without_it(name), name
 
 
 def in_reason(text, **more):

@@ -1,0 +1,39 @@
+"""A monitor whose time a test moves, and what its pages and routes answer."""
+
+from __future__ import annotations
+
+import httpx
+
+from monitor.api.access import AccessRules
+from monitor.api.routes import create_app
+from monitor.runtime.app import Monitor
+from tests.otlp_requests import HIGH, S, request, span, trace
+
+SAID = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
+ROUTES = {
+    "scenarios": {"any": {"tools_should_include": ["lookup"]}},
+    "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
+}
+
+
+class Still:
+    """A monitor that is not started, at a time that the test moves, and clients at any address."""
+
+    def __init__(self, config):
+        self.now = 1_790_000_000_000_000_000
+        self.monitor = Monitor(config, clock_ns=lambda: self.now)
+        self.app = create_app(self.monitor.view, rules=AccessRules.of(config.api))
+
+    async def take(self, number, tail=HIGH, **more):
+        spans = [S(trace_id=trace(number, tail), span_id=span(number + 1), **{"attributes": SAID, **more})]
+        await self.monitor.intake.consume(request(spans))
+
+    async def judge(self):
+        self.now += 60_000_000_000
+        self.monitor.pipeline.waiting.extend(self.monitor.assembler.due(self.now))
+        await self.monitor.pipeline.drain()
+
+    async def get(self, path, caller="127.0.0.1", **headers):
+        transport = httpx.ASGITransport(self.app, client=(caller, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get(path, headers={name.replace("_", "-"): value for name, value in headers.items()})
