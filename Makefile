@@ -50,6 +50,7 @@ bench-peers: ## what bench_scoring and bench_traffic compare with, in an environ
 	.venv-peers/bin/python -m pip -qq install "deepeval==4.3.1" "ragas==0.4.3" "langchain-community<0.4" "rotel==0.0.1a15"
 
 status: $(VENV)/.dev ## simulate months of alerts and write monitor/STATUS.md anew (a quarter of an hour)
+	$(BIN)/python tests/simulation/judge_error.py
 	$(BIN)/python tests/simulation/tables.py
 	$(BIN)/python -m tests.simulation.metric_tables
 

@@ -39,6 +39,10 @@ def corrected_gauges(who: tuple[str, str, str], service: ServiceStatus) -> Itera
         yield f.PASS_CORRECTED_RATIO, who, service.corrected.rate
         yield f.PASS_CORRECTED_LOWER_RATIO, who, service.corrected.lower
         yield f.PASS_CORRECTED_UPPER_RATIO, who, service.corrected.upper
+    if service.rectified is not None:
+        yield f.PASS_RECTIFIED_RATIO, who, service.rectified.rate
+        yield f.PASS_RECTIFIED_LOWER_RATIO, who, service.rectified.lower
+        yield f.PASS_RECTIFIED_UPPER_RATIO, who, service.rectified.upper
 
 
 def _figures(found: Calibrated) -> Iterator[Series]:

@@ -237,6 +237,20 @@ PASS_CORRECTED_UPPER_RATIO = Family(
     name="sidejudge_pass_corrected_upper_ratio", kind="gauge", labels=_WHO,
     help=f"Upper bound of the corrected pass ratio, two-sided 95 %. {_PROCESS}",
 )  # fmt: skip
+PASS_RECTIFIED_RATIO = Family(
+    name="sidejudge_pass_prediction_powered_ratio", kind="gauge", labels=_WHO,
+    help="Pass ratio that people would have found, by prediction-powered inference: the estimate, and how many more of "
+    f"the labelled traces people passed than the judge. {_PROCESS}",
+    note="Absent with fewer than 30 labels.",
+)  # fmt: skip
+PASS_RECTIFIED_LOWER_RATIO = Family(
+    name="sidejudge_pass_prediction_powered_lower_ratio", kind="gauge", labels=_WHO,
+    help=f"Lower bound of it, two-sided 95 %. {_PROCESS}",
+)  # fmt: skip
+PASS_RECTIFIED_UPPER_RATIO = Family(
+    name="sidejudge_pass_prediction_powered_upper_ratio", kind="gauge", labels=_WHO,
+    help=f"Upper bound of it, two-sided 95 %. {_PROCESS}",
+)  # fmt: skip
 CASCADE_VERDICTS = Family(
     name="sidejudge_cascade_verdicts", kind="gauge", labels=(*_WHO, "reason"),
     help=f"Verdicts by why a stronger judge was asked: `sure` (it was not), `doubt`, `drawn`. {_PROCESS}",
@@ -741,6 +755,7 @@ FAMILIES = (
     DRIFT_SCORE, DRIFT_SINCE,
     ALERTS, ALERT_EVENTS, ALERT_LIMIT,
     PASS_CORRECTED_RATIO, PASS_CORRECTED_LOWER_RATIO, PASS_CORRECTED_UPPER_RATIO,
+    PASS_RECTIFIED_RATIO, PASS_RECTIFIED_LOWER_RATIO, PASS_RECTIFIED_UPPER_RATIO,
     CASCADE_VERDICTS, CASCADE_CHANGED, CASCADE_DELIVERED_RATIO,
     AGREEMENT_PAIRS, AGREEMENT_RAW, AGREEMENT_KAPPA, AGREEMENT_KAPPA_LOWER, AGREEMENT_KAPPA_UPPER, AGREEMENT_AC1,
     AGREEMENT_TRUE_POSITIVE, AGREEMENT_TRUE_NEGATIVE,

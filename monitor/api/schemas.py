@@ -120,6 +120,9 @@ class ServiceStatusBody(ResponseBody):
     corrected: CorrectedBody | None = Field(
         description="pass ratio that people would have found (Rogan-Gladen); null: labels do not determine it"
     )
+    prediction_powered: CorrectedBody | None = Field(
+        default=None, description="the same by prediction-powered inference; null: fewer than 30 labels"
+    )
     cascade: CascadeBody | None = Field(
         default=None, description="what a stronger judge changed; null: no cascade of judges"
     )
@@ -145,6 +148,7 @@ class ServiceStatusBody(ResponseBody):
             change=ChangeBody.of(status.change) if status.change else None,
             drift=ChangeBody.of(status.drift) if status.drift else None,
             corrected=CorrectedBody.of(status.corrected) if status.corrected else None,
+            prediction_powered=CorrectedBody.of(status.rectified) if status.rectified else None,
             cascade=CascadeBody.of(status.cascade) if status.cascade else None,
             thresholds=ThresholdsBody(warning=bounds.warning, critical=bounds.critical),
             window_s=window_s,

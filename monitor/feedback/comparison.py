@@ -87,7 +87,7 @@ class LabelComparison:
         ours = _held(about, stated, passes or state or {}) if score is None else _ours(stated, score)
         kept = self._agreements.record(
             rubric=about.rubric, version=version, metric=about.metric, subject=given.subject, by=by,
-            people=stated, ours=ours,
+            people=stated, ours=ours, weight=_weight(metadata),
         )  # fmt: skip
         return None if kept else UNREADABLE
 
@@ -126,6 +126,11 @@ def _held(about: LabelledScore, stated: Said, verdict: Mapping[str, Any]) -> Sai
 def _metadata(row: Mapping[str, Any]) -> Mapping[str, Any]:
     reported = row.get("metadata")
     return reported if isinstance(reported, Mapping) else {}
+
+
+def _weight(metadata: Mapping[str, Any]) -> float:
+    probability = metadata.get("sampling_probability")
+    return 1 / probability if isinstance(probability, int | float) and 0 < probability <= 1 else 1.0
 
 
 def _gravest(outcomes: Sequence[str | None]) -> str | None:

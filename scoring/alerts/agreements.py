@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from scoring.runs.calibrated import Calibrated, calibrated
 from scoring.runs.label_line import PASS, Said
 from scoring.statistics.agreement import Kappa
+from scoring.statistics.ppi import label_sums
 
 from .observed import Agreement
 
@@ -22,6 +23,7 @@ MAX_RUBRICS = 100
 class _Known:
     version: str
     metrics: dict[str, OrderedDict[tuple[str, str], tuple[Said, Said | None]]] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
 
 
 class Agreements:
@@ -44,8 +46,11 @@ class Agreements:
         people: Said | bool,
         ours: Said | bool | None,
         metric: str = PASS,
+        weight: float = 1.0,
     ) -> bool:
         """Take one pair; ``ours`` None: we came to no value. Whether it is kept.
+
+        ``weight`` is the inverse of the probability with which the subject was drawn to be judged.
 
         It is not when it mixes numbers with categories, or is of one more rubric than ``MAX_RUBRICS``.
         """
@@ -60,6 +65,10 @@ class Agreements:
         if len(kinds) > 1:
             return False
         pairs[subject, by] = (people, ours)
+        if metric == PASS:
+            known.weights[subject] = weight
+            if len(known.weights) > 2 * MAX_PAIRS:
+                known.weights = {each: known.weights[each] for each, _ in pairs}
         pairs.move_to_end((subject, by))
         if len(pairs) > MAX_PAIRS:
             pairs.popitem(last=False)
@@ -92,7 +101,7 @@ class Agreements:
     def report(self) -> list[Calibrated]:
         """Everything that can be known, by rubric and metric in the order of their first pairs."""
         return [
-            _calibrated(rubric, metric, pairs.values())
+            _calibrated(rubric, metric, pairs, known.weights)
             for rubric, known in self._rubrics.items()
             for metric, pairs in known.metrics.items()
             if pairs
@@ -111,6 +120,7 @@ class Agreements:
                 metric: [[subject, by, people, ours] for (subject, by), (people, ours) in pairs.items()]
                 for metric, pairs in known.metrics.items()
             },
+            "weights": {subject: weight for subject, weight in known.weights.items() if weight != 1.0},
         }
 
     def restore(self, rubric: str, record: Mapping[str, Any]) -> None:
@@ -119,7 +129,7 @@ class Agreements:
             for subject, by, people, ours in pairs:
                 self.record(
                     rubric=rubric, version=record["version"], subject=subject, by=by, people=people, ours=ours,
-                    metric=metric,
+                    metric=metric, weight=float(record.get("weights", {}).get(subject, 1.0)),
                 )  # fmt: skip
 
 
@@ -131,12 +141,20 @@ def _first(pairs: OrderedDict[tuple[str, str], tuple[Said, Said | None]]) -> Sai
     return next(iter(pairs.values()))[0] if pairs else None
 
 
-def _calibrated(rubric: str, metric: str, stated: Iterable[tuple[Said, Said | None]]) -> Calibrated:
+def _calibrated(
+    rubric: str,
+    metric: str,
+    stated: Mapping[tuple[str, str], tuple[Said, Said | None]],
+    weights: Mapping[str, float],
+) -> Calibrated:
     pairs: Counter[tuple[Said, Said]] = Counter()
+    latest: dict[str, tuple[bool, bool, float]] = {}
     undecided = 0
-    for people, ours in stated:
+    for (subject, _), (people, ours) in stated.items():
         if ours is None:
             undecided += 1
         else:
             pairs[people, ours] += 1
-    return calibrated(rubric=rubric, metric=metric, pairs=pairs, undecided=undecided, passes=None)
+            latest[subject] = (people == 1.0, ours == 1.0, weights.get(subject, 1.0))
+    labels = label_sums(latest.values()) if metric == PASS else None
+    return calibrated(rubric=rubric, metric=metric, pairs=pairs, undecided=undecided, passes=None, labels=labels)

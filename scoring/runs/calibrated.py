@@ -12,6 +12,7 @@ from scoring.statistics.agreement import Confusion, Kappa, cohen_kappa, gwet_ac1
 from scoring.statistics.estimate import from_sums
 from scoring.statistics.exact_sum import ExactSum
 from scoring.statistics.interval import Z_95_TWO_SIDED, wilson
+from scoring.statistics.ppi import LabelSums, prediction_powered
 from scoring.statistics.rogan_gladen import Corrected, rogan_gladen
 
 from .label_line import PASS, Said
@@ -68,7 +69,8 @@ class Calibrated:
 
     ``scale`` is ``binary``, ``ordinal`` (numbers) or ``nominal``. ``figures`` by name: ``raw_agreement``, ``kappa``,
     ``kappa_linear``, ``kappa_quadratic``, ``ac1``, ``true_positive_rate`` (of what people pass, what we pass),
-    ``true_negative_rate``; for ``pass`` also ``pass_rate`` of all our verdicts, and ``pass_rate_corrected``.
+    ``true_negative_rate``; for ``pass`` also ``pass_rate`` of all our verdicts, ``pass_rate_corrected`` and
+    ``pass_rate_ppi``. ``labels`` of ``pass``: one label a subject, weighed.
     """
 
     rubric: str
@@ -79,6 +81,7 @@ class Calibrated:
     categories: Sequence[Said | bool]
     confusion: Confusion | Unavailable
     figures: Mapping[str, Figure]
+    labels: LabelSums | None = None
 
     def to_json(self) -> dict[str, object]:
         """As JSON: what is unknown is a null ``value`` with its ``reason``."""
@@ -95,9 +98,13 @@ class Calibrated:
 
 
 def calibrated(
-    *, rubric: str, metric: str, pairs: Mapping[tuple[Said, Said], int], undecided: int, passes: PassSums | None
-) -> Calibrated:
-    """All figures of the pairs (people's label, our verdict) with their number; ``passes`` only for ``pass``."""
+    *, rubric: str, metric: str, pairs: Mapping[tuple[Said, Said], int], undecided: int, passes: PassSums | None,
+    labels: LabelSums | None = None,
+) -> Calibrated:  # fmt: skip
+    """All figures of the pairs (people's label, our verdict) with their number.
+
+    ``passes`` and ``labels`` (a label for each labelled verdict, which ``passes`` count too) only for ``pass``.
+    """
     n = sum(pairs.values())
     values = {stated for pair in pairs for stated in pair}
     numbers = sorted(each for each in values if isinstance(each, float))
@@ -115,11 +122,13 @@ def calibrated(
     }
     figures |= _chance_corrected(table, numbers if scale == "ordinal" else [])
     if binary and isinstance(table, Confusion):
-        figures |= _errors(table, passes)
+        figures |= _errors(table, passes, labels)
+        if passes is not None:
+            figures["pass_rate_ppi"] = _prediction_powered(passes, labels or LabelSums())
     shown: Sequence[Said | bool] = [each if isinstance(each, float) else label(each) for each in found] if few else []
     return Calibrated(
         rubric=rubric, metric=metric, n=n, undecided=undecided, scale=scale, confusion=table, figures=figures,
-        categories=[False, True] if metric == PASS else shown,
+        categories=[False, True] if metric == PASS else shown, labels=labels,
     )  # fmt: skip
 
 
@@ -135,15 +144,13 @@ def _chance_corrected(table: Confusion | Unavailable, ordinal: Sequence[float]) 
     }  # fmt: skip
 
 
-def _errors(table: Confusion, passes: PassSums | None) -> dict[str, Figure]:
+def _errors(table: Confusion, passes: PassSums | None, labels: LabelSums | None) -> dict[str, Figure]:
+    """The errors on ``labels`` where they are weighed, else on all pairs."""
     (true_negative, false_positive), (false_negative, true_positive) = table.counts
-    positives, negatives = (
-        (true_positive, true_positive + false_negative),
-        (
-            true_negative,
-            true_negative + false_positive,
-        ),
-    )
+    positives: tuple[float, float] = (true_positive, true_positive + false_negative)
+    negatives: tuple[float, float] = (true_negative, true_negative + false_positive)
+    if labels is not None and labels.n:
+        positives, negatives = labels.true_positive, labels.true_negative
     figures: dict[str, Figure] = {
         "true_positive_rate": _rate(*positives, "people passed nothing"),
         "true_negative_rate": _rate(*negatives, "people failed nothing"),
@@ -164,7 +171,20 @@ def _errors(table: Confusion, passes: PassSums | None) -> dict[str, Figure]:
     }
 
 
-def _rate(successes: int, n: int, without: str) -> ErrorRate | Unavailable:
+def _prediction_powered(passes: PassSums, labels: LabelSums) -> Figure:
+    """Of the labelled verdicts, and of the others as another sample."""
+    others = from_sums(
+        n=passes.n - labels.n, failures=max(0, passes.failures - labels.failures),
+        weight=passes.weight.value - labels.weight,
+        failed_weight=passes.failed_weight.value - labels.failed_weight,
+        squared_weight=passes.squared_weight.value - labels.squared,
+    )  # fmt: skip
+    if others is None:
+        return Unavailable("every verdict is labelled: what people passed of them is the rate")
+    return prediction_powered(others.pass_ratio, others.effective_n, labels)
+
+
+def _rate(successes: float, n: float, without: str) -> ErrorRate | Unavailable:
     bounds = wilson(successes, n, Z_95_TWO_SIDED)
     if bounds is None:
         return Unavailable(without)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from scoring.statistics.ppi import label_sums
+
 from .calibrated import Calibrated, PassSums, calibrated
 from .label_line import PASS, LabelLine, LabelLineError, Said, Subject
 from .verdict_line import VerdictLine
@@ -38,6 +40,8 @@ class CalibrationSums:
     compared: dict[tuple[str, str], LabelPairs] = field(default_factory=dict)
     passes: dict[str, PassSums] = field(default_factory=dict)
     met: set[tuple[Subject, str, str, str]] = field(default_factory=set)
+    labelled: dict[str, Counter[tuple[bool, bool, float]]] = field(default_factory=dict)
+    """By rubric, verdicts with a label: (person passes, we pass, weight). Of several labels the last counts."""
 
     def add(self, line: VerdictLine, labels: Labels) -> None:
         """Take a verdict."""
@@ -49,6 +53,13 @@ class CalibrationSums:
                 met |= labels.get(((subject[0], subject[1]), line.rubric), {})
         for given in met.values():
             self.compare(given, _stated(line, given))
+        of_pass = [given for given in met.values() if given.metric == PASS]
+        if of_pass and line.passed is not None:
+            self.count_label(of_pass[-1], passed=line.passed, weight=line.weight)
+
+    def count_label(self, given: LabelLine, *, passed: bool, weight: float) -> None:
+        """Count a verdict that has this label."""
+        self.labelled.setdefault(given.rubric, Counter())[given.stated == 1, passed, weight] += 1
 
     def count_pass(self, rubric: str, *, passed: bool, weight: float) -> None:
         """Count whether a verdict passed."""
@@ -68,6 +79,8 @@ class CalibrationSums:
             compared.undecided += other.undecided
         for rubric, passes in later.passes.items():
             self.passes.setdefault(rubric, PassSums()).merge(passes)
+        for rubric, labelled in later.labelled.items():
+            self.labelled.setdefault(rubric, Counter()).update(labelled)
         self.met |= later.met
 
 
@@ -132,6 +145,7 @@ class Calibration:
             for given in of_subject.values():
                 if given.metric == PASS and given.verdict is not None:
                     self._sums.count_pass(given.rubric, passed=given.verdict == 1, weight=1.0)
+                    self._sums.count_label(given, passed=given.verdict == 1, weight=1.0)
                 self._sums.compare(given, given.verdict)
 
     def report(self) -> list[Calibrated]:
@@ -140,6 +154,7 @@ class Calibration:
             calibrated(
                 rubric=rubric, metric=metric, pairs=compared.pairs, undecided=compared.undecided,
                 passes=self._sums.passes.get(rubric, PassSums()) if metric == PASS else None,
+                labels=label_sums(self._sums.labelled.get(rubric, Counter()).elements()) if metric == PASS else None,
             )
             for (rubric, metric), compared in self._sums.compared.items()
         ]  # fmt: skip

@@ -32,13 +32,13 @@ class Baseline:
         self._failed = PRIOR * (1 - expected)
 
     def add(self, *, passed: bool, weight: float, worth: float = 1.0) -> None:
-        """Take in the next verdict, of weight 1/probability; ``worth`` in [0, 1] as in ``design_effect``."""
+        """Take in the next verdict, of weight 1/probability; ``worth`` as in ``design_effect``, a sum of several."""
         share = self._scale.share(weight)
         if share is None:
             self._begin_anew()
             share = 1.0
         counts = worth * share
-        kept = 1 - counts / MEMORY if self._weight >= MEMORY else 1.0
+        kept = max(0.0, 1 - counts / MEMORY) if self._weight >= MEMORY else 1.0
         self._weight = self._weight * kept + counts
         self._failed = self._failed * kept + counts * (not passed)
         self._squared = self._squared * kept * kept + counts * share

@@ -38,11 +38,16 @@ class Corrected:
 
 
 def rogan_gladen(
-    rate: float, n: float, true_positive: tuple[int, int], true_negative: tuple[int, int], *, z: float = Z_95_TWO_SIDED
+    rate: float,
+    n: float,
+    true_positive: tuple[float, float],
+    true_negative: tuple[float, float],
+    *,
+    z: float = Z_95_TWO_SIDED,
 ) -> Corrected | Unavailable:
     """The corrected rate; ``true_positive`` and ``true_negative`` are (right, of so many).
 
-    ``n`` may be an effective sample size. Raises ``ValueError`` for counts or rates that cannot be.
+    ``n`` and the numbers may be effective sizes. Raises ``ValueError`` for counts or rates that cannot be.
     """
     (right_1, m_1), (right_0, m_0) = true_positive, true_negative
     if not (0 <= rate <= 1 and 0 <= n < math.inf and 0 <= right_1 <= m_1 and 0 <= right_0 <= m_0):

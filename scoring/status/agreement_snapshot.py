@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from scoring.result.result import Unavailable
 from scoring.runs.calibrated import Calibrated
 from scoring.runs.label_line import PASS
-from scoring.statistics.agreement import Confusion
+from scoring.statistics.ppi import LabelSums, rectified
 from scoring.statistics.rogan_gladen import rogan_gladen
 
 from .service_status import ServiceStatus
@@ -49,29 +49,30 @@ class AgreementSnapshot:
     queue: AnnotationQueueSnapshot | None = None
 
     @property
-    def passes(self) -> dict[str, Confusion]:
-        """What people and we passed, by rubric."""
-        found = (each for each in self.measured if each.metric == PASS)
-        return {each.rubric: each.confusion for each in found if isinstance(each.confusion, Confusion)}
+    def labels(self) -> dict[str, LabelSums]:
+        """One label of people for each labelled verdict, by rubric."""
+        return {each.rubric: each.labels for each in self.measured if each.metric == PASS and each.labels is not None}
 
 
 def corrected(statuses: Iterable[ServiceStatus], agreement: AgreementSnapshot | None) -> list[ServiceStatus]:
-    """The statuses, each with the pass rate that people would have found (Rogan–Gladen), where labels allow it.
+    """The statuses, each with the pass rate that people would have found, where labels allow it.
 
-    The judge's errors are those on all labels of the rubric, whatever service they are of; the interval is two-sided,
-    95 %. Rubrics without labels are left as they are.
+    By Rogan and Gladen, and by prediction-powered inference. The judge's errors are those on all labels of the rubric,
+    whatever service they are of; the intervals are two-sided, 95 %. Rubrics without labels are left as they are.
     """
-    passes = {} if agreement is None else agreement.passes
-    return [_corrected(status, passes.get(status.rubric)) for status in statuses]
+    labels = {} if agreement is None else agreement.labels
+    return [_corrected(each, labels.get(each.rubric)) for each in statuses]
 
 
-def _corrected(status: ServiceStatus, table: Confusion | None) -> ServiceStatus:
+def _corrected(status: ServiceStatus, labels: LabelSums | None) -> ServiceStatus:
     reported = status.estimate
-    if table is None or reported is None:
+    if labels is None or reported is None:
         return status
-    (true_negative, false_positive), (false_negative, true_positive) = table.counts
-    found = rogan_gladen(
-        reported.pass_ratio, reported.effective_n,
-        (true_positive, true_positive + false_negative), (true_negative, true_negative + false_positive),
-    )  # fmt: skip
-    return status if isinstance(found, Unavailable) else replace(status, corrected=found)
+    ratio, size = reported.pass_ratio, reported.effective_n
+    by_errors = rogan_gladen(ratio, size, labels.true_positive, labels.true_negative)
+    by_offset = rectified(ratio, size, labels)
+    return replace(
+        status,
+        corrected=None if isinstance(by_errors, Unavailable) else by_errors,
+        rectified=None if isinstance(by_offset, Unavailable) else by_offset,
+    )

@@ -48,8 +48,9 @@ class ServiceStatus:
     far the pass ratio could lie off for the incomplete verdicts. Where a history is kept: ``since_ns`` the status is
     what it is, ``sequence_upper`` the upper bound that holds at all times (mode ``sequence``), and the ``change``
     detector; ``drift`` is the same for the share that keeps to its scenario. ``corrected`` is the pass rate that people
-    would have found, None where the labels are too few. ``cascade`` is what a stronger judge changed, None without a
-    cascade; with one, the estimate is of the strongest judge's pass ratio.
+    would have found by Rogan and Gladen, ``rectified`` by prediction-powered inference; None where labels are too few.
+    ``cascade`` is what a stronger judge changed, None without a cascade; with one, the estimate is of the strongest
+    judge's pass ratio.
     """
 
     service: str
@@ -69,4 +70,5 @@ class ServiceStatus:
     change: StatusChange | None = None
     drift: StatusChange | None = None
     corrected: Corrected | None = None
+    rectified: Corrected | None = None
     cascade: CascadeSnapshot | None = None

@@ -461,7 +461,7 @@ def populated() -> Exporter:
                 standing(
                     composite_mean=0.5, metric_means={"accuracy": 0.5}, since_ns=5 * 10**9, incomplete=3,
                     missing=MissingBand(0.6, 0.7),
-                    corrected=Corrected(0.6, 0.5, 0.7),
+                    corrected=Corrected(0.6, 0.5, 0.7), rectified=Corrected(0.6, 0.5, 0.7),
                     cascade=CascadeSnapshot(
                         verdicts={"sure": 1}, changed={"doubt": 0}, unanswered=0, as_delivered=0.5, corrected=False
                     ),

@@ -1,0 +1,177 @@
+"""Prediction-powered inference: the pass rate that people would find, from all verdicts and labels of some.
+
+With the judge's pass rate p of N verdicts, and of n labelled ones people's passes Y and the judge's f::
+
+    corrected = Ȳ + λ·(p − f̄)         V = Var(Y − λ·f) / n  +  λ²·p·(1 − p) / N         bounds = corrected ± z·√V
+
+λ = Cov(Y, f) / ((1 + n/N)·Var f), held within [0, 1], is the weight at which V is least (power tuning, PPI++): 0 for a
+judge that only guesses, so that the verdicts never make the bounds wider than the labels alone.
+
+Both samples must be of the same traffic: ``prediction_powered`` is for labels of the verdicts themselves. Where the
+judge's rates on both differ by more than ``MOST_APART`` standard errors, they are not, and nothing is estimated. For a
+window of the last hour the labels of a month are not of the same traffic, and tuned weights would pull the hour towards
+the month. There λ = 1 (``rectified``, the method without tuning): labels measure only how far the judge is off, Y − f,
+and say nothing about this hour.
+
+For the bounds half a label is added to each of the four cells (people, judge) and z²/2 verdicts to each side of the N,
+as Agresti and Coull do: without it the bounds of few labels, or of rates near 1, cover too little.
+
+Weights: of the N verdicts ``size`` is the effective number; labels weigh the inverse of their inclusion probability,
+and n is Kish's number of them. Several labels of one trace must be counted as one by the caller.
+
+Sources: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, "Prediction-powered inference", Science 382:669–674,
+doi:10.1126/science.adi6000; Angelopoulos, Duchi and Zrnic 2023, "PPI++", arXiv:2311.01453, §6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from scoring.result.result import Unavailable
+
+from .estimate import check_weight
+from .interval import Z_95_TWO_SIDED, wilson
+from .rogan_gladen import Corrected
+
+LEAST_LABELS: Final = 30
+"""Labels, at their effective number, from which the bounds are right."""
+MOST_APART: Final = 3.0
+"""Standard errors by which the judge's rates on both samples may differ: by chance one time in 370."""
+_ADDED: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSums:
+    """Labelled verdicts: Σw by (person passes, judge passes), Σw², how many, and how many the judge fails.
+
+    ``both`` passed under both, ``people_only`` by people alone, ``judge_only`` by the judge alone, ``neither`` failed
+    under both.
+    """
+
+    both: float = 0.0
+    people_only: float = 0.0
+    judge_only: float = 0.0
+    neither: float = 0.0
+    squared: float = 0.0
+    n: int = 0
+    failures: int = 0
+
+    @property
+    def weight(self) -> float:
+        """Σw."""
+        return self.both + self.people_only + self.judge_only + self.neither
+
+    @property
+    def true_positive(self) -> tuple[float, float]:
+        """Of what people pass: (what the judge passes, all), in effective numbers."""
+        return self.both * self._each, (self.both + self.people_only) * self._each
+
+    @property
+    def true_negative(self) -> tuple[float, float]:
+        """Of what people fail: (what the judge fails, all), in effective numbers."""
+        return self.neither * self._each, (self.neither + self.judge_only) * self._each
+
+    @property
+    def _each(self) -> float:
+        return self.weight / self.squared if self.squared else 0.0
+
+    @property
+    def failed_weight(self) -> float:
+        """Σw of what the judge fails."""
+        return self.people_only + self.neither
+
+    @property
+    def size(self) -> float:
+        """Kish's effective number of labels; 0 without any."""
+        return self.weight**2 / self.squared if self.squared else 0.0
+
+
+def label_sums(labels: Iterable[tuple[bool, bool, float]]) -> LabelSums:
+    """The sums over (person passes, judge passes, weight)."""
+    cells = {(True, True): 0.0, (True, False): 0.0, (False, True): 0.0, (False, False): 0.0}
+    squared, n, failures = 0.0, 0, 0
+    for people, judge, weight in labels:
+        check_weight(weight)
+        cells[people, judge] += weight
+        squared += weight * weight
+        n += 1
+        failures += not judge
+    return LabelSums(
+        both=cells[True, True], people_only=cells[True, False], judge_only=cells[False, True],
+        neither=cells[False, False], squared=squared, n=n, failures=failures,
+    )  # fmt: skip
+
+
+def prediction_powered(
+    rate: float, size: float, labels: LabelSums, *, z: float = Z_95_TWO_SIDED
+) -> Corrected | Unavailable:
+    """The corrected rate with its bounds; ``rate`` of ``size`` effective verdicts is the judge's.
+
+    Raises ``ValueError`` for a rate or a size that cannot be.
+    """
+    if not (0 <= rate <= 1 and 0 <= size < math.inf):
+        raise ValueError(f"no rate of so many: {rate} of {size}")
+    n = labels.size
+    if size == 0:
+        return Unavailable("there are no verdicts that passed or failed")
+    if n < LEAST_LABELS - 1e-9:
+        return Unavailable(f"labels count as {n:.3g}, and {LEAST_LABELS} are needed")
+    cells = [share / labels.weight for share in (labels.both, labels.people_only, labels.judge_only, labels.neither)]
+    judge = cells[0] + cells[2]
+    added = [(share * n + _ADDED) / (n + 4 * _ADDED) for share in cells]
+    passing, more = added[0] + added[2], z * z
+    wider = (rate * size + more / 2) / (size + more)
+    apart = math.sqrt(passing * (1 - passing) / n + wider * (1 - wider) / size)
+    if abs(judge - rate) > MOST_APART * apart:
+        return Unavailable(
+            f"the judge passes {judge:.3f} of the labelled and {rate:.3f} here: labels are of other traffic"
+        )
+    tuned = _tuned(cells, n, size)
+    found = min(1.0, max(0.0, cells[0] + cells[1] + tuned * (rate - judge)))
+    tuned = _tuned(added, n, size)
+    middle = added[0] + added[1] + tuned * (wider - passing)
+    agreed = added[0] * (1 - tuned) ** 2 + added[1] + added[2] * tuned**2
+    spread = max(0.0, agreed - (added[0] + added[1] - tuned * passing) ** 2) / n
+    margin = z * math.sqrt(spread + tuned**2 * wider * (1 - wider) / (size + more))
+    return Corrected(found, max(0.0, min(found, middle - margin)), min(1.0, max(found, middle + margin)))
+
+
+def offset(labels: LabelSums) -> tuple[float, float] | Unavailable:
+    """How much higher people's pass rate is than the judge's, and the variance of that."""
+    n = labels.size
+    if n < LEAST_LABELS - 1e-9:
+        return Unavailable(f"labels count as {n:.3g}, and {LEAST_LABELS} are needed")
+    up, down = labels.people_only / labels.weight, labels.judge_only / labels.weight
+    more, less = ((share * n + _ADDED) / (n + 4 * _ADDED) for share in (up, down))
+    return up - down, (more + less - (more - less) ** 2) / n
+
+
+def rectified(rate: float, size: float, labels: LabelSums, *, z: float = Z_95_TWO_SIDED) -> Corrected | Unavailable:
+    """The corrected rate of a window, with its bounds: λ = 1.
+
+    The distances of the window's bounds (Wilson) and of the offset's are joined (MOVER, Zou and Donner 2008,
+    doi:10.1002/sim.3095).
+    """
+    found = offset(labels)
+    bounds = wilson(rate * size, size, z)
+    if isinstance(found, Unavailable) or bounds is None:
+        return found if isinstance(found, Unavailable) else Unavailable("there are no verdicts that passed or failed")
+    more, variance = found
+    margin = z * z * variance
+    return Corrected(
+        min(1.0, max(0.0, rate + more)),
+        min(1.0, max(0.0, rate + more - math.sqrt((rate - min(bounds.lower, rate)) ** 2 + margin))),
+        max(0.0, min(1.0, rate + more + math.sqrt((max(bounds.upper, rate) - rate) ** 2 + margin))),
+    )
+
+
+def _tuned(cells: list[float], n: float, size: float) -> float:
+    """λ of the four shares."""
+    people, judge = cells[0] + cells[1], cells[0] + cells[2]
+    varies = judge * (1 - judge)
+    if varies <= 0:
+        return 0.0
+    return min(1.0, max(0.0, (cells[0] - people * judge) / (varies * (1 + n / size))))
