@@ -31,7 +31,7 @@ from .rule import RecordingRule, prometheus_duration
 
 def looks(declared: Declaration) -> list[RecordingRule]:
     """Whether each look was below a threshold, how many of the last were, and the status that this amounts to."""
-    if declared.policy.mode in ("sequence", "adaptive"):
+    if declared.policy.mode in ("sequence", "adaptive") or declared.corrected != "none":
         return [_in_process(), _known(), _held()]
     return [
         *(_below(declared, level) for level in LEVELS),
@@ -50,7 +50,7 @@ def breaching(declared: Declaration, level: str) -> str:
     ratio = pass_ratio(window_of(declared))
     worse = {"warning": 1, "critical": 2}[level]
     now = f'{ratio}\nand ignoring (level)\n{LOOKS_BELOW}{{level="{level}"}} >= {declared.rule.needed}'
-    if declared.policy.mode in ("sequence", "adaptive"):
+    if declared.policy.mode in ("sequence", "adaptive") or declared.corrected != "none":
         # The process may look further back than the window that is recorded here.
         return f"last_over_time({ratio}[{DAY}])\nand\n({STATUS} >= {worse} or {HELD} >= {worse})"
     return f"{now}\nor\nlast_over_time({ratio}[{DAY}])\nand\n{HELD} >= {worse}"

@@ -36,6 +36,7 @@ def declaration(config: Config) -> Declaration:
         longest_ns=alerts.longest_window.ns,
         false_alarms=alerts.false_alarms_per_month,
         look_ns=alerts.look.ns,
+        corrected=alerts.corrected,
         hysteresis=Hysteresis(
             needed=alerts.hysteresis.needed,
             looks=alerts.hysteresis.looks,

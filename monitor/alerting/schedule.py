@@ -20,6 +20,7 @@ from scoring.alerts.lifecycle import AlertTransition
 from scoring.alerts.observed import Agreement, Observed
 from scoring.statistics.judge_drift import JudgeDrift
 from scoring.statistics.percentile import p95
+from scoring.statistics.ppi import LabelSums
 from scoring.status.judge_snapshot import JudgeSnapshot
 
 from .details import WatchedWindow, details
@@ -59,13 +60,14 @@ class EvaluationSchedule:
         judge: Callable[[], JudgeSnapshot | None],
         agreements: Callable[[], Sequence[Agreement]] = tuple,
         drifts: Callable[[], Sequence[JudgeDrift]] = tuple,
+        labels: Callable[[], Mapping[str, LabelSums]] = dict,
         listeners: Sequence[AlertListener] = (),
     ) -> None:
         self.listeners = [*listeners]
         self._watch, self._windows, self._watched = watch, windows, watched
         self._memory, self._store = memory, store
         self.judge, self._spool_bytes, self._agreements = judge, spool_bytes, agreements
-        self._drifts = drifts
+        self._drifts, self._labels = drifts, labels
         self._lags: deque[tuple[int, float]] = deque(maxlen=_MOST_LAGS)
         self._kept: dict[str, str] = {}
         self._waiting: dict[str, AlertEvent] = {}
@@ -73,6 +75,7 @@ class EvaluationSchedule:
     def restore(self) -> None:
         """Take up what the last run left, events that nobody took among it."""
         self._kept = self._memory.all()
+        self._watch.take_labels(self._labels())
         self._watch.restore(self._kept)
         left = [event_of_json(json.loads(stated)) for name, stated in self._kept.items() if name.startswith(_EVENT)]
         order = {condition.id: place for place, condition in enumerate(self._watch.conditions)}
@@ -92,6 +95,7 @@ class EvaluationSchedule:
         Raises:
             StoreError: what changed could not be committed; no listener was called.
         """
+        self._watch.take_labels(self._labels())
         members = {key: self._windows.members(key, now_ns) for key in self._windows.keys()}  # noqa: SIM118 - not a dict
         effects, measure = dict(self._windows.design), self._watch.metrics.measured(now_ns)
         found, measured = await asyncio.to_thread(

@@ -25,6 +25,7 @@ from scoring.statistics.baseline import Baseline
 from scoring.statistics.cusum import Chart, Cusum
 from scoring.statistics.design_effect import DesignEffect
 from scoring.statistics.group import Together
+from scoring.statistics.ppi import LabelSums
 from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status.hysteresis import HysteresisState, Look, step
 from scoring.status.service_status import ServiceStatus, StatusChange
@@ -118,7 +119,7 @@ class Watch:
         watched: Mapping[str, WatchedWindow] = WATCHED_BY_DEFAULT, *, max_keys: int = _MAX_KEYS,
         among: Sequence[Condition] | None = None, metrics: MetricWatch | None = None,
     ) -> None:  # fmt: skip
-        self.declared, self._max_keys = declared, max_keys
+        self.declared, self._plain, self._max_keys = declared, declared, max_keys
         self.metrics = metrics or MetricWatch(declared, windows=None, figures=None)
         self.metrics.budgeted_with = lambda: self._series
         self._watched = watched
@@ -129,6 +130,18 @@ class Watch:
         self._by_id = {condition.id: condition for condition in self.conditions}
         self._tracked: dict[Key, _Tracked] = {}
         self._unheard: set[tuple[str, Labels]] = set()
+
+    def take_labels(self, labels: Mapping[str, LabelSums]) -> None:
+        """Hold verdicts from now on against thresholds that labels move to the judge's scale (``alerts.corrected``)."""
+        declared = self._plain.on_labels(labels)
+        if declared.thresholds == self.declared.thresholds:
+            return
+        before, self.declared = self.declared, declared
+        for key, tracked in self._tracked.items():
+            if tracked.sequence is not None and before.policy_of(key.rubric) != declared.policy_of(key.rubric):
+                known = tracked.sequence.to_json()
+                tracked.sequence = declared.new_sequence(key.rubric)
+                tracked.sequence.restore(known)
 
     def learn(self, key: Key, seen: Observation) -> None:
         """Take in a verdict for what follows verdicts one by one; those that came before ``cursor_ns`` are known."""

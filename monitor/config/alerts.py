@@ -162,6 +162,12 @@ class AlertsSection(Section):
         "any traffic; `bound`: the upper confidence bound of the pass rate is compared; `point`: the pass rate; "
         "`sequence`: a confidence sequence, which stays right however often one looks",
     )
+    corrected: Literal["none", "rogan_gladen", "ppi"] = Field(
+        default="none",
+        description="whose pass rate the thresholds are about: `none`: the judge's; `rogan_gladen`, `ppi`: that which "
+        "people would find, by the labels that they gave in Langfuse, with what these leave open in the service's "
+        "favour. With fewer than 30 labels of a rubric: the judge's",
+    )
     look: PositiveDuration = Field(default=parse_duration("1m"), description="time between two looks at all of it")
     hysteresis: HysteresisSection = HysteresisSection()
     sequence: SequenceSection = SequenceSection()

@@ -333,6 +333,16 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
+    def _labels_are_read(self) -> Config:
+        if self.alerts.corrected == "none":
+            return self
+        if self.sinks.langfuse is None or self.sinks.langfuse.annotations is None:
+            raise ValueError("alerts.corrected: no labels are read; add sinks.langfuse.annotations, or take it out")
+        if self.fleet is not None:
+            raise ValueError("alerts.corrected: the status of a fleet is that of the judge; take one of the two out")
+        return self
+
+    @model_validator(mode="after")
     def _contents_may_be_kept(self) -> Config:
         if self.evaluators.drift is not None and self.api.contents == "never":
             raise ValueError("evaluators.drift keeps contents, which api.contents rules out; take one of the two out")

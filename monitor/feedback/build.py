@@ -16,6 +16,7 @@ from monitor.fleet.fleet import Fleet
 from monitor.fleet.quota import Quota
 from scoring.alerts.observed import Agreement
 from scoring.checks.redaction import Redaction
+from scoring.statistics.ppi import LabelSums
 from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.status.export_snapshot import ExportSnapshot
 from scoring.verdict.rubric import Rubric
@@ -87,6 +88,10 @@ class LangfuseFeedback:
         """Kappa by rubric."""
         return self._people.agreements() if self._people else []
 
+    def labels(self) -> Mapping[str, LabelSums]:
+        """A label for each labelled verdict, by rubric."""
+        return self._people.snapshot().labels if self._people else {}
+
     def snapshot(self) -> AgreementSnapshot:
         """Agreement and the queue, at this moment."""
         found = self._people.snapshot() if self._people else AgreementSnapshot(source="langfuse")
@@ -104,13 +109,16 @@ class LangfuseFeedback:
         if self._people is not None:
             self._people.take_rubrics(changed)
 
-    def start(self) -> None:
-        """Take up what was known, and begin."""
+    def restore(self) -> None:
+        """Take up what was known, before statuses rest on it."""
         if self._people is not None:
             self._people.restore()
         for feeder in (self._routing, self._failures):
             if feeder is not None:
                 feeder.restore()
+
+    def start(self) -> None:
+        """Begin."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:

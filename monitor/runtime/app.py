@@ -62,9 +62,10 @@ class Monitor(MonitorParts):
         self._drained: DrainResult | None = None
         self._metrics_push: MetricsPush | None = None
 
-    async def start(self) -> Mapping[str, str]:
-        """Take up what was left, listen, and return the addresses: ``otlp`` and ``api``."""
-        await self.sinks.start()
+    async def _restore(self) -> None:
+        """Take up what was left, labels before the statuses that rest on them."""
+        if self.annotating:
+            self.annotating.restore()
         self.verdicts.restore(self.clock_ns())
         self.commit.restore()
         self.baselines.restore()
@@ -73,6 +74,11 @@ class Monitor(MonitorParts):
         else:
             sample = self.store.kept.room(DRIFT)  # of a configuration that had the watch
             await sample.change(dict.fromkeys(sample.all()))
+
+    async def start(self) -> Mapping[str, str]:
+        """Take up what was left, listen, and return the addresses: ``otlp`` and ``api``."""
+        await self.sinks.start()
+        await self._restore()
         resumed = self.intake.restore()
         section = self.config.api
         api = create_app(self.view, version=self.view.version, rules=AccessRules.of(section))

@@ -252,6 +252,7 @@ class MonitorParts:
             spool_bytes=lambda: self.store.size,
             judge=lambda: judge_snapshot(self.config, self.backends.judge, waiting, self.clock_ns() / 1e9),
             agreements=self.annotating.agreements if self.annotating else tuple,
+            labels=self.annotating.labels if self.annotating else dict,
             drifts=lambda: self.drift.latest if self.drift is not None else (),
             # The one that may fail comes first: an event that it did not take goes to both again.
             listeners=[self.board.own_events(take) if self.board is not None else take, self._count_event],

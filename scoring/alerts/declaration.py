@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from scoring.alerts.condition import Severity
+from scoring.alerts.judge_scale import Correction, judge_scale
 from scoring.statistics.cusum import Chart, design
+from scoring.statistics.ppi import LabelSums
 from scoring.statistics.sequence import GRID, ConfidenceSequence
 from scoring.status.hysteresis import NONE, Hysteresis
 from scoring.status.metric_limit import MetricLimit
@@ -80,7 +82,7 @@ class Declaration:
     """Everything that decides about statuses and alerts.
 
     ``policy`` holds the thresholds of every rubric that ``thresholds`` does not name. ``window_ns`` is how far back a
-    look goes, ``look_ns`` the time between looks.
+    look goes, ``look_ns`` the time between looks. ``corrected``: by what the thresholds are about people's pass rate.
 
     In mode ``adaptive`` a window goes back up to ``longest_ns`` until it holds enough, and ``false_alarms`` is how many
     a month there may be of all services and rubrics together, while they are as good as ``good_and_bad`` has it. They
@@ -94,6 +96,7 @@ class Declaration:
     longest_ns: int = DAY_NS
     false_alarms: float = 1.0
     look_ns: int = 60 * 10**9
+    corrected: Correction = "none"
     hysteresis: Hysteresis = field(default_factory=Hysteresis)
     sequence: SequenceRule = field(default_factory=SequenceRule)
     change: ChangeRule = field(default_factory=ChangeRule)
@@ -104,6 +107,19 @@ class Declaration:
         """The policy of one rubric."""
         own = self.thresholds.get(rubric)
         return self.policy if own is None else replace(self.policy, thresholds=own)
+
+    def on_labels(self, labels: Mapping[str, LabelSums]) -> Declaration:
+        """The same with thresholds on the judge's pass rate, for the rubrics whose labels determine them."""
+        if self.corrected == "none":
+            return self
+        found = {
+            name: judge_scale(self.policy_of(name).thresholds, each, self.corrected) for name, each in labels.items()
+        }
+        return replace(
+            self,
+            thresholds={**self.thresholds}
+            | {name: each for name, each in found.items() if isinstance(each, Thresholds)},
+        )
 
     @property
     def rule(self) -> Hysteresis:

@@ -129,9 +129,9 @@ def prediction_powered(
         return Unavailable(
             f"the judge passes {judge:.3f} of the labelled and {rate:.3f} here: labels are of other traffic"
         )
-    tuned = _tuned(cells, n, size)
+    tuned = _tuned(cells, n, rate, size)
     found = min(1.0, max(0.0, cells[0] + cells[1] + tuned * (rate - judge)))
-    tuned = _tuned(added, n, size)
+    tuned = _tuned(added, n, wider, size)
     middle = added[0] + added[1] + tuned * (wider - passing)
     agreed = added[0] * (1 - tuned) ** 2 + added[1] + added[2] * tuned**2
     spread = max(0.0, agreed - (added[0] + added[1] - tuned * passing) ** 2) / n
@@ -168,10 +168,11 @@ def rectified(rate: float, size: float, labels: LabelSums, *, z: float = Z_95_TW
     )
 
 
-def _tuned(cells: list[float], n: float, size: float) -> float:
-    """λ of the four shares."""
+def _tuned(cells: list[float], n: float, rate: float, size: float) -> float:
+    """λ of the four shares; f varies as in both samples together."""
     people, judge = cells[0] + cells[1], cells[0] + cells[2]
-    varies = judge * (1 - judge)
+    pooled = (n * judge + size * rate) / (n + size)
+    varies = pooled * (1 - pooled)
     if varies <= 0:
         return 0.0
     return min(1.0, max(0.0, (cells[0] - people * judge) / (varies * (1 + n / size))))

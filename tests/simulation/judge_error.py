@@ -60,7 +60,7 @@ WORLDS = {
 HEAD = f"""# How good the corrected pass rate is
 
 Written by `make status`. How often the 95 % interval holds the pass rate that people would have found, of {RUNS:,}
-repetitions a cell, and its mean width. True-positive rate 0.95 and true-negative rate 0.8 where nothing else is said.
+repetitions a cell, and its mean width. True-positive rate 0.95 and true-negative rate 0.8 where no other is given.
 
 - *Uncorrected*: the judge's own pass rate.
 - *Rogan–Gladen*: `corrected` of `/v1/status`; `alerts.corrected: rogan_gladen`.

@@ -15,6 +15,7 @@ from scoring.alerts.declaration import Declaration
 from scoring.alerts.lifecycle import AlertTransition, Stage
 from scoring.alerts.observed import Observed
 from scoring.rubrics import RUBRICS
+from scoring.statistics.ppi import LabelSums
 from scoring.status.hysteresis import Hysteresis
 from scoring.status.status import Policy, Status
 
@@ -283,3 +284,19 @@ def test_every_turn_is_told_with_how_bad_since_when_and_what_to_do():
     assert event.n >= 30
     assert event.since_ns <= event.at_ns
     assert abs(event.changed_ns - (10**18 + 60 * MINUTE_NS)) <= 20 * MINUTE_NS
+
+
+@pytest.mark.parametrize("mode", ["bound", "adaptive"])
+def test_labels_of_people_move_the_thresholds_where_they_are_to(mode):
+    lenient = LabelSums(both=400, people_only=0, judge_only=50, neither=50, squared=500, n=500)
+    declared = replace(QUICK, policy=Policy(mode=mode), corrected="rogan_gladen")
+    played, plain = Played(declared), Played(replace(declared, corrected="none"))
+    for each in (played, plain):
+        each.minutes(100, ratio=0.95)
+        each.watch.take_labels({"qa": lenient})
+    assert played.watch.declared.policy_of("qa").thresholds.warning > 0.88
+    # A judge that fails half of what people fail passes 0.86 where people pass 0.72.
+    assert played.minutes(300, ratio=0.86)[-1] is not Status.HEALTHY
+    assert plain.minutes(300, ratio=0.86)[-1] is Status.HEALTHY
+    again = played.restarted()
+    assert again.status is played.status
