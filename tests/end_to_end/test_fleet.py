@@ -6,6 +6,10 @@ import signal
 import time
 from collections.abc import Callable
 
+from tests.end_to_end.test_judge import DEAR, judged_by, requested
+from tests.fakes.judge import judges
+from tests.fakes.openai import Provider
+from tests.needs import LITELLM
 from tests.otlp_requests import S, request, span, trace
 from tests.postgres_server import PostgresServer
 from tests.running import Running
@@ -70,3 +74,22 @@ def test_two_monitors_archive_hand_over_and_go_on_alone(
     assert other.stop() == 0
     holder.until(lambda: "upkeep" in fleet(holder)["leases"], "the leases were not given back", 5)
     assert SECRET not in first.log_file.read_text() + second.log_file.read_text()
+
+
+@LITELLM.mark
+def test_two_monitors_spend_one_budget(serving: Callable[..., Running], postgres: PostgresServer) -> None:
+    database, limit = postgres.new_database(), 5.0
+    section = {"database": postgres.url(database), "every": "200ms", "timeout": "1s", "lease": "3s"}
+    with Provider(judges()) as provider:
+        judged = judged_by(provider, price=DEAR, budget_usd_per_hour=limit, cache_entries=0)
+        both = [serving(fleet={**section, "name": name}, **judged) for name in ("a", "b")]
+        granted = "SELECT count(*) FROM sidejudge.judge_spend WHERE granted > 0"
+        both[0].until(lambda: all(fleet(each)["state"] == "ok" for each in both), "they do not reach it", 20)
+        both[0].until(lambda: postgres.sql(granted, database)[0][0] >= 2, "no slices were granted", 20)
+        for number in range(120):
+            assert both[number % 2].post(requested(number + 1)).status_code == 200
+        ended = [each.settled(60)["ended"] for each in both]
+    assert all(each["scored"] > 0 for each in ended), "each has its share"
+    assert sum(each["over_budget"] for each in ended) > 0, "which is not enough for all"
+    hours = postgres.sql("SELECT sum(granted), sum(spent) FROM sidejudge.judge_spend GROUP BY hour", database)
+    assert all(spent <= granted <= limit + 1e-9 for granted, spent in hours)
