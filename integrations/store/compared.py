@@ -22,6 +22,7 @@ class ComparedFilter:
     """Which verdicts: closed in [since, until), ns since the epoch; ``None`` does not restrict; of too many the latest.
 
     ``metric`` names the metric whose values are wanted beside whether the verdicts passed; ``all_metrics``: of each.
+    ``figure``: it is a figure of the application, of traces and of no rubric.
     """
 
     since_ns: int
@@ -32,6 +33,7 @@ class ComparedFilter:
     metric: str | None = None
     all_metrics: bool = False
     most: int = MOST
+    figure: bool = False
 
 
 class ComparedVerdict(NamedTuple):
@@ -65,7 +67,8 @@ def read_compared(path: Path, wanted: ComparedFilter) -> list[ComparedVerdict]:
         "all_metrics": wanted.all_metrics, "most": wanted.most,
     }  # fmt: skip
     with bounded_read(path) as connection:
-        rows = connection.execute(queries()["compared"], values).fetchall()
+        query = queries()["compared_figures" if wanted.figure else "compared"]
+        rows = connection.execute(query, values).fetchall()
     return [
         ComparedVerdict._make((*where, None if passed is None else bool(passed), *of, _read(scores)))
         for where, passed, of, scores in ((row[:4], row[4], row[5:-1], row[-1]) for row in rows)

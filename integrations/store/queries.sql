@@ -527,6 +527,22 @@ WHERE v.closed_ns >= :since AND v.closed_ns < :until
     AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
 ORDER BY v.closed_ns DESC LIMIT :most;
 
+-- name: compared_figures
+-- Traces with a figure of the application, in the form of verdicts that neither passed nor failed.
+SELECT t.closed_ns, coalesce(nullif(t.service, ''), 'unknown_service') AS service,
+    coalesce(nullif(json_extract(t.story, '$.environment'), ''), 'unknown') AS environment, '', NULL,
+    1.0 / json_extract(t.story, '$.sampling.probability'), json_extract(t.story, '$.session_id'),
+    json_extract(t.story, '$.user'), json_extract(t.story, '$.name'), json_extract(t.story, '$.release'),
+    json_extract(t.story, '$.prompt'), json_extract(t.story, '$.model'), NULL,
+    json_array(json_array(:metric, json_extract(t.story, '$.figures.values.' || :metric), 0))
+FROM traces AS t
+WHERE t.closed_ns >= :since AND t.closed_ns < :until
+    AND json_extract(t.story, '$.figures.values.' || :metric) IS NOT NULL
+    AND json_extract(t.story, '$.sampling.probability') > 0
+    AND (:service IS NULL OR coalesce(nullif(t.service, ''), 'unknown_service') = :service)
+    AND (:environment IS NULL OR coalesce(nullif(json_extract(t.story, '$.environment'), ''), 'unknown') = :environment)
+ORDER BY t.closed_ns DESC LIMIT :most;
+
 -- name: judge_calls_put
 INSERT OR REPLACE INTO judge_calls (call, trace_id, at_ns, size, body) VALUES (?, ?, ?, ?, ?);
 

@@ -11,6 +11,7 @@ from integrations.store.compared import ComparedVerdict
 from scoring.result.result import Unavailable
 from scoring.statistics.comparison import Compared, Difference, difference
 from scoring.statistics.design_effect import LARGEST
+from scoring.statistics.quantile_difference import quantile_difference
 
 from .observation import Key
 
@@ -34,7 +35,7 @@ class ComparisonQuery:
     """What is compared. ``a`` and ``b`` are versions; without them the two that began last.
 
     ``split_ns`` is the moment that ``by="time"`` needs, ns since the epoch. ``error`` is the chance that any interval
-    is ever wrong, and is split evenly. ``metric``: its mean instead of the pass rate.
+    is ever wrong, and is split evenly. ``metric``: its mean instead of the pass rate, or its ``quantile``.
     """
 
     by: By = "time"
@@ -45,6 +46,7 @@ class ComparisonQuery:
     cluster: Cluster = "session"
     within: Within = "name"
     error: float = 0.05
+    quantile: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,8 @@ def difference_of(
         )
         for verdict, side, held in known
     )  # fmt: skip
+    if query.quantile is not None:
+        return quantile_difference(rows, query.quantile, error=error)
     return difference(rows, error=error, pass_rates=pass_rates)
 
 

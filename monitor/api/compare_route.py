@@ -4,18 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Annotated, Protocol
 
 from fastapi import Depends, FastAPI, Query, Response
 
 from integrations.store.compared import ComparedFilter
 from monitor.alerting.comparisons import By, Cluster, ComparisonQuery, Within
+from monitor.config.metric_limits import parse_metric
+from scoring.case.run_figures import UNITS
 
 from .alert_schemas import instant
 from .comparison_schemas import CompareBody, ComparisonBody
+from .errors import ProblemError
 from .params import duration_of, nanoseconds_of, only_known, rubric_of
 from .report import ComparedReport
 from .verdict_schemas import ProblemBody
+
+_METRIC = "its mean instead of the pass rate; `accuracy_p10`, `latency_p95`: a percentile, also of `cost` and `tokens`"
+
+
+def _measure(metric: str | None) -> tuple[str | None, float | None]:
+    """The metric and its quantile, None for its mean."""
+    measure, quantile = (metric and parse_metric(metric)) or (metric, None)
+    if quantile is None and measure not in UNITS:
+        return metric, None
+    if quantile is not None and not 0 < quantile < 1:
+        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "metric: a percentile lies between 0 and 100", "name p50")
+    if measure in UNITS and quantile is None:
+        error = f"metric: a mean of {measure} has no bound, since one rare value may move it by any amount"
+        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, error, f"compare {measure}_p50 or {measure}_p95")
+    return measure, quantile
 
 
 class ComparedView(Protocol):
@@ -47,7 +66,7 @@ def add_comparisons(app: FastAPI, view: ComparedView) -> None:
         rubric: Annotated[str | None, Query(max_length=200)] = None,
         service: Annotated[str | None, Query(max_length=2000)] = None,
         environment: Annotated[str | None, Query(max_length=2000)] = None,
-        metric: Annotated[str | None, Query(max_length=200, description="its mean instead of the pass rate")] = None,
+        metric: Annotated[str | None, Query(max_length=200, description=_METRIC)] = None,
         by: Annotated[By, Query(description="what distinguishes the sides; `release` is `service.version`")] = "time",
         a: Annotated[str | None, Query(max_length=200, description="version; default: the one before `b`")] = None,
         b: Annotated[str | None, Query(max_length=200, description="version; default: the one that began last")] = None,
@@ -66,14 +85,16 @@ def add_comparisons(app: FastAPI, view: ComparedView) -> None:
             since_ns = now_ns if by != "time" else now_ns - 86_400 * 10**9
         if by == "time":
             split_ns = since_ns
+        measure, quantile = _measure(metric)
         query = ComparisonQuery(
-            by=by, split_ns=split_ns or 0, a=a, b=b, metric=metric, cluster=cluster, within=within,
-            error=round(1 - confidence, 9),
+            by=by, split_ns=split_ns or 0, a=a, b=b, metric=measure, cluster=cluster, within=within,
+            error=round(1 - confidence, 9), quantile=quantile,
         )  # fmt: skip
         read_ns = since_ns - duration_of("before", before) if by == "time" or since is None else since_ns
         wanted = ComparedFilter(
             since_ns=read_ns, until_ns=now_ns, service=service, environment=environment,
-            rubric=rubric_of(rubric, view.rubrics), metric=metric,
+            rubric=rubric_of(rubric, view.rubrics), metric=measure,
+            figure=measure in UNITS,
         )  # fmt: skip
         found = await view.compare(wanted, query)
         first, last = (datetime.fromtimestamp(ns / 1e9, UTC) for ns in (read_ns, now_ns))

@@ -250,7 +250,7 @@ class MonitorQueries:
             }  # fmt: skip
             return ComparedReport(
                 comparisons=compare(verdicts, query), capped=len(verdicts) >= MOST_COMPARED,
-                higher_is_better=directions != {False},
+                higher_is_better=directions != {False} and not wanted.figure,
             )  # fmt: skip
 
         return await asyncio.to_thread(read)

@@ -34,7 +34,7 @@ NOT_KNOWN = 4
 @click.option("--service", help="Only this service.")
 @click.option("--environment", help="Only this environment.")
 @click.option("--rubric", callback=own_name, help="Only this rubric.")
-@click.option("--metric", help="The mean of this metric instead of the pass rate.")
+@click.option("--metric", help="The mean of this metric instead of the pass rate, or a percentile: latency_p95.")
 @click.option(
     "--cluster",
     type=click.Choice(["session", "user", "none"]),
@@ -118,13 +118,17 @@ def _show(answer: Mapping[str, Any]) -> None:
     click.echo(table(head, rows) if rows else "nothing can be compared")
     for each in answer["comparisons"]:
         if each["unavailable"] is not None:
-            where = f"{each['service']}, {each['environment']}, {each['rubric']}"
+            where = ", ".join(filter(None, (each["service"], each["environment"], each["rubric"])))
             click.echo(visible(f"  {where}: {each['unavailable']}"))
         elif answer["by"] != "time":
             sides = f"{each['before']['label']} and {each['after']['label']}"
             click.echo(visible(f"  {each['service']}, {each['rubric']}: {answer['by']} {sides}"))
     click.echo()
-    what = "pass rate" if answer["metric"] is None else f"mean of {answer['metric']}"
+    from monitor.config.metric_limits import parse_metric
+
+    metric = answer["metric"]
+    is_percentile = metric is not None and (parse_metric(metric) or (metric, None))[1] is not None
+    what = "pass rate" if metric is None else metric if is_percentile else f"mean of {metric}"
     click.echo(visible(f"{what}; all intervals hold with {answer['confidence']:.0%} together, at any look"))
     if answer["capped"]:
         click.echo("there are more verdicts than are read; the oldest are left out. Name a service or a rubric")

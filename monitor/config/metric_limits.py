@@ -45,6 +45,18 @@ def _amount(value: object) -> object:
     return Amount(float(value))
 
 
+def parse_metric(name: str) -> tuple[str, float | None] | None:
+    """The metric and its quantile, None for its mean; None where the name does not end in either.
+
+    >>> parse_metric("latency_p95"), parse_metric("accuracy_mean"), parse_metric("accuracy")
+    (('latency', 0.95), ('accuracy', None), None)
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    return found["measure"], None if found["mean"] else float(found["percent"]) / 100
+
+
 def _as_written(amount: Amount) -> object:
     return str(amount) if amount.unit else amount.value
 
@@ -85,10 +97,10 @@ class MetricLimitSection(Section):
 
     @property
     def _parsed(self) -> tuple[str, float | None]:
-        found = _NAME.fullmatch(self.metric)
+        found = parse_metric(self.metric)
         if found is None:
             raise ValueError(f"metric {_FORM}, got {self.metric!r}")
-        return found["measure"], None if found["mean"] else float(found["percent"]) / 100
+        return found
 
     @model_validator(mode="after")
     def _can_be_watched(self) -> MetricLimitSection:
