@@ -19,7 +19,7 @@ async def test_a_clock_that_jumps_costs_no_request_and_no_verdict(configured, ju
         "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
         "scenarios": {"any": {"tools_should_exclude": ["no_such_tool"]}},
     }
-    monitor = Monitor(configured(sampling={"rate": 1.0}, **judged_by), clock_ns=lambda: now)
+    monitor = Monitor(configured(sampling={"rate": 1.0}, assembly={"grace": "1s"}, **judged_by), clock_ns=lambda: now)
     sent = 0
 
     async def judged() -> int:
