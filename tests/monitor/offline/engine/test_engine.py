@@ -7,6 +7,7 @@ import math
 import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,10 @@ from monitor.offline.score.label_source import read_labels
 from monitor.offline.score.verdict_source import VerdictSource
 from monitor.offline.simulate.past import FiledPast
 from scoring.runs.calibration import Calibration
+from scoring.runs.revisions import Revisions
 from scoring.runs.scorecard import empty_tally, scorecard
+from scoring.runs.verdict_fields import VerdictLineError
+from scoring.runs.verdict_line import VerdictLine, read_verdict
 from tests.verdict_lines import metric_line, verdict_line
 
 
@@ -44,8 +48,10 @@ def verdicts(tmp_path: Path) -> Path:
         lines.append(
             verdict_line(
                 f"c{number % 650}", drawn.choice(["qa", "entity", f"own{number % 40}"]), round(drawn.random(), 3),
-                passed=drawn.random() < 0.7, sampling_probability=probability, cost_usd=drawn.choice([None, 0.1, 1e-7]),
-                trace_id=f"t{number}", scores=[metric_line("answer_correctness", drawn.random())],
+                passed=drawn.choice([True, True, False, None]),
+                blockers=["response_structure_compliance"][: number % 9 == 0], sampling_probability=probability,
+                cost_usd=drawn.choice([None, 0.1, 1e-7]),
+                trace_id=f"t{number}", scores=[metric_line("response_structure_compliance", drawn.random())],
                 rubric_version=f"qa@{number % 30}", service="s", environment="e", created_at="2026-11-01T00:00:00Z",
                 run=None,
             )
@@ -110,3 +116,34 @@ def test_what_is_read_in_parts_is_what_is_read_in_one(verdicts: Path, read: Call
     in_parts = read(verdicts, Pickled())
     verdict_source._CHUNK_LINES = 10**6  # type: ignore[misc]  # set back by the fixture
     assert in_parts == read(verdicts, Here())
+
+
+def standing(path: Path) -> Iterator[VerdictLine]:
+    """The verdicts of a file that no later revision replaces."""
+    revisions, found = Revisions(), []
+    for line in path.read_text().splitlines():
+        with suppress(VerdictLineError, json.JSONDecodeError):
+            found.append(read_verdict(json.loads(line)))
+    for each in found:
+        revisions.add(each)
+    return filter(revisions.stands, found)
+
+
+def test_parts_that_are_merged_come_to_what_adding_line_by_line_comes_to(verdicts: Path) -> None:
+    merged, added = empty_tally(), empty_tally()
+    VerdictSource(path=verdicts, complain=str, engine=Pickled()).read_into(merged, lambda _: None)
+    labels = [json.dumps({"case_id": f"c{n}", "rubric": "qa", "label": n % 3 > 0, "by": "a"}) for n in range(0, 700, 3)]
+    (path := verdicts.with_name("labels.jsonl")).write_text("\n".join(labels))
+    calibrations = Calibration(), Calibration()
+    for each in calibrations:
+        read_labels(path, each, str, with_verdicts=False)
+    VerdictSource(path=verdicts, complain=str, engine=Pickled()).read_into(calibrations[0], lambda _: None)
+    for line in standing(verdicts):
+        added.add(line)
+        calibrations[1].add(line)
+    assert scorecard({"m": merged}).to_json() == scorecard({"m": added}).to_json()
+    assert (merged.cost.value, merged.costless, merged.weights) == (added.cost.value, added.costless, added.weights)
+    assert merged.others == added.others
+    merged_json, added_json = ([each.to_json() for each in of.report()] for of in calibrations)
+    assert merged_json == added_json
+    assert calibrations[0].unmet == calibrations[1].unmet
