@@ -10,7 +10,7 @@ SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 # Hundreds of processes and each run compile everything anew where this is set; rewriting assertions takes half a minute.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: status run test suite coverage check fmt image faults bench bench-peers lock reference charts lock-images clean
+.PHONY: status run test suite coverage check fmt image faults bench bench-scale bench-peers lock reference charts lock-images clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
@@ -44,6 +44,9 @@ faults: $(VENV)/.dev ## kills, broken disks and hostile callers against a runnin
 
 bench: $(VENV)/.dev ## ratios against a baseline measured in the same run
 	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+bench-scale: $(VENV)/.dev ## how the cost of a fleet's status grows with monitors and services, as a table
+	@$(BIN)/python -m tests.bench.bench_scale
 
 bench-peers: ## what bench_scoring and bench_traffic compare with, in an environment of its own (.venv-peers)
 	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
