@@ -98,3 +98,27 @@ def test_addresses_and_causes_are_shown_without_secrets() -> None:
     for text in ("password p@ss/w0rd is wrong", "for p%40ss%2Fw0rd", "password='a b' host=x", "at postgres://u:zzz@h"):
         clean = cause(RuntimeError(text), url)
         assert not any(secret in clean for secret in ("p@ss", "p%40", "a b", "zzz"))
+
+
+@pytest.mark.parametrize(
+    ("code", "refused", "data"),
+    [
+        ("53100", DatabaseAway, None),  # the disk is full
+        ("53300", DatabaseAway, None),  # too many connections
+        ("57P01", DatabaseAway, None),  # it is shut down
+        ("40P01", DatabaseAway, None),  # a deadlock
+        ("55P03", DatabaseAway, None),  # a lock that was not to be had in time
+        ("42501", DatabaseRefuses, False),  # rights are missing
+        ("42P01", DatabaseRefuses, False),  # a table is missing
+        ("22P05", DatabaseRefuses, True),  # a character that it has no form for
+    ],
+)
+async def test_what_waiting_mends_is_divided_from_what_needs_a_person(
+    postgres: PostgresServer, code: str, refused: type[Exception], *, data: bool | None
+) -> None:
+    database = Database(postgres.url())
+    with pytest.raises(refused) as error:
+        await ask(database, f"DO $$ BEGIN RAISE EXCEPTION 'fault' USING ERRCODE = '{code}'; END $$")
+    assert getattr(error.value, "data", None) is data
+    assert await ask(database) == 1, "and it goes on"
+    database.close()
