@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import httpx
 
+import integrations.prometheus.families as f
+from dashboards.rules.promql import fleet
 from scoring.status.status import Status
+from tests.dashboards.prometheus_server import Prometheus
 from tests.fakes.receiver import receiving
+from tests.needs import PROMETHEUS
 from tests.otlp_requests import LOW, S, request, span, trace
 from tests.waiting import until
 
@@ -56,6 +61,9 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
         assert "m2" in page
         metrics = (await monitors[1].http.get(monitors[1].api + "/metrics")).text
         assert 'rubric="workflow",service="shop",status="critical"} 1.0' in metrics
+        if PROMETHEUS.found is not None:
+            targets = [app.api.removeprefix("http://") for app in monitors]
+            await asyncio.to_thread(prometheus_finds, tmp_path, targets)
         fired = [alert["condition"] for alert in (await monitors[2].get("/v1/alerts"))["alerts"]]
         assert "pass_rate_critical" in fired
 
@@ -95,3 +103,18 @@ def shown(monitors):
     """The status of the only service, and of how many verdicts, as each monitor knows it."""
     documents = [app.monitor.fleet_status.status.document for app in monitors]
     return [(each.appraisal.status, each.estimate.n) for found in documents if found for each in found.services]
+
+
+def prometheus_finds(folder, targets):
+    """What the expressions of the generated rules find over all three: the status, and the weights of verdicts."""
+    prometheus = Prometheus(folder, targets)
+    try:
+        status = fleet(f.STATUS, "status", where='status="critical"', operation="max")
+        weight, failed = fleet(f.VERDICT_WEIGHT), fleet(f.VERDICT_FAILED_WEIGHT)
+
+        def found():
+            return [[float(each["value"][1]) for each in prometheus.query(expr)] for expr in (status, weight, failed)]
+
+        prometheus.until(lambda: found() == [[1.0], [60.0], [60.0]], "Prometheus finds something else")
+    finally:
+        prometheus.close()
