@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import integrations.prometheus.families as f
 from dashboards.rules import recordings as r
+from dashboards.rules.limited import kept
+from dashboards.rules.promql import fleet
 from scoring.alerts.declaration import Declaration
 
 from .board import Board, DashboardRow, Panel, Query
@@ -12,6 +14,7 @@ from .words import DRILL, WHERE, per_minute, per_second, ratio_steps, site_varia
 
 _PLACE = "service", "environment"
 _NAMED = "{{service}} · {{environment}}"
+_LIMITED = f"{{{{metric}}}} · {_NAMED}"
 _SHOWN = {
     f.APPLICATION_TRACES: ("cpm", "No trace was evaluated."),
     f.APPLICATION_TOKENS: ("short", "No whole trace that was evaluated reports tokens."),
@@ -56,6 +59,33 @@ def application(declared: Declaration) -> Board:
                     ),
                     _each("Cost of a trace", f.APPLICATION_COST),
                     _each("Tokens of a trace", f.APPLICATION_TOKENS, "direction"),
+                ),
+            ),
+            DashboardRow(
+                title="Limits",
+                panels=(
+                    Panel(
+                        title="Metrics with limits", kind="timeseries", unit="short",
+                        empty="No metric has a limit: see alerts.metrics.",
+                        description="Percentiles and means under limits (alerts.metrics), in their own units, in the "
+                        "process where they are highest, with bounds that hold with 95 % at any look.",
+                        queries=tuple(
+                            Query(expr=fleet(family, where=WHERE, operation="max"), legend=f"{name}{_LIMITED}")
+                            for family, name in (
+                                (f.LIMITED_VALUE, ""), (f.LIMITED_LOWER, "at least · "),
+                                (f.LIMITED_UPPER, "at most · "),
+                            )
+                        ),
+                    ),
+                    Panel(
+                        title="Kept share", kind="timeseries", unit="percentunit", minimum=0, maximum=1,
+                        empty="No metric has a limit: see alerts.metrics.",
+                        description=f"Share of all traffic within a limit of a percentile, over the last {window}; of "
+                        "a mean its place on the scale, 1 being best.",
+                        queries=(
+                            Query(expr=f"{kept(window)}{{{WHERE}}}", legend=f"{_LIMITED} · {{{{level}}}}"),
+                        ),
+                    ),
                 ),
             ),
             DashboardRow(
