@@ -49,8 +49,8 @@ def left_out(config: Config) -> Iterator[tuple[str, str]]:
         yield "no model judges answers", "evaluators.judge (docs: the first judge)"
     if not config.alerts.notify:
         yield "alerts reach nobody by themselves", "alerts.notify, or Prometheus rules ('sidejudge export rules')"
-    sinks = config.sinks
-    if not (sinks.langfuse or sinks.jsonl or sinks.parquet or sinks.plugins):
+    sinks, archived = config.sinks, config.fleet is not None and config.fleet.archive is not None
+    if not (sinks.langfuse or sinks.jsonl or sinks.parquet or sinks.plugins or archived):
         yield "verdicts stay in this monitor", "sinks.langfuse, sinks.jsonl or sinks.parquet"
 
 
