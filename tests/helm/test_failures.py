@@ -58,6 +58,10 @@ TESTED = {
     "the node's clock jumps": (
         "tests/monitor/ingest/test_clock.py::test_a_clock_that_jumps_costs_no_request_and_no_verdict",
     ),
+    "the fleet's database (`config.fleet`) is away or slow": (
+        "tests/monitor/fleet/test_fleet.py::test_without_the_database_a_monitor_starts_goes_on_and_says_so_once",
+        "tests/monitor/fleet/test_fleet.py::test_a_slow_database_holds_up_nothing_but_the_round",
+    ),
     "the Pod ends": (
         "tests/monitor/runtime/test_drain.py::test_open_traces_are_judged_and_delivered_before_the_end",
         "tests/faults/test_rolling_restarts.py::test_rolling_restarts_lose_nothing_that_was_acknowledged",
