@@ -215,6 +215,9 @@ def test_what_people_would_have_passed_is_told_alike(live: Live) -> None:
         for each in live.prometheus.query(inlined(corrected("1h")))
     }
     assert {key: found[key] for key in reported} == pytest.approx(reported, rel=1e-9)
+    powered = [s["prediction_powered"] for s in live.monitor.get("/v1/status")["standings"] if s["prediction_powered"]]
+    assert powered
+    assert all(each["lower"] <= each["pass_ratio"] <= each["upper"] for each in powered)
 
 
 def test_the_recorded_numbers_are_those_but_for_extrapolation(live: Live) -> None:

@@ -138,3 +138,14 @@ def test_categories_and_numbers_of_one_metric_do_not_mix():
 def test_what_is_no_label_is_refused_by_its_field(line, cause):
     with pytest.raises(LabelLineError, match=cause):
         read_label(line)
+
+
+def test_labels_of_a_part_of_the_verdicts_narrow_what_people_would_pass_of_all():
+    verdicts = [verdict_line(f"c{n}", passed=n % 5 > 0) for n in range(600)]
+    labels = [label(f"c{n}", n % 5 > 0 and n % 40 != 4) for n in range(0, 600, 4)]
+    (qa,) = calibrated(labels, verdicts).report()
+    found, plain = qa.figures["pass_rate_ppi"], qa.figures["pass_rate"]
+    assert found.rate == pytest.approx(sum(each.stated == 1 for each in labels) / len(labels), abs=0.01)
+    assert found.lower < found.rate < plain.value < found.upper + 0.05
+    (only_labelled,) = calibrated(labels, verdicts[::4]).report()
+    assert "every verdict is labelled" in only_labelled.figures["pass_rate_ppi"].reason
