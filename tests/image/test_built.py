@@ -95,4 +95,4 @@ def test_its_bill_of_materials_is_its_lock(container):
 
 
 def test_it_adds_little_to_its_base(image):
-    assert 40 * 10**6 < image.size - image.size_of_base < 130 * 10**6
+    assert 40 * 10**6 < image.size - image.size_of_base < 140 * 10**6

@@ -114,7 +114,7 @@ def test_sigterm_and_sigkill_under_load_lose_nothing_that_was_acknowledged(conta
 
 def test_the_environment_is_small_and_holds_no_installer(installed):
     size = sum(path.stat().st_size for path in installed.rglob("*") if path.is_file() and not path.is_symlink())
-    assert size < 110 * 10**6
+    assert size < 130 * 10**6, "14 MB of it are PostgreSQL's client"
     assert not list(installed.glob("bin/pip*"))
     assert not (installed / "lib" / "python3.11" / "site-packages" / "pip").exists()
 
