@@ -1,10 +1,11 @@
 """Quantile: the value that a share q of all traffic does not exceed, from a sample, with bounds that hold at any look.
 
 A quantile is bounded by turning the question round (Woodruff 1952, "Confidence intervals for medians and other position
-measures", JASA 47:635–646, doi:10.1080/01621459.1952.10483443): x is below the quantile where the share of values up to
-x is convincingly below q, and above it where that share is convincingly above q. Shares are means of ones and zeros, so
-the evidence is that of ``betting``: it knows weights and clusters, assumes no distribution, and holds whenever one
-looks (as Howard and Ramdas 2022, "Sequential estimation of quantiles", Bernoulli 28:1704–1728, doi:10.3150/21-BEJ1388).
+measures", JASA 47:635–646, doi:10.1080/01621459.1952.10483443): the quantile is x or more where the share of values
+below x is convincingly below q, and x or less where the share above x is convincingly below 1 - q. Shares are means of
+ones and zeros, so the evidence is that of ``betting``: it knows weights and clusters, assumes no distribution and holds
+whenever one looks (as Howard and Ramdas 2022, "Sequential estimation of quantiles", Bernoulli 28:1704–1728,
+doi:10.3150/21-BEJ1388).
 
 That is why unbounded quantities (latency, cost, tokens) are watched by quantiles: no interval of their mean exists
 that holds without assumptions, since one rare value may move the mean by any amount (Bahadur and Savage 1956,
@@ -67,9 +68,10 @@ def quantile(
         return None
     known = sorted({row.value for row in rows})
     gamblers = Gamblers(((row.weight, row.cluster) for row in rows), largest=largest)
-    # Fewer than q are up to x: x lies below the quantile. Fewer than 1 - q are x or more: it lies above.
-    lower = _last(known, lambda x: evidence_below(gamblers.bets(r.value <= x for r in rows), q) >= 2 / error)
-    upper = _last(known[::-1], lambda x: evidence_below(gamblers.bets(r.value >= x for r in rows), 1 - q) >= 2 / error)
+    # Fewer than q are below x: the quantile is x or more. Fewer than 1 - q are above x: it is x or less. Values that
+    # are equal bound it, too: grades have few different ones.
+    lower = _last(known, lambda x: evidence_below(gamblers.bets(r.value < x for r in rows), q) >= 2 / error)
+    upper = _last(known[::-1], lambda x: evidence_below(gamblers.bets(r.value > x for r in rows), 1 - q) >= 2 / error)
     return QuantileEstimate(_point(rows, q), lower, upper, len(rows))
 
 

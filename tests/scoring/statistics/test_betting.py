@@ -124,3 +124,12 @@ def test_what_was_not_measured_is_refused(bad):
 def test_no_value_has_no_quantile_and_no_bounds():
     assert quantile([], 0.5) is None
     assert mean_bounds([]) == (0.0, 1.0)
+
+
+def test_a_quantile_of_equal_values_is_bounded_by_them() -> None:
+    found = quantile([Measured(3.0, 1.0, None)] * 100, 0.5)
+    assert found is not None
+    assert (found.lower, found.upper) == (3.0, 3.0)
+    few = quantile([Measured(3.0, 1.0, None)] * 3, 0.5)
+    assert few is not None
+    assert (few.lower, few.upper) == (None, None)
