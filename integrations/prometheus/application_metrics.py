@@ -10,22 +10,23 @@ from scoring.status.service_status import OTHER
 from . import families as f
 from .collect import MetricValues
 from .labels import LabelCap
+from .version_metrics import VersionMetrics
 
 _PLACES_PER_CAP: Final = 4
-"""Combinations of service, environment and model (or version) that are kept apart, per value a label may have."""
+"""Combinations of service, environment and model that are kept apart, per value a label may have."""
 _UNKNOWN: Final = "unknown"
 
 
 class ApplicationMetrics:
-    """Counts what traces took. Names of models and versions come from traces, so they are cleaned and capped."""
+    """Counts what traces took. Names of models come from traces, so they are cleaned and capped."""
 
     def __init__(
         self, counted: MetricValues, *, bounded: Callable[[str | None, str | None], tuple[str, str]], label_cap: int
     ) -> None:
         self._counter, self._histogram, self._bounded = counted.counter, counted.histogram, bounded
-        self._models, self._versions = LabelCap("model", label_cap), LabelCap("version", label_cap)
-        self._places: dict[str, set[tuple[str, ...]]] = {"model": set(), "version": set()}
-        self._most = _PLACES_PER_CAP * label_cap
+        self._versions = VersionMetrics(counted, label_cap=label_cap)
+        self._models, self._most = LabelCap("model", label_cap), _PLACES_PER_CAP * label_cap
+        self._places: set[tuple[str, str, str]] = set()
 
     def trace(
         self, service: str | None, environment: str | None, version: str | None, *, weight: float,
@@ -44,22 +45,21 @@ class ApplicationMetrics:
             trace_id: In hex, for the exemplar.
         """
         where = self._bounded(service, environment)
-        release = self._place("version", where, self._versions.bound(version, _UNKNOWN))
-        self._counter(f.APPLICATION_TRACES, *where, release).inc(weight)
+        self._versions.trace(where, version, weight)
         if drawn and latency_s is not None:
             self._histogram(f.APPLICATION_DURATION, *where).observe(latency_s, {"trace_id": trace_id})
         for name, (read, written, usd) in models.items():
-            model = self._place("model", where, self._models.bound(name, _UNKNOWN))
+            model = self._place(where, self._models.bound(name, _UNKNOWN))
             if read or written:
                 self._counter(f.APPLICATION_TOKENS, *where, model, "input").inc(weight * read)
                 self._counter(f.APPLICATION_TOKENS, *where, model, "output").inc(weight * written)
             if usd:
                 self._counter(f.APPLICATION_COST, *where, model).inc(weight * usd)
 
-    def _place(self, label: str, where: tuple[str, str], value: str) -> str:
-        places, place = self._places[label], (*where, value)
-        if place not in places:
-            if len(places) >= self._most:
+    def _place(self, where: tuple[str, str], model: str) -> str:
+        place = (*where, model)
+        if place not in self._places:
+            if len(self._places) >= self._most:
                 return OTHER
-            places.add(place)
-        return value
+            self._places.add(place)
+        return model

@@ -38,6 +38,10 @@ class MetricValues:
         """The series of a counter with these label values; it appears as 0 when it is first used."""
         return self._counters[family].labels(*labels) if labels else self._counters[family]
 
+    def remove(self, family: Family, *labels: str) -> None:
+        """A series of a counter ends, where there is one."""
+        self._counters[family].remove(*labels)
+
     def histogram(self, family: Family, *labels: str) -> Histogram:
         """The series of a histogram with these label values."""
         return self._histograms[family].labels(*labels) if labels else self._histograms[family]

@@ -397,7 +397,8 @@ TOOL_ERRORS = Family(
 APPLICATION_TRACES = Family(
     name="sidejudge_application_traces_total", kind="counter", labels=("service", "environment", "version"),
     help="Traces of the application, estimated for all traffic: the sum of the weights of those that were evaluated.",
-    note="The denominator of the totals below. First results only.",
+    note="The denominator of the totals below. First results only. `version` holds those seen last: a new one gets "
+    "the place of the one not seen for longest, and of none that was seen within 6 hours.",
 )  # fmt: skip
 APPLICATION_DURATION = Family(
     name="sidejudge_application_duration_seconds", kind="histogram", labels=("service", "environment"),

@@ -1,0 +1,101 @@
+"""Counters by version: a new deployment gets its label however many came before, and no flood replaces all series."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from integrations.prometheus import families as f
+from integrations.prometheus.collect import MetricValues
+from integrations.prometheus.version_metrics import IDLE_S, VersionMetrics
+
+SHOP, DESK = ("shop", "live"), ("desk", "live")
+
+
+class Counted:
+    """Counters at a time that a test sets."""
+
+    def __init__(self, cap: int) -> None:
+        self.now = 0.0
+        self.values = MetricValues([f.APPLICATION_TRACES])
+        self.metrics = VersionMetrics(self.values, label_cap=cap, clock_s=lambda: self.now)
+
+    def trace(self, version: str | None, where: tuple[str, str] = SHOP) -> None:
+        self.metrics.trace(where, version, 1.0)
+
+    def traces(self) -> dict[tuple[str, str], float]:
+        samples = self.values.metric(f.APPLICATION_TRACES).samples
+        return {(each.labels["service"], each.labels["version"]): each.value for each in samples}
+
+
+def test_every_deployment_of_a_year_gets_its_label() -> None:
+    counted = Counted(cap=3)
+    for number in range(200):
+        counted.now += 2 * IDLE_S
+        counted.trace(f"1.{number}")
+        counted.trace(f"1.{number}")
+    assert counted.traces() == {("shop", f"1.{number}"): 2.0 for number in (197, 198, 199)}
+
+
+def test_a_version_that_is_seen_keeps_its_series_whatever_comes() -> None:
+    counted = Counted(cap=2)
+    for number in range(50):
+        counted.now += IDLE_S / 2
+        counted.trace("steady")
+        counted.trace(f"new {number}")
+    assert counted.traces()["shop", "steady"] == 50.0
+
+
+def test_a_flood_of_versions_makes_few_series(caplog: pytest.LogCaptureFixture) -> None:
+    counted, made = Counted(cap=5), set()
+    with caplog.at_level(logging.WARNING, "sidejudge.metrics"):
+        for number in range(10_000):
+            counted.now += 3 * IDLE_S / 10_000
+            counted.trace(f"flood {number}")
+            if number % 5 == 0:
+                made |= set(counted.traces())
+    assert len(made - {("shop", "__other__")}) <= 3 * 5
+    assert len(counted.traces()) <= 6
+    assert [record.message.count("metrics.label_cap") for record in caplog.records] == [1]
+
+
+def test_what_has_room_is_kept_however_long_ago_it_was_seen() -> None:
+    counted = Counted(cap=2)
+    counted.trace("1")
+    counted.now = 100 * IDLE_S
+    counted.trace("2")
+    assert set(counted.traces()) == {("shop", "1"), ("shop", "2")}
+
+
+def test_a_version_that_is_forgotten_ends_at_all_services_and_begins_anew() -> None:
+    counted = Counted(cap=1)
+    counted.trace("1", SHOP)
+    counted.trace("1", DESK)
+    counted.now = IDLE_S
+    counted.trace("2", DESK)
+    assert counted.traces() == {("desk", "2"): 1.0}
+    counted.trace("1", SHOP)
+    assert counted.traces() == {("desk", "2"): 1.0, ("shop", "__other__"): 1.0}
+    counted.now = 2 * IDLE_S
+    counted.trace("1", SHOP)
+    assert counted.traces() == {("shop", "1"): 1.0, ("shop", "__other__"): 1.0}
+
+
+def test_few_versions_of_many_services_give_way_too() -> None:
+    counted = Counted(cap=2)
+    for number in range(8):
+        counted.trace("1", (f"service {number}", "live"))
+    counted.trace("2", SHOP)
+    assert counted.traces()["shop", "__other__"] == 1.0
+    counted.now = IDLE_S
+    counted.trace("2", SHOP)
+    assert counted.traces()["shop", "2"] == 1.0
+    assert len(counted.traces()) == 9
+
+
+def test_a_trace_that_names_no_version_or_poses_as_the_rest_is_counted() -> None:
+    counted = Counted(cap=2)
+    for version in (None, "", "\n", "__other__"):
+        counted.trace(version)
+    assert counted.traces() == {("shop", "unknown"): 3.0, ("shop", "__other__"): 1.0}
