@@ -33,7 +33,7 @@ def bound_of(container: dict[str, Any], config: str, folder: Path) -> int:
         if "value" in variable and not (name.startswith("SIDEJUDGE_") and "$(" in variable["value"]):
             environ[name] = variable["value"]
         elif not name.startswith("SIDEJUDGE_"):
-            environ[name] = "any"
+            environ[name] = "postgresql://any" if "DATABASE" in name else "any"
     file = folder / "sidejudge.yaml"
     file.write_text(config)
     return sum(part.max_bytes for part in memory_bound(load(file, environ)))

@@ -36,7 +36,7 @@ def test_the_rules_follow_the_configuration(tmp_path: Path):
 
 def test_dashboards_are_written_into_a_folder(tmp_path: Path):
     written = run("dashboards", "--to", str(tmp_path / "new")).split()
-    assert len([name for name in written if name.endswith(".json")]) == 4
+    assert len([name for name in written if name.endswith(".json")]) == 5
     assert all(Path(name).read_text() for name in written)
     assert yaml.safe_load((tmp_path / "new" / "configmap.yaml").read_text())["kind"] == "ConfigMap"
 
@@ -52,7 +52,7 @@ def test_dashboards_ask_for_what_the_rules_of_the_same_configuration_record(tmp_
         run(command, "--config", str(path), "--to", str(tmp_path / command))
         boards = [json.loads(file.read_text()) for file in (tmp_path / command).glob("sidejudge-*.json")]
         requested = set(re.findall(r"\w+(?::\w+)+", " ".join(_expressions(boards))))
-        assert len(boards) == 4
+        assert len(boards) == 5
         assert len([name for name in requested if name.endswith("2h")]) > 5
         assert requested <= recorded
         text = json.dumps(boards)
@@ -80,7 +80,7 @@ def test_a_mixin_imports_only_what_lies_beside_it(tmp_path: Path):
     run("mixin", "--to", str(tmp_path))
     text = (tmp_path / "mixin.libsonnet").read_text()
     imported = re.findall(r"import '([^']+)'", text)
-    assert len(imported) == 5
+    assert len(imported) == 6
     for name in imported:
         assert json.loads((tmp_path / name).read_text())
 

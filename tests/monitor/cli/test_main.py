@@ -63,7 +63,7 @@ def test_a_wrong_call_is_two_lines_and_exit_2() -> None:
     for arguments, cause, remedy in (
         (("chek",), "there is no command 'chek'", "did you mean 'check'?"),
         (("check", "--nonsense"), "--nonsense", "sidejudge check --help"),
-        (("score",), "CASES", "sidejudge score --help"),
+        (("score",), "Missing argument", "sidejudge score --help"),
         (("explain", "no_such_metric"), "neither a trace id", "sidejudge metrics"),
     ):
         reported = entry(*arguments)

@@ -11,7 +11,7 @@ from scoring.questions.text import Supported
 from scoring.statistics.judge_drift import LEAST
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
-from tests.monitor.api.test_pages import Still
+from tests.monitor.api.still import Still
 from tests.needs import LITELLM
 
 pytestmark = LITELLM.mark

@@ -53,7 +53,7 @@ class Bench:
 
     async def after(self, minutes):
         self.now += minutes * MINUTE
-        self.monitor.pipeline.waiting.extend(self.monitor.due())
+        self.monitor.pipeline.waiting.extend(self.monitor.judging.due())
         await self.monitor.pipeline.drain()
 
     def sessions(self):
