@@ -89,11 +89,14 @@ class Buildah:
 
 def make_base(buildah: Buildah) -> None:
     """A root like that of the base image, under its name."""
-    container = buildah("from", "scratch")
-    root = Path(buildah("mount", container))
+    try:
+        container = buildah("from", "scratch")
+        root = Path(buildah("mount", container))
+    except AssertionError as error:
+        pytest.skip(f"buildah may mount nothing here; give it the right to ({str(error).strip()[-200:]})")
     merged = "/usr/share/mmdebstrap/hooks/merged-usr"
     command = [MMDEBSTRAP.path(), "--quiet", "--variant=extract", f"--hook-dir={merged}", f"--include={PACKAGES}"]
-    made = subprocess.run([*command, "bookworm", str(root)], capture_output=True, text=True, check=False, timeout=120)
+    made = subprocess.run([*command, "bookworm", str(root)], capture_output=True, text=True, check=False, timeout=300)
     if made.returncode:
         pytest.skip(f"Debian's packages cannot be fetched; apt-get update must work ({made.stderr.strip()[-200:]})")
     python, local = Path(sys.base_prefix), root / "usr" / "local"

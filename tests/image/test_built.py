@@ -18,7 +18,7 @@ from tests.image.test_locks import locked
 
 pytestmark = [
     pytest.mark.skipif(built.missing() is not None, reason=str(built.missing())),
-    pytest.mark.timeout(600),  # a base of Debian's packages and 100 MB of wheels come first
+    pytest.mark.timeout(900),  # a base of Debian's packages and 100 MB of wheels come first
 ]
 
 
