@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias, cast
+
+from integrations.raw import AttributeValue
 
 from .by_names import by_names
 from .reading import SpanReading
+from .span_fields import SpanFields
 
 Keys: TypeAlias = tuple[str, ...]
 
@@ -16,7 +19,7 @@ Keys: TypeAlias = tuple[str, ...]
 class Source:
     """How a field is read, and the keys that may hold it, the most trusted first; of usage, those of each count."""
 
-    read: Callable[..., Any]
+    read: Callable[..., object]
     keys: tuple[Keys, ...]
 
 
@@ -25,9 +28,17 @@ def text(*keys: str) -> Source:
     return Source(SpanReading.text, (keys,))
 
 
-def value(*keys: str) -> Source:
-    """Whatever stands there."""
-    return Source(SpanReading.value, (keys,))
+def value(*keys: str, read: Callable[[AttributeValue], object] | None = None) -> Source:
+    """Whatever stands there, or what ``read`` makes of it."""
+    if read is None:
+        return Source(SpanReading.value, (keys,))
+    further = read
+
+    def made(reading: SpanReading, field: str, *there: str) -> object:
+        held = reading.value(field, *there)
+        return None if held is None else further(held)
+
+    return Source(made, (keys,))
 
 
 def real(*keys: str) -> Source:
@@ -47,17 +58,17 @@ class Fields:
 
     def __init__(self, **fields: Source) -> None:
         self._fields = fields
-        self._nothing: dict[str, Any] = dict.fromkeys(fields)
+        self._nothing: dict[str, object] = dict.fromkeys(fields)
         self._there = by_names(self._among)
 
-    def read(self, reading: SpanReading) -> dict[str, Any]:
+    def read(self, reading: SpanReading) -> SpanFields:
         """All of the fields, None where no attribute holds one."""
         found = self._nothing.copy()
         for field, read, keys in self._there(reading.names):
             found[field] = read(reading, field, *keys)
-        return found
+        return cast("SpanFields", found)  # each source reads what its field holds; no type states that
 
-    def _among(self, names: Keys) -> tuple[tuple[str, Callable[..., Any], tuple[Any, ...]], ...]:
+    def _among(self, names: Keys) -> tuple[tuple[str, Callable[..., object], tuple[str | Keys, ...]], ...]:
         """The fields that attributes of these names may hold, with those of their keys that are there."""
         found = []
         for field, source in self._fields.items():

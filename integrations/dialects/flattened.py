@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Final
+
+from scoring.trace.span import Json
 
 from . import unwrap
 from .by_names import by_names
@@ -16,17 +18,18 @@ _REMEMBERED: Final = 128
 """Characters of a path up to which its steps are kept: the same few paths come for ever, but clients choose them."""
 
 
-def tree(reading: SpanReading, prefix: str) -> dict[str, Any]:
+def tree(reading: SpanReading, prefix: str) -> dict[str, Json]:
     """The keys under a prefix, which is one of a few, as nested maps, numbers still as keys."""
-    tree: dict[str, Any] = {}
+    tree: dict[str, Json] = {}
     for key in _under(prefix)(reading.names):
         path = key[len(prefix) :]
         above, last = _steps(path) if len(path) <= _REMEMBERED else _split(path)
-        node: Any = tree
+        node = tree
         for step in above:
-            node = node.setdefault(step, {})
-            if not isinstance(node, dict):
+            below = node.setdefault(step, {})
+            if not isinstance(below, dict):
                 break
+            node = below
         else:
             node[last] = unwrap.plain(reading.attributes[key])
     return tree
@@ -47,7 +50,7 @@ def _split(path: str) -> tuple[tuple[str, ...], str]:
 _steps = lru_cache(maxsize=2048)(_split)
 
 
-def listed(node: Any) -> list[dict[str, Any]]:
+def listed(node: Json) -> list[dict[str, Json]]:
     """The entries of a map whose keys are numbers, in order of the numbers."""
     if not isinstance(node, dict):
         return []

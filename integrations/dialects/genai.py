@@ -7,7 +7,7 @@ event, or in log records, which are joined to their spans as events before any d
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from scoring.trace.span import Json, Span, SpanKind, ToolCall
 from . import genai_events, messages, unwrap
 from .fields import Fields, real, text, tokens
 from .reading import Dialect, OwnMetadata, SpanReading, failure
+from .span_fields import CONTENTS, SpanFields
 
 NAME = "genai"
 SWITCH = (
@@ -53,7 +54,6 @@ _FIELDS = Fields(
 """Input tokens include cached ones, as the conventions define."""
 
 _NO_ROLE = (None, "", "unknown")
-_CONTENTS = ("input", "output", "input_messages", "output_messages")
 
 
 def speaks(raw: RawSpan) -> bool:
@@ -63,7 +63,7 @@ def speaks(raw: RawSpan) -> bool:
     )
 
 
-Adapt: TypeAlias = Callable[[SpanReading, SpanKind, dict[str, Any]], SpanKind]
+Adapt: TypeAlias = Callable[[SpanReading, SpanKind, SpanFields], SpanKind]
 """Corrects, in place, the fields that were read of a span, and returns the span's true kind."""
 
 
@@ -110,8 +110,8 @@ def normalise(
     return reading.span(name, kind, **fields)
 
 
-def _is_silent(fields: dict[str, Any]) -> bool:
-    for field in _CONTENTS:  # noqa: SIM110 - a generator would cost more than the search
+def _is_silent(fields: SpanFields) -> bool:
+    for field in CONTENTS:  # noqa: SIM110 - a generator would cost more than the search
         if fields.get(field) not in (None, ()):
             return False
     return True
@@ -157,7 +157,7 @@ def _system(instructions: Json) -> str | None:
     return messages.system_text(tuple(parts))
 
 
-def _tool(reading: SpanReading) -> dict[str, object]:
+def _tool(reading: SpanReading) -> SpanFields:
     given = reading.value("tool.arguments", "gen_ai.tool.call.arguments")
     returned = reading.value("tool.result", "gen_ai.tool.call.result")
     error = failure(reading.raw)
@@ -182,7 +182,7 @@ def _tool(reading: SpanReading) -> dict[str, object]:
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
-def complete_tool(reading: SpanReading, fields: dict[str, Any], given: str, returned: str) -> None:
+def complete_tool(reading: SpanReading, fields: SpanFields, given: str, returned: str) -> None:
     """Fill in what the conventions' attributes left open of a tool, from those that a dialect has for it."""
     tool: ToolCall = fields["tool"]
     if tool.arguments is None:
@@ -201,7 +201,7 @@ def _own_events(raw: RawSpan) -> bool:
     return any(event.name in (genai_events.TOOL, genai_events.CHOICE) for event in raw.events)
 
 
-def _retrieval(reading: SpanReading) -> dict[str, object]:
+def _retrieval(reading: SpanReading) -> SpanFields:
     held = reading.value("documents", "gen_ai.retrieval.documents")
     return {
         "input": reading.text("input", "gen_ai.retrieval.query.text"),

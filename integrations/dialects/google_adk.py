@@ -7,7 +7,6 @@ with the contents and by a ``generate_content`` below it without them.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -16,6 +15,7 @@ from scoring.trace.span import Json, Message, Span, SpanKind
 
 from . import genai, message_parts, messages, unwrap
 from .reading import Dialect, SpanReading, as_text
+from .span_fields import SpanFields
 
 NAME = "google_adk"
 SWITCH = (
@@ -41,15 +41,14 @@ def normalise(raw: RawSpan) -> Span:
     return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=_adapt)
 
 
-def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     for field in ("input_messages", "output_messages"):
         fields[field] = tuple(map(_bare_result, fields[field]))
     fields["user_id"] = next((as_text(unwrap.plain(e.attributes.get("user.id"))) for e in reading.raw.events), None)
     if fields["user_id"]:
         reading.note("user_id", "event user.id")
     if kind is SpanKind.TOOL and fields["tool"].name == _MERGED:
-        for field in ("tool", "input", "output"):
-            del fields[field]
+        del fields["tool"], fields["input"], fields["output"]
         return SpanKind.CHAIN
     if kind is SpanKind.TOOL:
         genai.complete_tool(reading, fields, _ARGUMENTS, _RESULT)
@@ -74,7 +73,7 @@ def _bare_result(message: Message) -> Message:
     return message
 
 
-def _call(reading: SpanReading, fields: dict[str, Any]) -> None:
+def _call(reading: SpanReading, fields: SpanFields) -> None:
     request = unwrap.decoded(reading.attributes.get(_REQUEST))
     response = unwrap.decoded(reading.attributes.get(_RESPONSE))
     if isinstance(request, dict) and (requested := messages.read(request.get("contents"))):

@@ -6,13 +6,12 @@ A tool has no span of its own: its arguments stand in the model's messages, its 
 
 from __future__ import annotations
 
-from typing import Any
-
 from integrations.raw import RawSpan
 from scoring.trace.span import Json, Message, Span, SpanKind, Usage
 
 from . import haystack_shapes, messages, unwrap
 from .reading import Dialect, SpanReading
+from .span_fields import SpanFields
 from .usage import from_details
 
 NAME = "haystack"
@@ -40,7 +39,7 @@ def normalise(raw: RawSpan) -> Span:
     given, returned = reading.value("input", *_IN), reading.value("output", *_OUT)
     requested_raw, answered_raw = unwrap.decoded(given), unwrap.decoded(returned)
     requested, answered = _messages(requested_raw, "user"), _messages(answered_raw, "assistant")
-    fields: dict[str, Any] = {
+    fields: SpanFields = {
         "input": messages.last_text(requested, "user") or haystack_shapes.sole_text(requested_raw),
         "output": messages.last_text(answered, "assistant") or haystack_shapes.sole_text(answered_raw),
     }
@@ -82,7 +81,7 @@ def _messages(value: Json, role: str) -> tuple[Message, ...]:
     return tuple(Message(role=role, text=text) for text in texts if isinstance(text, str) and text)
 
 
-def _reply(reading: SpanReading, output: Json) -> dict[str, Any]:
+def _reply(reading: SpanReading, output: Json) -> SpanFields:
     """Model and usage stand in the meta of a reply, or beside the replies."""
     held = output if isinstance(output, dict) else {}
     items = [item for key in ("replies", "meta") if isinstance(group := held.get(key), list) for item in group]

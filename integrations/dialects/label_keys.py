@@ -6,10 +6,15 @@ The keys alone decide, so that only the keys that a span has are looked up.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
 from . import feedback
 from .by_names import by_names
+
+TraceLabel: TypeAlias = Literal["session_id", "user_id", "trace_name"]
+ProcessLabel: TypeAlias = Literal["environment", "release", "service"]
 
 _SESSION = (
     "session.id", "langfuse.session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id",
@@ -21,8 +26,12 @@ _USER = (
     "ai.telemetry.metadata.userId", "ai.settings.context.userId", "langsmith.metadata.user_id", "user_id",
     "llm.user",
 )  # fmt: skip
-_OF_TRACE = {"session_id": _SESSION, "user_id": _USER, "trace_name": ("langfuse.trace.name",)}
-OF_PROCESS = {
+_OF_TRACE: Final[Mapping[TraceLabel, tuple[str, ...]]] = {
+    "session_id": _SESSION,
+    "user_id": _USER,
+    "trace_name": ("langfuse.trace.name",),
+}
+OF_PROCESS: Final[Mapping[ProcessLabel, tuple[str, ...]]] = {
     "environment": ("langfuse.environment", "deployment.environment.name", "deployment.environment"),
     "release": ("langfuse.release", "service.version"),
     "service": ("service.name",),
@@ -77,8 +86,8 @@ class LabelKeys:
     some and metadata otherwise. ``feedback``: any of them may hold a user's feedback on an answer.
     """
 
-    of_trace: tuple[tuple[str, tuple[str, ...]], ...]
-    of_process: dict[str, tuple[str, ...]]
+    of_trace: tuple[tuple[TraceLabel, tuple[str, ...]], ...]
+    of_process: dict[ProcessLabel, tuple[str, ...]]
     listed: tuple[tuple[str, bool, Metadata | None], ...]
     feedback: bool
 
@@ -98,7 +107,7 @@ def label_keys(keys: tuple[str, ...]) -> LabelKeys:
 
 
 @by_names
-def process_keys(keys: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def process_keys(keys: tuple[str, ...]) -> tuple[tuple[ProcessLabel, tuple[str, ...]], ...]:
     """The labels among these keys of a resource, by field."""
     found = ((field, _among(keys, names)) for field, names in OF_PROCESS.items())
     return tuple((field, there) for field, there in found if there)

@@ -9,27 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from integrations.raw import AttributeValue, RawSpan
 from scoring.trace.span import Json
 
 from . import feedback, unwrap
 from .label_keys import NOISE, OF_PROCESS, LabelKeys, label_keys, process_keys
+from .span_fields import SpanFields
 
 _OWN_TAGS = ("seq:step:", "graph:step:", "map:key:", "langsmith:")
 """How tags begin that LangChain and LangGraph add."""
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
 
 
-def read(raw: RawSpan, names: tuple[str, ...], provenance: dict[str, str]) -> dict[str, Any]:
+def read(raw: RawSpan, names: tuple[str, ...], provenance: dict[str, str]) -> SpanFields:
     """The shared fields of a span, whose attributes have these names, as keyword arguments.
 
     What was read is noted in ``provenance``.
     """
     attributes = raw.attributes
     own = label_keys(names)
-    found: dict[str, Any] = {"root_hint": attributes.get("langfuse.internal.is_app_root") is True}
+    found: SpanFields = {"root_hint": attributes.get("langfuse.internal.is_app_root") is True}
     for field, keys in own.of_trace:
         found[field] = _first(field, keys, attributes, provenance)
     _of_process(own, raw, found, provenance)
@@ -52,7 +52,7 @@ def read(raw: RawSpan, names: tuple[str, ...], provenance: dict[str, str]) -> di
     return found
 
 
-def _of_process(own: LabelKeys, raw: RawSpan, found: dict[str, Any], provenance: dict[str, str]) -> None:
+def _of_process(own: LabelKeys, raw: RawSpan, found: SpanFields, provenance: dict[str, str]) -> None:
     """The labels of the resource that the span itself lacks."""
     process = _resources.process(raw.resource)
     if not own.of_process:
@@ -71,7 +71,7 @@ def _of_process(own: LabelKeys, raw: RawSpan, found: dict[str, Any], provenance:
 class _Process:
     """The labels of a resource, and the attribute that each was read from."""
 
-    fields: dict[str, str]
+    fields: SpanFields
     provenance: dict[str, str]
 
 
@@ -131,7 +131,7 @@ def _entries(value: AttributeValue) -> dict[str, Json]:
     return {key: held for key, held in found.items() if not NOISE.match(key)} if isinstance(found, dict) else {}
 
 
-def _from_langchain(metadata: dict[str, Json], found: dict[str, Any], provenance: dict[str, str]) -> None:
+def _from_langchain(metadata: dict[str, Json], found: SpanFields, provenance: dict[str, str]) -> None:
     """Langfuse's LangChain handler leaves a lone model call's session and user among the metadata."""
     for field in ("session_id", "user_id"):
         value = metadata.pop(f"langfuse_{field}", None)

@@ -6,15 +6,13 @@ An observation is a span with ``langfuse.observation.*``. The agent is the span'
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from integrations.raw import AttributeValue, RawSpan
 from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import langgraph_nodes, messages, unwrap
 from .fields import Fields, text, value
 from .reading import Dialect, SpanReading, as_text, failure
+from .span_fields import SpanFields
 from .usage import from_details, real
 
 NAME = "langfuse"
@@ -47,8 +45,8 @@ def normalise(raw: RawSpan) -> Span:
     if agent is None and kind is SpanKind.AGENT:
         kind, agent = _run(reading)
     requested, answered = reading.value("input", _IN), reading.value("output", _OUT)
-    fields: dict[str, object] = {"agent": agent, "error": _error(reading)}
-    fields |= _reported(reading)
+    fields: SpanFields = {"agent": agent, "error": _error(reading)}
+    fields |= _FIELDS.read(reading)
     if requested is None and answered is None and kind in {SpanKind.LLM, SpanKind.TOOL, SpanKind.AGENT}:
         fields["capture_switch"] = SWITCH
     if kind is SpanKind.TOOL:
@@ -78,7 +76,7 @@ def _run(reading: SpanReading) -> tuple[SpanKind, str | None]:
     return SpanKind.CHAIN, langgraph_nodes.speaker(reading.attributes.get(_OUT)) or graph or name
 
 
-def _generation(reading: SpanReading) -> dict[str, object]:
+def _generation(reading: SpanReading) -> SpanFields:
     requested = messages.read(unwrap.decoded(reading.value("input", _IN)))
     raw_answer = reading.value("output", _OUT)
     answered = messages.read(unwrap.decoded(raw_answer))
@@ -96,7 +94,7 @@ def _generation(reading: SpanReading) -> dict[str, object]:
     }
 
 
-def _tool(reading: SpanReading, error: str | None) -> dict[str, object]:
+def _tool(reading: SpanReading, error: str | None) -> SpanFields:
     outcome = unwrap.result(reading.value("tool.result", _OUT))
     named = reading.value("tool.call_id", "langfuse.observation.metadata.tool_call_id", "gen_ai.tool.call.id")
     call_id = as_text(unwrap.decoded(named, scalars=True))
@@ -120,14 +118,6 @@ def _error(reading: SpanReading) -> str | None:
     return reading.text("error", "langfuse.observation.status_message") or "error"
 
 
-def _reported(reading: SpanReading) -> dict[str, object]:
-    found = _FIELDS.read(reading)
-    for field, read in _READ_FURTHER:
-        if found[field] is not None:
-            found[field] = read(found[field])
-    return found
-
-
 def _usage(details: AttributeValue) -> Usage | None:
     return from_details(unwrap.decoded(details))
 
@@ -144,13 +134,10 @@ def _cost(given: AttributeValue) -> float | None:
 
 _FIELDS = Fields(
     model=text("langfuse.observation.model.name", "gen_ai.response.model"),
-    usage=value("langfuse.observation.usage_details"),
-    cost_usd=value("langfuse.observation.cost_details"),
+    usage=value("langfuse.observation.usage_details", read=_usage),
+    cost_usd=value("langfuse.observation.cost_details", read=_cost),
     response_id=text("gen_ai.response.id"),
-    trace_input=value("langfuse.trace.input"),
-    trace_output=value("langfuse.trace.output"),
+    trace_input=value("langfuse.trace.input", read=unwrap.task),
+    trace_output=value("langfuse.trace.output", read=unwrap.answer),
 )
-_READ_FURTHER: tuple[tuple[str, Callable[[Any], object]], ...] = (
-    ("usage", _usage), ("cost_usd", _cost), ("trace_input", unwrap.task), ("trace_output", unwrap.answer),
-)  # fmt: skip
 DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

@@ -7,13 +7,14 @@ metadata of all its steps; LangChain puts settings of the model among the metada
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
 
 from integrations.raw import RawSpan
 from scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import messages, unwrap
 from .reading import Dialect, SpanReading, failure
+from .span_fields import SpanFields
 from .usage import usage, whole
 
 NAME = "langsmith"
@@ -41,7 +42,7 @@ def normalise(raw: RawSpan) -> Span:
     if kind is SpanKind.LLM:
         reading.own_metadata = _without_settings
     given, returned = unwrap.decoded(reading.value("input", _IN)), unwrap.decoded(reading.value("output", _OUT))
-    fields: dict[str, Any] = {
+    fields: SpanFields = {
         "agent": reading.text("agent", "langsmith.metadata.lc_agent_name", "gen_ai.agent.name"),
         "error": _error(raw),
         "trace_name": reading.text("trace_name", "langsmith.trace.name") if raw.parent_id is None else None,
@@ -60,7 +61,7 @@ def normalise(raw: RawSpan) -> Span:
     return reading.span(NAME, kind, **fields)
 
 
-def _without_settings(metadata: dict[str, Json]) -> dict[str, Json]:
+def _without_settings(metadata: Mapping[str, Json]) -> dict[str, Json]:
     return {key: value for key, value in metadata.items() if key not in _SETTINGS}
 
 
@@ -70,7 +71,7 @@ def _error(raw: RawSpan) -> str | None:
     return f"{printed[1]}: {printed[3]}" if printed else error
 
 
-def _tool(reading: SpanReading, given: Json, returned: Json, error: str | None) -> dict[str, Any]:
+def _tool(reading: SpanReading, given: Json, returned: Json, error: str | None) -> SpanFields:
     outcome = unwrap.result(returned)
     name = reading.text("tool.name", "gen_ai.tool.name")
     if name is None:
@@ -86,7 +87,7 @@ def _tool(reading: SpanReading, given: Json, returned: Json, error: str | None) 
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
-def _call(reading: SpanReading, given: Json, returned: Json) -> dict[str, Any]:
+def _call(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
     requested, answered = messages.read(given), messages.read(returned)
     return {
         "input_messages": requested,

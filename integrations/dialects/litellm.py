@@ -8,7 +8,7 @@ the raw span is the only one.
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 from . import genai, langfuse, messages, unwrap
 from .by_names import by_names
 from .reading import Dialect, SpanReading, as_text
+from .span_fields import SpanFields
 from .usage import from_details, usage
 
 NAME = "litellm"
@@ -50,13 +51,13 @@ def _provider(keys: tuple[str, ...]) -> str:
     return next((found[1] for key in keys if (found := _RAW.fullmatch(key))), "")
 
 
-def _given_to_proxy(metadata: dict[str, Json]) -> dict[str, Json]:
+def _given_to_proxy(metadata: Mapping[str, Json]) -> dict[str, Json]:
     """Metadata without LiteLLM's own bookkeeping: only the values from the caller of its proxy."""
     given = unwrap.decoded(metadata.get("requester_metadata"))
     return given if isinstance(given, dict) else {}
 
 
-def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Calls of tools are left out of the messages, and put beside them without their ids."""
     answered: tuple[Message, ...] = fields["output_messages"]
     if not any(message.tool_calls for message in answered) and (calls := tuple(_function_calls(reading))):

@@ -7,13 +7,13 @@ instrumentation of the OpenAI Agents SDK only the template distinguishes an agen
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from integrations.raw import RawSpan
 from scoring.trace.span import Span, SpanKind, ToolCall
 
 from . import genai, messages, pydantic_ai, unwrap
 from .reading import Dialect, SpanReading, as_text, failure
+from .span_fields import SpanFields
 from .usage import from_details
 
 NAME = "logfire"
@@ -35,7 +35,7 @@ def normalise(raw: RawSpan) -> Span:
     return genai.normalise(raw, name=NAME, switch=SWITCH if scrubbed else None, adapt=_adapt)
 
 
-def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     if isinstance(tags := reading.attributes.get("logfire.tags"), list) and _OWN_TAG in tags:
         fields["tags"] = tuple(str(tag) for tag in tags if tag != _OWN_TAG)
     template = reading.text("template", _TEMPLATE) or reading.raw.name
@@ -52,7 +52,7 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> Span
     return kind
 
 
-def _client(reading: SpanReading, fields: dict[str, Any]) -> None:
+def _client(reading: SpanReading, fields: SpanFields) -> None:
     """The request and the response: of the Agents SDK, and of all calls in earlier versions."""
     for key in ("raw_input", "input", "request_data"):
         requested = () if fields["input_messages"] else messages.read(unwrap.decoded(reading.attributes.get(key)))
@@ -76,7 +76,7 @@ def _client(reading: SpanReading, fields: dict[str, Any]) -> None:
             reading.note("usage", "response_data")
 
 
-def _agents_sdk(reading: SpanReading, template: str, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _agents_sdk(reading: SpanReading, template: str, kind: SpanKind, fields: SpanFields) -> SpanKind:
     name = reading.text("agent" if template.startswith("Agent") else "tool.name", "name")
     if template.startswith(("Agent run", "Function", "Handoff")):
         reading.note("kind", _TEMPLATE)

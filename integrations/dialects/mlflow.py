@@ -6,13 +6,12 @@ conventions when it exports them; then inputs and outputs of chains are lost.
 
 from __future__ import annotations
 
-from typing import Any
-
 from integrations.raw import RawSpan
 from scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import genai, messages, unwrap
 from .reading import Dialect, SpanReading, as_text, failure
+from .span_fields import SpanFields
 from .usage import from_details, real, usage, whole
 
 NAME = "mlflow"
@@ -39,7 +38,7 @@ def normalise(raw: RawSpan) -> Span:
     reading = SpanReading(raw)
     kind = _KINDS.get(str(unwrap.written(reading.value("kind", _TYPE)) or "UNKNOWN").upper(), SpanKind.CHAIN)
     given, returned = unwrap.written(reading.value("input", _IN)), unwrap.written(reading.value("output", _OUT))
-    fields: dict[str, Any] = {
+    fields: SpanFields = {
         "input": messages.last_content(_task(given), "user"),
         "output": messages.last_content(unwrap.answer(returned), "assistant"),
         "usage": _usage(reading, returned),
@@ -64,7 +63,7 @@ def _task(given: Json) -> Json:
     return unwrap.task(given)
 
 
-def _call(reading: SpanReading, given: Json, returned: Json) -> dict[str, Any]:
+def _call(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
     requested, answered = messages.read(given), messages.read(returned)
     request, response = _map(given), _map(returned)
     model = as_text(response.get("model")) or as_text(unwrap.written(reading.value("model", "mlflow.llm.model")))
@@ -83,7 +82,7 @@ def _call(reading: SpanReading, given: Json, returned: Json) -> dict[str, Any]:
     }
 
 
-def _tool(reading: SpanReading, given: Json, returned: Json) -> dict[str, Any]:
+def _tool(reading: SpanReading, given: Json, returned: Json) -> SpanFields:
     outcome = unwrap.result(returned)
     reading.note("tool.name", "span name")
     tool = ToolCall(

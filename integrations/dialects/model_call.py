@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -17,6 +17,7 @@ from scoring.trace.instant import read_instant
 
 from . import unwrap
 from .by_names import by_names
+from .span_fields import SpanFields
 
 _FINISH: Final = (
     "gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason", "ai.response.finishReason",
@@ -79,7 +80,7 @@ def _there(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def read(raw: RawSpan, names: tuple[str, ...], found: dict[str, Any], provenance: dict[str, str]) -> None:
+def read(raw: RawSpan, names: tuple[str, ...], found: SpanFields, provenance: dict[str, str]) -> None:
     """Add ``finish_reason``, ``tool_definitions`` and ``first_token_s`` to a span's fields, where it reports them."""
     reasons, bodies, tools, listed, first = _there(names)
     attributes = raw.attributes

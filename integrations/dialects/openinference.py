@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,6 +16,7 @@ from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 from . import flattened, messages, openinference_frameworks, unwrap
 from .fields import Fields, real, text, tokens
 from .reading import Dialect, SpanReading, as_text, failure
+from .span_fields import SpanFields
 
 NAME = "openinference"
 SWITCH = "OPENINFERENCE_HIDE_INPUTS=false and OPENINFERENCE_HIDE_OUTPUTS=false (TraceConfig hide_inputs, hide_outputs)"
@@ -66,7 +66,7 @@ def normalise(raw: RawSpan) -> Span:
     reading = SpanReading(raw)
     kind = _KINDS.get((reading.text("kind", "openinference.span.kind") or "").upper(), SpanKind.OTHER)
     reading.provenance.setdefault("kind", "scope")
-    fields: dict[str, Any] = {"agent": _agent(reading, kind)}
+    fields: SpanFields = {"agent": _agent(reading, kind)}
     fields |= _FIELDS.read(reading)
     requested, answered = reading.value("input", _IN), reading.value("output", _OUT)
     if kind is SpanKind.TOOL:
@@ -120,7 +120,7 @@ def _requested_model(reading: SpanReading) -> str | None:
     return as_text(given.get("model")) if isinstance(given, dict) else None
 
 
-def _llm(reading: SpanReading) -> dict[str, Any]:
+def _llm(reading: SpanReading) -> SpanFields:
     requested = tuple(_flattened(reading, "llm.input_messages."))
     answered = tuple(_flattened(reading, "llm.output_messages."))
     raw_in, raw_out = reading.value("input", _IN), reading.value("output", _OUT)
@@ -213,12 +213,12 @@ def _flattened(reading: SpanReading, prefix: str) -> Iterator[Message]:
         )
 
 
-def _content(part: dict[str, Any]) -> Json:
+def _content(part: dict[str, Json]) -> Json:
     held = part.get("message_content")
     return held if isinstance(held, dict) else part
 
 
-def _tool(reading: SpanReading) -> dict[str, Any]:
+def _tool(reading: SpanReading) -> SpanFields:
     outcome = unwrap.result(reading.value("tool.result", _OUT))
     name = reading.text("tool.name", "tool.name")
     if name is None:
@@ -242,7 +242,7 @@ def _documents(reading: SpanReading) -> tuple[str, ...]:
         texts: list[str] = []
         for entry in flattened.listed(flattened.tree(reading, prefix)):
             document = entry.get("document")
-            text: AttributeValue = document.get("content") if isinstance(document, dict) else None
+            text = document.get("content") if isinstance(document, dict) else None
             if isinstance(text, str) and text:
                 texts.append(text)
         if texts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
@@ -12,13 +12,15 @@ from scoring.trace.span import Message, SpanKind, ToolCall, Usage
 
 from . import messages, unwrap
 from .reading import SpanReading, failure
+from .span_fields import SpanFields
 
 _FINAL_ANSWER = "final_answer"
 _CAUSE = re.compile(r"^ {0,40}(\w{1,100})\(([\w.]{1,200})\): ", re.MULTILINE)
 """How BeeAI prints an exception and its causes, each below the one that it led to."""
+_OF_STEP: Final[tuple[Literal["agent", "tool", "input", "output"], ...]] = ("agent", "tool", "input", "output")
 
 
-def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
     attributes = reading.attributes
     held = unwrap.decoded(attributes.get("metadata"))
@@ -26,7 +28,7 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
     # What it notes of a run, under keys that begin like metadata, is none of the application's.
     reading.own_metadata = lambda found: {key: found[key] for key in given if key in found}
     if "metadata.path" in attributes and "metadata.class_name" not in attributes:
-        for field in ("agent", "tool", "input", "output"):
+        for field in _OF_STEP:
             fields.pop(field, None)
         reading.provenance.pop("agent", None)
         return SpanKind.CHAIN
@@ -37,7 +39,7 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
     return _tool(fields) if kind is SpanKind.TOOL else kind
 
 
-def _contents(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> None:
+def _contents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> None:
     """Inputs are all arguments of the run; a failure's output is the exception."""
     match unwrap.decoded(reading.attributes.get("input.value")):
         case {"input": held, **others} if not isinstance(held, list) and (others or kind is SpanKind.TOOL):
@@ -51,7 +53,7 @@ def _contents(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> N
         fields |= {"error": cause, "output": None}
 
 
-def _tool(fields: dict[str, Any]) -> SpanKind:
+def _tool(fields: SpanFields) -> SpanKind:
     tool: ToolCall = fields["tool"]
     if tool.name == _FINAL_ANSWER:
         del fields["tool"]
@@ -62,7 +64,7 @@ def _tool(fields: dict[str, Any]) -> SpanKind:
     return SpanKind.TOOL
 
 
-def _call(reading: SpanReading, fields: dict[str, Any]) -> None:
+def _call(reading: SpanReading, fields: SpanFields) -> None:
     """The model is the requested one; cached tokens stand in BeeAI's own notes."""
     reading.model_requested_for(fields)
     used: Usage | None = fields.get("usage")

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import unwrap
 from .reading import SpanReading, as_text
+from .span_fields import SpanFields
 
 _OWN_FIELDS = frozenset({"trajectory", "reasoning"})
 _FINISH = "finish"
 """The pseudo-tool that an agent calls when it has finished."""
 
 
-def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
     if kind is SpanKind.LLM:
         reading.model_requested_for(fields)

@@ -8,11 +8,10 @@ Each function looks at one framework's span and corrects what was read of it; th
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from msgspec.structs import replace
 
-from scoring.trace.span import Json, SpanKind, ToolCall
+from scoring.trace.span import Json, SpanKind, ToolCall, Usage
 
 from . import (
     haystack_shapes,
@@ -25,6 +24,7 @@ from . import (
     unwrap,
 )
 from .reading import SpanReading
+from .span_fields import CONTENTS, SpanFields
 from .usage import usage, whole
 
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
@@ -33,14 +33,14 @@ _PRINTED = re.compile(r"assistant: (?:None\Z)?")
 _MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
 
 
-def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Correct ``fields`` in place for the framework that made the span, and return the span's true kind."""
     scope = reading.raw.scope_name
     framework = _FRAMEWORKS.get(scope.rpartition(".")[2] if not scope.startswith("strands.") else "strands")
     return kind if framework is None else framework(reading, kind, fields)
 
 
-def _haystack(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _haystack(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Pipelines and agents are CHAIN; messages are printed objects; an agent is known by its system prompt alone."""
     if kind is SpanKind.LLM:
         return kind
@@ -73,7 +73,7 @@ def _haystack(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> S
     return SpanKind.AGENT
 
 
-def _own_usage(output: Json) -> object:
+def _own_usage(output: Json) -> Usage | None:
     """Tokens of this run's own model calls, which an agent adds up itself (sub-agents apart)."""
     totals = output.get("token_usage") if isinstance(output, dict) else None
     if not isinstance(totals, dict):
@@ -83,16 +83,16 @@ def _own_usage(output: Json) -> object:
     found = usage(whole(totals.get("prompt_tokens")), whole(totals.get("completion_tokens")), cached, None)
     if found is None:
         return None
-    return type(found)(input=found.input, output=found.output, cached_input=found.cached_input, own=True)
+    return Usage(input=found.input, output=found.output, cached_input=found.cached_input, own=True)
 
 
-def _llama_index(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _llama_index(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Workflow steps are CHAIN with printed events, cut at 200 characters; the event names the current agent."""
     name = reading.raw.name
     reading.model_requested_for(fields)
     if kind is SpanKind.LLM and name.endswith("._prepare_chat_with_tools"):
         # Preparation, not a call: it has no answer and no tokens.
-        for field in ("input", "output", "input_messages", "output_messages"):
+        for field in CONTENTS:
             fields.pop(field, None)
         return SpanKind.CHAIN
     if kind is SpanKind.LLM and isinstance(printed := fields.get("output"), str) and not fields["output_messages"]:
@@ -109,7 +109,7 @@ def _llama_index(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -
     return kind
 
 
-def _openai_agents(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _openai_agents(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """The trace itself is sent as an AGENT without a name; a hand-off as a TOOL from one agent to another."""
     if kind is SpanKind.AGENT and not {"agent.name", "graph.node.id"} & reading.attributes.keys():
         fields["agent"] = None
@@ -120,11 +120,11 @@ def _openai_agents(reading: SpanReading, kind: SpanKind, fields: dict[str, Any])
         # The SDK offers the hand-off to the model under this name, so that is what the messages call it.
         called = f"transfer_to_{re.sub(r'[^a-z0-9_]', '_', str(target or '').lower())}"
         tool = ToolCall(name=called if target else reading.raw.name, handoff=True)
-        fields |= {"tool": tool, "input": source, "output": target}
+        fields |= {"tool": tool, "input": unwrap.plain(source), "output": unwrap.plain(target)}
     return kind
 
 
-def _litellm(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _litellm(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """A response is sent whole only where it calls tools; else nothing but its text, without the model's name."""
     if kind is SpanKind.LLM:
         reading.model_requested_for(fields)
@@ -136,7 +136,7 @@ def _litellm(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> Sp
     return kind
 
 
-def _strands(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _strands(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Its own spans, translated: an agent's answer is printed, with a line break behind it."""
     del reading
     if kind is SpanKind.AGENT and isinstance(stated := fields.get("output"), str):
@@ -144,7 +144,7 @@ def _strands(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> Sp
     return kind
 
 
-def _google_adk(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _google_adk(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """A run's input is all that it was called with; a tool's output is the answer that Gemini gets to its call."""
     given = unwrap.decoded(reading.attributes.get("input.value")) if kind is SpanKind.CHAIN else None
     if isinstance(given, dict) and isinstance(stated := given.get("new_message"), dict):

@@ -7,17 +7,17 @@ in the node's message, and in the metadata the path of graphs that it lies in. A
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from scoring.trace.span import SpanKind
 
 from . import langgraph_nodes, unwrap
 from .reading import SpanReading
+from .span_fields import SpanFields
 
 _MODEL = re.compile(r'"response_metadata": ?\{[^{}]*"model_name": ?"([^"\\]{1,100})"')
 
 
-def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
     if kind is SpanKind.LLM:
         returned = reading.attributes.get("output.value")
@@ -44,7 +44,7 @@ def _named_by_span(reading: SpanReading) -> bool:
     return reading.provenance.get("agent") in (None, "span name")
 
 
-def _name(reading: SpanReading, fields: dict[str, Any]) -> None:
+def _name(reading: SpanReading, fields: SpanFields) -> None:
     """The agent by its message, else by the graph that the node lies in, else by the node."""
     if (named := langgraph_nodes.speaker(reading.attributes.get("output.value"))) is not None:
         source = "output.value: name"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -13,6 +12,7 @@ from scoring.trace.span import Json, Message, SpanKind, ToolCall
 
 from . import messages, pyrepr, unwrap
 from .reading import SpanReading
+from .span_fields import SpanFields
 
 _FINAL_ANSWER = "final_answer"
 _TOOLS = "smolagents.tools_names"
@@ -21,7 +21,7 @@ _STREAMED_ANSWER = ")FinalAnswerStep(output="
 """A streaming agent's output is everything it yielded, printed one after the other; the answer is the last."""
 
 
-def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Inputs are all arguments of the call; an agent's answer is given to a pseudo-tool, which is no tool of it."""
     given = unwrap.decoded(reading.attributes.get("input.value"))
     if kind is SpanKind.AGENT:
@@ -68,7 +68,7 @@ def _named(given: Json, parameters: AttributeValue) -> dict[str, Json] | None:
     return dict(zip(names, args, strict=False)) | kwargs
 
 
-def _answering(reading: SpanReading, fields: dict[str, Any]) -> None:
+def _answering(reading: SpanReading, fields: SpanFields) -> None:
     """The model that answered stands in the printed response alone."""
     reading.model_requested_for(fields)
     returned = unwrap.decoded(reading.attributes.get("output.value"))

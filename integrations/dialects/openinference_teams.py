@@ -6,12 +6,12 @@ Both put all arguments of the wrapped call into the input and a printed or seria
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import pyrepr, unwrap
 from .reading import SpanReading, as_text
+from .span_fields import SpanFields
 
 _DELEGATION = frozenset({"delegate_work_to_coworker", "ask_question_to_coworker"})
 _WORDS = re.compile(r"\W+")
@@ -19,7 +19,7 @@ _CONTENT = re.compile(r" content=('[^'\\]*+(?:\\.[^'\\]*+)*+'|\"[^\"\\]*+(?:\\.[
 _IN, _OUT = "input.value", "output.value"
 
 
-def crewai(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def crewai(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """A crew is a CHAIN, a task the AGENT that does it; an agent that works for another has no span at all.
 
     A crew without inputs, and every agent, have as input the description of the task in the result.
@@ -48,7 +48,7 @@ def crewai(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> Span
     return kind
 
 
-def autogen(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def autogen(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Teams and agents are given a task, or messages each printed without its class; a team returns all messages."""
     if kind not in {SpanKind.AGENT, SpanKind.CHAIN}:
         return kind

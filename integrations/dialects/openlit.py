@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from integrations.raw import RawSpan
@@ -12,6 +10,7 @@ from scoring.trace.span import Span, SpanKind, Usage
 from . import genai
 from .langgraph_nodes import NODE, UNNAMED
 from .reading import Dialect, SpanReading
+from .span_fields import SpanFields
 
 NAME = "openlit"
 SWITCH = "capture_message_content=True (openlit.init)"
@@ -30,7 +29,7 @@ def normalise(raw: RawSpan) -> Span:
     return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=_adapt)
 
 
-def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     attributes = reading.attributes
     of_langgraph = reading.raw.scope_name.endswith(".langgraph")
     if kind is SpanKind.AGENT and ("gen_ai.agent.source" in attributes or (of_langgraph and fields["agent"] in _NODES)):

@@ -6,8 +6,6 @@ of it in ``openllmetry_langchain``, ``openllmetry_llamaindex`` and ``openllmetry
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from integrations.raw import RawSpan
@@ -15,6 +13,7 @@ from scoring.trace.span import Span, SpanKind, ToolCall
 
 from . import genai, messages, openllmetry_crewai, openllmetry_langchain, openllmetry_llamaindex, unwrap
 from .reading import Dialect, SpanReading, failure
+from .span_fields import SpanFields
 
 NAME = "openllmetry"
 SWITCH = "TRACELOOP_TRACE_CONTENT=true"
@@ -51,7 +50,7 @@ def normalise(raw: RawSpan) -> Span:
     return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=adapt)
 
 
-def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """A decorator's span states what was run, whichever operation stands beside it."""
     stated = reading.text("traceloop.kind", _KIND)
     reading.provenance.pop("traceloop.kind", None)
@@ -76,7 +75,7 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
     return kind
 
 
-def _tool(reading: SpanReading, fields: dict[str, Any]) -> None:
+def _tool(reading: SpanReading, fields: SpanFields) -> None:
     tool: ToolCall = fields.get("tool") or ToolCall(name=reading.raw.name, error=failure(reading.raw))
     name = reading.text("tool.name", "gen_ai.tool.name", _NAME) or reading.raw.name.removesuffix(".tool")
     returned = unwrap.written(reading.attributes.get(_OUT))

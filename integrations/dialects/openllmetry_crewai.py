@@ -5,17 +5,16 @@ What a task was and what came of it stand on the task's span and, printed, on th
 
 from __future__ import annotations
 
-from typing import Any
-
 from scoring.trace.span import SpanKind
 
 from . import unwrap
 from .reading import SpanReading, as_text
+from .span_fields import SpanFields
 
 _RESULT, _TASKS_DONE, _TASKS = "crewai.crew.result", "crewai.crew.tasks_output", "crewai.crew.tasks"
 
 
-def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
     if _TASKS in reading.attributes or _RESULT in reading.attributes:
         _no_agent(reading, fields)
@@ -39,6 +38,6 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
     return kind
 
 
-def _no_agent(reading: SpanReading, fields: dict[str, Any]) -> None:
+def _no_agent(reading: SpanReading, fields: SpanFields) -> None:
     fields["agent"] = None
     reading.provenance.pop("agent", None)

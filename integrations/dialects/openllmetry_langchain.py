@@ -6,7 +6,7 @@ its association properties, the agent's true name. Inputs carry the run's tags a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
@@ -15,15 +15,16 @@ from scoring.trace.span import Json, SpanKind, ToolCall
 from . import labels, messages, unwrap
 from .langgraph_nodes import UNNAMED
 from .reading import SpanReading, as_text, failure
+from .span_fields import SpanFields
 
 _IN, _OUT = "traceloop.entity.input", "traceloop.entity.output"
 _AGENT = "traceloop.association.properties.lc_agent_name"
 _NODES = frozenset({"agent", "tools", "pre_model_hook", "post_model_hook", "generate_structured_response"})
-_CONTEXT = frozenset({"session_id", "user_id"})
+_CONTEXT: Final[tuple[Literal["session_id", "user_id"], ...]] = ("session_id", "user_id")
 _OWN_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint_", "__")
 
 
-def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
     given, returned = _map(reading, "input", _IN), _map(reading, "output", _OUT)
     fields["agent"] = as_text(unwrap.plain(reading.value("agent", _AGENT)))
@@ -66,9 +67,7 @@ def _map(reading: SpanReading, field: str, key: str) -> dict[str, Json]:
     return found if isinstance(found, dict) else {}
 
 
-def _tool(
-    reading: SpanReading, given: dict[str, Json], returned: dict[str, Json], held: ToolCall | None
-) -> dict[str, Any]:
+def _tool(reading: SpanReading, given: dict[str, Json], returned: dict[str, Json], held: ToolCall | None) -> SpanFields:
     """Arguments stand under ``inputs``, and under ``input_str`` as Python prints them."""
     tool = held or ToolCall(name=reading.text("tool.name", "traceloop.entity.name") or reading.raw.name)
     arguments = given.get("inputs") or unwrap.arguments(given.get("input_str"))
@@ -80,16 +79,16 @@ def _tool(
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
-def _labels(reading: SpanReading, given: dict[str, Json], fields: dict[str, Any]) -> None:
+def _labels(reading: SpanReading, given: dict[str, Json], fields: SpanFields) -> None:
     """The application's metadata of the run; LangGraph's own tags and metadata are among it."""
     metadata = given.get("metadata")
-    fields["tags"] = labels.tags_of(given.get("tags")) or None
-    if fields["tags"]:
+    if tags := labels.tags_of(given.get("tags")):
+        fields["tags"] = tags
         reading.note("tags", _IN)
     if isinstance(metadata, dict):
         for field in _CONTEXT:
             fields[field] = as_text(metadata.get(field))
         kept = {k: v for k, v in metadata.items() if not k.startswith(_OWN_METADATA) and k not in _CONTEXT}
-        fields["metadata"] = kept or None
         if kept:
+            fields["metadata"] = kept
             reading.note("metadata", _IN)

@@ -6,17 +6,16 @@ first step.
 
 from __future__ import annotations
 
-from typing import Any
-
 from scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import messages, unwrap
 from .reading import SpanReading, as_text, failure
+from .span_fields import SpanFields
 
 _OUT = "traceloop.entity.output"
 
 
-def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
     returned = unwrap.written(reading.value("output", _OUT))
     out = returned if isinstance(returned, dict) else {}
@@ -39,7 +38,7 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
     return kind
 
 
-def _tool(reading: SpanReading, name: str, out: dict[str, Json]) -> dict[str, Any]:
+def _tool(reading: SpanReading, name: str, out: dict[str, Json]) -> SpanFields:
     held = out.get("tool_output", out)
     given = out.get("tool_kwargs") or (held.get("raw_input") if isinstance(held, dict) else None)
     if given is not None:

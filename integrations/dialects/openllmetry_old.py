@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from integrations.raw import RawSpan
 from scoring.trace.span import Json, Message, Span, SpanKind
 
 from . import flattened, genai, messages, openllmetry
 from .reading import Dialect, SpanReading
+from .span_fields import SpanFields
 
 NAME = "openllmetry_old"
 
@@ -32,7 +31,7 @@ def normalise(raw: RawSpan) -> Span:
     return genai.normalise(raw, name=NAME, switch=openllmetry.SWITCH, adapt=_adapt)
 
 
-def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     if (stated := reading.text("kind", _REQUEST)) is not None:
         kind = _KINDS.get(stated, SpanKind.LLM)
     requested = _messages(reading, "input", _ASKED, "user")

@@ -7,15 +7,15 @@ is an object is given to a pseudo-tool, which is no tool of the agent.
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from msgspec.structs import replace
 
-from integrations.raw import RawSpan
+from integrations.raw import RawEvent, RawSpan
 from scoring.trace.span import Message, Span, SpanKind
 
 from . import genai, genai_events, messages, unwrap
 from .reading import Dialect, SpanReading
+from .span_fields import SpanFields
 
 NAME = "pydantic_ai"
 SWITCH = "InstrumentationSettings(include_content=True)"
@@ -35,7 +35,7 @@ def normalise(raw: RawSpan) -> Span:
     return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=adapt)
 
 
-def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """What Pydantic AI, and Logfire like it, put beside the conventions."""
     if "gen_ai.operation.name" not in reading.attributes and kind is not SpanKind.TOOL:
         kind = _old_kind(reading, kind, fields)
@@ -75,7 +75,7 @@ def _without_results(reading: SpanReading, stated: tuple[Message, ...]) -> tuple
     return tuple(found)
 
 
-def _old_kind(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _old_kind(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """In format 1 only model calls name their operation."""
     if "agent_name" in reading.attributes and kind is SpanKind.OTHER:
         fields["agent"] = reading.text("agent", "agent_name")
@@ -84,7 +84,7 @@ def _old_kind(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> S
     return kind
 
 
-def _events(reading: SpanReading) -> tuple[Any, str]:
+def _events(reading: SpanReading) -> tuple[tuple[RawEvent, ...], str]:
     key = _CALL_EVENTS if _CALL_EVENTS in reading.attributes else _RUN_EVENTS
     return genai_events.listed(reading.attributes.get(key)), f"{key}:"
 

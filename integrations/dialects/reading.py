@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias, Unpack
 
 from integrations.raw import AttributeValue, RawSpan
 from scoring.trace.span import Json, Span, SpanKind, Usage
 
 from . import labels, model_call, unwrap
 from .by_names import by_names
+from .span_fields import SpanFields
 from .usage import real, usage, whole
 
 _TAKEN_FROM = (("system_prompt", "input"), ("documents", "output"))
@@ -44,7 +45,7 @@ class Dialect:
     switch: str | None = None
 
 
-OwnMetadata: TypeAlias = Callable[[dict[str, Json]], dict[str, Json]]
+OwnMetadata: TypeAlias = Callable[[Mapping[str, Json]], Mapping[str, Json]]
 
 
 class SpanReading:
@@ -114,7 +115,7 @@ class SpanReading:
             self.whole(f"{field}.reasoning_output", *reasoning) if reasoning else None,
         )
 
-    def model_requested_for(self, fields: dict[str, Any]) -> None:
+    def model_requested_for(self, fields: SpanFields) -> None:
         """The model that was read is the requested one; which one answered is not known there."""
         fields["requested_model"], fields["model"] = fields.get("requested_model") or fields.get("model"), None
         if (source := self.provenance.pop("model", None)) is not None:
@@ -130,7 +131,7 @@ class SpanReading:
         """Remember a source that is not one attribute."""
         self.provenance[field] = source
 
-    def span(self, dialect: str, kind: SpanKind, **fields: Any) -> Span:
+    def span(self, dialect: str, kind: SpanKind, **fields: Unpack[SpanFields]) -> Span:
         """The span in normal form: ``fields`` as the dialect read them, the rest from what all dialects share."""
         provenance = self.provenance
         found = labels.read(self.raw, self.names, provenance)
@@ -142,7 +143,7 @@ class SpanReading:
             found["metadata"] = self.own_metadata(found["metadata"])
         for name, value in fields.items():
             if value is not None:
-                found[name] = value
+                found[name] = value  # type: ignore[literal-required]  # the names of one dictionary in another
         # What has no attribute of its own stands where the contents do that it was taken from.
         if "error" in found:
             provenance.setdefault("error", "status")
@@ -155,7 +156,7 @@ class SpanReading:
         """The span's identity, place and times; nothing is read."""
         return self._span(dialect, kind, {})
 
-    def _span(self, dialect: str, kind: SpanKind, fields: dict[str, Any]) -> Span:
+    def _span(self, dialect: str, kind: SpanKind, fields: SpanFields) -> Span:
         raw = self.raw
         return Span(
             trace_id=raw.trace_id,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from scoring.trace.span import Json
 
@@ -25,7 +24,7 @@ def lone_text(result: Json) -> str | None:
     return None
 
 
-def _is_text_part(others: Mapping[Any, Any], *, listed: bool) -> bool:
+def _is_text_part(others: Mapping[object, object], *, listed: bool) -> bool:
     """Whether beside its text stands only what a part has; a map with a text alone may be what a tool returned."""
     given = {key for key, value in others.items() if value is not None}
     return given <= _OF_A_PART and (others.get("type") == "text" or (listed and not given))

@@ -6,8 +6,6 @@ agent that is used as a function SK adds an argument of its own.
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from integrations.raw import RawSpan
@@ -15,6 +13,7 @@ from scoring.trace.span import Message, Span, SpanKind, ToolCall
 
 from . import genai
 from .reading import Dialect, SpanReading
+from .span_fields import SpanFields
 
 NAME = "semantic_kernel"
 SWITCH = "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true"
@@ -32,7 +31,7 @@ def normalise(raw: RawSpan) -> Span:
     return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=_adapt)
 
 
-def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     for field in ("input_messages", "output_messages"):
         fields[field] = tuple(_renamed(message) for message in fields[field])
     if (tool := fields.get("tool")) is not None:

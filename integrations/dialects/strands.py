@@ -6,8 +6,6 @@ with a line break behind it. There is no switch for contents: they are always se
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from integrations.raw import RawSpan
@@ -15,6 +13,7 @@ from scoring.trace.span import Span, SpanKind
 
 from . import genai
 from .reading import Dialect, SpanReading
+from .span_fields import SpanFields
 
 NAME = "strands"
 
@@ -35,7 +34,7 @@ def normalise(raw: RawSpan) -> Span:
     return genai.normalise(raw, name=NAME, switch=None, adapt=_adapt)
 
 
-def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     del reading
     if kind is SpanKind.AGENT and isinstance(fields["output"], str):
         fields["output"] = fields["output"].rstrip("\n")

@@ -7,13 +7,12 @@ the span that has the name does not list what was offered).
 
 from __future__ import annotations
 
-from typing import Any
-
 from integrations.raw import RawSpan
 from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import genai, message_parts, messages, unwrap
 from .reading import Dialect, SpanReading, failure
+from .span_fields import SpanFields
 from .usage import usage
 
 NAME = "vercel_ai"
@@ -43,7 +42,7 @@ def normalise(raw: RawSpan) -> Span:
     return reading.span(NAME, SpanKind.CHAIN, **_whole(reading))
 
 
-def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Version 7."""
     if kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
@@ -60,7 +59,7 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> Span
     return kind
 
 
-def _whole(reading: SpanReading) -> dict[str, Any]:
+def _whole(reading: SpanReading) -> SpanFields:
     """``generateText`` and its like around their calls; the usage there is the last call's, and is left out."""
     prompt = unwrap.decoded(reading.value("input", "ai.prompt"))
     requested: Json = prompt
@@ -78,7 +77,7 @@ def _whole(reading: SpanReading) -> dict[str, Any]:
     }
 
 
-def _call(reading: SpanReading) -> dict[str, Any]:
+def _call(reading: SpanReading) -> SpanFields:
     requested = messages.read(unwrap.decoded(reading.value("input", "ai.prompt.messages")))
     text = reading.text("output", "ai.response.text", "ai.response.object") or ""
     listed = unwrap.decoded(reading.value("output.tool_calls", "ai.response.toolCalls"))
@@ -100,7 +99,7 @@ def _call(reading: SpanReading) -> dict[str, Any]:
     }
 
 
-def _tool(reading: SpanReading) -> dict[str, Any]:
+def _tool(reading: SpanReading) -> SpanFields:
     returned = unwrap.written(reading.value("tool.result", "ai.toolCall.result"))
     outcome = unwrap.ToolResult(result=returned) if isinstance(returned, str) else unwrap.result(returned)
     given = reading.value("tool.arguments", "ai.toolCall.args", "ai.toolCall.input")
