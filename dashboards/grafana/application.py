@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import integrations.prometheus.families as f
+from dashboards.rules import by_version as v
 from dashboards.rules import recordings as r
 from dashboards.rules.limited import kept
 from dashboards.rules.promql import fleet
@@ -14,6 +15,8 @@ from .words import DRILL, WHERE, per_minute, per_second, ratio_steps, site_varia
 
 _PLACE = "service", "environment"
 _NAMED = "{{service}} · {{environment}}"
+_VERSIONED = f"{{{{version}}}} · {_NAMED} · {{{{rubric}}}}"
+_NO_VERSION = "No verdict passed or failed on a trace that names a version (service.version)."
 _LIMITED = f"{{{{metric}}}} · {_NAMED}"
 _SHOWN = {
     f.APPLICATION_TRACES: ("cpm", "No trace was evaluated."),
@@ -59,6 +62,28 @@ def application(declared: Declaration) -> Board:
                     ),
                     _each("Cost of a trace", f.APPLICATION_COST),
                     _each("Tokens of a trace", f.APPLICATION_TOKENS, "direction"),
+                ),
+            ),
+            DashboardRow(
+                title="Quality by version",
+                panels=(
+                    Panel(
+                        title="Pass ratio by version", kind="timeseries", unit="percentunit", minimum=0, maximum=1,
+                        steps=ratio_steps(declared), dashed=True, links=(DRILL,), empty=_NO_VERSION,
+                        description=f"Of the versions that were judged last, over the last {r.DAY}.",
+                        queries=(Query(expr=f"{v.PASS_RATIO}{{{WHERE}}}", legend=_VERSIONED),),
+                    ),
+                    Panel(
+                        title="Each version against the rest", kind="timeseries", unit="percentunit",
+                        empty=f"{_NO_VERSION} Or all verdicts of the last {r.DAY} are of one version.",
+                        description=f"The version's pass ratio less that of all other traffic of its service, over the "
+                        f"last {r.DAY}, with bounds that hold with 95 % at one look. While all of it is below 0 the "
+                        "version is worse. Bounds that hold at any look: sidejudge compare --by release.",
+                        queries=tuple(
+                            Query(expr=f"{record}{{{WHERE}}}", legend=f"{name}{_VERSIONED}")
+                            for record, name in ((v.DIFFERENCE, ""), (v.LOWER, "at least · "), (v.UPPER, "at most · "))
+                        ),
+                    ),
                 ),
             ),
             DashboardRow(

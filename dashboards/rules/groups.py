@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scoring.alerts.declaration import Declaration
 
+from .by_version import by_version
 from .declared_alerts import declared_alerts
 from .fleet_alerts import fleet_alerts, health_alerts
 from .limited import limited
@@ -29,7 +30,10 @@ def groups(declared: Declaration) -> tuple[Group, ...]:
                 *limited(window), *declared_alerts(declared),
             ),
         ),
-        Group(name="sidejudge-long", interval_ns=LONG_NS, rules=(*long, *burning(), *_day(window), *fleet_alerts())),
+        Group(
+            name="sidejudge-long", interval_ns=LONG_NS,
+            rules=(*long, *burning(), *_day(window), *by_version(), *fleet_alerts()),
+        ),
         Group(name="sidejudge-health", interval_ns=60 * 10**9, rules=tuple(health_alerts())),
     )  # fmt: skip
 

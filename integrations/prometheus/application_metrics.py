@@ -21,10 +21,11 @@ class ApplicationMetrics:
     """Counts what traces took. Names of models come from traces, so they are cleaned and capped."""
 
     def __init__(
-        self, counted: MetricValues, *, bounded: Callable[[str | None, str | None], tuple[str, str]], label_cap: int
-    ) -> None:
+        self, counted: MetricValues, versions: VersionMetrics, *,
+        bounded: Callable[[str | None, str | None], tuple[str, str]], label_cap: int,
+    ) -> None:  # fmt: skip
         self._counter, self._histogram, self._bounded = counted.counter, counted.histogram, bounded
-        self._versions = VersionMetrics(counted, label_cap=label_cap)
+        self._versions = versions
         self._models, self._most = LabelCap("model", label_cap), _PLACES_PER_CAP * label_cap
         self._places: set[tuple[str, str, str]] = set()
 

@@ -37,6 +37,7 @@ from .limit_metrics import LimitMetrics, limit_gauges
 from .pull_metrics import PullMetrics, pull_gauges
 from .run_metrics import RunMetrics
 from .snapshot import CONNECTION_STATES, Snapshot
+from .version_metrics import VersionMetrics
 from .window_metrics import window_gauges
 
 _PAIRS_PER_CAP = 4
@@ -90,7 +91,8 @@ class Exporter:
         self.pull = PullMetrics(self._counted, known.pull_failures)
         self.late_references = LateReferenceMetrics(self._counted, known.revision_failures)
         self.runs = RunMetrics(self._counted, service=self._service, label_cap=label_cap)
-        self.application = ApplicationMetrics(self._counted, bounded=self.bounded, label_cap=label_cap)
+        self._versions = VersionMetrics(self._counted, label_cap=label_cap)
+        self.application = ApplicationMetrics(self._counted, self._versions, bounded=self.bounded, label_cap=label_cap)
         self.limits = LimitMetrics(self._counted, known.limits, self.bounded)
         self._zeros()
         self._zeros_of_alerts()
@@ -244,10 +246,11 @@ class Exporter:
         labels = (self._label("scenario", scenario), self._label("kind", kind))
         self._counter(f.WORKFLOW_VIOLATIONS, *labels).inc(count, _exemplar(trace_id))
 
-    def verdict(self, verdict: Verdict) -> None:
+    def verdict(self, verdict: Verdict, version: str | None = None) -> None:
         """A verdict was committed. The first on a trace is counted; a revision only as a revision.
 
-        Counters cannot take back what they counted: a revision moves the gauges of the window instead.
+        ``version`` is the application's, where it names one. Counters cannot take back what they counted: a revision
+        moves the gauges of the window instead.
         """
         service, environment = self.bounded(verdict.service, verdict.environment)
         rubric = self._label("rubric", verdict.rubric)
@@ -270,6 +273,7 @@ class Exporter:
         self._counter(f.VERDICTS, *who, verdict.selection).inc()
         self._counter(f.VERDICT_WEIGHT, *who).inc(weight)
         self._counter(f.VERDICT_WEIGHT_SQUARED, *who).inc(weight * weight)
+        self._versions.verdict((service, environment), rubric, version, weight=weight, passed=verdict.passed)
         if not verdict.passed:
             self._counter(f.VERDICTS_FAILED, *who, verdict.selection).inc(1, exemplar)
             self._counter(f.VERDICT_FAILED_WEIGHT, *who).inc(weight, exemplar)

@@ -153,6 +153,23 @@ VERDICT_WEIGHT_SQUARED = Family(
     name="sidejudge_verdict_weight_squared_total", kind="counter", labels=_WHO,
     help="Sum of the squared weights of verdicts that passed or failed.",
 )  # fmt: skip
+_VERSION_WHO: tuple[Label, ...] = (*_WHO, "version")
+VERSION_WEIGHT = Family(
+    name="sidejudge_version_verdict_weight_total", kind="counter", labels=_VERSION_WHO,
+    help="Sum of the weights of verdicts that passed or failed, by version of the application.",
+    note="The 5 versions of a service and environment that were judged last, the rest as `__other__`: a new one gets "
+    "the place of the one not judged for longest, and of none that was judged within the hour. Series of a version "
+    "begin with its first verdict, so Prometheus does not see what was counted before their first scrape. Recording "
+    "rules compare each version with the rest. First verdicts only.",
+)  # fmt: skip
+VERSION_FAILED_WEIGHT = Family(
+    name="sidejudge_version_verdict_failed_weight_total", kind="counter", labels=_VERSION_WHO,
+    help="Sum of the weights of verdicts that failed, by version of the application.",
+)  # fmt: skip
+VERSION_WEIGHT_SQUARED = Family(
+    name="sidejudge_version_verdict_weight_squared_total", kind="counter", labels=_VERSION_WHO,
+    help="Sum of the squared weights of verdicts that passed or failed, by version of the application.",
+)  # fmt: skip
 VERDICTS_BLOCKED = Family(
     name="sidejudge_verdicts_blocked_total", kind="counter", labels=(*_WHO, "metric"),
     help="Verdicts that passed or failed and had a blocker of this metric.",
@@ -750,6 +767,7 @@ FAMILIES = (
     TRACES, TRACES_SEEN, TRACES_KEPT, TRACES_OPEN, SAMPLING_RATE, LOAD_SHARE, JUDGING_BEHIND,
     VERDICTS, VERDICTS_FAILED, VERDICTS_INCOMPLETE, VERDICTS_JUDGE_FAILED, VERDICTS_REVISED,
     VERDICT_WEIGHT, VERDICT_FAILED_WEIGHT, VERDICT_WEIGHT_SQUARED,
+    VERSION_WEIGHT, VERSION_FAILED_WEIGHT, VERSION_WEIGHT_SQUARED,
     VERDICTS_BLOCKED, VERDICT_BLOCKED_WEIGHT, VERDICTS_VIOLATING, VERDICT_VIOLATING_WEIGHT, FAILURE_GROUP_VERDICTS,
     PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES, DESIGN_EFFECT,
     PASS_WORST_RATIO, PASS_BEST_RATIO, STATUS, STATUS_SINCE, PASS_RATIO_THRESHOLD, CHANGE_SCORE, CHANGE_SINCE,

@@ -22,20 +22,27 @@ IDLE_S: Final = 6 * 3600.0
 Longer than what marks of deployments look back, so that a rollback finds its version; and a sender of ever new
 versions makes at most ``label_cap`` of them new series in this time.
 """
+MOST_JUDGED: Final = 5
+"""Versions of a service and environment whose verdicts are counted apart: three series for each rubric."""
+JUDGED_IDLE_S: Final = 3600.0
+"""Seconds without a verdict after which a version of these may give way to another."""
 _PLACES_PER_CAP: Final = 4
 """Combinations of service, environment and version that are kept apart, per value a label may have."""
 _UNKNOWN: Final = "unknown"
+_JUDGED: Final = (f.VERSION_WEIGHT, f.VERSION_FAILED_WEIGHT, f.VERSION_WEIGHT_SQUARED)
 
 
 class VersionMetrics:
     """Counts by version. Versions come from traces, so they are cleaned, and only those seen last are kept apart."""
 
     def __init__(self, counted: MetricValues, *, label_cap: int, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._counted, self._cap, self._warned = counted, label_cap, False
+        self._counted, self._cap, self._warned, self._clock_s = counted, label_cap, False, clock_s
         self._versions = Recent[str](label_cap, idle_s=IDLE_S, clock_s=clock_s, forgotten=self._forget_version)
         self._places = Recent[tuple[str, str, str]](
             _PLACES_PER_CAP * label_cap, idle_s=IDLE_S, clock_s=clock_s, forgotten=self._forget_place
         )
+        self._judged: dict[tuple[str, str], Recent[str]] = {}
+        self._rubrics: dict[tuple[str, str, str], set[str]] = {}
 
     def trace(self, where: tuple[str, str], version: str | None, weight: float) -> None:
         """Count a trace.
@@ -46,6 +53,34 @@ class VersionMetrics:
             weight: How many traces it stands for, 1/probability.
         """
         self._counted.counter(f.APPLICATION_TRACES, *where, self._label(where, version)).inc(weight)
+
+    def verdict(self, where: tuple[str, str], rubric: str, version: str | None, *, weight: float, passed: bool) -> None:
+        """Count a verdict that passed or failed.
+
+        Args:
+            where: Label values of its service and environment.
+            rubric: Label value of its rubric.
+            version: The application's; None where it names none.
+            weight: How many traces it stands for, 1/probability.
+            passed: Whether it passed.
+        """
+        label = self._label(where, version)
+        if label != OTHER and not self._judged_of(where).admits(label):
+            label = OTHER
+        if label != OTHER:
+            self._rubrics.setdefault((*where, label), set()).add(rubric)
+        who = (*where, rubric, label)
+        # All series of a version begin together: what is scraped first is of all, and their ratio is right.
+        for family, amount in zip(_JUDGED, (weight, 0.0 if passed else weight, weight * weight), strict=True):
+            self._counted.counter(family, *who).inc(amount)
+
+    def _judged_of(self, where: tuple[str, str]) -> Recent[str]:
+        if where not in self._judged:
+            self._judged[where] = Recent(
+                MOST_JUDGED, idle_s=JUDGED_IDLE_S, clock_s=self._clock_s,
+                forgotten=lambda version: self._forget_verdicts((*where, version)),
+            )  # fmt: skip
+        return self._judged[where]
 
     def _label(self, where: tuple[str, str], version: str | None) -> str:
         text = clean(version or _UNKNOWN) or _UNKNOWN
@@ -60,6 +95,12 @@ class VersionMetrics:
             )  # fmt: skip
         return OTHER
 
+    def _forget_verdicts(self, place: tuple[str, str, str]) -> None:
+        service, environment, version = place
+        for rubric in self._rubrics.pop(place, ()):
+            for family in _JUDGED:
+                self._counted.remove(family, service, environment, rubric, version)
+
     def _forget_version(self, version: str) -> None:
         for place in self._places:
             if place[2] == version:
@@ -67,3 +108,4 @@ class VersionMetrics:
 
     def _forget_place(self, place: tuple[str, str, str]) -> None:
         self._counted.remove(f.APPLICATION_TRACES, *place)
+        self._judged_of(place[:2]).forget(place[2])

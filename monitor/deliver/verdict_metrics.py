@@ -26,8 +26,9 @@ class VerdictMetrics:
             self._exporter.trace_kept(result.service, result.verdicts[0].selection)
         if result.revision == 1 and isinstance(figures := result.details.get(FIGURES), Mapping):
             self._application(result, figures)
+        release = result.details.get("release")
         for verdict in result.changed:
-            self._exporter.verdict(verdict)
+            self._exporter.verdict(verdict, release if isinstance(release, str) else None)
             if verdict.revision == 1:
                 for kind in verdict.violations:
                     self._exporter.workflow_violation(result.scenario or "inline", kind, verdict.trace_id)

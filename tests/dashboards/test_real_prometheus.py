@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from dashboards.generated import FOLDER
+from dashboards.rules import by_version as v
 from dashboards.rules import recordings as r
 from dashboards.rules.forms import rule_file, rules
 from dashboards.rules.people import corrected
@@ -116,7 +117,8 @@ def _play(monitor: Running) -> None:
         monitor.post(needing_the_judge(number))
         monitor.post(needing_the_judge(JUDGED + number, service="desk"))
     for number in range(TRACES):
-        monitor.post(traffic.next(time.time_ns(), 0.6).body)
+        body = traffic.next(time.time_ns(), 0.6).body
+        monitor.post(body.replace(b"1.2.3", b"1.2.4") if number % 3 else body)  # two versions side by side
         if number % 20 == 0:
             time.sleep(0.7)  # so that counters are seen to grow
     for number in range(SESSIONS * TURNS):
@@ -240,6 +242,21 @@ def test_the_recorded_numbers_are_those_but_for_extrapolation(live: Live) -> Non
         place = ",".join(f'{label}="{standing[label]}"' for label in ("service", "environment", "rubric"))
         [found] = live.prometheus.query(f"{r.pass_ratio('1h')}{{{place}}}")
         assert float(found["value"][1]) == pytest.approx(standing["pass_ratio"], abs=0.1)
+
+
+def test_versions_are_compared(live: Live) -> None:
+    found = {
+        name: {(each["metric"]["service"], each["metric"]["rubric"], each["metric"]["version"]): float(each["value"][1])
+               for each in live.prometheus.query(f'{name}{{service=~"call-.*"}}')}
+        for name in (v.DIFFERENCE, v.LOWER, v.UPPER)
+    }  # fmt: skip
+    assert {(service, version) for service, _, version in found[v.DIFFERENCE]} == {
+        (service, version) for service in ("call-quality", "call-entities") for version in ("1.2.3", "1.2.4")
+    }
+    for key, difference in found[v.DIFFERENCE].items():
+        assert found[v.LOWER][key] < difference < found[v.UPPER][key]
+        other = "1.2.3" if key[2] == "1.2.4" else "1.2.4"
+        assert found[v.DIFFERENCE][*key[:2], other] == pytest.approx(-difference)
 
 
 def test_no_rule_fails_and_every_alert_reads_well(live: Live) -> None:

@@ -14,10 +14,14 @@ from tests.dashboards.rules import (
     stories_processes,
     stories_shares,
     stories_status,
+    stories_versions,
 )
 from tests.dashboards.rules.scenario import Scenario
 
 
 def scenarios() -> Iterator[Scenario]:
-    for part in (stories_status, stories_shares, stories_limited, stories_processes, stories_long, stories_health):
+    for part in (
+        stories_status, stories_shares, stories_limited, stories_processes, stories_long, stories_health,
+        stories_versions,
+    ):  # fmt: skip
         yield from part.stories()

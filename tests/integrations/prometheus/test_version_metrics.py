@@ -8,8 +8,9 @@ import pytest
 
 from integrations.prometheus import families as f
 from integrations.prometheus.collect import MetricValues
-from integrations.prometheus.version_metrics import IDLE_S, VersionMetrics
+from integrations.prometheus.version_metrics import IDLE_S, JUDGED_IDLE_S, MOST_JUDGED, VersionMetrics
 
+FAMILIES = (f.APPLICATION_TRACES, f.VERSION_WEIGHT, f.VERSION_FAILED_WEIGHT, f.VERSION_WEIGHT_SQUARED)
 SHOP, DESK = ("shop", "live"), ("desk", "live")
 
 
@@ -18,11 +19,18 @@ class Counted:
 
     def __init__(self, cap: int) -> None:
         self.now = 0.0
-        self.values = MetricValues([f.APPLICATION_TRACES])
+        self.values = MetricValues(FAMILIES)
         self.metrics = VersionMetrics(self.values, label_cap=cap, clock_s=lambda: self.now)
 
     def trace(self, version: str | None, where: tuple[str, str] = SHOP) -> None:
         self.metrics.trace(where, version, 1.0)
+
+    def verdict(self, version: str | None, rubric: str = "qa", weight: float = 1.0, *, passed: bool = True) -> None:
+        self.metrics.verdict(SHOP, rubric, version, weight=weight, passed=passed)
+
+    def verdicts(self, family: f.Family = f.VERSION_WEIGHT) -> dict[tuple[str, str], float]:
+        samples = self.values.metric(family).samples
+        return {(each.labels["rubric"], each.labels["version"]): each.value for each in samples}
 
     def traces(self) -> dict[tuple[str, str], float]:
         samples = self.values.metric(f.APPLICATION_TRACES).samples
@@ -99,3 +107,38 @@ def test_a_trace_that_names_no_version_or_poses_as_the_rest_is_counted() -> None
     for version in (None, "", "\n", "__other__"):
         counted.trace(version)
     assert counted.traces() == {("shop", "unknown"): 3.0, ("shop", "__other__"): 1.0}
+
+
+def test_verdicts_weigh_by_version_and_all_series_of_one_begin_together() -> None:
+    counted = Counted(cap=9)
+    counted.verdict("1", weight=2.0)
+    counted.verdict("1", weight=4.0, passed=False)
+    counted.verdict(None, "text")
+    assert counted.verdicts() == {("qa", "1"): 6.0, ("text", "unknown"): 1.0}
+    assert counted.verdicts(f.VERSION_FAILED_WEIGHT) == {("qa", "1"): 4.0, ("text", "unknown"): 0.0}
+    assert counted.verdicts(f.VERSION_WEIGHT_SQUARED) == {("qa", "1"): 20.0, ("text", "unknown"): 1.0}
+
+
+def test_the_few_versions_that_were_judged_last_are_kept_apart_with_all_their_rubrics() -> None:
+    counted = Counted(cap=50)
+    for number in range(MOST_JUDGED + 1):
+        for rubric in ("qa", "text"):
+            counted.verdict(str(number), rubric)
+    assert counted.verdicts()["qa", "__other__"] == counted.verdicts()["text", "__other__"] == 1.0
+    counted.now = JUDGED_IDLE_S
+    counted.verdict("9")
+    for family in FAMILIES[1:]:
+        versions = {version for _, version in counted.verdicts(family)}
+        assert versions == {*map(str, range(1, MOST_JUDGED)), "9", "__other__"}
+
+
+def test_a_version_without_a_label_for_its_traces_has_none_for_its_verdicts() -> None:
+    counted = Counted(cap=1)
+    counted.verdict("1")
+    counted.verdict("2")
+    assert set(counted.verdicts()) == {("qa", "1"), ("qa", "__other__")}
+    counted.now = IDLE_S
+    counted.trace("2")
+    assert set(counted.verdicts()) == {("qa", "__other__")}
+    counted.verdict("2")
+    assert set(counted.verdicts()) == {("qa", "2"), ("qa", "__other__")}

@@ -78,6 +78,11 @@ async def test_sample_traffic_is_judged_as_it_was_made(started):
     assert {(s["service"], s["n"], s["failures"]) for s in statuses} == {
         (service, sent[service, False] + sent[service, True], sent[service, True]) for service, _ in sent
     }
+    counted, calls = await samples(app), {"service": "call-quality", "version": "1.2.3"}
+    assert total(counted, "sidejudge_version_verdict_weight_total", **calls) == (
+        sent["call-quality", False] + sent["call-quality", True]
+    )
+    assert total(counted, "sidejudge_version_verdict_failed_weight_total", **calls) == sent["call-quality", True]
 
 
 async def test_metrics_and_outcomes_tell_the_same(started):
