@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, cast, overload
+
+from scoring.verdict.trace_document import TraceDocument
+from scoring.verdict.verdict_document import VerdictDocument
 
 
 class HistoryError(Exception):
@@ -16,12 +19,24 @@ def is_history(path: str) -> bool:
     return "://" in path or Path(path).is_dir()
 
 
+@overload
+def history_records(
+    path: str, kind: Literal["verdicts"], since_day: str = "", complain: Callable[[str], None] = ...
+) -> Iterator[VerdictDocument]: ...
+
+
+@overload
+def history_records(
+    path: str, kind: Literal["outcomes"], since_day: str = "", complain: Callable[[str], None] = ...
+) -> Iterator[TraceDocument]: ...
+
+
 def history_records(
     path: str,
     kind: Literal["verdicts", "outcomes"],
     since_day: str = "",
     complain: Callable[[str], None] = lambda _: None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[VerdictDocument | TraceDocument]:
     """The records from a day on (``2026-11-22``), day by day, each once; later revisions come as further ones.
 
     ``complain`` gets one line of text for each file that is no part of a history, and is left out.
@@ -37,6 +52,7 @@ def history_records(
     except ImportError:
         raise HistoryError(f"{path}: Parquet is not read here: pip install 'sidejudge[parquet]'") from None
     try:
-        yield from History(Place(path), "", complain).records(kind, since_day)
+        records = History(Place(path), "", complain).records(kind, since_day)
+        yield from cast("Iterator[VerdictDocument | TraceDocument]", records)  # rows as they were written
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
         raise HistoryError(f"{path.partition('?')[0]}: cannot be read as a history: {str(error)[:300]}") from None

@@ -12,13 +12,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from integrations.store.judge_calls import JudgeCallDocument
+from scoring.verdict.trace_document import TraceDocument
+from scoring.verdict.verdict_document import VerdictDocument
+
 from .errors import StoreUnavailable
 from .judge_calls import unpacked
 from .outbox import Dead, dead_rows, replay
 from .statements import queries
 
 
-def read_details(path: Path, trace_id: str) -> dict[str, Any] | None:
+def read_details(path: Path, trace_id: str) -> TraceDocument | None:
     """A trace (32 hex digits) in the store at ``path``: its details and its verdicts, or that it is open.
 
     ``None`` when it does not know the trace. Raises ``StoreUnavailable`` when there is no readable store.
@@ -38,12 +42,15 @@ def read_details(path: Path, trace_id: str) -> dict[str, Any] | None:
         raise StoreUnavailable(f"store {path}: it cannot be read as a store of sidejudge ({error})") from error
     if row is None:
         return {"trace_id": trace_id, "reason": None, "waiting_chunks": waiting, "verdicts": []} if waiting else None
-    linked = {"trace_url": json.loads(link[0])["prefix"] + trace_id} if link else {}
     details, reason, completion, revision, service, closed_ns = row
-    return {
-        **json.loads(details), "trace_id": trace_id, "service": service, "reason": reason,
-        "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": verdicts, **linked,
+    story: TraceDocument = json.loads(details)
+    found: TraceDocument = {
+        **story, "trace_id": trace_id, "service": service, "reason": reason,
+        "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": verdicts,
     }  # fmt: skip
+    if link:
+        found["trace_url"] = json.loads(link[0])["prefix"] + trace_id
+    return found
 
 
 def read_fact(path: Path, name: str) -> Any:
@@ -53,16 +60,23 @@ def read_fact(path: Path, name: str) -> Any:
     return None if row is None else json.loads(row[0])
 
 
-def finished(row: Sequence[Any]) -> dict[str, Any]:
+def finished(row: Sequence[Any]) -> TraceDocument:
     """A row of ``recent_traces`` as one object."""
     trace_id, closed_ns, revision, service, reason, completion, details, verdicts = row
+    story: TraceDocument = json.loads(details)
     return {
-        **json.loads(details), "trace_id": trace_id.hex(), "service": service, "reason": reason,
+        **story, "trace_id": trace_id.hex(), "service": service, "reason": reason,
         "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": json.loads(verdicts),
     }  # fmt: skip
 
 
-def read_traces(path: Path, *, reason: str | None, service: str | None, limit: int) -> list[dict[str, Any]]:
+def stored_verdict(text: str, closed_ns: int) -> VerdictDocument:
+    """A verdict as it was written, with when its trace was closed."""
+    verdict: VerdictDocument = json.loads(text)
+    return {**verdict, "closed_ns": closed_ns}
+
+
+def read_traces(path: Path, *, reason: str | None, service: str | None, limit: int) -> list[TraceDocument]:
     """The traces that ended last, newest first, as ``Store.traces`` has them. Raises ``StoreUnavailable``."""
     wanted = {"reason": reason, "service": service, "since": None, "limit": limit, "after_ns": None, "after_id": None}
     with opened(path, "ro") as connection:
@@ -77,7 +91,7 @@ def read_chunks(path: Path, limit: int) -> Iterator[tuple[bytes, list[bytes]]]:
             yield trace_id, [payload for (payload,) in connection.execute(sql["chunks"], (trace_id,))]
 
 
-def read_verdicts(path: Path, since_ns: int) -> Iterator[dict[str, Any]]:
+def read_verdicts(path: Path, since_ns: int) -> Iterator[VerdictDocument]:
     """The verdicts closed from then on, the oldest first, as they come. Raises ``StoreUnavailable``."""
     with opened(path, "ro") as connection:
         for text, _closed_ns, _cluster in connection.execute(queries()["verdicts_since"], (since_ns,)):
@@ -103,7 +117,7 @@ def replay_dead(path: Path, ids: Sequence[str] | None) -> int:
         return replay(connection, ids)
 
 
-def read_judge_calls(path: Path, trace_id: str) -> list[dict[str, Any]]:
+def read_judge_calls(path: Path, trace_id: str) -> list[JudgeCallDocument]:
     """The calls to judges about a trace (32 hex digits), as far as they are kept. Raises ``StoreUnavailable``."""
     with opened(path, "ro") as connection:
         rows = connection.execute(queries()["judge_calls_of"], (bytes.fromhex(trace_id),)).fetchall()

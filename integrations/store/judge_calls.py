@@ -5,21 +5,64 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from sqlite3 import Connection
+from typing import TypedDict
+
+from scoring.trace.span import Json
 
 from .part import Part
 
 
-def unpacked(body: bytes) -> dict[str, Any]:
+class ExchangeDocument(TypedDict, total=False):
+    """One request to one model: its raw answer, or why none came."""
+
+    model: str
+    text: str | None
+    duration_s: float
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    finish_reason: str | None
+    faults: list[str]
+    complaint: str
+    failure: str
+
+
+class AnswerDocument(TypedDict, total=False):
+    """What was read as the answer to one question, or the fault of the answer."""
+
+    id: str
+    metric: str
+    value: Json
+    reason: str
+    flags: list[str]
+    votes: dict[str, Json]
+    dissent: float
+    fault: str
+
+
+class JudgeCallDocument(TypedDict, total=False):
+    """A call as JSON: what was asked, sent, answered, read and paid."""
+
+    call: str
+    at: str
+    cost_usd: float | None
+    prompt_version: str
+    messages: list[dict[str, str]]
+    exchanges: list[ExchangeDocument]
+    questions: list[AnswerDocument]
+
+
+def unpacked(body: bytes) -> JudgeCallDocument:
     """A call as it was written."""
-    call: dict[str, Any] = json.loads(zlib.decompress(body))
+    call: JudgeCallDocument = json.loads(zlib.decompress(body))
     return call
 
 
 class JudgeCallTable(Part):
     """Methods that write are async and return once committed. Raises ``StoreError``."""
 
-    def of(self, trace_id: bytes) -> list[dict[str, Any]]:
+    def of(self, trace_id: bytes) -> list[JudgeCallDocument]:
         """The calls about a trace, the earliest first."""
         return [unpacked(body) for (body,) in self._read("judge_calls_of", (trace_id,))]
 
@@ -31,7 +74,7 @@ class JudgeCallTable(Part):
         bounds = {"before": before_ns, "most": most_bytes}
         put, beyond = self._sql["judge_calls_put"], self._sql["judge_calls_beyond"]
 
-        def work(connection: Any) -> None:
+        def work(connection: Connection) -> None:
             connection.execute(put, (call, trace_id, at_ns, len(packed), packed))
             connection.execute(beyond, bounds)
 

@@ -18,7 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from .archive import finished
+from scoring.verdict.trace_document import TraceDocument
+from scoring.verdict.verdict_document import VerdictDocument
+
+from .archive import finished, stored_verdict
 from .capacity import Capacity
 from .connection import connect, identity, migrate
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
@@ -198,7 +201,7 @@ class Store:
         """The payloads of a trace in order of arrival, those of earlier revisions included."""
         return [payload for (payload,) in self._read("chunks", (id_bytes(trace_id),))]
 
-    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
+    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], TraceDocument | None]]:
         """Return ``chunks`` and ``details`` of each of these traces, read in one transaction, in half the time."""
         with self._lock:
             self._read("begin", ())
@@ -208,7 +211,7 @@ class Store:
                 if self._reading.in_transaction:  # an error may have ended it
                     self._read("commit", ())
 
-    def _chunks_and_story(self, trace_id: bytes) -> tuple[list[bytes], dict[str, Any] | None]:
+    def _chunks_and_story(self, trace_id: bytes) -> tuple[list[bytes], TraceDocument | None]:
         rows = self._read("chunks_and_whether_ended", {"trace_id": trace_id})
         ended = not rows or rows[0][1]  # where no chunk is held there is no row
         return [payload for payload, _ in rows], self.details(trace_id) if ended else None
@@ -275,15 +278,16 @@ class Store:
         """Ids of the traces of which something waits to be evaluated."""
         return {chunk.trace_id for chunk in self.recover() if not chunk.done}
 
-    def details(self, trace_id: bytes | str) -> dict[str, Any] | None:
+    def details(self, trace_id: bytes | str) -> TraceDocument | None:
         """What happened to a finished trace, with its verdicts; ``None`` for one that is unknown here."""
         rows = self._read("story", (id_bytes(trace_id),))
         if not rows:
             return None
         details, reason, completion, revision, service, closed_ns = rows[0]
+        known: TraceDocument = json.loads(details)
         verdicts = [json.loads(text) for (text,) in self._read("verdicts_of_trace", (id_bytes(trace_id),))]
         return {
-            **json.loads(details), "trace_id": id_bytes(trace_id).hex(), "service": service, "reason": reason,
+            **known, "trace_id": id_bytes(trace_id).hex(), "service": service, "reason": reason,
             "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": verdicts,
         }  # fmt: skip
 
@@ -295,7 +299,7 @@ class Store:
         since_ns: int | None = None,
         after: tuple[int, str] | None = None,
         limit: int = 100,
-    ) -> list[dict[str, Any]]:
+    ) -> list[TraceDocument]:
         """The traces that ended last, newest first: how each ended, and its verdicts in short.
 
         ``after`` is where the page before ended: its last trace's ``closed_ns`` and trace id.
@@ -319,7 +323,7 @@ class Store:
         since_ns: int | None = None,
         after: tuple[int, str, str] | None = None,
         limit: int = 100,
-    ) -> list[dict[str, Any]]:
+    ) -> list[VerdictDocument]:
         """The latest verdicts, newest first, as JSON objects with ``closed_ns`` added.
 
         ``passed`` "none" asks for those that neither passed nor failed. ``after`` is where the page before ended: its
@@ -331,17 +335,17 @@ class Store:
             "trace_id": id_bytes(trace_id) if trace_id else None, "since": since_ns, "limit": limit,
             "after_ns": after_ns, "after_id": id_bytes(after_id) if after_id else None, "after_rubric": after_rubric,
         }  # fmt: skip
-        return [{**json.loads(text), "closed_ns": at} for text, at in self._read("recent_verdicts", wanted)]
+        return [stored_verdict(text, at) for text, at in self._read("recent_verdicts", wanted)]
 
-    def verdicts_since(self, since_ns: int) -> list[dict[str, Any]]:
+    def verdicts_since(self, since_ns: int) -> list[VerdictDocument]:
         """All verdicts of traces closed since then, oldest first: what windows are filled with at start.
 
         ``cluster`` is what their trace belongs to, None for nothing.
         """
         rows = self._read("verdicts_since", (since_ns,))
-        return [{**json.loads(text), "closed_ns": at, "cluster": cluster} for text, at, cluster in rows]
+        return [{**stored_verdict(text, at), "cluster": cluster} for text, at, cluster in rows]
 
-    def figures_since(self, since_ns: int) -> list[tuple[str, str | None, dict[str, Any], int, int]]:
+    def figures_since(self, since_ns: int) -> list[tuple[str, str | None, TraceDocument, int, int]]:
         """What traces closed since then took, oldest first: what windows of figures are filled with at start.
 
         Returns:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from scoring.verdict.verdict_document import VerdictDocument
+
+from .archive import stored_verdict
 from .bounded_read import bounded_read
 from .statements import queries
 
@@ -51,7 +52,7 @@ class FoundVerdicts:
     verdicts there are by value, most first. ``capped``: older verdicts were not looked at.
     """
 
-    verdicts: list[dict[str, Any]]
+    verdicts: list[VerdictDocument]
     counts: Mapping[str, Mapping[str, int]]
     capped: bool
 
@@ -85,10 +86,12 @@ def search_verdicts(
     for of, value, number in groups:
         counts.setdefault(of, {})[value] = number
     looked_at = counts.pop("looked_at", {})
-    found = [
-        {**json.loads(text), "closed_ns": at, "name": name, **({} if begins is None else {"input_beginning": begins})}
-        for text, at, name, begins in rows
-    ]
+    found: list[VerdictDocument] = []
+    for text, at, name, begins in rows:
+        verdict: VerdictDocument = {**stored_verdict(text, at), "name": name}
+        if begins is not None:
+            verdict["input_beginning"] = begins
+        found.append(verdict)
     return FoundVerdicts(verdicts=found, counts=counts, capped=sum(looked_at.values()) >= MOST)
 
 

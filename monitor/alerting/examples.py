@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from scoring.alerts.event import Example
 from scoring.alerts.finding import Labels
@@ -11,6 +11,7 @@ from scoring.alerts.quality import place_of
 from scoring.lexical.label import label
 from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from scoring.verdict.open_verdict import open_reason
+from scoring.verdict.verdict_document import VerdictDocument
 
 MOST = 3
 _LOOKED_AT = 200
@@ -22,7 +23,7 @@ class Failures(Protocol):
     """The part of the store that is read."""
 
     @property
-    def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...
+    def verdicts(self) -> Callable[..., list[VerdictDocument]]: ...
 
 
 def examples(store: Failures, labels: Labels, since_ns: int) -> tuple[Example, ...]:
@@ -39,7 +40,7 @@ def examples(store: Failures, labels: Labels, since_ns: int) -> tuple[Example, .
     return tuple(_example(stated) for stated in mine[:MOST])
 
 
-def _example(verdict: Mapping[str, Any]) -> Example:
+def _example(verdict: VerdictDocument) -> Example:
     reason = str(verdict["reason"])
     shown = open_reason(reason, (str(score["metric"]) for score in verdict.get("scores") or ()))
     return Example(
@@ -51,7 +52,7 @@ def _example(verdict: Mapping[str, Any]) -> Example:
     )
 
 
-def _speaks_of(verdict: Mapping[str, Any], about: Mapping[str, str]) -> bool:
+def _speaks_of(verdict: VerdictDocument, about: Mapping[str, str]) -> bool:
     where = place_of(
         str(verdict["service"] or UNKNOWN_SERVICE),
         str(verdict["environment"] or UNKNOWN_ENVIRONMENT),

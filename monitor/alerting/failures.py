@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from integrations.store.errors import StoreError
 from scoring.evaluators.embedding import SAME_STATEMENT
 from scoring.evaluators.vector import Vector
 from scoring.status.failure_groups import FailureGroup, Subject, alike, failure_groups, reasons
+from scoring.verdict.verdict_document import VerdictDocument
 
 log = logging.getLogger("sidejudge.failures")
 
@@ -28,7 +29,7 @@ class FailingVerdicts(Protocol):
     """The part of the store that is read."""
 
     @property
-    def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...
+    def verdicts(self) -> Callable[..., list[VerdictDocument]]: ...
 
 
 @dataclass(slots=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
+from integrations.store.judge_calls import AnswerDocument, ExchangeDocument, JudgeCallDocument
 from monitor.config import Config
 from monitor.ingest.sampler import probability, random_bits, threshold
 from scoring.lexical.amount import amount
 from scoring.trace.instant import written
 from scoring.verdict.escalation import escalation_text
+from scoring.verdict.trace_document import BelatedDocument, SamplingDocument, TraceDocument
+from scoring.verdict.verdict_document import VerdictDocument
 
 _REASONS = {
     "scored": "a rubric reached a verdict",
@@ -51,14 +54,14 @@ _COMPLETIONS = {
 }
 
 
-def explanation(details: Mapping[str, Any]) -> Iterator[str]:
+def explanation(details: TraceDocument) -> Iterator[str]:
     """The explanation of a trace, line by line, from its arrival to its verdicts."""
     yield from happened(details)
     for verdict in details.get("verdicts", []) if details.get("reason") is not None else ():
         yield from _verdict(verdict)
 
 
-def happened(details: Mapping[str, Any]) -> Iterator[str]:
+def happened(details: TraceDocument) -> Iterator[str]:
     """The same without the verdicts: what became of the trace, and why."""
     kind = "session" if details.get("kind") == "session" else "trace"
     yield f"{kind} {details['trace_id']}" + (f" · {details['name']}" if details.get("name") else "")
@@ -83,7 +86,7 @@ def happened(details: Mapping[str, Any]) -> Iterator[str]:
         yield f"  the route {route['route']!r} is for others: {route['unmet']} does not hold"
 
 
-def _arrival(details: Mapping[str, Any]) -> Iterator[str]:
+def _arrival(details: TraceDocument) -> Iterator[str]:
     if details.get("spans") is not None:
         dialects = ", ".join(details.get("dialects", []))
         yield f"  {amount(details['spans'], 'span')} arrived" + (f", in the dialect of {dialects}" if dialects else "")
@@ -110,13 +113,13 @@ def _arrival(details: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _revised(details: Mapping[str, Any]) -> str:
+def _revised(details: TraceDocument) -> str:
     if details.get("read_again_at"):
         return f"another reference, and its spans as Langfuse had them at {details['read_again_at']},"
     return "spans or a reference that came late"
 
 
-def _late_reference(pending: Mapping[str, Any]) -> str:
+def _late_reference(pending: BelatedDocument) -> str:
     known = "its reference is another by now than that of its verdict"
     why = _IN_VAIN.get(str(pending["reason"]), str(pending["reason"]))
     if pending["given_up"]:
@@ -126,13 +129,12 @@ def _late_reference(pending: Mapping[str, Any]) -> str:
     return f"{known}; it is tried again at {pending['next_attempt']}, for the last time {why}"
 
 
-def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:
-    if not sampling or sampling.get("probability") is None:
+def _sampling(sampling: SamplingDocument | None) -> Iterator[str]:
+    if not sampling or (chance := sampling.get("probability")) is None:
         return
     if "threshold" in sampling:  # what is remembered of a trace that was not drawn
         yield f"  its randomness {sampling['randomness']} is below the base rate's threshold {sampling['threshold']}"
         return
-    chance = float(sampling["probability"])
     by = f" by the rule {sampling['rule']!r}" if sampling.get("rule") else ""
     selection = sampling.get("selection")
     if chance == 1:
@@ -145,7 +147,7 @@ def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:
         yield f"  it was not among them, so these rubrics did not judge it: {', '.join(sampling['over_budget'])}"
 
 
-def why(trace: Mapping[str, Any]) -> str:
+def why(trace: TraceDocument) -> str:
     """Why a trace ended as it did, in one line: its own cause or what its verdicts say, else what the reason means."""
     unmet = "; ".join(f"{route['route']}: {route['unmet']} does not hold" for route in trace.get("routes") or ())
     failing = [each for each in trace.get("verdicts") or () if each.get("passed") is not True and each.get("reason")]
@@ -154,12 +156,12 @@ def why(trace: Mapping[str, Any]) -> str:
     return str(own) if own else _REASONS.get(str(trace.get("reason")), "")
 
 
-def _why(details: Mapping[str, Any]) -> str:
+def _why(details: TraceDocument) -> str:
     more = details.get("excluded") or details.get("error")
     return f" ({more})" if more else ""
 
 
-def _verdict(verdict: Mapping[str, Any]) -> Iterator[str]:
+def _verdict(verdict: VerdictDocument) -> Iterator[str]:
     outcome = {True: "passed", False: "failed", None: "neither passed nor failed"}[verdict.get("passed")]
     composite = verdict.get("composite")
     value = f", composite {composite:.3f}" if isinstance(composite, int | float) else ", no composite"
@@ -185,7 +187,7 @@ JUDGE_CALLS_OFF: Final = (
 )
 
 
-def judge_explanation(calls: Sequence[Mapping[str, Any]], metric: str | None = None) -> Iterator[str]:
+def judge_explanation(calls: Sequence[JudgeCallDocument], metric: str | None = None) -> Iterator[str]:
     """Calls to judges, line by line: what was asked, sent, answered, read and paid.
 
     Args:
@@ -206,7 +208,7 @@ def judge_explanation(calls: Sequence[Mapping[str, Any]], metric: str | None = N
             yield from _question(question)
 
 
-def _exchange(each: Mapping[str, Any]) -> Iterator[str]:
+def _exchange(each: ExchangeDocument) -> Iterator[str]:
     if each.get("complaint"):
         yield "  asked again, with the parser's complaint:"
         yield from (f"    {line}" for line in str(each["complaint"]).splitlines())
@@ -220,7 +222,7 @@ def _exchange(each: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"  refused by the parser: {fault}" for fault in each.get("faults") or ())
 
 
-def _question(question: Mapping[str, Any]) -> Iterator[str]:
+def _question(question: AnswerDocument) -> Iterator[str]:
     if question.get("fault"):
         yield f"  {question['id']} {question['metric']}: no answer: {question['fault']}"
         return

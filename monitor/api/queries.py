@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from dashboards.pages.configuration_page import ConfigurationPage, Setting
 from dashboards.pages.service_page import ServicePage
@@ -54,6 +54,8 @@ from scoring.status.service_status import ServiceStatus
 from scoring.status.status import WORST_FIRST, Policy
 from scoring.status.trend import Trend
 from scoring.verdict.rubric import Rubric
+from scoring.verdict.trace_document import TraceDocument
+from scoring.verdict.verdict_document import VerdictDocument
 
 from .explain import JUDGE_CALLS_OFF
 from .report import (
@@ -87,9 +89,9 @@ class VerdictRecords(TraceDetail, Protocol):
     @property
     def path(self) -> Path: ...
     @property
-    def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...
+    def verdicts(self) -> Callable[..., list[VerdictDocument]]: ...
     @property
-    def traces(self) -> Callable[..., list[dict[str, Any]]]: ...
+    def traces(self) -> Callable[..., list[TraceDocument]]: ...
     @property
     def size(self) -> int: ...
     @property
@@ -283,7 +285,7 @@ class MonitorQueries:
     async def compared_verdicts(self, wanted: ComparedFilter) -> Sequence[ComparedVerdict]:
         return await asyncio.to_thread(read_compared, self.store.path, wanted)
 
-    def _page_of(self, found: Sequence[Mapping[str, Any]], limit: int, *, contents: bool) -> VerdictPage:
+    def _page_of(self, found: Sequence[VerdictDocument], limit: int, *, contents: bool) -> VerdictPage:
         page = [self._details.shown(verdict, contents=contents) for verdict in found[:limit]]
         if len(found) <= limit:
             return VerdictPage(verdicts=page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, cast
 
 from dashboards.pages.trace_page import Absence, TracePage
 from integrations.otlp.wire.kept import decode_kept
@@ -18,6 +18,8 @@ from monitor.ingest.sampler import probability, random_bits, threshold
 from scoring.rubrics import RUBRICS
 from scoring.trace.instant import written
 from scoring.verdict.open_verdict import GAP, open_reason, open_verdict
+from scoring.verdict.trace_document import BelatedDocument, TraceDocument
+from scoring.verdict.verdict_document import VerdictDocument
 
 from .explain import happened, why
 from .inspect import Inspected, inspect_spans
@@ -33,7 +35,7 @@ class TraceDetail(Protocol):
     """The part of the store that is read."""
 
     def chunks(self, trace_id: bytes, /) -> list[bytes]: ...
-    def details(self, trace_id: bytes, /) -> dict[str, Any] | None: ...
+    def details(self, trace_id: bytes, /) -> TraceDocument | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +82,15 @@ class TraceDetails:
             case=read.case if read else None, now_ns=self.clock_ns(),
         )  # fmt: skip
 
-    def shown(self, verdict: Mapping[str, Any], *, contents: bool) -> dict[str, Any]:
+    def shown(self, verdict: VerdictDocument, *, contents: bool) -> VerdictDocument:
         """A verdict with the address of its trace, where that is known, and without ``contents`` with no quotation."""
-        url = self.trace_url(verdict["trace_id"]) if verdict.get("trace_id") else None
-        found = dict(verdict) if contents else open_verdict(verdict)
-        return found if url is None else {**found, "trace_url": url}
+        found = verdict.copy() if contents else cast("VerdictDocument", open_verdict(verdict))  # the same fields
+        trace_id = verdict.get("trace_id")
+        if trace_id and (url := self.trace_url(trace_id)) is not None:
+            found["trace_url"] = url
+        return found
 
-    async def _kept(self, trace_id: str, *, contents: bool) -> dict[str, Any] | None:
+    async def _kept(self, trace_id: str, *, contents: bool) -> TraceDocument | None:
         """The details of a drawn trace, open or ended."""
         wanted = bytes.fromhex(trace_id)
         details = await asyncio.to_thread(self.store.details, wanted)
@@ -102,13 +106,13 @@ class TraceDetails:
             details.pop("input_beginning", None)
         if details.get("error") and not contents:
             details["error"] = f"{str(details['error']).partition(':')[0]}: {GAP}"  # what failed may quote
-        url = self.trace_url(trace_id)
         verdicts = [self.shown(verdict, contents=contents) for verdict in details["verdicts"]]
-        return {**details, "verdicts": verdicts, **({} if url is None else {"trace_url": url})}
+        return self._linked({**details, "verdicts": verdicts}, trace_id)
 
-    def listed(self, trace: Mapping[str, Any], *, contents: bool) -> dict[str, Any]:
+    def listed(self, trace: TraceDocument, *, contents: bool) -> TraceDocument:
         """An ended trace as a list shows it: how it ended, why, and its verdicts in short."""
-        found = {key: trace[key] for key in _LISTED if key in trace}
+        every: Mapping[str, object] = trace
+        found = cast("TraceDocument", {key: every[key] for key in _LISTED if key in every})  # the same fields, fewer
         if error := trace.get("error"):
             found["error"] = error if contents else f"{str(error).partition(':')[0]}: {GAP}"
         if not contents:
@@ -116,10 +120,14 @@ class TraceDetails:
                 {**each, "reason": open_reason(each["reason"] or "", _metrics(each["rubric"]))}
                 for each in found["verdicts"]
             ]
-        url = self.trace_url(trace["trace_id"])
-        return {**found, "why": why(found), **({} if url is None else {"trace_url": url})}
+        return self._linked({**found, "why": why(found)}, trace["trace_id"])
 
-    def _not_kept(self, trace_id: str) -> dict[str, Any] | None:
+    def _linked(self, trace: TraceDocument, trace_id: str) -> TraceDocument:
+        """The trace with the address of its page, where that is known."""
+        url = self.trace_url(trace_id)
+        return trace if url is None else {**trace, "trace_url": url}
+
+    def _not_kept(self, trace_id: str) -> TraceDocument | None:
         """The details of a trace that ended before anything of it was kept."""
         wanted = bytes.fromhex(trace_id)
         if self.outcomes.has_excluded(wanted):
@@ -127,7 +135,7 @@ class TraceDetails:
             return {"trace_id": trace_id, "reason": Reason.EXCLUDED.value, "verdicts": [], "excluded": why}
         if not self.outcomes.has_sampled_out(wanted):
             return None
-        ended = {"trace_id": trace_id, "reason": Reason.SAMPLED_OUT.value, "verdicts": []}
+        ended: TraceDocument = {"trace_id": trace_id, "reason": Reason.SAMPLED_OUT.value, "verdicts": []}
         if self.config.sampling.rate is None and not self.config.sampling.rules:
             return ended  # the rate was another for each trace
         base = threshold(self.config.sampling.fixed_rate)
@@ -151,7 +159,7 @@ def _metrics(rubric: str) -> list[str]:
     return [criterion.metric.id for criterion in RUBRICS[rubric].criteria] if rubric in RUBRICS else []
 
 
-def _pending(owed: PendingRevisions) -> dict[str, object]:
+def _pending(owed: PendingRevisions) -> BelatedDocument:
     """The late reference of a trace, and the progress of its re-evaluation."""
     return {
         "since": written(owed.since_ns), "attempts": owed.attempts, "reason": owed.reason, "given_up": owed.over,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from monitor.config.rubrics import Card
     from scoring.runs.scores import RunScore
     from scoring.verdict.rubric import Rubric
+    from scoring.verdict.trace_document import TraceDocument
 
 _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 
@@ -86,7 +87,7 @@ def _latest(  # noqa: PLR0917  # one for each option
             found = read_traces(store, reason=reason, service=service, limit=latest)
         except StoreError as error:
             raise CommandError(f"--store: {error}", "name the file that store.path of the monitor names") from None
-        traces = [{**trace, "why": why(trace)} for trace in found]
+        traces: list[TraceDocument] = [{**trace, "why": why(trace)} for trace in found]
     else:
         wanted = {"reason": reason, "service": service, "limit": latest}
         answer = ask(url, f"/v1/traces?{urlencode({key: value for key, value in wanted.items() if value})}")
@@ -155,7 +156,7 @@ def _judge_calls(trace_id: str, metric: str | None, store: Path | None, url: str
     return 0 if lines else DATA
 
 
-def _from_store(store: Path, trace_id: str) -> dict[str, Any] | None:
+def _from_store(store: Path, trace_id: str) -> TraceDocument | None:
     from integrations.store.archive import read_details
     from integrations.store.errors import StoreError
 

@@ -7,10 +7,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TypedDict, cast
 from urllib.parse import urlencode
 
 import click
+
+from scoring.verdict.trace_document import TraceDocument
 
 from .ask import ask, url_option
 from .errors import CommandError
@@ -70,19 +72,26 @@ def tail(  # noqa: PLR0917  # click passes options by name
         time.sleep(EVERY_S if until is None else min(EVERY_S, max(0.0, until - time.monotonic())))
 
 
+class TracesAnswer(TypedDict):
+    """A page of ``/v1/traces``, the newest first."""
+
+    traces: list[TraceDocument]
+    next_cursor: str | None
+
+
 class Follow:
     """Asks for traces again and again, and yields each revision of each once, the oldest first.
 
     ``ask`` gets the query of ``/v1/traces`` and returns its answer.
     """
 
-    def __init__(self, ask: Callable[[Mapping[str, str]], Mapping[str, Any]], asked: Mapping[str, str], n: int) -> None:
+    def __init__(self, ask: Callable[[Mapping[str, str]], TracesAnswer], asked: Mapping[str, str], n: int) -> None:
         self._ask, self._asked, self._latest = ask, asked, n
         self._shown: OrderedDict[tuple[str, int], None] = OrderedDict()
         self._since: datetime | None = None
         self.began = False
 
-    def more(self) -> Iterator[Mapping[str, Any]]:
+    def more(self) -> Iterator[TraceDocument]:
         """The traces that are new since the last call; on the first the latest ones."""
         found = self._read()
         if not self.began:
@@ -97,10 +106,10 @@ class Follow:
         while len(self._shown) > _REMEMBERED:
             self._shown.popitem(last=False)
 
-    def _read(self) -> list[Mapping[str, Any]]:
+    def _read(self) -> list[TraceDocument]:
         """The pages up to what was shown already, newest first."""
         since = {} if self._since is None else {"since": (self._since - _OVERLAP).isoformat()}
-        found: list[Mapping[str, Any]] = []
+        found: list[TraceDocument] = []
         cursor: dict[str, str] = {}
         while True:
             answer = self._ask({**self._asked, **since, "limit": str(_PAGE), **cursor})
@@ -115,18 +124,18 @@ class Follow:
         return found
 
 
-def _key(trace: Mapping[str, Any]) -> tuple[str, int]:
+def _key(trace: TraceDocument) -> tuple[str, int]:
     return str(trace["trace_id"]), int(trace["revision"])
 
 
-def _ask(url: str, query: Mapping[str, str]) -> Mapping[str, Any]:
+def _ask(url: str, query: Mapping[str, str]) -> TracesAnswer:
     answer = ask(url, f"/v1/traces?{urlencode(query)}")
     if not isinstance(answer, Mapping) or "traces" not in answer:
         raise CommandError(f"{url}/v1/traces does not answer as a monitor does", "name a monitor's address with --url")
-    return answer
+    return cast("TracesAnswer", answer)  # JSON of /v1/traces
 
 
-def _wanted(trace: Mapping[str, Any], rubric: str | None, state: str | None) -> bool:
+def _wanted(trace: TraceDocument, rubric: str | None, state: str | None) -> bool:
     verdicts = [each for each in trace["verdicts"] if rubric is None or each["rubric"] == rubric]
     if rubric is None and state is None:
         return True
@@ -134,7 +143,7 @@ def _wanted(trace: Mapping[str, Any], rubric: str | None, state: str | None) -> 
     return any(state is None or each["passed"] is passed[state] for each in verdicts)
 
 
-def _show(trace: Mapping[str, Any], *, as_json: bool) -> None:
+def _show(trace: TraceDocument, *, as_json: bool) -> None:
     from .traces import trace_line
 
     click.echo(json.dumps(trace, ensure_ascii=False) if as_json else trace_line(trace))

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+
+from scoring.verdict.trace_document import TraceDocument
+from scoring.verdict.verdict_document import VerdictDocument
 
 from .table import table, visible
 
 HEAD = ("ended", "trace", "service", "name", "reason", "why")
 
 
-def traces_table(traces: Sequence[Mapping[str, Any]]) -> str:
+def traces_table(traces: Sequence[TraceDocument]) -> str:
     """A table, the last trace at the bottom."""
     return table(HEAD, [_cells(trace, clip=60) for trace in reversed(traces)])
 
 
-def trace_line(trace: Mapping[str, Any]) -> str:
+def trace_line(trace: TraceDocument) -> str:
     """One trace in one line, aligned as far as names are short."""
     at, trace_id, service, name, reason, why = _cells(trace, clip=200)
     return visible(f"{at}  {trace_id}  {service:20}  {reason:24}  {name}  {why}".rstrip())
 
 
-def _cells(trace: Mapping[str, Any], clip: int) -> tuple[str, ...]:
+def _cells(trace: TraceDocument, clip: int) -> tuple[str, ...]:
     verdicts = ", ".join(f"{each['rubric']} {_outcome(each)}" for each in trace.get("verdicts") or ())
     reason = str(trace["reason"])
     passed = reason == "scored" and all(each.get("passed") for each in trace.get("verdicts") or ())
@@ -32,7 +34,7 @@ def _cells(trace: Mapping[str, Any], clip: int) -> tuple[str, ...]:
     return (*map(str, texts), verdicts or reason, why if len(why) <= clip else why[:clip] + "…")
 
 
-def _outcome(verdict: Mapping[str, Any]) -> str:
+def _outcome(verdict: VerdictDocument) -> str:
     composite = verdict.get("composite")
     value = f" {composite:.2f}" if isinstance(composite, int | float) else ""
     outcomes = {True: "passed", False: "failed", None: str(verdict.get("state"))}

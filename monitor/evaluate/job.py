@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from monitor.config.evaluators import Priority
 from monitor.ingest.closing import Closing
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Decision, probability, threshold
 from monitor.sessions.turns import SessionTurn
+from scoring.verdict.trace_document import TraceDocument
 
 from .evaluation import Evaluation
 
@@ -32,7 +32,7 @@ class EvaluationJob:
     closing: Closing
     chunks: int = 0
     details: dict[str, object] = field(default_factory=dict)
-    before: Mapping[str, Any] | None = None
+    before: TraceDocument | None = None
     service: str | None = None
     scenario: str | None = None
     last_span_ns: int | None = None
@@ -91,7 +91,7 @@ class EvaluationJob:
         The assembler knows it too, but not after a restart.
         """
         load_rate = ((self.before or {}).get("sampling") or {}).get("load_rate")
-        return 0 if load_rate is None else threshold(min(1.0, max(0.0, float(load_rate))))
+        return 0 if load_rate is None else threshold(min(1.0, max(0.0, load_rate)))
 
 
 def give_up(job: EvaluationJob, reason: Reason) -> None:

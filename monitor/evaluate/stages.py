@@ -29,6 +29,7 @@ from scoring.metrics.run_tools import calls_by_tool
 from scoring.rubrics import run_health
 from scoring.trace.instant import written
 from scoring.trace.trace import Trace
+from scoring.verdict.trace_document import TraceDocument
 from scoring.verdict.verdict import State, Verdict
 
 from .baselines import EFFORT, Baselines
@@ -51,7 +52,7 @@ TOOLS: Final = "tool_calls"
 class Archive(Protocol):
     """What judging reads of a trace: its stored chunks and its stored result."""
 
-    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
+    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], TraceDocument | None]]:
         """For each trace: its chunks in order of arrival, and its stored result with its ``verdicts``.
 
         The result is None for a trace that has not ended yet.
@@ -156,7 +157,7 @@ class EvaluationStages:
             verdicts_json=tuple(verdict.to_json() for verdict in current),
         )
 
-    def _opening(self, job: EvaluationJob, payloads: list[bytes], before: dict[str, Any] | None) -> Iterator[None]:
+    def _opening(self, job: EvaluationJob, payloads: list[bytes], before: TraceDocument | None) -> Iterator[None]:
         self.give_way()
         closing = job.closing
         job.chunks, job.before = len(payloads), before

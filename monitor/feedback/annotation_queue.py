@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from integrations.langfuse.annotations import Annotation
 from integrations.langfuse.client import Langfuse
@@ -21,6 +21,7 @@ from integrations.langfuse.queues import ObjectType, holds, put, queues_named
 from scoring.status.agreement_snapshot import AnnotationQueueSnapshot
 from scoring.verdict.review_reason import ReviewReason, doubt
 from scoring.verdict.rubric import Rubric
+from scoring.verdict.verdict_document import VerdictDocument
 
 from .human_labels import LabelObserver
 
@@ -38,7 +39,7 @@ MOST_KNOWN: Final = 5_000
 class QueueRecords(Protocol):
     """The part of the store that is read."""
 
-    def verdicts_since(self, since_ns: int, /) -> list[dict[str, Any]]: ...
+    def verdicts_since(self, since_ns: int, /) -> list[VerdictDocument]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class AnnotationQueueFeeder:
         self._left_out = {name: at for name, at in self._left_out.items() if at > now_ns - 2 * _AGAIN_NS}
         await self._remember()
 
-    def _doubtful(self, verdicts: Sequence[Mapping[str, Any]]) -> list[_Doubtful]:
+    def _doubtful(self, verdicts: Sequence[VerdictDocument]) -> list[_Doubtful]:
         """Verdicts in doubt, the gravest first, in order of time."""
         found = []
         for verdict in verdicts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from integrations.langfuse.client import encoded
 from integrations.langfuse.datasets import NewDatasetItem, item_id
@@ -13,6 +13,7 @@ from scoring.checks.redaction import Redaction
 from scoring.lexical.label import label
 from scoring.runs.case_as_test import failing_metrics_of
 from scoring.trace.span import Json
+from scoring.verdict.verdict_document import VerdictDocument
 
 MOST_BYTES: Final = 900_000
 """The largest item; Langfuse takes requests of 1 MiB."""
@@ -22,7 +23,7 @@ _NESTED: Final = 64
 
 
 def failing_item(
-    dataset: str, trace_id: str, case: Case, verdicts: Sequence[Mapping[str, Any]], redaction: Redaction
+    dataset: str, trace_id: str, case: Case, verdicts: Sequence[VerdictDocument], redaction: Redaction
 ) -> NewDatasetItem | None:
     """The item of a trace.
 
@@ -70,7 +71,7 @@ def _storable(text: str) -> str:
     return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _about(verdict: Mapping[str, Any], redaction: Redaction) -> Json:
+def _about(verdict: VerdictDocument, redaction: Redaction) -> Json:
     """Why it failed."""
     return {
         "version": str(verdict.get("rubric_version", "")),

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from integrations.dialects import normalise
 from integrations.langfuse.client import Langfuse
@@ -27,6 +27,7 @@ from scoring.case.extract import extract
 from scoring.checks.redaction import Redaction
 from scoring.status.export_snapshot import ExportSnapshot
 from scoring.trace.trace import Trace
+from scoring.verdict.verdict_document import VerdictDocument
 
 from .failing_item import failing_item
 from .human_labels import LabelObserver
@@ -56,7 +57,7 @@ class FailingTraces(Protocol):
     """The part of the store that is read."""
 
     @property
-    def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...
+    def verdicts(self) -> Callable[..., list[VerdictDocument]]: ...
     def chunks(self, trace_id: bytes, /) -> list[bytes]: ...
 
 
@@ -153,7 +154,7 @@ class FailureDatasetFeeder:
         # What is kept are ids of items: no trace's id, which may have to be forgotten.
         return trace_id not in self._left_out and item_id(self._dataset, trace_id) not in self._written
 
-    def _failing(self, since_ns: int) -> list[dict[str, Any]]:
+    def _failing(self, since_ns: int) -> list[VerdictDocument]:
         found = self._records.verdicts(passed="false", since_ns=since_ns, limit=MOST_LOOKED_AT)
         wanted = self._rubrics
         return [each for each in reversed(found) if each.get("trace_id") and (not wanted or each["rubric"] in wanted)]
@@ -169,7 +170,7 @@ class FailureDatasetFeeder:
         self._status.change("stopped", f"the project has no dataset {self._dataset!r}; make it, or set create: true")
         return False
 
-    async def _take(self, trace_id: str, verdicts: list[dict[str, Any]], now_ns: int) -> None:
+    async def _take(self, trace_id: str, verdicts: list[VerdictDocument], now_ns: int) -> None:
         if sum(at > now_ns - _DAY_NS for at in self._written.values()) >= self._per_day:
             self._left_out[trace_id] = now_ns
             return
@@ -238,8 +239,8 @@ def _case_of(trace_id: str, spans: Iterable[RawSpan]) -> Case | None:
     return case if case is not None and case.input not in (None, "", [], {}) else None
 
 
-def _by_trace(verdicts: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+def _by_trace(verdicts: Iterable[VerdictDocument]) -> dict[str, list[VerdictDocument]]:
+    found: dict[str, list[VerdictDocument]] = {}
     for verdict in verdicts:
         found.setdefault(str(verdict["trace_id"]), []).append(verdict)
     return found

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from monitor.evaluate.result import TraceResult
 from monitor.ingest.outcomes import Reason
 from scoring.result.result import Failed
+from scoring.verdict.trace_document import TraceDocument
 
 
 class RevisionFailure(StrEnum):
@@ -44,7 +45,7 @@ _AT_LEAST: Final = ("spans", "complete", "content_captured", "answered", "agents
 """Details of a trace that show how much of it was seen: numbers, or whether."""
 
 
-def worse(before: Mapping[str, Any], result: TraceResult) -> RevisionFailure | None:
+def worse(before: TraceDocument, result: TraceResult) -> RevisionFailure | None:
     """Why a result must not replace the verdicts before it; None when it may."""
     details = result.details
     if result.reason in (Reason.ERROR, Reason.UNDECODABLE):
@@ -66,7 +67,7 @@ def _number(reported: object) -> int:
     return reported if isinstance(reported, int) else 0
 
 
-def _over_budget(details: Mapping[str, Any]) -> set[str]:
+def _over_budget(details: Mapping[str, object]) -> set[str]:
     sampling = details.get("sampling")
     dropped: Iterable[str] = sampling.get("over_budget", ()) if isinstance(sampling, Mapping) else ()
     return set(dropped)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
 from integrations.raw import RawSpan
 from monitor.ingest.sampler import NEVER, Decision, Randomness, random_bits
+from scoring.verdict.trace_document import TraceDocument
 
 _REACHES_ALL: Final = NEVER - 1
 
 
-def spans_as_they_were(spans: Sequence[RawSpan], before: Mapping[str, Any]) -> list[RawSpan]:
+def spans_as_they_were(spans: Sequence[RawSpan], before: TraceDocument) -> list[RawSpan]:
     """With the service and the environment under which the trace was judged: verdicts stay where they are counted."""
     resource = {"service.name": before["service"]} if before.get("service") else {}
     attribute = {"langfuse.environment": before["environment"]} if before.get("environment") else {}
@@ -23,7 +24,7 @@ def spans_as_they_were(spans: Sequence[RawSpan], before: Mapping[str, Any]) -> l
     ]
 
 
-def drawn_as_before(before: Mapping[str, Any], trace_id: bytes, source: Randomness) -> Decision:
+def drawn_as_before(before: TraceDocument, trace_id: bytes, source: Randomness) -> Decision:
     """The decision that was made when the trace was drawn: it is not drawn again."""
     sampling = before.get("sampling") or {}
     first = before["verdicts"][0] if before["verdicts"] else {}

@@ -25,6 +25,7 @@ from monitor.ingest.closing import Closing
 from monitor.ingest.sampler import Decision, Randomness
 from scoring.case.case import Case
 from scoring.trace.instant import written
+from scoring.verdict.trace_document import TraceDocument
 
 from .failure import RevisionFailure, worse
 from .first_verdict import drawn_as_before, spans_as_they_were
@@ -55,7 +56,7 @@ class ReevaluationOutcome:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
     due: DueRevision
-    before: Mapping[str, Any]
+    before: TraceDocument
     payload: bytes
 
 
@@ -71,7 +72,7 @@ class Reevaluation:
         *,
         commit: ReevaluationReporter,
         listeners: Sequence[Callable[[TraceResult], None]],
-        details: Callable[[bytes], dict[str, Any] | None],
+        details: Callable[[bytes], TraceDocument | None],
         still_owed: Callable[[bytes], bool],
         randomness: Randomness,
         clock_ns: Callable[[], int],
@@ -97,7 +98,7 @@ class Reevaluation:
         """Traces that may be taken now."""
         return MOST_HELD - len(self._held)
 
-    async def take(self, due: DueRevision, spans: Sequence[RawSpan], before: Mapping[str, Any]) -> None:
+    async def take(self, due: DueRevision, spans: Sequence[RawSpan], before: TraceDocument) -> None:
         """Take a trace as it was read, with its details and verdicts so far."""
         payload = await asyncio.to_thread(lambda: encode_spans(spans_as_they_were(spans, before)))
         self._held[due.trace_id] = _Held(due=due, before=before, payload=payload)
@@ -142,10 +143,10 @@ class Reevaluation:
         same = now is not None and now["revision"] == held.before["revision"]
         return same and self._still_owed(held.due.trace_id)
 
-    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
+    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], TraceDocument | None]]:
         """The spans of traces, for the stages, and their details so far."""
         held = map(self._held.__getitem__, trace_ids)
-        return [([each.payload], dict(each.before)) for each in held]
+        return [([each.payload], each.before.copy()) for each in held]
 
     def turns(self, _key: bytes) -> list[tuple[int, dict[str, Any]]]:
         """None: sessions are not held against references."""
@@ -164,7 +165,8 @@ class Reevaluation:
         return False
 
 
-def _details(result: TraceResult, before: Mapping[str, Any]) -> dict[str, object]:
+def _details(result: TraceResult, before: TraceDocument) -> dict[str, object]:
     """The details of the revision, with those that only the first evaluation knew."""
-    kept = {key: before[key] for key in ("session", "backfill") if key in before}
+    every: Mapping[str, object] = before
+    kept = {key: every[key] for key in ("session", "backfill") if key in every}
     return {**result.details, **kept, "read_again_at": written(result.ended_ns)}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.observations import Window
 from integrations.langfuse.probe import LangfuseServer
 from integrations.raw import RawSpan
 from monitor.ingest.langfuse.rows import UnreadError, spans_of
+from scoring.verdict.trace_document import TraceDocument
 
 from .failure import RevisionFailure
 
@@ -18,7 +18,7 @@ _AROUND_NS: Final = 30 * 60 * 10**9
 
 
 async def read(
-    langfuse: Langfuse, server: LangfuseServer, trace_id: str, before: Mapping[str, Any]
+    langfuse: Langfuse, server: LangfuseServer, trace_id: str, before: TraceDocument
 ) -> list[RawSpan] | RevisionFailure:
     """All spans of a trace, at least as many as were judged before. Raises ``LangfuseError``."""
     try:
@@ -31,7 +31,7 @@ async def read(
     return spans if len({span.span_id for span in spans}) >= judged else RevisionFailure.INCOMPLETE
 
 
-def _around(before: Mapping[str, Any]) -> Window | None:
+def _around(before: TraceDocument) -> Window | None:
     """Where its spans are, which spares Langfuse a search through everything; None where the details do not hold it."""
     first, last = before.get("first_ns"), before.get("last_ns")
     if not isinstance(first, int) or not isinstance(last, int):

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from integrations.backoff import Backoff
 from integrations.langfuse.client import Langfuse
@@ -21,6 +21,7 @@ from integrations.store.errors import StoreError
 from integrations.store.late_references import DueRevision, LateReferenceQueue, LateReferenceTable
 from monitor.ingest.langfuse.rows import PERHAPS_ITS, introduced
 from scoring.status.late_reference_snapshot import BelatedState, LateReferenceSnapshot
+from scoring.verdict.trace_document import TraceDocument
 
 from .failure import FINAL, RevisionFailure
 from .reevaluation import MOST_HELD, Reevaluation, ReevaluationOutcome
@@ -50,7 +51,7 @@ class RevisionSchedule:
         self,
         *,
         owed: LateReferenceTable,
-        details: Callable[[bytes], dict[str, Any] | None],
+        details: Callable[[bytes], TraceDocument | None],
         still_owed: Callable[[bytes], bool],
         langfuse: Langfuse | None,
         rejudging: Reevaluation,

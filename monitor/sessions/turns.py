@@ -15,6 +15,7 @@ from scoring.case.case import Case, Utterance
 from scoring.case.session import Turn, conversation, turn_of
 from scoring.trace.loop_guard import evaluator_traffic
 from scoring.trace.span import Completion
+from scoring.verdict.trace_document import TraceDocument
 
 from .windows import Identity, draw
 
@@ -41,7 +42,7 @@ class SessionTurns:
     router: Router
 
     def turn(
-        self, case: Case, *, started_ns: int, ended_ns: int, thinned: bool, before: Mapping[str, Any] | None
+        self, case: Case, *, started_ns: int, ended_ns: int, thinned: bool, before: TraceDocument | None
     ) -> SessionTurn | None:
         """The turn of a trace; None when it belongs to no session that is judged. Never raises."""
         own = evaluator_traffic(case.service, case.environment, tags=case.tags) is not None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from scoring.result.result import Method
+from scoring.verdict.verdict_document import ScoreDocument, VerdictDocument
 
 JUDGES_DISAGREE: Final = "the judges disagree"
 """The flag of a judged answer on which the members of a panel differ."""
@@ -34,14 +35,14 @@ def contradicts(flags: Iterable[str]) -> bool:
     return any(flag not in _NOTES and flag != JUDGES_DISAGREE for flag in flags)
 
 
-def doubt(verdict: Mapping[str, Any], scale: float) -> ReviewReason | None:
+def doubt(verdict: VerdictDocument, scale: float) -> ReviewReason | None:
     """The gravest doubt of a verdict in its JSON form under a rubric of this scale; None for none.
 
     A verdict that neither passed nor failed has no result that could be wrong.
     """
     if verdict.get("passed") is None:
         return None
-    scores: Sequence[Mapping[str, Any]] = [each for each in verdict.get("scores") or () if isinstance(each, Mapping)]
+    scores: Sequence[ScoreDocument] = [each for each in verdict.get("scores") or () if isinstance(each, Mapping)]
     flags = [flag for score in scores for flag in (score.get("judge") or {}).get("flags") or ()]
     if JUDGES_DISAGREE in flags:
         return ReviewReason.DISAGREEMENT

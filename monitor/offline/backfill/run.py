@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -46,6 +46,7 @@ from scoring.case.case import Case
 from scoring.case.extract import extract
 from scoring.status.export_snapshot import ExportSnapshot
 from scoring.trace.trace import Trace
+from scoring.verdict.trace_document import TraceDocument
 
 from .listing import OTHER
 from .numbering import Numbered, Numbering
@@ -298,7 +299,7 @@ class Backfill:
         reported = self._store.details(trace_id)
         return reported is not None and reported.get("backfill") == self._job
 
-    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
+    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], TraceDocument | None]]:
         """The chunks of traces, for their stages, and the results of an earlier job."""
         held = ((trace_id, self._held.get(trace_id)) for trace_id in trace_ids)
         return [([] if payload is None else [payload], self._store.details(trace_id)) for trace_id, payload in held]
@@ -317,7 +318,7 @@ def _turn(turn: SessionTurn | None) -> StoredTurn | None:
     return None if turn is None else StoredTurn(key=bucket_of(turn.identity), turn=turn.text, **turn.identity._asdict())
 
 
-def _same(before: Mapping[str, Any], past: PastSession, job: str) -> bool:
+def _same(before: TraceDocument, past: PastSession, job: str) -> bool:
     """Whether a session was judged by the same job as the same turns."""
     reported = set(before.get("traces") or ())
     return before.get("backfill") == job and reported == past.traces and before["completion"] == past.closing.completion

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from integrations.history.reading import history_records
 from scoring.rubrics import run_health
+from scoring.verdict.trace_document import TraceDocument
 
 from .store_source import MOST, StoredRun, named_run
 
 
 def history_runs(path: str) -> Iterator[StoredRun]:
     """The runs that ended last, each by its last revision. Raises ``HistoryError``."""
-    latest: dict[str, dict[str, Any]] = {}
+    latest: dict[str, TraceDocument] = {}
     for outcome in history_records(path, "outcomes"):
         trace_id = str(outcome["trace_id"])
         former = latest.pop(trace_id, None)

@@ -7,10 +7,10 @@ learned from all of it, arguments from what is held.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from integrations.dialects import normalise
 from integrations.otlp.wire.kept import decode_kept
@@ -20,6 +20,7 @@ from scoring.case.extract import extract
 from scoring.rubrics import run_health
 from scoring.trace.span import ToolCall
 from scoring.trace.trace import Trace
+from scoring.verdict.trace_document import TraceDocument
 
 MOST: Final = 10_000
 """Traces that are read at most, the latest."""
@@ -58,7 +59,7 @@ def _whole(trace_id: str, payloads: list[bytes]) -> Case | None:
     return extract(Trace.of(trace_id, spans, "batch")) if spans else None
 
 
-def named_run(trace_id: str, details: Mapping[str, Any]) -> Case | None:
+def named_run(trace_id: str, details: TraceDocument) -> Case | None:
     """The case of a trace of which only the details are known; None where they name no calls."""
     calls = details.get("calls")
     if not isinstance(calls, list):
@@ -77,6 +78,6 @@ def named_run(trace_id: str, details: Mapping[str, Any]) -> Case | None:
     )
 
 
-def _passed(details: Mapping[str, Any]) -> bool | None:
+def _passed(details: TraceDocument) -> bool | None:
     verdicts = [verdict for verdict in details["verdicts"] if verdict["rubric"] == run_health.RUBRIC.id]
     return verdicts[0]["passed"] if verdicts else None

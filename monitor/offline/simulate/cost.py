@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from scoring.status.judge_snapshot import JudgeSnapshot, Spending
+from scoring.verdict.verdict_document import VerdictDocument
 
 HOUR_S = 3_600
 DAY_S = 24 * HOUR_S
@@ -47,7 +47,7 @@ class Costs:
     _hours: dict[int, float] = field(default_factory=dict)
     _models: dict[str, None] = field(default_factory=dict)
 
-    def add(self, verdict: Mapping[str, Any], at_ns: int, *, counted: bool) -> None:
+    def add(self, verdict: VerdictDocument, at_ns: int, *, counted: bool) -> None:
         """Take a verdict; one that is not ``counted`` (it came before the period) is only spent."""
         judge = verdict.get("judge") or {}
         usd = float(judge.get("cost_usd") or 0.0)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
 
@@ -22,9 +22,10 @@ from monitor.offline.score.chunks import chunks
 from monitor.offline.score.lines import MAX_LINE, NumberedLine, lines
 from scoring.runs.verdict_fields import VerdictLineError
 from scoring.runs.verdict_line import read_verdict
+from scoring.verdict.verdict_document import VerdictDocument
 
 _DAY_NS = 86_400 * 10**9
-Seen = tuple[Key, Observation, Mapping[str, Any]]
+Seen = tuple[Key, Observation, VerdictDocument]
 
 
 class Past(Protocol):
@@ -103,7 +104,7 @@ class HistoryPast:
                 complain(f"row {number}: {error}")
 
     def since(self, begin_ns: int) -> Iterator[Seen]:
-        held: list[tuple[int, dict[str, Any]]] = []
+        held: list[tuple[int, VerdictDocument]] = []
         done_ns = begin_ns
         for at_ns, verdict in self._placed(begin_ns):
             held.append((at_ns, verdict))
@@ -116,7 +117,7 @@ class HistoryPast:
         held.sort(key=itemgetter(0))
         yield from _seen(each for _, each in held)
 
-    def _placed(self, begin_ns: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _placed(self, begin_ns: int) -> Iterator[tuple[int, VerdictDocument]]:
         day = datetime.fromtimestamp(max(0, begin_ns) / 1e9, UTC).date().isoformat()
         for verdict in history_records(self._path, "verdicts", day):
             with suppress(VerdictLineError):  # counted when the history was opened
@@ -147,7 +148,7 @@ def _placed(chunk: Sequence[NumberedLine]) -> _Placed:
     return placed
 
 
-def _seen(verdicts: Iterable[Mapping[str, Any]]) -> Iterator[Seen]:
+def _seen(verdicts: Iterable[VerdictDocument]) -> Iterator[Seen]:
     for verdict in verdicts:
         for key, seen in observe_stored([verdict]):
             yield key, seen, verdict

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from monitor.alerting.build import windows_of
 from monitor.alerting.details import Details, WatchedWindow, details
@@ -14,6 +13,7 @@ from scoring.alerts.declaration import Declaration
 from scoring.alerts.incident import Incident, Incidents
 from scoring.alerts.observed import Observed
 from scoring.status.status import Status
+from scoring.verdict.verdict_document import VerdictDocument
 
 from .cost import Costs, Judging
 
@@ -62,7 +62,7 @@ class Replay:
 
     def play(
         self,
-        past: Iterable[tuple[Key, Observation, Mapping[str, Any]]],
+        past: Iterable[tuple[Key, Observation, VerdictDocument]],
         begin_ns: int,
         end_ns: int,
         progress: Callable[[int], None] = lambda _: None,
@@ -91,7 +91,7 @@ class Replay:
             judging=self._costs.reported(begin_ns),
         )  # fmt: skip
 
-    def _take(self, key: Key, seen: Observation, verdict: Mapping[str, Any], *, counted: bool) -> None:
+    def _take(self, key: Key, seen: Observation, verdict: VerdictDocument, *, counted: bool) -> None:
         self._windows.add(key, seen)
         self._watch.learn(key, seen)
         self._costs.add(verdict, seen.at_ns, counted=counted)

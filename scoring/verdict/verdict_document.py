@@ -1,0 +1,98 @@
+"""Verdict document: a verdict as JSON, as it is written, stored, answered and read back."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from scoring.trace.span import Json
+
+
+class ScoreJudgeDocument(TypedDict, total=False):
+    """The judge of a score, and the score's share of what its calls cost. ``votes`` and ``dissent`` are of panels."""
+
+    model: str
+    prompt_version: str
+    cost_usd: float
+    cached: bool
+    flags: list[str]
+    call_ids: list[str]
+    votes: list[dict[str, Json]]
+    dissent: float
+
+
+class ScoreDocument(TypedDict, total=False):
+    """One metric's line; ``value`` is null unless ``status`` is ``scored``."""
+
+    metric: str
+    value: float | None
+    weight: float
+    rating: str | None
+    status: str
+    method: str | None
+    reason: str
+    details: dict[str, Json]
+    judge: ScoreJudgeDocument
+
+
+class EscalationDocument(TypedDict, total=False):
+    """How far a verdict went through a cascade of judges; see ``Escalation``."""
+
+    judge: str
+    cause: str
+    why: str
+    rate: float
+    judge_before: str | None
+    passed_before: bool | None
+    composite_before: float | None
+    unanswered: bool
+
+
+class VerdictJudgeDocument(TypedDict, total=False):
+    """The judges' part in a verdict; null and 0 where none was asked."""
+
+    model: str | None
+    prompt_version: str | None
+    cost_usd: float
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    call_ids: list[str]
+
+
+class VerdictDocument(TypedDict, total=False):
+    """One case under one rubric; see ``Verdict``. Rubrics add fields of their own, and older versions wrote fewer.
+
+    A store adds ``closed_ns``, when the trace was closed in ns since the epoch, ``cluster``, what the trace belongs to,
+    ``name`` of the trace and ``input_beginning``; a monitor that knows the trace's page adds ``trace_url``.
+    """
+
+    case_id: str
+    trace_id: str | None
+    task: str | None
+    rubric: str
+    rubric_version: str
+    composite: float | None
+    composite_norm: float | None
+    coverage: float
+    state: str
+    passed: bool | None
+    rating: str | None
+    blockers: list[str]
+    pass_mark: float | None
+    reason: str
+    scores: list[ScoreDocument]
+    judge: VerdictJudgeDocument
+    service: str | None
+    environment: str | None
+    session_id: str | None
+    selection: str
+    revision: int
+    sampling_probability: float
+    cost_usd: float | None
+    created_at: str
+    cascade: EscalationDocument
+    closed_ns: int
+    cluster: str | None
+    name: str | None
+    input_beginning: str
+    trace_url: str
