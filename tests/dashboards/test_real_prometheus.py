@@ -87,7 +87,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         prometheus = Prometheus(folder, [monitor.api.removeprefix("http://")], text)
         running.callback(prometheus.close)
         prometheus.until(lambda: prometheus.query("sidejudge_build_info"), "the monitor was not scraped")
-        _play(monitor)
+        _play(monitor, prometheus)
         total = str(sum(standing["n"] for standing in monitor.get("/v1/status")["standings"]))
         prometheus.until(
             lambda: [found["value"][1] for found in prometheus.query("sum(sidejudge_verdicts_total)")] == [total],
@@ -109,11 +109,12 @@ def _with_run_health(route: dict[str, Any]) -> dict[str, Any]:
     return {**route, "rubrics": [*route["rubrics"], "run_health"]}
 
 
-def _play(monitor: Running) -> None:
+def _play(monitor: Running, prometheus: Prometheus) -> None:
     traffic = SampleTraffic(3)
     for number in range(JUDGED):
         if number == JUDGED // 2:
-            time.sleep(1.5)  # so that counters of this service are seen to grow
+            # What is seen to grow has to be seen before.
+            prometheus.until(lambda: prometheus.query("sidejudge_application_cost_usd_total"), "no cost was scraped")
         monitor.post(needing_the_judge(number))
         monitor.post(needing_the_judge(JUDGED + number, service="desk"))
     for number in range(TRACES):
