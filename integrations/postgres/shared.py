@@ -92,12 +92,6 @@ async def put_windows(transaction: Transaction, monitor: str, windows: Mapping[s
     await transaction.each(_WINDOWS, [(monitor, name, body) for name, body in sorted(windows.items())])
 
 
-async def drop_windows(transaction: Transaction, monitor: str, names: Sequence[str]) -> None:
-    """Delete windows of this monitor."""
-    if names:
-        await transaction.execute("DELETE FROM windows WHERE monitor = %s AND name = ANY(%s)", (monitor, list(names)))
-
-
 async def windows(transaction: Transaction, *, younger_s: float | None = None) -> list[WindowRow]:
     """Windows of all monitors, or those that were written within so many seconds."""
     sql = "SELECT monitor, name, body, extract(epoch FROM now() - written_at)::float8 FROM windows"
