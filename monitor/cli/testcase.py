@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from .ask import ask, url_option
+from .ask import url_option
 from .errors import CommandError
+from .fetched_trace import TRACE_ID, fetched_trace
 from .settings import config_option, loaded
 
 if TYPE_CHECKING:
     from monitor.config import Config
     from scoring.trace.span import Json
-
-_TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 
 
 @click.command()
@@ -46,8 +44,11 @@ def testcase(
     if (into is None) == (dataset is None):
         raise CommandError("name either --into FILE or --dataset NAME", "see 'sidejudge testcase --help'")
     settings = loaded(config).config
-    found = _found(trace_id, url)
-    case = found["case"]
+    if not TRACE_ID.fullmatch(trace_id):
+        raise CommandError(
+            f"{trace_id!r} is no trace id", "give 32 hex digits; 'sidejudge explain' lists the last traces"
+        )
+    found, case = fetched_trace(trace_id, url)
     if case.get("input") in (None, "", [], {}):
         raise CommandError(
             f"trace {trace_id} has no input", "a test needs one: choose a trace that shows what was asked"
@@ -62,22 +63,6 @@ def testcase(
         asyncio.run(_send(dataset, test, settings, trace_id.lower()))
         click.echo(f"dataset {dataset}: {test['id']} was written")
     return 0
-
-
-def _found(trace_id: str, url: str) -> Any:
-    if not _TRACE_ID.fullmatch(trace_id):
-        raise CommandError(
-            f"{trace_id!r} is no trace id", "give 32 hex digits; 'sidejudge explain' lists the last traces"
-        )
-    found = ask(url, f"/v1/traces/{trace_id.lower()}")
-    if found is None:
-        raise CommandError(f"nothing is known of trace {trace_id}", "name a trace that was drawn and is kept still")
-    if found.get("case") is None:
-        raise CommandError(
-            f"the contents of trace {trace_id} are not shown here, or no longer held",
-            "call on the monitor's own machine while the spans are held, or see api.contents",
-        )
-    return found
 
 
 def _outcome(expected: str) -> Json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .ask import ask, url_option
+from .ask import url_option
 from .errors import DATA, CommandError
+from .fetched_trace import TRACE_ID, fetched_trace
 from .progress import waiting
 from .settings import config_option, own_name, runnable
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from scoring.case.case import Case
     from scoring.verdict.rubric import Rubric
     from scoring.verdict.verdict import Verdict
-
-_TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 
 
 @click.command("try")
@@ -96,16 +94,8 @@ def _rubric(name: str, settings: Config) -> Rubric:
 def _case(what: str, case_id: str | None, url: str) -> Case:
     from integrations.cases import case_of
 
-    if _TRACE_ID.fullmatch(what):
-        found = ask(url, f"/v1/traces/{what.lower()}")
-        if found is None:
-            raise CommandError(f"nothing is known of trace {what}", "name a trace that was drawn and is kept still")
-        if found.get("case") is None:
-            raise CommandError(
-                f"the contents of trace {what} are not shown here, or no longer held",
-                "call on the monitor's own machine, see api.contents, or record the trace and name the file",
-            )
-        return case_of(found["case"])
+    if TRACE_ID.fullmatch(what):
+        return case_of(fetched_trace(what, url)[1])
     cases = list(_cases(Path(what)))
     if case_id is not None:
         cases = [each for each in cases if each.case_id == case_id]
