@@ -82,12 +82,12 @@ async def pages_of_scores(
                 return
 
 
-def _rows(body: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+def _rows(body: object) -> tuple[Sequence[Any], Mapping[str, Any]]:
     data, meta = (body.get("data"), body.get("meta")) if isinstance(body, Mapping) else (None, None)
     return data if isinstance(data, list) else [], meta if isinstance(meta, Mapping) else {}
 
 
-def _annotation(row: Any) -> Annotation | None:
+def _annotation(row: object) -> Annotation | None:
     """A row as an annotation; None for one that is of an experiment, or that is not understood."""
     if not isinstance(row, Mapping) or not isinstance(row.get("id"), str) or not isinstance(row.get("name"), str):
         return None
@@ -102,7 +102,7 @@ def _annotation(row: Any) -> Annotation | None:
     )  # fmt: skip
 
 
-def value_of(row: Mapping[str, Any]) -> float | str | None:
+def value_of(row: Mapping[str, object]) -> float | str | None:
     """The value of a score: a text where it is a category, a text or a correction, else a number; None for neither.
 
     The older read has texts in a field of their own, and writes a truth value there as well.
@@ -114,7 +114,7 @@ def value_of(row: Mapping[str, Any]) -> float | str | None:
     return float(stated) if isinstance(stated, int | float) else None
 
 
-def subject_of(row: Mapping[str, Any]) -> tuple[SubjectKind, str, str | None] | None:
+def subject_of(row: Mapping[str, object]) -> tuple[SubjectKind, str, str | None] | None:
     """(kind, id, observation) of what a score is on; None for one of an experiment."""
     reported = row.get("subject")
     if isinstance(reported, Mapping):

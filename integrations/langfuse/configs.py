@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from integrations.langfuse.score_document import ScoreOfLangfuse
 from scoring.lexical.label import label
 from scoring.verdict.verdict import State
 
@@ -51,7 +52,7 @@ class ScoreConfigs:
         """Look again before the next use: one of them may have been archived or changed."""
         self._ids, self._found = {}, None
 
-    async def id_of(self, score: Mapping[str, Any]) -> str | None:
+    async def id_of(self, score: ScoreOfLangfuse) -> str | None:
         """The config that a score may name; None for none.
 
         Raises ``LangfuseError`` for what may pass; where configs are refused there is none, and scores go without.
@@ -121,7 +122,7 @@ def _outdated(config: Mapping[str, Any], wanted: Declared) -> OutdatedConfig | N
     return None
 
 
-def _labels(config: Mapping[str, Any]) -> set[Any]:
+def _labels(config: Mapping[str, Any]) -> set[object]:
     categories = config.get("categories")
     return {c.get("label") for c in categories if isinstance(c, Mapping)} if isinstance(categories, list) else set()
 
@@ -137,8 +138,8 @@ def _fits(config: Mapping[str, Any], wanted: Declared) -> bool:
     return set(wanted.categories) <= _labels(config)
 
 
-def _body(wanted: Declared) -> dict[str, Any]:
-    body: dict[str, Any] = {
+def _body(wanted: Declared) -> dict[str, object]:
+    body: dict[str, object] = {
         "name": wanted.name, "dataType": wanted.data_type, "description": label(wanted.description, _MAX_DESCRIPTION),
     }  # fmt: skip
     if wanted.low is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from scoring.trace.span import Json
@@ -69,7 +69,7 @@ async def put_item(langfuse: Langfuse, dataset: str, item: NewDatasetItem) -> st
         LangfuseError: ``NOT_FOUND`` where there is no such dataset; ``REFUSED`` where the item does not fit the
             dataset's schema, or where another dataset holds its id.
     """
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "id": item.id, "datasetName": dataset, "input": item.input, "expectedOutput": item.expected_output,
         "metadata": dict(item.metadata), "sourceTraceId": item.source_trace_id,
     }  # fmt: skip

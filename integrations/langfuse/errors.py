@@ -84,7 +84,7 @@ class LangfuseError(Exception):
         status: int | None = None,
         retry_after_s: float | None = None,
         per_minute: int | None = None,
-        body: Any = None,
+        body: object = None,
     ) -> None:
         self.kind = kind
         self.message = label(struck(" ".join(message.split())), _LONGEST_MESSAGE)
@@ -137,7 +137,7 @@ def as_json(content: bytes) -> Any:
         return None
 
 
-def _stated(body: Mapping[str, Any]) -> str:
+def _stated(body: Mapping[str, object]) -> str:
     """Message and first issue of a refusal (issues name fields and rules, never values)."""
     message = str(body.get("message", ""))
     issues = body.get("error")
@@ -148,7 +148,7 @@ def _stated(body: Mapping[str, Any]) -> str:
     return f"{message}: {issues}" if isinstance(issues, str) and issues else message
 
 
-def _retry_after(headers: Mapping[str, str], body: Any, now: datetime) -> float | None:
+def _retry_after(headers: Mapping[str, str], body: object, now: datetime) -> float | None:
     """Seconds to wait, from the header (seconds or a date) or from the body's details."""
     header = headers.get("retry-after", "").strip()
     seconds = _number(header)

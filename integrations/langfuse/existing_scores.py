@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from integrations.langfuse.score_document import ScoreOfLangfuse
+
 from .client import Langfuse
 from .observations import instant_ns
 from .reading_back import MOST_IDS, read_back, same_value
@@ -31,7 +33,7 @@ class ExistingScore:
     revision: int
     row: Mapping[str, Any]
 
-    def states(self, body: Mapping[str, Any], *, within: float = 0.0) -> bool:
+    def states(self, body: ScoreOfLangfuse, *, within: float = 0.0) -> bool:
         """Whether it equals a body, whatever the revision; ``within``: numbers may be this far apart.
 
         Where they may be apart at all, the comment is not compared: it may quote them.

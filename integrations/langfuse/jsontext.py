@@ -17,7 +17,7 @@ def read(value: Any) -> Any:
     return None if value == "" else value
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """The value as it is sent: text, or JSON; "" for what is too deep to write."""
     if isinstance(value, str):
         return value
@@ -27,6 +27,6 @@ def text(value: Any) -> str:
         return ""
 
 
-def texts(values: Mapping[str, Any]) -> dict[str, Any]:
+def texts(values: Mapping[str, object]) -> dict[str, Any]:
     """Those that are there, as text."""
     return {key: text(value) for key, value in values.items() if value is not None}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from scoring.trace.span import Json
 
 from .annotations import pages_of_scores, subject_of, value_of
 from .client import Langfuse
@@ -21,7 +22,7 @@ class ListedScore:
     subject: str
     name: str
     value: float | str
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Json] = field(default_factory=dict)
     observation: str = ""
 
 

@@ -9,13 +9,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from integrations.langfuse.score_document import ScoreOfLangfuse
+
 from .client import Langfuse
 
 MOST_IDS: Final = 50
 """Ids in one request: their list has to fit into a URL, and 100 rows are the most that are answered."""
 
 
-async def stored(langfuse: Langfuse, scores: Sequence[Mapping[str, Any]], *, v3: bool) -> set[str]:
+async def stored(langfuse: Langfuse, scores: Sequence[ScoreOfLangfuse], *, v3: bool) -> set[str]:
     """Ids of those that are stored with their value (at most ``MOST_IDS`` are requested). Raises ``LangfuseError``."""
     wanted = {str(score["id"]): score["value"] for score in scores}
     rows = await read_back(langfuse, list(wanted), v3=v3)
@@ -35,7 +37,7 @@ async def read_back(
     return [row for row in rows or () if isinstance(row, Mapping) and row.get("id") in ids]
 
 
-def same_value(row: Mapping[str, Any], value: float | str, *, within: float = 0.0) -> bool:
+def same_value(row: Mapping[str, object], value: float | str, *, within: float = 0.0) -> bool:
     """Whether a row has this value; the older read has texts and numbers in different fields.
 
     ``within``: numbers may be this far apart.

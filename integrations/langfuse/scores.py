@@ -15,8 +15,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from integrations.langfuse.score_document import ScoreOfLangfuse
 from scoring.lexical.label import label
 from scoring.metrics.metric import Metric
 from scoring.result.bands import Bands
@@ -110,7 +111,7 @@ def score_id(trace_id: str, name: str, *, observation_id: str = "") -> str:
 
 def scores_of(
     verdict: Verdict, rubric: Rubric, which: ScoreSelection = "all", *, judge_traces: bool = False
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[ScoreOfLangfuse]:
     """The bodies of a verdict's scores, without timestamp and config. A metric without a value has no score.
 
     ``judge_traces``: the monitor sends traces of its own about its judging; scores of a judge name theirs.
@@ -143,9 +144,18 @@ def scores_of(
             yield from _step_bodies(verdict, rubric, metric, score.result, which)
 
 
-def withdrawn(body: Mapping[str, Any]) -> dict[str, Any]:
+_KEPT: Final[tuple[Literal["id", "traceId", "sessionId", "observationId", "name"], ...]] = (
+    "id", "traceId", "sessionId", "observationId", "name",
+)  # fmt: skip
+"""The fields of a score that stay when it is withdrawn."""
+
+
+def withdrawn(body: ScoreOfLangfuse) -> ScoreOfLangfuse:
     """What a score that is to be deleted says until then: nobody takes it for the verdict any more."""
-    kept = {key: body[key] for key in ("id", "traceId", "sessionId", "observationId", "name") if body.get(key)}
+    kept: ScoreOfLangfuse = {}
+    for key in _KEPT:
+        if held := body.get(key):
+            kept[key] = held
     return {
         **kept, "value": WITHDRAWN, "dataType": "CATEGORICAL", "environment": body.get("environment"),
         "comment": "the verdict was revised; this score is deleted in a few minutes", "metadata": {"state": WITHDRAWN},
@@ -215,7 +225,7 @@ def _metrics(verdict: Verdict) -> str | None:
     return json.dumps(found, separators=(",", ":")) if found else None
 
 
-def metric_of(metadata: Mapping[str, Any], metric: str) -> tuple[float, str | None] | None:
+def metric_of(metadata: Mapping[str, object], metric: str) -> tuple[float, str | None] | None:
     """(value, rating) of a metric in the metadata of a pass that was read back; None where it is not there."""
     held = metadata.get(METRICS)
     if isinstance(held, str):
@@ -231,7 +241,7 @@ def metric_of(metadata: Mapping[str, Any], metric: str) -> tuple[float, str | No
 
 def _metric_body(
     verdict: Verdict, rubric: Rubric, metric: Metric, score: Score, result: Scored, *, own: str | None
-) -> dict[str, Any]:
+) -> ScoreOfLangfuse:
     metadata = _metadata(
         verdict, judged=result.judgements, rating=score.rating, method=result.method.value, weight=score.weight,
         own=own, of=(score,),
@@ -245,7 +255,7 @@ def _metric_body(
 
 def _step_bodies(
     verdict: Verdict, rubric: Rubric, metric: Metric, result: Scored, which: ScoreSelection
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[ScoreOfLangfuse]:
     """Scores of single steps, on their observations: those that fail, and with ``all`` every one that is known."""
     if not verdict.trace_id:
         return
@@ -269,15 +279,17 @@ def _body(
     value: float | str,
     *,
     reason: str,
-    metadata: Mapping[str, Any],
+    metadata: Mapping[str, object],
     observation_id: str = "",
-) -> dict[str, Any]:
+) -> ScoreOfLangfuse:
     # A conversation that was judged as one has no trace; its score is the session's.
-    subject, of = ("traceId", verdict.trace_id) if verdict.trace_id else ("sessionId", verdict.session_id or "")
+    of = verdict.trace_id or verdict.session_id or ""
+    subject: ScoreOfLangfuse = {"traceId": of} if verdict.trace_id else {"sessionId": of}
+    if observation_id:
+        subject["observationId"] = observation_id
     return {
         "id": score_id(of, name, observation_id=observation_id),
-        subject: of,
-        **({"observationId": observation_id} if observation_id else {}),
+        **subject,
         "name": name,
         "value": value,
         "dataType": data_type,
@@ -296,7 +308,7 @@ def _metadata(
     of: Sequence[Score],
     method: str | None = None,
     weight: float | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     first = judged[0] if judged else None
     stated = {
         "method": method,
@@ -323,7 +335,7 @@ def _prompts(scores: Sequence[Score]) -> str | None:
     return ",".join(dict.fromkeys(str(each) for each in found if each)) or None
 
 
-def _kept(metadata: dict[str, Any], verdict: Verdict) -> dict[str, Any]:
+def _kept(metadata: Mapping[str, object], verdict: Verdict) -> dict[str, object]:
     """Without nulls, where no earlier revision can have left a value that they are to clear."""
     return {key: value for key, value in metadata.items() if value is not None or verdict.revision > 1}
 

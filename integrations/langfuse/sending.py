@@ -12,7 +12,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
+
+from integrations.langfuse.score_document import ScoreOfLangfuse
 
 from .client import Langfuse, encoded
 from .errors import LangfuseError, LangfuseErrorKind
@@ -78,7 +80,7 @@ class ScoreSender:
         """Whether a request holds more than one score."""
         return self.arrays or self.events
 
-    async def send(self, scores: Sequence[Mapping[str, Any]]) -> SendResult:
+    async def send(self, scores: Sequence[ScoreOfLangfuse]) -> SendResult:
         """Send them in order. Never raises for an answer; an outage ends the batch with ``error``."""
         outcome = SendResult()
         left = list(range(len(scores)))
@@ -104,7 +106,7 @@ class ScoreSender:
             if error.kind is not LangfuseErrorKind.NOT_FOUND or error.body is None:
                 raise
 
-    async def _events(self, scores: Sequence[Mapping[str, Any]], group: list[int], outcome: SendResult) -> None:
+    async def _events(self, scores: Sequence[ScoreOfLangfuse], group: list[int], outcome: SendResult) -> None:
         events = {self._event_id(scores[index]): index for index in group}
         batch = [
             {"id": name, "type": "score-create", "timestamp": scores[index]["timestamp"], "body": scores[index]}
@@ -133,7 +135,7 @@ class ScoreSender:
                 status=reply.status,
             )
 
-    def _event_id(self, score: Mapping[str, Any]) -> str:
+    def _event_id(self, score: ScoreOfLangfuse) -> str:
         """A new id for each writing of a score, for one id counts once.
 
         Writings of a score with the same timestamp are merged in the order of their ids, so ids grow with time.
@@ -141,7 +143,7 @@ class ScoreSender:
         self._last_ns = max(self._last_ns + 1, self._clock_ns())
         return f"{self._last_ns:020d}-{score['id']}"
 
-    async def _group(self, scores: Sequence[Mapping[str, Any]], group: list[int], outcome: SendResult) -> None:
+    async def _group(self, scores: Sequence[ScoreOfLangfuse], group: list[int], outcome: SendResult) -> None:
         if not self.arrays:  # found out by the group before
             for index in group:
                 await self._single(scores, index, outcome)
@@ -163,9 +165,7 @@ class ScoreSender:
         else:
             outcome.taken += group
 
-    async def _apart(
-        self, scores: Sequence[Mapping[str, Any]], group: list[int], outcome: SendResult, why: str
-    ) -> None:
+    async def _apart(self, scores: Sequence[ScoreOfLangfuse], group: list[int], outcome: SendResult, why: str) -> None:
         """Each of a group on its own: in an array of one where arrays are taken."""
         if self.arrays and len(group) == 1:
             outcome.refused[group[0]] = why
@@ -178,7 +178,7 @@ class ScoreSender:
             if outcome.error is not None:
                 return
 
-    async def _single(self, scores: Sequence[Mapping[str, Any]], index: int, outcome: SendResult) -> None:
+    async def _single(self, scores: Sequence[ScoreOfLangfuse], index: int, outcome: SendResult) -> None:
         try:
             await self._langfuse.post("scores", scores[index])
         except LangfuseError as error:
@@ -193,7 +193,7 @@ class ScoreSender:
             outcome.taken.append(index)
 
 
-def _groups(scores: Sequence[Mapping[str, Any]], indices: Sequence[int], most: int) -> list[list[int]]:
+def _groups(scores: Sequence[ScoreOfLangfuse], indices: Sequence[int], most: int) -> list[list[int]]:
     groups: list[list[int]] = []
     size = 0
     for index in indices:
@@ -211,7 +211,7 @@ def _is_absent(error: LangfuseError) -> bool:
     return error.kind in (LangfuseErrorKind.NOT_FOUND, LangfuseErrorKind.GONE, LangfuseErrorKind.REFUSED)
 
 
-def _answered(body: Any) -> tuple[set[str], dict[str, str]]:
+def _answered(body: object) -> tuple[set[str], dict[str, str]]:
     """The events that were taken, and those that were refused as they are, with the reason."""
     successes = body.get("successes") if isinstance(body, Mapping) else None
     errors = body.get("errors") if isinstance(body, Mapping) else None
@@ -243,7 +243,7 @@ def _wants_an_array(error: LangfuseError) -> bool:
     return _wants(error, "array")
 
 
-def _first_error(body: Any) -> str:
+def _first_error(body: object) -> str:
     errors = body.get("errors") if isinstance(body, Mapping) else None
     first = errors[0] if isinstance(errors, list) and errors else None
     stated = first.get("message", "") if isinstance(first, Mapping) else ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from integrations.post import Poster
 from scoring.alerts.condition import alert_name
@@ -56,7 +56,7 @@ def alertmanager_body(notice: Notice, wording: Wording, labels: Mapping[str, str
     return json.dumps(alerts).encode() if alerts else None
 
 
-def _alert(event: AlertEvent, wording: Wording, labels: Mapping[str, str], now_ns: int) -> dict[str, Any]:
+def _alert(event: AlertEvent, wording: Wording, labels: Mapping[str, str], now_ns: int) -> dict[str, object]:
     over = event.transition in {AlertTransition.RESOLVED, AlertTransition.EXPIRED}
     ends_ns = event.at_ns if over else now_ns + int(ENDS_AFTER_S * 1e9)
     reported = report_event(event, wording)
@@ -82,7 +82,7 @@ def _worst(event: AlertEvent, wording: Wording) -> str | None:
     return next((wording.trace(example.trace_id) for example in event.examples), None)
 
 
-def _test(notice: Notice, labels: Mapping[str, str], now_ns: int) -> Iterable[dict[str, Any]]:
+def _test(notice: Notice, labels: Mapping[str, str], now_ns: int) -> Iterable[dict[str, object]]:
     """An alert that ends after a minute, for a requested test notice."""
     if notice.kind is NoticeKind.TEST:
         reported = report(notice, Wording())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 from integrations.post import Poster
 from scoring.lexical.label import label
@@ -26,7 +26,7 @@ _LINKS: Final = 6
 class CardChat:
     """Sends notices to one incoming webhook. ``body`` makes its message from a notice in words."""
 
-    def __init__(self, poster: Poster, wording: Wording, body: Callable[[NoticeText], dict[str, Any]]) -> None:
+    def __init__(self, poster: Poster, wording: Wording, body: Callable[[NoticeText], dict[str, object]]) -> None:
         self._poster, self._wording, self._body = poster, wording, body
 
     async def send(self, notice: Notice) -> None:
@@ -34,7 +34,7 @@ class CardChat:
         await self._poster.post(json.dumps(self._body(report(notice, self._wording))).encode())
 
 
-def teams_body(reported: NoticeText) -> dict[str, Any]:
+def teams_body(reported: NoticeText) -> dict[str, object]:
     """A message of a Teams workflow ("Post to a channel when a webhook request is received")."""
     paragraphs = [
         {"type": "RichTextBlock", "separator": True, "inlines": [{"type": "TextRun", "text": text}]}
@@ -57,7 +57,7 @@ def teams_body(reported: NoticeText) -> dict[str, Any]:
     return {"type": "message", "summary": label(reported.title, _TITLE), "attachments": [content]}
 
 
-def google_chat_body(reported: NoticeText) -> dict[str, Any]:
+def google_chat_body(reported: NoticeText) -> dict[str, object]:
     """A message of a Google Chat webhook."""
     title = label(reported.title, _TITLE)
     texts = [

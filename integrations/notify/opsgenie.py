@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from integrations.post import Poster
 from scoring.alerts.condition import Severity, alert_name
@@ -37,7 +37,7 @@ class Opsgenie:
             await self._posting(self._url + path).post(json.dumps(body).encode(), self._headers)
 
 
-def opsgenie_requests(notice: Notice, wording: Wording) -> Iterator[tuple[str, dict[str, Any]]]:
+def opsgenie_requests(notice: Notice, wording: Wording) -> Iterator[tuple[str, dict[str, object]]]:
     """Path and body of each request for a notice; digests and reports have none."""
     if notice.kind is NoticeKind.TEST:
         yield PATH, {"message": "Test from sidejudge: nothing is wrong", "alias": notice.id, "priority": "P5"}
@@ -46,7 +46,7 @@ def opsgenie_requests(notice: Notice, wording: Wording) -> Iterator[tuple[str, d
         yield from (_request(event, wording) for event in notice.events)
 
 
-def _request(event: AlertEvent, wording: Wording) -> tuple[str, dict[str, Any]]:
+def _request(event: AlertEvent, wording: Wording) -> tuple[str, dict[str, object]]:
     alias = f"sidejudge-{wording.fingerprint(event.fingerprint)}"
     if event.transition in _OVER:
         return _closing(alias), {"source": "sidejudge", "note": plain(headline(event), 1_000)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from integrations.post import Poster
 from scoring.alerts.condition import alert_name
@@ -36,7 +36,7 @@ class PagerDuty:
             await self._poster.post(json.dumps({"routing_key": self._routing_key, **body}).encode())
 
 
-def pagerduty_events(notice: Notice, wording: Wording) -> Iterator[dict[str, Any]]:
+def pagerduty_events(notice: Notice, wording: Wording) -> Iterator[dict[str, object]]:
     """The events of a notice, without the key that names the service."""
     if notice.kind is NoticeKind.TEST:
         payload = {"summary": "Test from sidejudge: nothing is wrong", "source": "sidejudge", "severity": "info"}
@@ -46,7 +46,7 @@ def pagerduty_events(notice: Notice, wording: Wording) -> Iterator[dict[str, Any
         yield from (_event(event, wording) for event in notice.events)
 
 
-def _event(event: AlertEvent, wording: Wording) -> dict[str, Any]:
+def _event(event: AlertEvent, wording: Wording) -> dict[str, object]:
     reported = report_event(event, wording)
     links = [("runbook", wording.runbook(event.runbook)), ("dashboard", wording.dashboard(event.labels))]
     links += [(f"trace {each.trace_id[:8]}", wording.trace(each.trace_id)) for each in event.examples]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -85,7 +85,7 @@ def _per_hour(text: str) -> float:
     return found
 
 
-def _record(found: Expected) -> dict[str, Any]:
+def _record(found: Expected) -> dict[str, object]:
     return {
         "verdicts_per_hour": found.per_hour, "false_alarms_per_month": found.false_alarms,
         "median_minutes": _finite(found.median_h * 60), "ninth_tenth_minutes": _finite(found.late_h * 60),

@@ -198,7 +198,7 @@ def _lasted(incident: Incident, end_ns: int) -> str:
     return text + (" so far" if incident.ended_ns is None else "") + (", silence in it" if incident.silent else "")
 
 
-def _record(replayed: Replayed) -> dict[str, Any]:
+def _record(replayed: Replayed) -> dict[str, object]:
     from dataclasses import asdict
 
     return {

@@ -111,7 +111,7 @@ class Agreements:
         """The rubrics of which there are pairs."""
         return list(self._rubrics)
 
-    def to_json(self, rubric: str) -> dict[str, Any]:
+    def to_json(self, rubric: str) -> dict[str, object]:
         """The stored pairs of a rubric, as JSON."""
         known = self._rubrics[rubric]
         return {

@@ -81,7 +81,7 @@ class DailyReportText:
     failures: tuple[FailureLine, ...] = ()
     firing: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The report for a wire; what is not known is null."""
         return asdict(self)
 

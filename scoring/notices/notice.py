@@ -42,7 +42,7 @@ class Notice:
     events: tuple[AlertEvent, ...] = ()
     report: DailyReportText | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The notice for a wire or a store."""
         return {
             "id": self.id, "kind": self.kind.value, "at_ns": self.at_ns,

@@ -83,7 +83,7 @@ class ExactSums:
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The sums for a wire: exact, and equal for equal sums."""
         totals = ((name, total.parts()) for name, total in sorted(self._totals.items()))
         return {"n": dict(sorted(self._counts.items())), "sum": {name: parts for name, parts in totals if parts}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 from .sign_test import sign_test
 
@@ -36,7 +36,7 @@ class JudgeDrift:
         """Whether chance does not explain it; None for too few prompts."""
         return None if self.n < LEAST else self.p <= self.error
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As JSON."""
         return asdict(self)
 

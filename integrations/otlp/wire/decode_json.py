@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from integrations.raw import AttributeValue, RawEvent, RawSpan
+from scoring.trace.span import Json
 
 from .decode import Decoded, UndecodableError
 from .json_values import attributes, enum, identifier, integer, mapping, objects, scrub, text
@@ -49,7 +50,7 @@ def decode_json(payload: bytes) -> Decoded:
     return Decoded(spans, skipped)
 
 
-def load_object(payload: bytes) -> dict[str, Any]:
+def load_object(payload: bytes) -> dict[str, Json]:
     """Parse a JSON object; what orjson refuses (NaN, lone surrogates, stray bytes) is parsed leniently."""
     try:
         loaded = orjson.loads(payload)
@@ -69,7 +70,7 @@ def _whole(digits: str) -> int | str:
     return int(digits) if len(digits) <= _DIGITS else digits
 
 
-def _span(span: dict[str, Any], scope: dict[str, Any], resource: dict[str, AttributeValue]) -> RawSpan | None:
+def _span(span: dict[str, Json], scope: dict[str, Json], resource: dict[str, AttributeValue]) -> RawSpan | None:
     trace_id, span_id = identifier(span.get("traceId"), 16), identifier(span.get("spanId"), 8)
     if trace_id is None or span_id is None:
         return None

@@ -9,6 +9,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from integrations.raw import AttributeValue, RawLogRecord
+from scoring.trace.span import Json
 
 from . import json_values
 from .decode import NO_SPAN, NO_TRACE, UndecodableError
@@ -76,7 +77,7 @@ def decode_logs_json(payload: bytes) -> list[RawLogRecord]:
     return found
 
 
-def _json_record(record: dict[str, Any]) -> RawLogRecord:
+def _json_record(record: dict[str, Json]) -> RawLogRecord:
     found = json_values.attributes(record.get("attributes"))
     return RawLogRecord(
         trace_id=json_values.identifier(record.get("traceId"), 16),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from integrations.raw import AttributeValue
+from scoring.trace.span import Json
 
 from . import json_values
 from .decode_json import KINDS, MOST_DROPPED, STATUSES
@@ -20,21 +21,21 @@ _DEEPEST: Final = 30
 _INT64: Final = range(-(1 << 63), 1 << 63)
 
 
-def encode_resource(resource: Mapping[str, Any]) -> bytes:
+def encode_resource(resource: Mapping[str, Json]) -> bytes:
     """Encode a ``Resource``: its attributes."""
     made: Any = classes("whole")["Resource"]()
     put_attributes(made.attributes, json_values.attributes(resource.get("attributes")))
     return bytes(made.SerializeToString())
 
 
-def encode_scope(scope: Mapping[str, Any]) -> bytes:
+def encode_scope(scope: Mapping[str, Json]) -> bytes:
     """Encode an ``InstrumentationScope``: its name and version."""
     made: Any = classes("whole")["Scope"]()
     made.name, made.version = utf8(text(scope.get("name"))), utf8(text(scope.get("version")))
     return bytes(made.SerializeToString())
 
 
-def encode_span(span: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> bytes:
+def encode_span(span: Mapping[str, Json], trace_id: bytes, span_id: bytes) -> bytes:
     """Encode a ``Span`` with these ids; raises an exception of ``decode_json.UNREADABLE`` if a value cannot be read."""
     made: Any = classes("whole")["Span"](trace_id=trace_id, span_id=span_id)
     made.trace_state, made.name = utf8(text(span.get("traceState"))), utf8(text(span.get("name")))
@@ -52,7 +53,7 @@ def encode_span(span: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> byt
     return bytes(made.SerializeToString())
 
 
-def encode_log_record(record: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> bytes:
+def encode_log_record(record: Mapping[str, Json], trace_id: bytes, span_id: bytes) -> bytes:
     """Encode a ``LogRecord`` with these ids; raises likewise."""
     made: Any = classes("whole")["LogRecord"](trace_id=trace_id, span_id=span_id)
     made.time, made.observed = integer(record.get("timeUnixNano")), integer(record.get("observedTimeUnixNano"))

@@ -7,7 +7,9 @@ tolerated (see ``json_values``). A span without valid ids, or with a value that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
+
+from scoring.trace.span import Json
 
 from .bounds import PARSED_BYTES
 from .chunk import ChunkOrigin
@@ -52,7 +54,7 @@ def split_json(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> S
     return result
 
 
-def _sample_all(request: dict[str, Any], admit: Admit, kept: Kept, result: Split, budget: WorkBudget) -> None:
+def _sample_all(request: dict[str, Json], admit: Admit, kept: Kept, result: Split, budget: WorkBudget) -> None:
     parts = Parts(budget)
     for r, resource_spans in enumerate(parts.of(request.get("resourceSpans"))):
         resource, url = encode_resource(mapping(resource_spans.get("resource"))), schema_url(resource_spans)
@@ -78,7 +80,7 @@ class Parts:
         self._budget = budget
         self._left = MOST_PARTS
 
-    def of(self, found: Any) -> Iterator[dict[str, Any]]:
+    def of(self, found: Json) -> Iterator[dict[str, Json]]:
         """Iterate over a list of them. Raises ``Undecodable`` when there are too many, and ``OverBudget``."""
         for part in objects(found):
             self._left -= 1
@@ -89,7 +91,7 @@ class Parts:
 
 
 def _sample(
-    span: dict[str, Any], origin: ChunkOrigin, held: dict[bytes, list[bytes]], result: Split, budget: WorkBudget
+    span: dict[str, Json], origin: ChunkOrigin, held: dict[bytes, list[bytes]], result: Split, budget: WorkBudget
 ) -> None:
     """Decide on a span, and encode it if it is drawn."""
     result.spans += 1
@@ -113,12 +115,12 @@ def _sample(
     held.setdefault(trace_id, []).append(encoded)
 
 
-def _ids_alone(span: dict[str, Any]) -> bytes:
+def _ids_alone(span: dict[str, Json]) -> bytes:
     ids = classes("complete")["Ids"]
     return bytes(ids(trace_id=bytes.fromhex(identifier(span.get("traceId"), 16) or "")).SerializeToString())
 
 
-def load(body: bytes, wanted: str) -> dict[str, Any]:
+def load(body: bytes, wanted: str) -> dict[str, Json]:
     """Parse a request.
 
     Args:
@@ -139,6 +141,6 @@ def load(body: bytes, wanted: str) -> dict[str, Any]:
     return request
 
 
-def schema_url(of: dict[str, Any]) -> bytes:
+def schema_url(of: dict[str, Json]) -> bytes:
     """Return the schema URL of a resource or a scope."""
     return text(of.get("schemaUrl")).encode("utf-8", "replace")

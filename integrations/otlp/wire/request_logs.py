@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
+from scoring.trace.span import Json
+
 from . import bounds
 from .chunk import Chunk, ChunkOrigin
 from .decode_json import UNREADABLE
@@ -169,7 +171,7 @@ def split_logs_json(body: bytes, admit: Admit, budget: WorkBudget | None = None)
     return sampler.finish()
 
 
-def _sample_json(record: dict[str, Any], origin: ChunkOrigin, sampler: _Sampler) -> None:
+def _sample_json(record: dict[str, Json], origin: ChunkOrigin, sampler: _Sampler) -> None:
     trace_id = bytes.fromhex(identifier(record.get("traceId"), 16) or "")
     span_id = bytes.fromhex(identifier(record.get("spanId"), 8) or "")
     if not sampler.wants(trace_id, span_id, origin):

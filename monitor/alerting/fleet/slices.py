@@ -62,7 +62,7 @@ class KeySlice:
     def __bool__(self) -> bool:
         return bool(self.sums or self.firsts)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The slice for a wire, equal for equal slices."""
         firsts = sorted(
             ([*first, n] for first, n in self.firsts.items()), key=lambda each: [str(part) for part in each]

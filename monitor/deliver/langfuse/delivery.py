@@ -16,7 +16,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from integrations.backoff import Backoff
 from integrations.langfuse.client import Langfuse
@@ -24,6 +24,7 @@ from integrations.langfuse.configs import ScoreConfigs
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.probe import LangfuseServer, probe
 from integrations.langfuse.reading_back import MOST_IDS, stored
+from integrations.langfuse.score_document import ScoreOfLangfuse
 from integrations.langfuse.scores import Declared, timestamp, withdrawn
 from integrations.langfuse.sending import ScoreSender
 from integrations.store.outbox import SETTLES_NS, Outbox, OutboxCounts, PendingScore
@@ -207,13 +208,13 @@ class ScoreDelivery(DeliveryTask):
         else:
             await self._outbox.taken([row], self._clock_ns(), verify=False)
 
-    async def _body(self, row: PendingScore) -> dict[str, Any]:
-        stated = json.loads(row.body or "{}")
+    async def _body(self, row: PendingScore) -> ScoreOfLangfuse:
+        stated: ScoreOfLangfuse = json.loads(row.body or "{}")
         if row.withdrawn:
             return {**withdrawn(stated), "timestamp": timestamp(row.at_ns)}
         if self.server is not None and not self.server.merges_metadata and "metadata" in stated:
             stated["metadata"] = {key: value for key, value in stated["metadata"].items() if value is not None}
-        body: dict[str, Any] = {**stated, "timestamp": timestamp(row.at_ns)}
+        body: ScoreOfLangfuse = {**stated, "timestamp": timestamp(row.at_ns)}
         # Sent again because it was not stored, it goes without the config that it may not have fitted.
         config = await self._configs.id_of(body) if row.missed < RESEND_AFTER else None
         return body if config is None else {**body, "configId": config}

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.existing_scores import REVISION, ExistingScore, existing_scores
+from integrations.langfuse.score_document import ScoreOfLangfuse
 from integrations.langfuse.scores import ScoreSelection, declared, score_id, scores_of, withdrawn
 from integrations.store.outbox import PendingScore, ScoreRow
 from scoring.verdict.rubric import Rubric
@@ -100,29 +101,29 @@ class Numbering:
         names = [score_id(_subject(verdict), name) for name in self._names[verdict.rubric]]
         return list(dict.fromkeys([*names, *_bodies(verdict, self._rubrics[verdict.rubric], "all")]))
 
-    def _states(self, existing: ExistingScore, body: Mapping[str, Any]) -> bool:
+    def _states(self, existing: ExistingScore, body: ScoreOfLangfuse) -> bool:
         return existing.states(body, within=self._within.get(body["name"], 0.0))
 
 
-def _bodies(verdict: Verdict, rubric: Rubric, which: ScoreSelection) -> dict[str, Mapping[str, Any]]:
+def _bodies(verdict: Verdict, rubric: Rubric, which: ScoreSelection) -> dict[str, ScoreOfLangfuse]:
     return {body["id"]: body for body in scores_of(verdict, rubric, which)}
 
 
 def _withdrawn(existing: ExistingScore, verdict: Verdict) -> ScoreRow:
     """A score that the verdict has no more: it is overwritten, then deleted, for deletions have a limit by the day."""
-    stated = {
-        "id": existing.row["id"], "traceId": verdict.trace_id, "sessionId": verdict.session_id,
-        "name": existing.row["name"], "environment": existing.row.get("environment"),
-        "metadata": {REVISION: verdict.revision},
+    stated: ScoreOfLangfuse = {
+        "id": existing.row["id"], "name": existing.row["name"], "environment": existing.row.get("environment"),
     }  # fmt: skip
     if verdict.trace_id:
-        del stated["sessionId"]
-    body = {**withdrawn(stated), "metadata": stated["metadata"], "withdrawn": True}
-    return ScoreRow(id=body["id"], at_ns=existing.at_ns, body=json.dumps(body, separators=(",", ":")))
+        stated["traceId"] = verdict.trace_id
+    elif verdict.session_id:
+        stated["sessionId"] = verdict.session_id
+    body = {**withdrawn(stated), "metadata": {REVISION: verdict.revision}, "withdrawn": True}
+    return ScoreRow(id=stated["id"], at_ns=existing.at_ns, body=json.dumps(body, separators=(",", ":")))
 
 
 def _out(
-    bodies: Mapping[str, Mapping[str, Any]], known: Mapping[str, ExistingScore], at_ns: int, *, stand: bool = False
+    bodies: Mapping[str, ScoreOfLangfuse], known: Mapping[str, ExistingScore], at_ns: int, *, stand: bool = False
 ) -> tuple[ScoreRow, ...]:
     return tuple(
         ScoreRow(
