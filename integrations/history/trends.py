@@ -6,19 +6,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .place import NotOursError, Place
-from .rows import KEYS, SCHEMAS
+from .in_force import verdicts_in_force
+from .place import Place
+from .rows import SCHEMAS
 
-MOST_ROWS: Final = 2_000_000
-"""Rows that are read at most for one trend."""
-MOST_S: Final = 10.0
-"""Seconds after which no further day is begun: an object store may be slow."""
 _SCHEMA: Final = pa.schema([
     SCHEMAS["verdicts"].field(name)
     for name in (
@@ -51,54 +47,23 @@ def history_trends(
 ) -> list[HistoryStretch]:
     """The stretches from ``since_ns`` on whose verdicts were reached before ``until_ns``; of revisions the last counts.
 
-    Beyond ``MOST_ROWS`` rows or ``MOST_S`` seconds older days are left out, and with them the stretch that would be
+    Beyond the bounds of ``verdicts_in_force`` older days are left out, and with them the stretch that would be
     incomplete. A file that is no part of a history is left out. Raises ``OSError`` where the place cannot be read.
     """
-    begin, rows, found = clock_s(), 0, list[pa.Table]()
-    oldest_ns = since_ns
-    names = sorted(_within(place, since_ns, until_ns), reverse=True)
-    for folder, of_day in groupby(names, key=lambda name: name.split("/")[1]):
-        if rows > MOST_ROWS or clock_s() - begin > MOST_S:
+    found, oldest_ns = list[pa.Table](), since_ns
+    for folder, rows in verdicts_in_force(place, _SCHEMA, since_ns=since_ns, until_ns=until_ns, clock_s=clock_s):
+        if rows is None:
             oldest_ns = _day_ns(folder) + 86_400 * 10**9
-            break
-        parts = [part for name in of_day if (part := _part(place, name)) is not None]
-        if parts:
-            found.append(_last_revisions(pa.concat_tables(parts)))
-            rows += found[-1].num_rows
+        else:
+            found.append(rows)
     if not found:
         return []
     first = -(-(oldest_ns - since_ns) // step_ns)  # the first that is whole
     return list(_summed(pa.concat_tables(found), since_ns=since_ns, until_ns=until_ns, step_ns=step_ns, first=first))
 
 
-def _within(place: Place, since_ns: int, until_ns: int) -> Iterator[str]:
-    begin, end = (datetime.fromtimestamp(ns / 1e9, UTC).date().isoformat() for ns in (since_ns, until_ns))
-    for name in place.names("verdicts"):
-        if f"day={begin}" <= name.split("/")[1] <= f"day={end}":
-            yield name
-
-
 def _day_ns(folder: str) -> int:
     return int(datetime.fromisoformat(folder.removeprefix("day=")).replace(tzinfo=UTC).timestamp()) * 10**9
-
-
-def _part(place: Place, name: str) -> pa.Table | None:
-    try:
-        return place.columns(name, _SCHEMA, KEYS["verdicts"])
-    except FileNotFoundError:  # merged meanwhile; what replaces it was listed, or is read the next time
-        return None
-    except NotOursError:
-        return None
-
-
-def _last_revisions(rows: pa.Table) -> pa.Table:
-    """The rows without those that a later revision replaces, or that stand twice."""
-    names = zip(rows["trace_id"].to_pylist(), rows["case_id"].to_pylist(), rows["rubric"].to_pylist(), strict=True)
-    last: dict[tuple[Any, ...], tuple[int, int]] = {}
-    for at, (name, revision) in enumerate(zip(names, rows["revision"].to_pylist(), strict=True)):
-        if name not in last or last[name][0] <= (revision or 1):
-            last[name] = revision or 1, at
-    return rows if len(last) == rows.num_rows else rows.take(sorted(at for _, at in last.values()))
 
 
 def _summed(rows: pa.Table, *, since_ns: int, until_ns: int, step_ns: int, first: int) -> Iterator[HistoryStretch]:

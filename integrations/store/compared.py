@@ -40,7 +40,8 @@ class ComparedVerdict(NamedTuple):
     """One verdict. ``user`` is a digest, ``name`` the trace's, ``release`` the application's version.
 
     ``passed`` is None where it did neither. ``weight`` is how many traces it stands for. ``metrics`` are the values
-    that were asked for and that there are, each with whether it fails or blocks.
+    that were asked for and that there are, each with whether it fails or blocks. ``trace_id`` is in hex; of a session,
+    its key.
     """
 
     closed_ns: int
@@ -56,6 +57,7 @@ class ComparedVerdict(NamedTuple):
     prompt: str | None = None
     model: str | None = None
     rubric_version: str | None = None
+    trace_id: str = ""
     metrics: Mapping[str, tuple[float, bool]] = NO_METRICS
 
 

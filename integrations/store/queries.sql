@@ -512,7 +512,7 @@ SELECT v.closed_ns, coalesce(nullif(v.service, ''), 'unknown_service') AS servic
     1.0 / ifnull(json_extract(v.verdict, '$.sampling_probability'), 1), json_extract(t.story, '$.session_id'),
     json_extract(t.story, '$.user'), json_extract(t.story, '$.name'), json_extract(t.story, '$.release'),
     json_extract(t.story, '$.prompt'), json_extract(t.story, '$.model'),
-    json_extract(v.verdict, '$.rubric_version'),
+    json_extract(v.verdict, '$.rubric_version'), lower(hex(v.trace_id)),
     CASE WHEN :all_metrics OR :metric IS NOT NULL THEN
         (SELECT json_group_array(json_array(json_extract(s.value, '$.metric'), json_extract(s.value, '$.value'),
                                             ifnull(json_extract(s.value, '$.rating') IN ('fail', 'blocker'), 0)))
@@ -533,7 +533,7 @@ SELECT t.closed_ns, coalesce(nullif(t.service, ''), 'unknown_service') AS servic
     coalesce(nullif(json_extract(t.story, '$.environment'), ''), 'unknown') AS environment, '', NULL,
     1.0 / json_extract(t.story, '$.sampling.probability'), json_extract(t.story, '$.session_id'),
     json_extract(t.story, '$.user'), json_extract(t.story, '$.name'), json_extract(t.story, '$.release'),
-    json_extract(t.story, '$.prompt'), json_extract(t.story, '$.model'), NULL,
+    json_extract(t.story, '$.prompt'), json_extract(t.story, '$.model'), NULL, lower(hex(t.trace_id)),
     json_array(json_array(:metric, json_extract(t.story, '$.figures.values.' || :metric), 0))
 FROM traces AS t
 WHERE t.closed_ns >= :since AND t.closed_ns < :until

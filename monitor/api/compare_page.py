@@ -18,6 +18,7 @@ from dashboards.pages.compare_page import KINDS, ComparedMetric, ComparePage, Sh
 from dashboards.pages.rendering import query_of
 from integrations.store.compared import ComparedFilter, ComparedVerdict
 from integrations.store.errors import SearchTooLong
+from monitor.alerting.compared_verdicts import ComparedVerdicts
 from monitor.alerting.comparisons import BY, By, ComparisonQuery, difference_of, version_of, versions_of
 from monitor.config.units import parse_duration
 from scoring.statistics.comparison import Difference
@@ -74,7 +75,7 @@ class ComparisonView(Protocol):
         """The names of all rubrics."""
         ...
 
-    async def compared_verdicts(self, wanted: ComparedFilter) -> Sequence[ComparedVerdict]:
+    async def compared_verdicts(self, wanted: ComparedFilter) -> ComparedVerdicts:
         """Those that match, the newest first. Raises ``StoreError``."""
         ...
 
@@ -101,8 +102,9 @@ def add_compare_page(app: FastAPI, view: ComparisonView) -> None:
         return html(await asyncio.to_thread(lambda: compare_page(compared(choice, found, period, now_ns))))
 
 
-def compared(choice: ComparisonChoice, verdicts: Sequence[ComparedVerdict], period: Period, now_ns: int) -> ComparePage:
+def compared(choice: ComparisonChoice, found: ComparedVerdicts, period: Period, now_ns: int) -> ComparePage:
     """The page of these verdicts. Where nothing is chosen, the latest two versions are compared, or two times."""
+    verdicts = found.verdicts
     versions = {version: _versions(verdicts, version) for version in VERSIONS}
     usual: By = next((version for version in VERSIONS if len(versions[version]) > 1), "time")
     by: By = next((known for known in BY if known == choice.by), usual)
@@ -116,15 +118,15 @@ def compared(choice: ComparisonChoice, verdicts: Sequence[ComparedVerdict], peri
     else:
         names = _chosen(choice, list(options))
         used = [(each, version == names[1]) for each in verdicts if (version := version_of(each, by)) in names]
-    found = [_side(name, used, choice, by, after=bool(n)) for n, name in enumerate(names)] if verdicts else []
-    before, after = found or (None, None)
+    sides = [_side(name, used, choice, by, after=bool(n)) for n, name in enumerate(names)] if verdicts else []
+    before, after = sides or (None, None)
     return ComparePage(
         service=choice.service, environment=choice.environment, rubric=choice.rubric, by=by, last=choice.last,
         now_ns=now_ns, at=choice.at, options=options, before=before, after=after,
-        difference=difference_of(used, _passed, _LIKE, error=_ERROR) if found else None,
-        metrics=_metrics(used) if found else (),
+        difference=difference_of(used, _passed, _LIKE, error=_ERROR) if sides else None,
+        metrics=_metrics(used) if sides else (),
         unversioned=0 if by == "time" else sum(not version_of(each, by) for each in verdicts),
-        capped=len(verdicts) >= MOST,
+        capped=found.capped,
     )  # fmt: skip
 
 

@@ -24,7 +24,8 @@ from dashboards.pages.service_page import ServicePage
 from dashboards.pages.status_page import ShownAnomaly, StatusPage, status_page
 from dashboards.pages.trace_page import TracePage, trace_page
 from dashboards.pages.traces_page import TracesPage, traces_page
-from integrations.store.compared import ComparedFilter, ComparedVerdict
+from integrations.store.compared import ComparedFilter
+from monitor.alerting.compared_verdicts import ComparedVerdicts
 from monitor.alerting.observation import Key
 from monitor.ingest.outcomes import Reason
 from scoring.status.trend import Trend
@@ -74,7 +75,7 @@ class PagesView(Protocol):
     async def service(self, choice: ServiceChoice, span_ns: int, *, contents: bool) -> ServicePage | None:
         """What is known of a service under a rubric; None for a rubric that there is not. Raises ``StoreError``."""
 
-    async def compared_verdicts(self, wanted: ComparedFilter) -> Sequence[ComparedVerdict]:
+    async def compared_verdicts(self, wanted: ComparedFilter) -> ComparedVerdicts:
         """Those that match, the newest first, for a comparison. Raises ``StoreError``."""
 
     async def traces(self, query: TraceQuery, *, contents: bool = False) -> TraceList:

@@ -16,12 +16,12 @@ from dashboards.pages.trace_page import TracePage
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter
 from integrations.prometheus.snapshot import QueueSize, Snapshot
-from integrations.store.compared import MOST as MOST_COMPARED
-from integrations.store.compared import ComparedFilter, ComparedVerdict, read_compared
+from integrations.store.compared import ComparedFilter
 from integrations.store.judge_calls import JudgeCallTable
 from integrations.store.late_references import PendingRevisions
 from integrations.store.verdict_search import VerdictFilter, search_verdicts
 from monitor.alerting.archived_trends import ArchivedTrends
+from monitor.alerting.compared_verdicts import ComparedSource, ComparedVerdicts
 from monitor.alerting.comparisons import ComparisonQuery, compare
 from monitor.alerting.failures import FailureGroups
 from monitor.alerting.observation import Key
@@ -153,6 +153,7 @@ class MonitorQueries:
     _scraped: Counter[str] = field(default_factory=Counter)
     _details: TraceDetails = field(init=False)
     _trends: Trends = field(init=False)
+    _compared: ComparedSource = field(init=False)
 
     def __post_init__(self) -> None:
         self._details = TraceDetails(
@@ -162,6 +163,9 @@ class MonitorQueries:
         history = self.config.sinks.parquet
         archive = None if history is None else ArchivedTrends(history.path, self.config.kept_for.ns)
         self._trends = Trends(self.store.path, self.windows.window_ns, self.watch.declared, archive=archive)
+        self._compared = ComparedSource(
+            self.store.path, None if history is None else history.path, self.config.kept_for.ns
+        )
 
     def live(self) -> bool:
         return self.working()
@@ -242,7 +246,7 @@ class MonitorQueries:
 
     async def compare(self, wanted: ComparedFilter, query: ComparisonQuery) -> ComparedReport:
         def read() -> ComparedReport:
-            verdicts = read_compared(self.store.path, wanted)
+            found = self._compared.read(wanted, self.clock_ns())
             rubrics = configured(self.config)
             directions = {
                 criterion.metric.bands.higher_is_better
@@ -251,7 +255,7 @@ class MonitorQueries:
                 if criterion.metric.id == wanted.metric and criterion.metric.bands is not None
             }  # fmt: skip
             return ComparedReport(
-                comparisons=compare(verdicts, query), capped=len(verdicts) >= MOST_COMPARED,
+                comparisons=compare(found.verdicts, query), capped=found.capped,
                 higher_is_better=directions != {False} and not wanted.figure,
             )  # fmt: skip
 
@@ -282,8 +286,8 @@ class MonitorQueries:
             failures=failures, history=self.config.sinks.parquet is not None,
         )  # fmt: skip
 
-    async def compared_verdicts(self, wanted: ComparedFilter) -> Sequence[ComparedVerdict]:
-        return await asyncio.to_thread(read_compared, self.store.path, wanted)
+    async def compared_verdicts(self, wanted: ComparedFilter) -> ComparedVerdicts:
+        return await asyncio.to_thread(self._compared.read, wanted, self.clock_ns())
 
     def _page_of(self, found: Sequence[VerdictDocument], limit: int, *, contents: bool) -> VerdictPage:
         page = [self._details.shown(verdict, contents=contents) for verdict in found[:limit]]

@@ -6,6 +6,7 @@ import pytest
 
 from dashboards.pages.compare_page import compare_page, in_words
 from integrations.store.compared import ComparedVerdict
+from monitor.alerting.compared_verdicts import ComparedVerdicts
 from monitor.api.compare_page import ComparisonChoice, Period, compared
 from scoring.result.result import Unavailable
 from scoring.statistics.comparison import Difference
@@ -32,7 +33,7 @@ DROP = [*samples("2.0", 70, 30, hours_ago=1), *samples("1.0", 190, 10, hours_ago
 
 def page(found: list[ComparedVerdict], **chosen: str):
     choice = ComparisonChoice(**{"service": "shop", "environment": "prod", "rubric": "qa", "last": "1d", **chosen})
-    return compared(choice, found, PERIOD, NOW)
+    return compared(choice, ComparedVerdicts(found, capped=False), PERIOD, NOW)
 
 
 def test_the_latest_version_is_compared_with_the_one_before_it_without_being_asked() -> None:

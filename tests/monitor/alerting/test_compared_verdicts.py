@@ -1,0 +1,157 @@
+"""Compared verdicts: as far back as the history, each once, as the store has them; none replaced or withdrawn."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from integrations.store.compared import ComparedFilter
+from integrations.store.sqlite import FinishedTrace, Store
+from monitor.alerting.compared_verdicts import ComparedSource
+from scoring.trace.instant import written
+from tests.monitor.alerting.test_trends import NOW, verdict
+from tests.needs import PYARROW
+
+pytestmark = PYARROW.mark
+DAY = 24 * 3600 * 10**9
+SPAN = {"since_ns": NOW - 60 * DAY, "until_ns": NOW}
+
+
+def key(number: int) -> str:
+    return number.to_bytes(16, "big").hex()
+
+
+def judged(number: int, days_ago: float, *, passed: bool = True, revision: int = 1) -> tuple[str, int, dict]:
+    at_ns = NOW - round(days_ago * DAY)
+    record = verdict(passed=passed, created_at=written(at_ns)) | {
+        "trace_id": key(number), "case_id": key(number), "revision": revision, "rubric_version": "qa@1",
+        "scores": [
+            {"metric": "accuracy", "value": number / 100, "rating": "pass" if passed else "fail", "status": "ok"},
+            {"metric": "tools", "value": None, "rating": None, "status": "unavailable"},
+        ],
+    }  # fmt: skip
+    return "verdicts", at_ns, record
+
+
+def ended(number: int, days_ago: float, *, revision: int = 1, withdrawn: tuple[str, ...] = ()) -> tuple[str, int, dict]:
+    at_ns = NOW - round(days_ago * DAY)
+    story = {"name": f"route {number % 2}", "session_id": f"s{number % 7}", "release": f"v{number > 20}", "model": "m"}
+    stated = {"trace_id": key(number), "revision": revision, "ended_at": at_ns, "withdrawn": list(withdrawn)}
+    return "outcomes", at_ns, story | stated
+
+
+def archive(path: Path, rows: list[tuple[str, int, dict]]) -> str:
+    module = import_module("integrations.history.history")
+    history = module.History(import_module("integrations.history.place").Place(str(path)), "w")
+    history.write([
+        module.Row(kind=kind, day=written(at_ns)[:10], seq=seq, record=record)
+        for seq, (kind, at_ns, record) in enumerate(rows)
+    ])  # fmt: skip
+    return str(path)
+
+
+@pytest.fixture
+async def store(tmp_path: Path):
+    """A store with the verdicts of two months."""
+    opened = Store(tmp_path / "state.sqlite")
+    for number in range(1, 40):
+        _, at_ns, stated = judged(number, number * 1.5, passed=number % 3 != 0)
+        _, _, story = ended(number, number * 1.5)
+        await opened.finish(
+            FinishedTrace(
+                trace_id=bytes.fromhex(key(number)), service="shop", reason="scored", completion="root_ended",
+                revision=1, details={k: story[k] for k in ("name", "session_id", "release", "model")},
+                verdicts=[stated], closed_ns=at_ns,
+            )
+        )  # fmt: skip
+    yield opened
+    opened.close()
+
+
+WANTED = [
+    ComparedFilter(**SPAN),
+    ComparedFilter(**SPAN, all_metrics=True),
+    ComparedFilter(**SPAN, metric="accuracy", service="shop", environment="unknown", rubric="qa"),
+    ComparedFilter(**SPAN, service="elsewhere"),
+    ComparedFilter(**SPAN, rubric="other"),
+    ComparedFilter(since_ns=NOW - 40 * DAY, until_ns=NOW - 20 * DAY),
+]
+
+
+async def test_store_and_history_together_are_what_the_store_alone_would_be(store: Store, tmp_path: Path) -> None:
+    rows = [row for n in range(1, 40) for row in (judged(n, n * 1.5, passed=n % 3 != 0), ended(n, n * 1.5))]
+    path = archive(tmp_path / "history", rows)
+    whole = [ComparedSource(store.path, None, 90 * DAY).read(wanted, NOW) for wanted in WANTED]
+    assert [len(each.verdicts) for each in whole] == [39, 39, 39, 0, 0, 13]
+    most = ComparedFilter(**SPAN, most=10)
+    for retention_days in (7, 5):  # the store has not given up all that it may
+        with closing(sqlite3.connect(store.path)) as database, database:
+            database.execute("DELETE FROM verdicts WHERE closed_ns < ?", (NOW - 7 * DAY,))
+        source = ComparedSource(store.path, path, retention_days * DAY)
+        found = [source.read(wanted, NOW) for wanted in WANTED]
+        for here, there in zip(found, whole, strict=True):
+            assert not here.capped
+            assert [each._replace(closed_ns=each.closed_ns // 10**6) for each in here.verdicts] == [
+                each._replace(closed_ns=each.closed_ns // 10**6) for each in there.verdicts
+            ]
+        latest = source.read(most, NOW)
+        assert latest.capped
+        assert [each.trace_id for each in latest.verdicts] == [key(number) for number in range(1, 11)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "passed"),
+    [
+        pytest.param([judged(1, 9), ended(1, 9)], [True], id="one in force"),
+        pytest.param([judged(1, 9), judged(1, 9)], [True], id="delivered twice"),
+        pytest.param([judged(1, 9), judged(1, 8, passed=False, revision=2)], [False], id="revised on a later day"),
+        pytest.param([judged(1, 9), judged(1, 1, passed=False, revision=2)], [], id="revised within the retention"),
+        pytest.param([judged(1, 9), ended(1, 8, revision=2, withdrawn=("qa",))], [], id="withdrawn on a later day"),
+        pytest.param([judged(1, 9), ended(1, 1, revision=2, withdrawn=("qa",))], [], id="withdrawn lately"),
+        pytest.param([judged(1, 9), ended(1, 9, revision=2, withdrawn=("qa",))], [], id="withdrawn at that time"),
+        pytest.param([judged(1, 9), ended(1, 8, withdrawn=("other",))], [True], id="another rubric is withdrawn"),
+        pytest.param([judged(1, 9), ended(2, 8, withdrawn=("qa",))], [True], id="from another trace"),
+        pytest.param(
+            [judged(1, 11, revision=2), ended(1, 10, withdrawn=("qa",)), judged(1, 9, passed=False)],
+            [False],
+            id="judged again after it was withdrawn",
+        ),
+    ],
+)
+def test_only_verdicts_in_force_count_in_comparisons_and_trends(tmp_path: Path, rows: list, passed: list) -> None:
+    place = import_module("integrations.history.place").Place(archive(tmp_path / "history", rows))
+    span = {"since_ns": NOW - 30 * DAY, "until_ns": NOW - 7 * DAY}
+    found, capped = import_module("monitor.alerting.archived_verdicts").history_compared(place, ComparedFilter(**span))
+    assert ([each.passed for each in found], capped) == (passed, False)
+    trends = import_module("integrations.history.trends").history_trends(place, step_ns=23 * DAY, **span)
+    assert sum(each.passed for each in trends) == passed.count(True)
+    assert sum(each.failed for each in trends) == passed.count(False)
+
+
+async def test_a_reading_stands_for_ten_minutes_and_what_is_away_leaves_the_store(
+    store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, clock_s = archive(tmp_path / "history", [judged(50, 59)]), [0.0]
+    source = ComparedSource(store.path, path, 7 * DAY, clock_s=lambda: clock_s[0])
+    assert len(source.read(ComparedFilter(**SPAN), NOW).verdicts) == 40
+    archive(tmp_path / "history", [judged(51, 59.5), judged(50, 59)])
+    assert len(source.read(ComparedFilter(**SPAN), NOW).verdicts) == 40
+    clock_s[0] = 601.0
+    assert len(source.read(ComparedFilter(**SPAN), NOW).verdicts) == 41
+    away = ComparedSource(store.path, "ftp://x/y", 7 * DAY)
+    assert len(away.read(ComparedFilter(**SPAN), NOW).verdicts) == 39
+    assert "the history cannot be read; comparisons end" in caplog.text
+
+
+def test_a_history_that_is_slow_is_left_where_ten_seconds_are_over(tmp_path: Path) -> None:
+    place = import_module("integrations.history.place").Place(
+        archive(tmp_path / "history", [judged(number, number) for number in range(8, 14)])
+    )
+    seconds = iter([0.0, 0.0, 1.0, 11.0])
+    read = import_module("monitor.alerting.archived_verdicts").history_compared
+    found, capped = read(place, ComparedFilter(**SPAN), clock_s=lambda: next(seconds))
+    assert ([each.trace_id for each in found], capped) == ([key(8), key(9)], True)
