@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from scoring.status.export_snapshot import QueueStatus
 
@@ -35,8 +35,8 @@ class MemoryQueue(Generic[T]):
         self._most, self._clock_ns = most, clock_ns
         self._seq = self._lost = 0
         self._reason: str | None = None
-        self.on_put: Callable[[], Any] = _nothing
-        self.on_dropped: Callable[[], Any] = _nothing
+        self.on_put: Callable[[], object] = _nothing
+        self.on_dropped: Callable[[], object] = _nothing
 
     def put(self, body: T) -> None:
         """Put in the newest."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from dashboards.yaml_text import written
 from scoring.alerts.conditions import conditions
@@ -12,7 +11,7 @@ from scoring.alerts.declaration import Declaration
 from .groups import groups
 
 
-def rules(declared: Declaration, runbooks: str | None = None) -> Mapping[str, Any]:
+def rules(declared: Declaration, runbooks: str | None = None) -> Mapping[str, object]:
     """The rule file's content."""
     return {"groups": [group.to_json(runbooks) for group in groups(declared)]}
 

@@ -33,7 +33,7 @@ class Row:
     kind: Kind
     day: str
     seq: int
-    record: Mapping[str, Any]
+    record: Mapping[str, object]
 
 
 class History:

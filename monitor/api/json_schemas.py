@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from integrations.cases import case_schema
 from monitor.config.summary import json_schema
@@ -13,13 +12,13 @@ from scoring.scenario.scenario_schema import scenario_schema
 from .verdict_schemas import VerdictBody
 
 
-def verdict_schema() -> dict[str, Any]:
+def verdict_schema() -> dict[str, object]:
     """JSON Schema (draft 2020-12) of one line of a file of verdicts."""
     schema = VerdictBody.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "sidejudge verdict"}
 
 
-SCHEMAS: Mapping[str, Callable[[], Mapping[str, Any]]] = {
+SCHEMAS: Mapping[str, Callable[[], Mapping[str, object]]] = {
     "configuration": json_schema,
     "case": case_schema,
     "scenario": scenario_schema,

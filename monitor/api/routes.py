@@ -260,7 +260,7 @@ def _misdirected(app: FastAPI) -> None:
         )  # fmt: skip
 
 
-def _json(body: Mapping[str, Any], request: Request, status: HTTPStatus = HTTPStatus.OK) -> Response:
+def _json(body: Mapping[str, object], request: Request, status: HTTPStatus = HTTPStatus.OK) -> Response:
     """The body as it is (a thousand verdicts are what they were when they were stored); indented for a browser."""
     person = "text/html" in request.headers.get("accept", "")
     try:

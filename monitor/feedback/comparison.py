@@ -6,7 +6,7 @@ Our scores are read back rather than taken from the store: people look at traces
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from integrations.langfuse.annotations import Annotation, value_of
 from integrations.langfuse.client import Langfuse
@@ -69,7 +69,7 @@ class LabelComparison:
         if len(known) > MOST_CORRECTIONS:
             del known[next(iter(known))]
 
-    def _record(self, given: Annotation, about: LabelledScore, rows: Mapping[str, Mapping[str, Any]]) -> str | None:
+    def _record(self, given: Annotation, about: LabelledScore, rows: Mapping[str, Mapping[str, object]]) -> str | None:
         stated = about.read(given.value)
         if stated is None:
             return UNREADABLE
@@ -100,16 +100,16 @@ class LabelComparison:
             return by
         return None if self._agreements.knows(**pair, by=by) else by + CORRECTING
 
-    async def _rows(self, ids: Sequence[str], *, v3: bool) -> dict[str, Mapping[str, Any]]:
+    async def _rows(self, ids: Sequence[str], *, v3: bool) -> dict[str, Mapping[str, object]]:
         wanted = list(dict.fromkeys(ids))
-        found: dict[str, Mapping[str, Any]] = {}
+        found: dict[str, Mapping[str, object]] = {}
         for start in range(0, len(wanted), MOST_IDS):
             rows = await read_back(self._langfuse, wanted[start : start + MOST_IDS], v3=v3, details=True)
             found |= {str(row["id"]): row for row in reversed(rows)}  # of several, the latest
         return found
 
 
-def _ours(stated: Said, score: Mapping[str, Any]) -> Said | None:
+def _ours(stated: Said, score: Mapping[str, object]) -> Said | None:
     """Our result in a person's terms: a category is compared with our rating, a number with our value."""
     if not isinstance(stated, str):
         return value_of(score)
@@ -117,18 +117,18 @@ def _ours(stated: Said, score: Mapping[str, Any]) -> Said | None:
     return rating if isinstance(rating, str) else None
 
 
-def _held(about: LabelledScore, stated: Said, verdict: Mapping[str, Any]) -> Said | None:
+def _held(about: LabelledScore, stated: Said, verdict: Mapping[str, object]) -> Said | None:
     """The same where the metric has no score of its own: its value stands beside the verdict."""
     value, rating = metric_of(_metadata(verdict), about.metric) or (None, None)
     return rating if isinstance(stated, str) else value
 
 
-def _metadata(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _metadata(row: Mapping[str, object]) -> Mapping[str, object]:
     reported = row.get("metadata")
     return reported if isinstance(reported, Mapping) else {}
 
 
-def _weight(metadata: Mapping[str, Any]) -> float:
+def _weight(metadata: Mapping[str, object]) -> float:
     probability = metadata.get("sampling_probability")
     return 1 / probability if isinstance(probability, int | float) and 0 < probability <= 1 else 1.0
 

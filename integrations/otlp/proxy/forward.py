@@ -16,7 +16,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
-from typing import Any, Final
+from typing import Final
 
 from integrations.otlp.server.active_requests import ActiveRequests
 from integrations.otlp.server.body import BodyShare, Disconnected, Receive, next_part
@@ -339,12 +339,12 @@ class _Body:
         self.release()
         return taken
 
-    def watch(self, relaying: asyncio.Task[Any] | None) -> None:
+    def watch(self, relaying: asyncio.Task[object] | None) -> None:
         """End the request when the application goes away; the whole body has been read."""
         if self._watching is None and relaying is not None:
             self._watching = asyncio.create_task(self._watch(relaying))
 
-    async def _watch(self, relaying: asyncio.Task[Any]) -> None:
+    async def _watch(self, relaying: asyncio.Task[object]) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self.left = True

@@ -11,7 +11,7 @@ from scoring.checks.redaction import Redaction
 from scoring.verdict.open_verdict import GAP, open_verdict
 
 
-def history_record(result: TraceResult, *, contents: bool, redaction: Redaction | None) -> dict[str, Any]:
+def history_record(result: TraceResult, *, contents: bool, redaction: Redaction | None) -> dict[str, object]:
     """The outcome and the verdicts that are new or changed, as JSON.
 
     Args:
@@ -42,7 +42,7 @@ def history_record(result: TraceResult, *, contents: bool, redaction: Redaction 
     }  # fmt: skip
 
 
-def _redacted(value: Any, redaction: Redaction) -> Any:
+def _redacted(value: object, redaction: Redaction) -> Any:
     if isinstance(value, str):
         return redaction.apply(value)[0]
     if isinstance(value, Mapping):
