@@ -214,6 +214,9 @@ def test_every_query_of_the_dashboards_of_this_configuration_answers(played: Pla
     # A Prometheus without clusters has no such label: *all* matches none as well (allValue).
     chosen = re.compile(r"\$(cluster|namespace|job|instance|service|environment|rubric)\b")
     silent = [expr for expr in requested if not live.prometheus.query(chosen.sub(".*", expr).removesuffix(" > 0"))]
-    # These rubrics have no blockers, none is run_health, and no Langfuse is configured in which people label.
-    nothing_of = re.compile(r"blocked|agreement|labels|pass_corrected|corrections|sidejudge_(run|tool)")
+    # These rubrics have no blockers, none is run_health, no metric has a limit, and no Langfuse is configured in which
+    # people label. The application names no version, and what its models cost.
+    nothing_of = re.compile(
+        r"blocked|agreement|labels|pass_corrected|corrections|sidejudge_(run|tool|limited|application_(cost|tokens))|version"
+    )
     assert [expr for expr in silent if not nothing_of.search(expr)] == []

@@ -30,6 +30,8 @@ def environment(container: dict[str, Any]) -> dict[str, str]:
             value = FIELDS[source["fieldRef"]["fieldPath"]]
         elif "secretKeyRef" in source:
             value = f"secret-{source['secretKeyRef']['key']}"
+            if "DATABASE" in each["name"]:
+                value = f"postgresql://{value}"
         else:
             value = expanded(each.get("value", ""), declared)
         declared[each["name"]] = value

@@ -104,10 +104,11 @@ def test_the_sidecar_starts_with_its_configuration_in_the_environment_and_judges
 )
 def test_every_rendered_configuration_is_one_that_the_monitor_takes(engine, started, case):
     rendered = engine.render(CHART, cases()[case])
-    workload = next(obj for obj in rendered.objects if obj["kind"] in ("Deployment", "StatefulSet"))
-    (pod,) = pod_specs(workload)
+    workloads = [obj for obj in rendered.objects if obj["kind"] in ("Deployment", "StatefulSet")]
+    served = [each for workload in workloads for pod in pod_specs(workload) for each in pod["containers"]]
+    (container,) = [each for each in served if "serve" in each.get("args", ())]
     files = rendered.configuration
-    reported = started(pod["containers"][0], files).run("check")
+    reported = started(container, files).run("check")
     assert reported.returncode == 0, reported.stdout
     assert "configuration ok" in reported.stdout
 

@@ -22,7 +22,7 @@ from integrations.otlp.server.active_requests import ActiveRequests
 from integrations.otlp.server.body import BodyShare, Disconnected, Receive, next_part
 from integrations.otlp.server.paths import LANGFUSE, is_unambiguous, signal_of
 from integrations.otlp.server.receiver import OtlpReceiver, Scope, media_type
-from integrations.otlp.server.response import KINDS, Message, Refusal, Send, Signal, answer, refuse
+from integrations.otlp.server.response import KINDS, Message, Refusal, Send, Signal, answer, refuse, shutting_down
 from integrations.otlp.wire.handover import HEADER
 
 from .upstream import Upstream, UpstreamError, UpstreamResponse
@@ -168,6 +168,11 @@ class Forward:
             return
         except Disconnected:
             raise
+        except asyncio.CancelledError:
+            if self._receiver.accepting or body.left:
+                raise
+            await refuse(send, shutting_down(), media_type(headers))  # the server waits no longer
+            return
         except Exception as error:  # noqa: BLE001  # the boundary: the application gets a response
             _log.exception("forwarding a request failed")
             cause = UpstreamError(502, "protocol", f"the request could not be forwarded ({type(error).__name__})")

@@ -25,7 +25,7 @@ from integrations.otlp.wire.receipt import Consume, Receipt
 from .body import BodyShare, inflate, inflater
 from .inflate import Damaged, TooLarge
 from .receiver import OtlpReceiver
-from .response import Refusal, Signal, success
+from .response import Refusal, Signal, shutting_down, success
 from .rpc_status import CODES, rpc_status
 
 _log = logging.getLogger("sidejudge.receiver")
@@ -138,7 +138,7 @@ class GrpcReceiver:
         sent: dict[str, Any] = dict(context.invocation_metadata() or ())
         sender = receiver.gate.admit(str(sent.get("authorization", "")).encode(), _host(context.peer()))
         if not receiver.accepting:
-            raise Refusal(503, "shutting down; send again, to the next instance", retry_after_s=1)
+            raise shutting_down()
         share = receiver.memory.share(sender)
         try:
             body = await self._read(context, sender)

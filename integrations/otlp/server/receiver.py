@@ -11,6 +11,7 @@ signals must not fill its application's log with errors.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Mapping, MutableMapping
@@ -22,7 +23,7 @@ from .admission import Admission
 from .body import BodyMemory, Disconnected, Receive, discard, read_body
 from .cors import Cors
 from .paths import SIGNALS, signal_of
-from .response import KINDS, Header, Refusal, Send, Signal, answer, refuse, success
+from .response import KINDS, Header, Refusal, Send, Signal, answer, refuse, shutting_down, success
 
 _log = logging.getLogger("sidejudge.receiver")
 
@@ -106,6 +107,10 @@ class OtlpReceiver:
             return await self._take(scope, headers, receive, sender)
         except (Refusal, Disconnected):
             raise
+        except asyncio.CancelledError:
+            if self.accepting:
+                raise
+            raise shutting_down() from None  # the server waits no longer, and its own 500 is never repeated
         except Exception as error:  # noqa: BLE001  # the boundary: whatever happens inside, a client gets a response
             raise self.refusal_of(error) from None
 
@@ -135,7 +140,7 @@ class OtlpReceiver:
         if encoding is None:
             raise Refusal(415, f"content type {kind[:80] or '(none)'} is not OTLP; send {' or '.join(KINDS)}")
         if not self.accepting:
-            raise Refusal(503, "shutting down; send again, to the next instance", retry_after_s=1)
+            raise shutting_down()
         consume = self._consumers.get(signal)
         if consume is None:
             await discard(receive)

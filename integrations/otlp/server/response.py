@@ -53,6 +53,11 @@ class Refusal(Exception):  # noqa: N818  # it is a response, not a fault
         return [(name, value.encode()) for name, value in given if value is not None]
 
 
+def shutting_down() -> Refusal:
+    """The response to a request that came, or was not finished, while the monitor ends."""
+    return Refusal(503, "shutting down; send again, to the next instance", retry_after_s=1)
+
+
 def success(receipt: Receipt, signal: Signal, encoding: Encoding) -> bytes:
     """Encode the export response: empty, unless something was rejected or there is a warning.
 

@@ -136,3 +136,33 @@ async def test_a_body_for_which_there_is_no_memory_may_be_sent_again():
     finally:
         process.kill()
         await process.wait()
+
+
+async def test_a_request_that_the_end_cuts_short_is_one_to_send_again():
+    begun = asyncio.Event()
+
+    async def consume(body: bytes, encoding: str) -> Receipt:
+        begun.set()
+        await asyncio.sleep(60)
+        return Receipt()
+
+    receiver = OtlpReceiver(consume)
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(
+        receiver, http="httptools", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started:
+        await asyncio.sleep(0.01)
+    reader, writer = await asyncio.open_connection(*listener.getsockname())
+    writer.write(f"{HEAD}Content-Length: 5\r\n\r\nspans".encode())
+    await begun.wait()
+    receiver.accepting = False
+    server.should_exit = True
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503")
+    assert b"retry-after: 1" in head.lower()
+    await serving
+    writer.close()
+    listener.close()

@@ -521,3 +521,16 @@ async def test_a_path_goes_on_as_it_was_meant_or_not_at_all(sidecar, written, se
         await writer.wait_closed()
         assert [requested.line for requested in up.requested] == ([f"POST {seen} HTTP/1.1"] if seen else [])
         assert answer.startswith(b"HTTP/1.1 200" if seen else (b"HTTP/1.1 404", b"HTTP/1.1 405"))
+
+
+async def test_a_request_that_waits_for_upstream_when_the_monitor_ends_is_one_to_send_again(sidecar):
+    async def never(_writer):
+        await asyncio.sleep(60)
+
+    async with upstream(never) as up:
+        app = await sidecar(up.url)
+        sent = asyncio.create_task(app.http.post(app.otlp + "/v1/traces", content=one(), headers=PROTOBUF))
+        await until(lambda: up.requested)
+        await app.monitor.stop()
+        answer = await sent
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
