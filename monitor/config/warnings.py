@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from ipaddress import ip_address
 
+from scoring.case.run_figures import UNITS
 from scoring.result.result import Method
 from scoring.rubrics import RUBRICS
 
 from . import Config
-from .rubrics import configured
+from .rubrics import configured, reached
 
 _PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|\d{2}-\d{4}|sha256:[0-9a-f]{8}|[-@]\d{3,4}\b|-v\d+:\d+\b|:[^:/]*\d+b\b")
 """What pins a model: a date, a digest, a numbered release, or the size of an open model."""
@@ -33,6 +34,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
     yield from _own_telemetry(config)
     yield from _closed_lists(config)
     yield from _other_scale(config)
+    yield from _never_measured(config)
     judge = config.evaluators.judge
     if judge is None:
         return
@@ -58,6 +60,20 @@ def _other_scale(config: Config) -> Iterator[tuple[str, str]]:
             f"evaluators.embedding: {cause}: correct paraphrases may count as different",
             "fit evaluators.embedding.thresholds with 'sidejudge calibrate --embedding PAIRS'",
         )
+
+
+def _never_measured(config: Config) -> Iterator[tuple[str, str]]:
+    """Limits on a metric that no rubric with a route has: their status stays *insufficient data*."""
+    routed = reached(config)
+    for index, limit in enumerate(config.alerts.metrics):
+        of = [limit.rubric] if limit.rubric is not None else list(routed)
+        measured = {criterion.metric.id for name in of if name in routed for criterion in routed[name].criteria}
+        if limit.measure not in UNITS and limit.measure not in measured:
+            where = f"{limit.rubric} has no route" if limit.rubric is not None else "no rubric with a route has it"
+            yield (
+                f"alerts.metrics[{index}]: {limit.metric} is never measured: {where}",
+                "name a rubric of it in a route",
+            )
 
 
 def _closed_lists(config: Config) -> Iterator[tuple[str, str]]:

@@ -22,3 +22,19 @@ def test_a_list_that_closes_though_its_name_does_not_say_so_is_pointed_out(side)
 @pytest.mark.parametrize("more", [{"closed": False}, {"closed": {"tools": True}}, {"tools_may_include": ["b"]}])
 def test_who_says_whether_it_closes_is_told_nothing(more):
     assert causes({"tools_should_include": ["a"], **more}) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ({"metric": "score_gap_accuracy_mean", "warning_below": 0.7}, "no rubric with a route has it"),
+        ({"metric": "score_gap_accuracy_mean", "rubric": "qa", "warning_below": 0.7}, "qa has no route"),
+        ({"metric": "keyword_f1_mean", "warning_below": 0.7}, None),
+        ({"metric": "latency_p95", "warning": "5s"}, None),
+    ],
+)
+def test_a_limit_on_what_no_route_measures_is_pointed_out(limit, said):
+    routes = {"routes": [{"rubrics": ["entity"]}], "default_rubrics": []}
+    config = Config.model_validate({**routes, "alerts": {"metrics": [limit]}})
+    found = [cause for cause, _ in cautions(config) if cause.startswith("alerts.metrics")]
+    assert [said in cause for cause in found] == ([True] if said else [])
