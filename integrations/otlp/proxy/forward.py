@@ -151,10 +151,10 @@ class Forward:
             body.close()
 
     async def _relay(self, scope: Scope, headers: dict[bytes, bytes], body: _Body, send: Send) -> None:
-        first, more = await body.begin()
         method = scope["method"]
         repeatable = method in _IDEMPOTENT or signal_of(scope["path"]) is not None
         try:
+            first, more = await body.begin()
             came = await self.upstream.send(
                 method,
                 self._target(scope),

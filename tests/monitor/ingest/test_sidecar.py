@@ -534,3 +534,17 @@ async def test_a_request_that_waits_for_upstream_when_the_monitor_ends_is_one_to
         await app.monitor.stop()
         answer = await sent
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+
+async def test_a_request_whose_body_still_comes_when_the_monitor_ends_is_one_to_send_again(sidecar):
+    async with upstream() as up:
+        app = await sidecar(up.url)
+        reader, writer = await asyncio.open_connection(*app.otlp.removeprefix("http://").split(":"))
+        head = "POST /v1/traces HTTP/1.1\r\nhost: a\r\ncontent-type: application/x-protobuf\r\ncontent-length: 9"
+        writer.write(f"{head}\r\n\r\nhalf".encode())
+        await until(lambda: app.monitor.listeners.forward.requests)
+        await app.monitor.stop()
+        answer = (await reader.readuntil(b"\r\n\r\n")).lower()
+        writer.close()
+    assert answer.startswith(b"http/1.1 503")
+    assert b"retry-after: 1" in answer
