@@ -13,7 +13,7 @@ from integrations.postgres.errors import DatabaseError, DatabaseRefuses
 from integrations.store.notification_outbox import Entry, PendingNotice
 from monitor.deliver.dispatcher import DeliveryTerms
 from monitor.deliver.parquet.record import history_record
-from monitor.deliver.parquet.wish import WISH, Wish
+from monitor.deliver.parquet.wish import WISH, Wish, up_to_wish
 from monitor.deliver.sink import SinkParts
 from monitor.deliver.verdict_sink import VerdictSink
 from monitor.evaluate.result import TraceResult
@@ -57,11 +57,8 @@ class FleetArchive(VerdictSink):
         self._dispatcher.wake()
 
     def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
-        """All results up to a wish to erase, or such a wish alone."""
-        if entries[0].id.startswith(WISH):
-            return entries[:1]
-        end = next((at for at, entry in enumerate(entries) if entry.id.startswith(WISH)), len(entries))
-        return entries[:end]
+        """See ``up_to_wish``."""
+        return up_to_wish(entries)
 
     async def deliver(self, entries: Sequence[PendingNotice]) -> Mapping[int, str]:
         """Write the rows; one that the database has no form for is refused alone. See ``Destination``."""

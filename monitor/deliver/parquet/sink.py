@@ -23,7 +23,7 @@ from monitor.evaluate.result import TraceResult
 from scoring.checks.redaction import redaction_of
 
 from .record import history_record
-from .wish import WISH, Wish
+from .wish import WISH, Wish, up_to_wish
 
 if TYPE_CHECKING:
     from integrations.history.history import History
@@ -104,11 +104,8 @@ class ParquetHistory(VerdictSink):
             self._timer = asyncio.get_running_loop().call_later(self._section.every.seconds, self._write)
 
     def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
-        """All results up to a wish to erase, or such a wish alone."""
-        if entries[0].id.startswith(WISH):
-            return entries[:1]
-        end = next((at for at, entry in enumerate(entries) if entry.id.startswith(WISH)), len(entries))
-        return entries[:end]
+        """See ``up_to_wish``."""
+        return up_to_wish(entries)
 
     async def deliver(self, entries: Sequence[PendingNotice]) -> Mapping[int, str]:
         """Write the rows; see ``Destination``."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from integrations.store.notification_outbox import PendingNotice
 
 WISH: Final = "forget/"
 """How the id of such an entry of the outbox begins; those of results begin with a trace id."""
@@ -47,3 +49,11 @@ def _at_ns(record: Mapping[str, Any]) -> int | None:
     if isinstance(ended, int):
         return ended
     return int(datetime.fromisoformat(created).timestamp() * 1e9) if isinstance(created, str) else None
+
+
+def up_to_wish(entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
+    """All results up to a wish to erase, or such a wish alone: what is erased and what is written keep their order."""
+    if entries[0].id.startswith(WISH):
+        return entries[:1]
+    end = next((at for at, entry in enumerate(entries) if entry.id.startswith(WISH)), len(entries))
+    return entries[:end]
