@@ -14,7 +14,7 @@ PAGE = Path(__file__).with_name("FAMILIES.md")
 _HEAD = """\
 # Metric families
 
-Generated from `families.py`; do not edit. `GET /metrics` serves them as OpenMetrics 1.0 (with exemplars) to those who
+Generated from `families/`; do not edit. `GET /metrics` serves them as OpenMetrics 1.0 (with exemplars) to those who
 ask for it, else in the classic text format.
 
 - Fleet-wide ratios are made of summed counters, never of averaged gauges. The pass ratio of all traffic is

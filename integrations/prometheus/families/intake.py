@@ -1,0 +1,78 @@
+"""Intake: requests, spans and log records that arrive, and what goes on upstream."""
+
+from __future__ import annotations
+
+from .family import counter, gauge
+
+REQUESTS_REFUSED = counter(
+    "sidejudge_requests_refused_total", labels=("code",),
+    help="OTLP requests that were answered with an error, by HTTP status.",
+    note="gRPC's by the HTTP status that means the same. `413` is an exporter whose batches are too large, `429` a "
+    "sender beyond `sources.otlp.requests_per_second`, `503` overload. The first of each kind is logged with its "
+    "cause.",
+)  # fmt: skip
+REQUESTS_DROPPED = counter(
+    "sidejudge_requests_dropped_total", "OTLP requests with metrics, which are answered as taken and not looked at."
+)
+SPANS_RECEIVED = counter("sidejudge_spans_received_total", "Spans that arrived, sampled or not.")
+SPANS_HANDED_OVER = counter(
+    "sidejudge_spans_handed_over_total",
+    help="Spans that came from a monitor that was ending.",
+    note="The monitor that they were sent to first has counted them as received; here they are not.",
+)  # fmt: skip
+SPANS_REJECTED = counter(
+    "sidejudge_spans_rejected_total", labels=("reason",),
+    help="Spans that were refused; the response to the sender counts them.",
+)  # fmt: skip
+SPANS_IGNORED = counter(
+    "sidejudge_spans_ignored_total", labels=("reason",),
+    help="Spans that were taken and not used.",
+    note="`duplicate`: the trace had them already, a client sent again; `late`: they came after `assembly.late`; "
+    "`own`: a monitor sends them about itself; `too_large`: their trace is as large as one may be; `shed`: it was not "
+    "taken under load. Spans of traces that are not sampled are not in it.",
+)  # fmt: skip
+TRAFFIC_SUSPECTED = gauge(
+    "sidejudge_traffic_suspected", labels=("kind",),
+    help="1 while something about the traffic makes verdicts fewer or other than the configuration asks for, else 0.",
+    note="`skewed_sampling`: trace ids are not uniformly random; `split_traces`: roots or parents of many traces never "
+    "arrive; `rootless_traces`: their callers' spans do not. `/v1/status` has cause and remedy.",
+)  # fmt: skip
+LOG_RECORDS_RECEIVED = counter("sidejudge_log_records_received_total", "Log records that arrived, sampled or not.")
+LOG_RECORDS_REJECTED = counter(
+    "sidejudge_log_records_rejected_total",
+    help="Log records that could not be read; the response to the sender counts them.",
+)  # fmt: skip
+LOG_RECORDS_IGNORED = counter(
+    "sidejudge_log_records_ignored_total", labels=("reason",),
+    help="Log records that were taken and not used.",
+    note="`untraced`: they name no trace and span; `plain`: they are no events, but lines of a log; `late`: they came "
+    "after `assembly.late`; `own`: a monitor sends them about itself; `too_large`: their trace is as large as "
+    "one may be. Events of traces that are not sampled are not in it.",
+)  # fmt: skip
+FORWARDED = counter(
+    "sidejudge_forwarded_requests_total", labels=("signal",),
+    help="Requests that went on upstream.",
+    note="Only where `forward` is configured, like the four below.",
+)  # fmt: skip
+FORWARD_ANSWERS = counter(
+    "sidejudge_forwarded_answers_total", "Upstream's answers, by class of their HTTP status.", labels=("code",)
+)
+FORWARD_FAILED = counter(
+    "sidejudge_forwarded_requests_failed_total", labels=("reason",),
+    help="Requests to which upstream gave no answer, or half of one.",
+    note="`connect`: it could not be reached; `timeout`; `reset`: the connection broke; `protocol`: it does not speak "
+    "HTTP; `busy`: too many requests were under way. The first of each kind is logged with its cause.",
+)  # fmt: skip
+FORWARD_UNJUDGED = counter(
+    "sidejudge_forwarded_requests_unjudged_total", labels=("reason",),
+    help="Requests that went on upstream and of which nothing was taken in here.",
+    note="`too_large`, `memory` (too many large ones at once), `undecodable`, `unsupported` (its encoding), "
+    "`overloaded` (the store), `error`; `upstream_refused`: upstream answered 4xx, so the trace is nowhere; "
+    "`upstream_failed`: it answered 5xx, 408 or 429, and what the application sends again is judged.",
+)  # fmt: skip
+FORWARD_WITHHELD = counter(
+    "sidejudge_forwarded_requests_unauthorized_total",
+    help="Requests that went on upstream without `forward.authorization` and `forward.headers`.",
+    note="A web page may have made them: a foreign `Origin` or `Host`, or a content type of forms. The log has the "
+    "cause of the first.",
+)  # fmt: skip

@@ -1,0 +1,77 @@
+"""Status: the pass ratio of each window with its bounds, the change detectors, and alerts."""
+
+from __future__ import annotations
+
+from .family import PROCESS, WHO, counter, gauge
+
+PASS_RATIO = gauge(
+    "sidejudge_pass_ratio", labels=WHO,
+    help=f"Estimated share of all traffic that passes. {PROCESS}",
+    note="Absent, not 0, while the window holds no verdict.",
+)  # fmt: skip
+PASS_LOWER_RATIO = gauge(
+    "sidejudge_pass_lower_ratio", f"Lower Wilson bound of the pass ratio, one-sided 95 %. {PROCESS}", labels=WHO
+)
+PASS_UPPER_RATIO = gauge(
+    "sidejudge_pass_upper_ratio", f"Upper Wilson bound of the pass ratio, one-sided 95 %. {PROCESS}", labels=WHO
+)
+EFFECTIVE_SAMPLES = gauge(
+    "sidejudge_effective_samples", labels=WHO,
+    help=f"Kish's effective sample size of the window, divided by the design effect. {PROCESS}",
+)  # fmt: skip
+DESIGN_EFFECT = gauge(
+    "sidejudge_design_effect", labels=WHO,
+    help="By how much less verdicts say because those of a session (`alerts.cluster`) fail together; 1 or more.",
+    note="Recording rules multiply each process's increase of the squared weights by it before they sum them: over all "
+    "processes the effective sample size is weight² / that sum.",
+)  # fmt: skip
+PASS_WORST_RATIO = gauge(
+    "sidejudge_pass_worst_ratio", f"Pass ratio if every incomplete verdict had failed. {PROCESS}", labels=WHO
+)
+PASS_BEST_RATIO = gauge(
+    "sidejudge_pass_best_ratio", f"Pass ratio if every incomplete verdict had passed. {PROCESS}", labels=WHO
+)
+STATUS = gauge(
+    "sidejudge_status", labels=(*WHO, "status"),
+    help="1 for the status in force, 0 for the others. This process's view, for display.",
+)  # fmt: skip
+STATUS_SINCE = gauge(
+    "sidejudge_status_since_timestamp_seconds", labels=WHO,
+    help="Since when the status is in force. This process's view, for display.",
+)  # fmt: skip
+PASS_RATIO_THRESHOLD = gauge(
+    "sidejudge_pass_ratio_threshold", labels=("rubric", "level"),
+    help="Pass ratio below which the level is reached, from the configuration.",
+)  # fmt: skip
+CHANGE_SCORE = gauge(
+    "sidejudge_change_score_ratio", labels=WHO,
+    help="Score of the change detector (CUSUM) as a share of its limit. This process's view, for display.",
+    note="At 1 the early warning is raised; it lasts until the score is back at 0.",
+)  # fmt: skip
+CHANGE_SINCE = gauge(
+    "sidejudge_change_timestamp_seconds", labels=WHO,
+    help="When the pass ratio began to fall, as the change detector estimates it.",
+    note="Absent while there is no early warning.",
+)  # fmt: skip
+DRIFT_SCORE = gauge(
+    "sidejudge_scenario_drift_score_ratio", labels=WHO,
+    help="Score of the detector of drift from the scenario (CUSUM) as a share of its limit. This process's view.",
+    note="Of rubrics that check a scenario. At 1 the early warning is raised; it lasts until the score is back at 0.",
+)  # fmt: skip
+DRIFT_SINCE = gauge(
+    "sidejudge_scenario_drift_timestamp_seconds", labels=WHO,
+    help="When runs began to depart from their scenario more often, as the detector estimates it.",
+    note="Absent while there is no early warning. `sidejudge_workflow_violations_total` counts the ways.",
+)  # fmt: skip
+ALERTS = gauge(
+    "sidejudge_alerts", labels=("alert", "severity", "stage"),
+    help="Alerts of this process, by condition and stage.",
+    note="`/v1/alerts` says what each is about.",
+)  # fmt: skip
+ALERT_EVENTS = counter("sidejudge_alert_events_total", "Changes of alerts.", labels=("alert", "turn"))
+ALERT_LIMIT = gauge(
+    "sidejudge_alert_limit", labels=("alert",),
+    help="Where an alert begins, in its unit, from the configuration.",
+    note="Of the pass rates it is the threshold of rubrics without one of their own; see "
+    "`sidejudge_pass_ratio_threshold`. Absent where no single number rules.",
+)  # fmt: skip
