@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["stat", "timeseries", "table", "heatmap", "state-timeline", "bargauge"]
 Json: TypeAlias = dict[str, Any]
+Steps: TypeAlias = tuple[tuple[float | None, str], ...]
+"""From which value on which colour holds; the first from ``None``."""
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 WIDTH = 24
 HEIGHT = 8
@@ -31,7 +33,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One panel. ``steps`` are (from value, colour), the first from ``None``; ``mapped`` puts numbers into words."""
+    """One panel; ``mapped`` puts numbers into words."""
 
     title: str
     description: str
@@ -40,7 +42,7 @@ class Panel:
     queries: tuple[Query, ...]
     width: int = 12
     height: int = HEIGHT
-    steps: tuple[tuple[float | None, str], ...] = ((None, BLUE),)
+    steps: Steps = ((None, BLUE),)
     minimum: float | None = None
     maximum: float | None = None
     decimals: int | None = None
@@ -84,7 +86,6 @@ class Board:
     description: str
     rows: tuple[DashboardRow, ...]
     variables: tuple[DashboardVariable, ...]
-    since: str = "now-6h"
     versions: str = ""
     """PromQL that is there when another version of a service took over: marked in all panels."""
 
@@ -93,7 +94,7 @@ class Board:
         return {
             "uid": self.uid, "title": self.title, "description": self.description, "tags": ["sidejudge"],
             "schemaVersion": 39, "version": 1, "editable": False, "graphTooltip": 1, "timezone": "browser",
-            "refresh": "1m", "time": {"from": self.since, "to": "now"},
+            "refresh": "1m", "time": {"from": "now-6h", "to": "now"},
             "templating": {"list": [_source(), *map(_variable, self.variables)]},
             "annotations": {"list": [_alerts(), *([_versions(self.versions)] if self.versions else [])]},
             "links": [
@@ -131,16 +132,7 @@ def _panel(panel: Panel) -> Json:
             "mode": "absolute",
             "steps": [{"value": value, "color": colour} for value, colour in panel.steps],
         },
-        "mappings": [
-            {
-                "type": "value",
-                "options": {
-                    str(k): {"text": t, "color": c, "index": n} for n, (k, (t, c)) in enumerate(panel.mapped.items())
-                },
-            }
-        ]
-        if panel.mapped
-        else [],
+        "mappings": [{"type": "value", "options": _words(panel.mapped)}] if panel.mapped else [],
         "links": [{"title": title, "url": url, "targetBlank": True} for title, url in panel.links],
         "custom": _custom(panel),
     }
@@ -160,6 +152,10 @@ def _panel(panel: Panel) -> Json:
         "targets": [_target(query, chr(ord("A") + n), panel.kind) for n, query in enumerate(panel.queries)],
         "transformations": _columns(panel) if panel.kind == "table" else [],
     }  # fmt: skip
+
+
+def _words(mapped: Mapping[int, tuple[str, str]]) -> Json:
+    return {str(k): {"text": text, "color": c, "index": n} for n, (k, (text, c)) in enumerate(mapped.items())}
 
 
 def _custom(panel: Panel) -> Json:

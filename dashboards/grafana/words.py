@@ -7,7 +7,7 @@ from dashboards.rules.recordings import STATUS_CODES
 from integrations.prometheus.families import Family
 from scoring.alerts.declaration import Declaration
 
-from .board import GREEN, GREY, RED, YELLOW, DashboardVariable
+from .board import GREEN, GREY, RED, YELLOW, DashboardVariable, Steps
 
 SITE = 'cluster=~"$cluster",namespace=~"$namespace",job=~"$job"'
 SERVICE = f'{SITE},service=~"$service"'
@@ -40,7 +40,7 @@ TRACE = ("Trace in Langfuse", "${langfuse}/traces/${__data.fields.trace_id}")
 """Where the dot of an exemplar leads; the data source's own exemplar link does the same on every panel."""
 
 
-def ratio_steps(declared: Declaration) -> tuple[tuple[float | None, str], ...]:
+def ratio_steps(declared: Declaration) -> Steps:
     """The thresholds of rubrics that have none of their own, as colours."""
     bounds = declared.policy.thresholds
     return (None, RED), (bounds.critical, YELLOW), (bounds.warning, GREEN)
