@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
 from scoring.alerts.board import Posted
-from scoring.alerts.condition import Condition, Severity
+from scoring.alerts.condition import Severity
 from scoring.alerts.event import fingerprint
 from scoring.alerts.lifecycle import Stage
-from scoring.status.service_status import StatusChange
 
-from .response_body import ResponseBody
+from .response_body import InstantNs, ResponseBody, SecondsNs, instant, moment
 
 
 class ChangeBody(ResponseBody):
     """The change detector of one service and rubric: the early warning."""
 
     alarmed: bool
-    score: Annotated[float, Field(ge=0)] = Field(description="share of what raises the early warning")
-    since: datetime | None = Field(description="estimated time of the change; null: nothing speaks for one")
+    score: Annotated[float, Field(ge=0)] = Field(
+        validation_alias="share", description="share of what raises the early warning"
+    )
+    since: InstantNs | None = Field(
+        validation_alias="since_ns", description="estimated time of the change; null: nothing speaks for one"
+    )
     good: float = Field(description="pass ratio that it distinguishes from `bad`")
     bad: float
     run_length: float = Field(description="mean number of verdicts to a false alarm, at `good`")
-
-    @classmethod
-    def of(cls, change: StatusChange) -> ChangeBody:
-        return cls(
-            alarmed=change.alarmed, score=change.share, since=instant(change.since_ns), good=change.good,
-            bad=change.bad, run_length=change.run_length,
-        )  # fmt: skip
 
 
 class AlertBody(ResponseBody):
@@ -65,8 +61,8 @@ class AlertBody(ResponseBody):
             severity=condition.severity, stage=alert.stage, muted=posted.muted, title=condition.title,
             said=found.stated, labels=dict(alert.labels), unit=condition.unit, value=found.value, lower=found.lower,
             upper=found.upper, n=found.n, limit=found.limit,
-            since=datetime.fromtimestamp(alert.since_ns / 1e9, UTC), fired_at=instant(alert.fired_ns),
-            last_breached_at=datetime.fromtimestamp(alert.breached_ns / 1e9, UTC),
+            since=moment(alert.since_ns), fired_at=instant(alert.fired_ns),
+            last_breached_at=moment(alert.breached_ns),
             changed_at=instant(found.changed_ns), runbook=condition.runbook,
         )  # fmt: skip
 
@@ -79,22 +75,15 @@ class ConditionBody(ResponseBody):
     title: str
     when: str
     meaning: str
-    labels: list[str] = Field(description="labels that distinguish its alerts")
+    labels: list[str] = Field(validation_alias="scope", description="labels that distinguish its alerts")
     unit: str
     limit: float | None
-    for_s: Annotated[float, Field(ge=0)] = Field(description="it fires once it was breached for this long")
-    keep_s: Annotated[float, Field(ge=0)] = Field(description="it resolves once it was not breached for this long")
+    for_s: SecondsNs = Field(validation_alias="for_ns", description="it fires once it was breached for this long")
+    keep_s: SecondsNs = Field(
+        validation_alias="keep_ns", description="it resolves once it was not breached for this long"
+    )
     muted_by: str | None
     runbook: str
-
-    @classmethod
-    def of(cls, condition: Condition) -> ConditionBody:
-        return cls(
-            id=condition.id, severity=condition.severity, title=condition.title, when=condition.when,
-            meaning=condition.meaning, labels=list(condition.scope), unit=condition.unit, limit=condition.limit,
-            for_s=condition.for_ns / 1e9, keep_s=condition.keep_ns / 1e9, muted_by=condition.muted_by,
-            runbook=condition.runbook,
-        )  # fmt: skip
 
 
 class BoardBody(ResponseBody):
@@ -102,8 +91,3 @@ class BoardBody(ResponseBody):
 
     alerts: list[AlertBody]
     conditions: list[ConditionBody]
-
-
-def instant(ns: int | None) -> datetime | None:
-    """A time in ns since the epoch as a time of day in UTC."""
-    return None if ns is None else datetime.fromtimestamp(ns / 1e9, UTC)

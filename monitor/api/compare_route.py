@@ -14,11 +14,11 @@ from monitor.alerting.comparisons import By, Cluster, ComparisonQuery, Within
 from monitor.config.metric_limits import parse_metric
 from scoring.case.run_figures import UNITS
 
-from .alert_schemas import instant
 from .comparison_schemas import CompareBody, ComparisonBody
 from .errors import ProblemError
 from .params import duration_of, nanoseconds_of, only_known, rubric_of
 from .report import ComparedReport
+from .response_body import instant
 from .verdict_schemas import ProblemBody
 
 _METRIC = "its mean instead of the pass rate; `accuracy_p10`, `latency_p95`: a percentile, also of `cost` and `tokens`"

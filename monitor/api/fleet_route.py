@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from http import HTTPStatus
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from fastapi import Depends, FastAPI
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from scoring.lexical.label import label
-from scoring.status.fleet_report import FleetMonitor, FleetReport, MonitorState
+from scoring.status.fleet_report import FleetReport, MonitorState
 from scoring.status.service_status import ServiceStatus
 from scoring.status.status import WORST_FIRST
 
-from .alert_schemas import instant
 from .errors import ProblemError
 from .params import only_known
-from .response_body import ResponseBody
-from .schemas import MOST_SERVICES, ServiceStatusBody, _text
+from .response_body import Instant, ResponseBody, Text, instant, shown
+from .schemas import MOST_SERVICES, ServiceStatusBody
 from .verdict_schemas import ProblemBody
+
+_Name = Annotated[str, BeforeValidator(label)]
 
 
 class FleetQueries(Protocol):
@@ -33,24 +34,18 @@ class FleetQueries(Protocol):
 class FleetMonitorBody(ResponseBody):
     """One monitor of the fleet."""
 
-    name: str
-    version: str
-    host: str
-    started_at: datetime
-    last_seen_s: float = Field(description="how long ago it was last there, by the database's clock")
+    name: _Name
+    version: _Name
+    host: Text
+    started_at: Instant = Field(validation_alias="started_s")
+    last_seen_s: float = Field(
+        validation_alias="seen_s", description="how long ago it was last there, by the database's clock"
+    )
     state: MonitorState = Field(
         description="`working`; `quiet`: there, without a verdict in the window; `left`: ended in order; `gone`: not "
         "seen though it did not end"
     )
     verdicts: int = Field(description="its verdicts in the fleet's window that passed or failed")
-
-    @classmethod
-    def of(cls, monitor: FleetMonitor) -> FleetMonitorBody:
-        return cls(
-            name=label(monitor.name), version=label(monitor.version), host=_text(monitor.host),
-            started_at=datetime.fromtimestamp(monitor.started_s, UTC), last_seen_s=monitor.seen_s, state=monitor.state,
-            verdicts=monitor.verdicts,
-        )  # fmt: skip
 
 
 class FleetStatusBody(ResponseBody):
@@ -67,10 +62,10 @@ class FleetStatusBody(ResponseBody):
     @classmethod
     def of(cls, report: FleetReport, window_s: float) -> FleetStatusBody:
         return cls(
-            name=report.name, alone=None if report.alone is None else _text(report.alone), leader=report.leader,
-            at=None if report.at_ns is None else instant(report.at_ns),
+            name=report.name, alone=None if report.alone is None else shown(report.alone), leader=report.leader,
+            at=instant(report.at_ns),
             services=_worst(report.services, window_s), own=_worst(report.own, window_s),
-            monitors=[FleetMonitorBody.of(each) for each in report.monitors],
+            monitors=list(map(FleetMonitorBody.read, report.monitors)),
         )  # fmt: skip
 
 

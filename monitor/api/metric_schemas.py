@@ -5,18 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from scoring.status.metric_status import MetricStatus
 from scoring.status.status import Status
 
-from .alert_schemas import instant
+from .response_body import Count, ResponseBody, instant
 
 
-class LimitedMetricBody(BaseModel):
+class LimitedMetricBody(ResponseBody):
     """One metric with limits (`alerts.metrics`) in one service and environment. What is not known is null, never 0."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     service: str
     environment: str
@@ -30,7 +28,7 @@ class LimitedMetricBody(BaseModel):
         description="the bounds hold together with 95 % at any look, whatever the distribution; null: there is none"
     )
     upper: float | None
-    n: Annotated[int, Field(ge=0)]
+    n: Count
     effective_n: Annotated[float, Field(ge=0)]
     clusters: int | None = Field(description="sessions (`alerts.cluster`) of these values; null: none names one")
     warning: float | None

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from scoring.lexical.label import label
-from scoring.status.prompt_snapshot import PromptSnapshot
+from .response_body import ResponseBody, Text
 
 
-class PromptBody(BaseModel):
+class PromptBody(ResponseBody):
     """A prompt of Langfuse that a question is asked with."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    name: str
-    requested: str = Field(description="its label or version as configured")
+    name: Text
+    requested: Text = Field(description="its label or version as configured")
     used: str | None = Field(description="the version in use; null: none could ever be read")
     state: Literal["read", "fallback", "missing"] = Field(
         description="`fallback`: the one read last is used; `missing`: there is none, its metric is unavailable"
     )
-    reason: str = Field(description="why it cannot be read now; empty when it can")
-
-    @classmethod
-    def of(cls, prompt: PromptSnapshot) -> PromptBody:
-        return cls(
-            name=label(prompt.name, 200), requested=label(prompt.requested, 200), used=prompt.used, state=prompt.state,
-            reason=label(prompt.reason, 300),
-        )  # fmt: skip
+    reason: Text = Field(description="why it cannot be read now; empty when it can")

@@ -2,14 +2,77 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-Ratio = Annotated[float, Field(ge=0, le=1)]
+from scoring.lexical.label import label
+
+LONGEST_TEXT = 300
+"""Characters of a name or a reason that may come from elsewhere."""
 
 
 class ResponseBody(BaseModel):
-    """A body, or a part of one, with exactly the fields that are declared."""
+    """A body, or a part of one, with exactly the fields that are declared.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    ``read`` takes them from the attributes of a record; a field that has another name there is declared with it as
+    ``validation_alias``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True, validate_by_name=True)
+
+    @classmethod
+    def read(cls, record: object) -> Self:
+        """The body of a record."""
+        return cls.model_validate(record)
+
+    @classmethod
+    def read_known(cls, record: object | None) -> Self | None:
+        """The same, null where there is no record."""
+        return None if record is None else cls.model_validate(record)
+
+
+def moment(ns: int) -> datetime:
+    """A time in ns since the epoch as a time of day in UTC."""
+    return datetime.fromtimestamp(ns / 1e9, UTC)
+
+
+def instant(ns: int | None) -> datetime | None:
+    """The same, null where it is not known."""
+    return None if ns is None else moment(ns)
+
+
+def shown(text: str) -> str:
+    """A text from elsewhere, cut, as Unicode that can be written: JSON may have carried half of a surrogate pair."""
+    return label(text, LONGEST_TEXT)
+
+
+# A body that was written is read as well, so what is in its final form passes through.
+
+
+def _from_s(value: object) -> object:
+    return datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else value
+
+
+def _from_ns(value: object) -> object:
+    return moment(value) if isinstance(value, int) else value
+
+
+def _counts(pairs: Mapping[object, int] | Iterable[tuple[object, int]]) -> dict[str, int]:
+    return {str(name): count for name, count in dict(pairs).items()}
+
+
+Ratio = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+Counts = Annotated[dict[str, int], BeforeValidator(_counts)]
+"""Counts by name, also from pairs."""
+Text = Annotated[str, BeforeValidator(shown)]
+"""What may come from elsewhere: cut, and without halves of surrogates."""
+Instant = Annotated[datetime, BeforeValidator(_from_s)]
+"""Read from s since the epoch."""
+InstantNs = Annotated[datetime, BeforeValidator(_from_ns)]
+"""Read from ns since the epoch."""
+SecondsNs = Annotated[float, Field(ge=0), BeforeValidator(lambda ns: ns / 1e9)]
+"""Seconds, read from ns."""

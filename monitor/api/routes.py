@@ -166,7 +166,7 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         report = view.status()
         body = BoardBody(
             alerts=[AlertBody.of(each) for each in report.alerts],
-            conditions=[ConditionBody.of(each) for each in report.conditions],
+            conditions=list(map(ConditionBody.read, report.conditions)),
         )
         return Response(body.model_dump_json(), media_type="application/json")
 

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from integrations.otlp.server.traffic import Forwarding, Receiving
 from monitor.ingest.anomaly import AnomalyKind
 from scoring.alerts.lifecycle import Stage
-from scoring.lexical.label import label
 from scoring.metrics.judge_metrics import Tier
-from scoring.status.cascade_snapshot import CascadeSnapshot
-from scoring.status.export_snapshot import ExportSnapshot, ExportState
-from scoring.status.fleet_snapshot import FleetSnapshot, FleetState
-from scoring.status.judge_snapshot import JudgeSnapshot
-from scoring.status.late_reference_snapshot import BelatedState, LateReferenceSnapshot
-from scoring.status.pull_snapshot import PullSnapshot, PullState
+from scoring.status.export_snapshot import ExportState
+from scoring.status.fleet_snapshot import FleetState
+from scoring.status.late_reference_snapshot import BelatedState
+from scoring.status.pull_snapshot import PullState
 from scoring.status.service_status import ServiceStatus
-from scoring.status.status import WORST_FIRST, Policy, Status
+from scoring.status.status import WORST_FIRST, Status
 
 from .agreement_schemas import AgreementBody, CorrectedBody
-from .alert_schemas import AlertBody, ChangeBody, instant
+from .alert_schemas import AlertBody, ChangeBody
 from .metric_schemas import LimitedMetricBody
 from .prompt_schemas import PromptBody
 from .report import MonitorReport
-from .response_body import Ratio, ResponseBody
+from .response_body import Count, Counts, Instant, Ratio, ResponseBody, Text, instant, moment, shown
 
-Count = Annotated[int, Field(ge=0)]
 MOST_SERVICES = 1000
 """Services and rubrics in one body of the status."""
-_LONGEST_NAME = 300
 
 
 class AvailableMetricBody(ResponseBody):
@@ -64,20 +58,11 @@ class ThresholdsBody(ResponseBody):
 class CascadeBody(ResponseBody):
     """Verdicts of the window that went through a cascade of judges. The pass ratio is that of the strongest judge."""
 
-    verdicts: dict[str, int] = Field(
-        description="by why a stronger judge was asked: `sure` (it was not), `doubt`, `drawn`"
-    )
-    changed: dict[str, int] = Field(description="those that it turned, from pass to fail or back")
+    verdicts: Counts = Field(description="by why a stronger judge was asked: `sure` (it was not), `doubt`, `drawn`")
+    changed: Counts = Field(description="those that it turned, from pass to fail or back")
     unanswered: Count = Field(description="times that a stronger judge gave no answer")
     as_delivered: Ratio = Field(description="pass ratio of the verdicts as they are")
     corrected: bool = Field(description="whether 30 verdicts were drawn; before that the pass ratio is as delivered")
-
-    @classmethod
-    def of(cls, seen: CascadeSnapshot) -> CascadeBody:
-        return cls(
-            verdicts=dict(seen.verdicts), changed=dict(seen.changed), unanswered=seen.unanswered,
-            as_delivered=seen.as_delivered, corrected=seen.corrected,
-        )  # fmt: skip
 
 
 class ServiceStatusBody(ResponseBody):
@@ -131,9 +116,9 @@ class ServiceStatusBody(ResponseBody):
 
     @classmethod
     def of(cls, status: ServiceStatus, window_s: float) -> ServiceStatusBody:
-        found, bounds, missing = status.estimate, status.thresholds, status.missing
+        found, missing = status.estimate, status.missing
         return cls(
-            service=_text(status.service), environment=_text(status.environment), rubric=status.rubric,
+            service=shown(status.service), environment=shown(status.environment), rubric=status.rubric,
             status=status.appraisal.status, reason=status.appraisal.reason,
             pass_ratio=found.pass_ratio if found else None, lower=found.lower if found else None,
             upper=found.upper if found else None, confidence=found.confidence if found else None,
@@ -145,12 +130,12 @@ class ServiceStatusBody(ResponseBody):
             composite_mean=status.composite_mean, metric_means=dict(status.metric_means),
             worst=missing.worst if missing else None, best=missing.best if missing else None,
             since=instant(status.since_ns), sequence_upper=status.sequence_upper,
-            change=ChangeBody.of(status.change) if status.change else None,
-            drift=ChangeBody.of(status.drift) if status.drift else None,
-            corrected=CorrectedBody.of(status.corrected) if status.corrected else None,
-            prediction_powered=CorrectedBody.of(status.rectified) if status.rectified else None,
-            cascade=CascadeBody.of(status.cascade) if status.cascade else None,
-            thresholds=ThresholdsBody(warning=bounds.warning, critical=bounds.critical),
+            change=ChangeBody.read_known(status.change),
+            drift=ChangeBody.read_known(status.drift),
+            corrected=CorrectedBody.read_known(status.corrected),
+            prediction_powered=CorrectedBody.read_known(status.rectified),
+            cascade=CascadeBody.read_known(status.cascade),
+            thresholds=ThresholdsBody.read(status.thresholds),
             window_s=window_s,
         )  # fmt: skip
 
@@ -182,24 +167,17 @@ class AlertsBody(ResponseBody):
     min_samples: Annotated[float, Field(ge=0)]
     min_failures: Count
 
-    @classmethod
-    def of(cls, policy: Policy) -> AlertsBody:
-        bounds = ThresholdsBody(warning=policy.thresholds.warning, critical=policy.thresholds.critical)
-        return cls(
-            mode=policy.mode, thresholds=bounds, min_samples=policy.min_samples, min_failures=policy.min_failures
-        )
-
 
 class JudgeModelBody(ResponseBody):
     """One judge and its circuit breaker."""
 
     model: str
     state: Literal["closed", "open", "half_open"] = Field(
-        description="`closed`: it is asked; `open`: it is not; `half_open`: it is tried"
+        validation_alias="circuit", description="`closed`: it is asked; `open`: it is not; `half_open`: it is tried"
     )
     reason: str | None = Field(description="why it is not closed")
-    since: datetime | None
-    next_probe: datetime | None = Field(description="when it is tried again")
+    since: Instant | None = Field(validation_alias="since_s")
+    next_probe: Instant | None = Field(validation_alias="next_probe_s", description="when it is tried again")
 
 
 class JudgeBudgetBody(ResponseBody):
@@ -216,32 +194,13 @@ class JudgeBody(ResponseBody):
     name: str = Field(description="the model, or the panel")
     outage: str | None = Field(description="why no answer can be had now; null when one can")
     models: list[JudgeModelBody]
-    budgets: list[JudgeBudgetBody]
+    budgets: list[JudgeBudgetBody] = Field(validation_alias="spending")
     shares: dict[str, float] = Field(
         description="share of the cases that need the judge that its budget can pay for now, by priority"
     )
-    in_flight: Count = Field(description="cases that are being judged")
+    in_flight: Count = Field(validation_alias="under_way", description="cases that are being judged")
     waiting: Count = Field(description="cases that wait until the judge can be asked")
-    oldest_since: datetime | None = Field(description="since when the oldest of them waits")
-
-    @classmethod
-    def of(cls, judge: JudgeSnapshot) -> JudgeBody:
-        return cls(
-            name=judge.name, outage=judge.outage,
-            models=[
-                JudgeModelBody(
-                    model=each.model, state=each.circuit, reason=each.reason or None, since=_at(each.since_s),
-                    next_probe=_at(each.next_probe_s),
-                )
-                for each in judge.models
-            ],
-            budgets=[
-                JudgeBudgetBody(period=each.period, spent_usd=each.spent_usd, limit_usd=each.limit_usd)
-                for each in judge.spending
-            ],
-            shares=dict(judge.shares), in_flight=judge.under_way, waiting=judge.waiting,
-            oldest_since=_at(judge.oldest_s),
-        )  # fmt: skip
+    oldest_since: Instant | None = Field(validation_alias="oldest_s", description="since when the oldest of them waits")
 
 
 class AnomalyBody(ResponseBody):
@@ -262,34 +221,19 @@ class ReceivingBody(ResponseBody):
     requests: Count
     spans: Count
     log_records: Count
-    refused: dict[str, int] = Field(description="requests answered with an error, by HTTP status")
+    refused: Counts = Field(description="requests answered with an error, by HTTP status")
     dropped: Count = Field(description="requests with signals that are not looked at")
-
-    @classmethod
-    def of(cls, receiving: Receiving) -> ReceivingBody:
-        return cls(
-            protocols=list(receiving.protocols), encrypted=receiving.encrypted, authenticated=receiving.authenticated,
-            requests=receiving.requests, spans=receiving.spans, log_records=receiving.log_records,
-            refused={str(code): count for code, count in receiving.refused.items()}, dropped=receiving.dropped,
-        )  # fmt: skip
 
 
 class ForwardingBody(ResponseBody):
     """Requests forwarded upstream since start."""
 
     upstream: str
-    requests: dict[str, int] = Field(description="requests by signal; `other`: paths that are passed through")
-    answers: dict[str, int] = Field(description="upstream's answers by class of status")
-    failed: dict[str, int] = Field(description="requests without an answer, or with half of one, by reason")
-    unjudged: dict[str, int] = Field(description="requests that went on and were not taken in here, by reason")
+    requests: Counts = Field(description="requests by signal; `other`: paths that are passed through")
+    answers: Counts = Field(description="upstream's answers by class of status")
+    failed: Counts = Field(description="requests without an answer, or with half of one, by reason")
+    unjudged: Counts = Field(description="requests that went on and were not taken in here, by reason")
     last_failure: str = Field(description="why upstream last gave no answer; empty: it always did")
-
-    @classmethod
-    def of(cls, forwarding: Forwarding) -> ForwardingBody:
-        return cls(
-            upstream=forwarding.upstream, requests=dict(forwarding.requests), answers=dict(forwarding.answers),
-            failed=dict(forwarding.failed), unjudged=dict(forwarding.unjudged), last_failure=forwarding.last_failure,
-        )  # fmt: skip
 
 
 class ExportBody(ResponseBody):
@@ -297,22 +241,14 @@ class ExportBody(ResponseBody):
 
     destination: str
     state: ExportState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
-    reason: str = Field(description="why it is not `ok`; empty when it is")
+    reason: Text = Field(description="why it is not `ok`; empty when it is")
     server: str | None = Field(description="what answers there; null until it has")
     project: str | None = Field(description="where scores go to; null until it is known")
     waiting: Count = Field(description="what it has not accepted yet")
-    oldest_since: datetime | None = Field(description="since when the oldest of them waits")
+    oldest_since: Instant | None = Field(validation_alias="oldest_s", description="since when the oldest of them waits")
     unseen: Count = Field(description="scores that it accepted and that were not read back yet")
     dead: Count = Field(description="what was given up")
-    last_success: datetime | None
-
-    @classmethod
-    def of(cls, export: ExportSnapshot) -> ExportBody:
-        return cls(
-            destination=export.destination, state=export.state, reason=_text(export.reason), server=export.server,
-            project=export.project, waiting=export.waiting, oldest_since=_at(export.oldest_s),
-            unseen=export.unseen, dead=export.dead, last_success=_at(export.last_success_s),
-        )  # fmt: skip
+    last_success: Instant | None = Field(validation_alias="last_success_s")
 
 
 class PullBody(ResponseBody):
@@ -321,47 +257,31 @@ class PullBody(ResponseBody):
     state: PullState = Field(
         description="`waiting`: too much waits here already; `retrying`: waiting helps; `stopped`: only a person can"
     )
-    reason: str = Field(description="why it is not `ok`; empty when it is")
+    reason: Text = Field(description="why it is not `ok`; empty when it is")
     server: str | None = Field(description="what answers there; null until it has")
     project: str | None = Field(description="whose traces are read; null until it is known")
     reads: Literal["v2", "legacy"] | None = Field(description="by which interface; null until it is known")
     pending: Count = Field(description="traces that were seen and are not whole yet, or were not read")
     lag_s: float | None = Field(description="for how long what is there was not listed, or what is whole not read")
-    last_success: datetime | None
+    last_success: Instant | None = Field(validation_alias="read_s")
     rows: Count = Field(description="observations that were read since the start")
     taken: Count = Field(description="traces that were taken since the start")
-    errors: dict[str, int] = Field(description="readings that ended early since the start, by why")
-
-    @classmethod
-    def of(cls, pull: PullSnapshot) -> PullBody:
-        return cls(
-            state=pull.state, reason=_text(pull.reason), server=pull.server, project=pull.project, reads=pull.reads,
-            pending=pull.pending, lag_s=pull.lag_s, last_success=_at(pull.read_s), rows=pull.rows, taken=pull.taken,
-            errors=dict(pull.errors),
-        )  # fmt: skip
+    errors: Counts = Field(description="readings that ended early since the start, by why")
 
 
 class FleetBody(ResponseBody):
     """What this monitor shares with others by the fleet's database."""
 
     state: FleetState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
-    reason: str = Field(description="why it is not `ok`; empty when it is")
+    reason: Text = Field(description="why it is not `ok`; empty when it is")
     name: str = Field(description="name of this monitor in the fleet")
-    database: str = Field(description="address, without credentials")
+    database: Text = Field(description="address, without credentials")
     away_s: float = Field(description="for how long the database has been away; this monitor goes on alone meanwhile")
     monitors: Count = Field(description="monitors that are there, this one included")
     leases: list[str] = Field(description="what this monitor alone may do")
     schema_version: int | None = Field(description="of the tables; null until it is known")
-    last_success: datetime | None = Field(description="when a round was last whole")
-    rounds: dict[str, int] = Field(description="rounds since the start, by how they ended")
-
-    @classmethod
-    def of(cls, fleet: FleetSnapshot) -> FleetBody:
-        return cls(
-            state=fleet.state, reason=_text(fleet.reason), name=fleet.name, database=_text(fleet.database),
-            away_s=fleet.away_s, monitors=fleet.monitors, leases=list(fleet.leases),
-            schema_version=fleet.schema_version, last_success=_at(fleet.read_s), rounds=dict(fleet.rounds),
-        )  # fmt: skip
+    last_success: Instant | None = Field(validation_alias="read_s", description="when a round was last whole")
+    rounds: Counts = Field(description="rounds since the start, by how they ended")
 
 
 class LateReferenceBody(ResponseBody):
@@ -371,21 +291,13 @@ class LateReferenceBody(ResponseBody):
         description="`waiting`: others go first; `retrying`: waiting helps; `stopped`: only a person can; `off`: no "
         "Langfuse is configured that they could be read from"
     )
-    reason: str = Field(description="why it is not `ok`; empty when it is")
+    reason: Text = Field(description="why it is not `ok`; empty when it is")
     waiting: Count = Field(description="traces that are to be judged again")
-    oldest: datetime | None = Field(description="since when the oldest of them waits")
+    oldest: Instant | None = Field(validation_alias="oldest_s", description="since when the oldest of them waits")
     given_up: Count = Field(description="traces whose verdict stands all the same; `/v1/traces/{id}` names the reason")
     revised: Count = Field(description="judged again since the start, with another verdict")
     unchanged: Count = Field(description="judged again since the start, with the same verdicts")
-    failures: dict[str, int] = Field(description="attempts since the start that came to nothing, by why")
-
-    @classmethod
-    def of(cls, late: LateReferenceSnapshot) -> LateReferenceBody:
-        return cls(
-            state=late.state, reason=_text(late.reason), waiting=late.waiting, oldest=_at(late.oldest_s),
-            given_up=late.given_up, revised=late.revised, unchanged=late.unchanged,
-            failures=dict(late.failures),
-        )  # fmt: skip
+    failures: Counts = Field(description="attempts since the start that came to nothing, by why")
 
 
 class StatusBody(ResponseBody):
@@ -428,17 +340,14 @@ class StatusBody(ResponseBody):
 
     @classmethod
     def of(cls, report: MonitorReport) -> StatusBody:
-        alerts, window_s = AlertsBody.of(report.policy), report.window_ns / 1e9
+        window_s = report.window_ns / 1e9
         worst = sorted(report.services, key=lambda each: WORST_FIRST.index(each.appraisal.status))[:MOST_SERVICES]
         services = [ServiceStatusBody.of(each, window_s) for each in worst]
         outcomes = OutcomesBody(
             seen=report.seen, open=report.open, ended=dict(report.ended), revisions=report.revisions
         )
-        anomalies = [
-            AnomalyBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
-            for each in report.anomalies
-        ]
-        late_references = LateReferenceBody.of(report.late_references) if report.late_references is not None else None
+        anomalies = list(map(AnomalyBody.read, report.anomalies))
+        late_references = LateReferenceBody.read_known(report.late_references)
         return cls(
             status=report.overall,
             services=services, service_count=len(report.services), standings=services,
@@ -446,33 +355,20 @@ class StatusBody(ResponseBody):
             outcomes=outcomes, ledger=outcomes,
             open_traces=report.open,
             sampling=SamplingBody(rate=report.sampling_rate, rules=list(report.sampling_rules)),
-            alerts=alerts,
+            alerts=AlertsBody.read(report.policy),
             firing=[AlertBody.of(each) for each in report.alerts if each.alert.stage is Stage.FIRING],
             window_s=window_s, window_shortened=report.shortened,
-            judge=JudgeBody.of(report.judge) if report.judge is not None else None,
-            agreement=AgreementBody.of(report.agreement) if report.agreement is not None else None,
+            judge=JudgeBody.read_known(report.judge),
+            agreement=AgreementBody.read_known(report.agreement),
             anomalies=anomalies, suspicions=anomalies,
-            receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
-            forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
-            pull=PullBody.of(report.pull) if report.pull is not None else None,
-            fleet=FleetBody.of(report.fleet) if report.fleet is not None else None,
+            receiving=ReceivingBody.read_known(report.receiving),
+            forwarding=ForwardingBody.read_known(report.forwarding),
+            pull=PullBody.read_known(report.pull),
+            fleet=FleetBody.read_known(report.fleet),
             late_references=late_references, belated=late_references,
-            prompts=[PromptBody.of(each) for each in report.prompts],
-            exports=[ExportBody.of(export) for export in report.exports],
+            prompts=list(map(PromptBody.read, report.prompts)),
+            exports=list(map(ExportBody.read, report.exports)),
             version=report.version, config_fingerprint=report.fingerprint,
-            started_at=_instant(report.started_ns), now=_instant(report.now_ns),
+            started_at=moment(report.started_ns), now=moment(report.now_ns),
             uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),
         )  # fmt: skip
-
-
-def _text(name: str) -> str:
-    """A name from a trace, cut, as Unicode that can be written: JSON may have carried half of a surrogate pair."""
-    return label(name, _LONGEST_NAME)
-
-
-def _at(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-
-
-def _instant(ns: int) -> datetime:
-    return datetime.fromtimestamp(ns / 1e9, UTC)
