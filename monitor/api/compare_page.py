@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from http import HTTPStatus
 from typing import Annotated, Protocol, TypeAlias
 
 from fastapi import FastAPI, Query, Request, Response
@@ -88,7 +87,7 @@ def add_compare_page(app: FastAPI, view: ComparisonView) -> None:
         if not choice.rubric:
             return RedirectResponse("/")  # the status page lists the services
         if choice.rubric not in view.rubrics:
-            return refused(_problem("rubric: there is no such rubric", "choose a service on the status page"))
+            return refused(ProblemError("rubric: there is no such rubric", "choose a service on the status page"))
         now_ns = view.clock_ns()
         try:
             period = _period(choice, now_ns)
@@ -132,17 +131,17 @@ def compared(choice: ComparisonChoice, found: ComparedVerdicts, period: Period, 
 
 def _period(choice: ComparisonChoice, now_ns: int) -> Period:
     if choice.by and choice.by not in KINDS:
-        raise _problem("by: there is no such choice", f"choose from {', '.join(KINDS)}")
+        raise ProblemError("by: there is no such choice", f"choose from {', '.join(KINDS)}")
     try:
         span_ns = round(parse_duration(choice.last).seconds * 1e9)
     except ValueError:
-        raise _problem("last: cannot be read", "write 30m, 6h or 2d") from None
+        raise ProblemError("last: cannot be read", "write 30m, 6h or 2d") from None
     split_ns = now_ns - span_ns
     if choice.at:
         try:
             split_ns = nanoseconds_of(datetime.fromisoformat(choice.at)) or split_ns
         except ValueError:
-            raise _problem("at: cannot be read", "write 2026-01-31T09:00, in UTC") from None
+            raise ProblemError("at: cannot be read", "write 2026-01-31T09:00, in UTC") from None
     if choice.by == "time":
         return Period(since_ns=split_ns - span_ns, until_ns=min(now_ns + 1, split_ns + span_ns + 1), split_ns=split_ns)
     return Period(since_ns=now_ns - span_ns, until_ns=now_ns + 1, split_ns=now_ns - span_ns // 2)
@@ -207,7 +206,3 @@ def _metric(name: str, used: _Used, error: float) -> ComparedMetric:
         metric=name, failing=(shares[0], shares[1]), means=(means[0], means[1]),
         difference=found if isinstance(found, Difference) else None,
     )  # fmt: skip
-
-
-def _problem(error: str, remedy: str) -> ProblemError:
-    return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, error, remedy)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import Annotated, Protocol
 
 from fastapi import Depends, FastAPI, Query, Response
@@ -30,10 +29,10 @@ def _measure(metric: str | None) -> tuple[str | None, float | None]:
     if quantile is None and measure not in UNITS:
         return metric, None
     if quantile is not None and not 0 < quantile < 1:
-        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "metric: a percentile lies between 0 and 100", "name p50")
+        raise ProblemError("metric: a percentile lies between 0 and 100", "name p50")
     if measure in UNITS and quantile is None:
         error = f"metric: a mean of {measure} has no bound, since one rare value may move it by any amount"
-        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, error, f"compare {measure}_p50 or {measure}_p95")
+        raise ProblemError(error, f"compare {measure}_p50 or {measure}_p95")
     return measure, quantile
 
 

@@ -22,9 +22,9 @@ _QUIET_S = 10
 
 
 class ProblemError(Exception):
-    """A request that cannot be answered: status code, one line of cause, one of remedy."""
+    """A request that cannot be answered: one line of cause, one of remedy, and the status code."""
 
-    def __init__(self, code: HTTPStatus, error: str, remedy: str) -> None:
+    def __init__(self, error: str, remedy: str, code: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY) -> None:
         super().__init__(error)
         self.code, self.error, self.remedy = code, error, remedy
 

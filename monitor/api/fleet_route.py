@@ -84,7 +84,7 @@ def add_fleet(app: FastAPI, view: FleetQueries) -> None:
         found = view.fleet_report()
         if found is None:
             raise ProblemError(
-                HTTPStatus.NOT_FOUND, "this monitor is for itself", "configure fleet.database on each monitor"
+                "this monitor is for itself", "configure fleet.database on each monitor", HTTPStatus.NOT_FOUND
             )
         return FleetStatusBody.of(*found)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
+from typing import TypeVar
 
 from fastapi import Request
 
@@ -16,6 +17,7 @@ from monitor.ingest.outcomes import Reason
 from .errors import ProblemError
 from .report import Position, TracePosition
 
+P = TypeVar("P", bound=TracePosition)
 _HEX = frozenset("0123456789abcdef")
 _MOST_NS = 2**63 - 1
 
@@ -25,7 +27,6 @@ def trace_id_of(text: str) -> str:
     known = text.strip().lower()
     if len(known) != 32 or set(known) - _HEX or known == "0" * 32:
         raise ProblemError(
-            HTTPStatus.UNPROCESSABLE_ENTITY,
             "trace_id: a trace id is 32 hex digits, not all of them 0",
             "copy it from a verdict's trace_id, or from the application's trace",
         )
@@ -35,21 +36,23 @@ def trace_id_of(text: str) -> str:
 def unknown_trace(known: str) -> ProblemError:
     """The response for an unknown trace."""
     return ProblemError(
-        HTTPStatus.NOT_FOUND,
         f"nothing is known of trace {known}",
         "it was not drawn by sampling, never arrived, or is past store.retention; "
         f"'sidejudge explain {known} --config FILE' shows how sampling treats it",
+        HTTPStatus.NOT_FOUND,
     )
+
+
+def one_of(parameter: str, name: str | None, known: Collection[str]) -> str | None:
+    """The name, where it is one of those that there are; None where none is given."""
+    if name is not None and name not in known:
+        raise ProblemError(f"{parameter}: there is no such {parameter}", f"choose from {', '.join(known)}")
+    return name
 
 
 def rubric_of(name: str | None, known: Sequence[str]) -> str | None:
     """The name of a rubric that exists; an alias is read for it."""
-    name = None if name is None else rubric_named(name)
-    if name is not None and name not in known:
-        raise ProblemError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, "rubric: there is no such rubric", f"choose from {', '.join(known)}"
-        )
-    return name
+    return one_of("rubric", None if name is None else rubric_named(name), known)
 
 
 def nanoseconds_of(at: datetime | None) -> int | None:
@@ -67,42 +70,29 @@ def duration_of(name: str, text: str) -> int:
     try:
         return parse_duration(text).ns
     except ValueError:
-        raise ProblemError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, f"{name}: cannot be read", f"write {name}=12h, {name}=7d"
-        ) from None
+        raise ProblemError(f"{name}: cannot be read", f"write {name}=12h, {name}=7d") from None
 
 
 def reason_of(name: str | None) -> str | None:
     """A reason that traces end with."""
-    if name is not None and name not in set(Reason):
-        raise ProblemError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, "reason: there is no such reason", f"choose from {', '.join(Reason)}"
-        )
-    return name
+    return one_of("reason", name, list(Reason))
 
 
 def trace_position_of(cursor: str | None) -> TracePosition | None:
     """Where a page of traces begins."""
-    if cursor is None:
-        return None
-    try:
-        return TracePosition.parse(cursor)
-    except ValueError as error:
-        raise ProblemError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, f"cursor: {error}", "leave it out for the first page"
-        ) from None
+    return _parsed(TracePosition, cursor)
 
 
 def position_of(cursor: str | None) -> Position | None:
     """Where a page of verdicts begins."""
-    if cursor is None:
-        return None
+    return _parsed(Position, cursor)
+
+
+def _parsed(kind: type[P], cursor: str | None) -> P | None:
     try:
-        return Position.parse(cursor)
+        return None if cursor is None else kind.parse(cursor)
     except ValueError as error:
-        raise ProblemError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, f"cursor: {error}", "leave it out for the first page"
-        ) from None
+        raise ProblemError(f"cursor: {error}", "leave it out for the first page") from None
 
 
 def only_known(request: Request) -> None:
@@ -112,7 +102,6 @@ def only_known(request: Request) -> None:
         if name not in known:
             near = nearest(name[:80], known)
             raise ProblemError(
-                HTTPStatus.UNPROCESSABLE_ENTITY,
                 f"{name[:80]}: there is no such parameter",
                 f"did you mean {near}?" if near is not None else f"the parameters are {', '.join(known)}",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -216,7 +216,7 @@ class MonitorQueries:
         return None if found is None else (found, self.windows.window_ns / 1e9)
 
     async def verdicts(self, query: VerdictQuery, *, contents: bool = False) -> VerdictPage:
-        after = (query.after.closed_ns, query.after.trace_id, query.after.rubric) if query.after else None
+        after = astuple(query.after) if query.after else None
         found = await asyncio.to_thread(
             self.store.verdicts,
             rubric=query.rubric,
@@ -237,7 +237,7 @@ class MonitorQueries:
             state=query.state, since_ns=query.since_ns, metric=query.metric, below=query.below, text=query.text,
             in_reasons=contents, release=query.release, prompt=query.prompt, model=query.model,
         )  # fmt: skip
-        after = (query.after.closed_ns, query.after.trace_id, query.after.rubric) if query.after else None
+        after = astuple(query.after) if query.after else None
         found = await asyncio.to_thread(
             search_verdicts, self.store.path, wanted, after=after, limit=query.limit + 1, counted=counted
         )
@@ -299,7 +299,7 @@ class MonitorQueries:
         return VerdictPage(verdicts=page, next=position)
 
     async def traces(self, query: TraceQuery, *, contents: bool = False) -> TraceList:
-        after = (query.after.closed_ns, query.after.trace_id) if query.after else None
+        after = astuple(query.after) if query.after else None
         found = await asyncio.to_thread(
             self.store.traces, reason=query.reason, service=query.service, since_ns=query.since_ns, after=after,
             limit=query.limit + 1,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from dataclasses import astuple, dataclass, field
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from monitor.alerting.comparisons import PlaceComparison
@@ -24,9 +24,6 @@ from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.service_status import ServiceStatus
 from scoring.status.status import WORST_FIRST, Policy, Status
 from scoring.verdict.verdict import State
-
-_TRACE_CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})")
-_CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([A-Za-z0-9_-]{1,64})")
 
 Passed: TypeAlias = Literal["true", "false", "none"]
 """Outcomes that a query for verdicts may name: passed, failed, or neither (incomplete)."""
@@ -89,24 +86,33 @@ class ComparedReport:
     higher_is_better: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """Where a page of verdicts ended: just after the verdict on this trace under this rubric, newest first."""
+@dataclass(frozen=True, slots=True)
+class TracePosition:
+    """Where a page of traces ended: just after this trace, newest first."""
 
+    _FORM: ClassVar = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})")
     closed_ns: int
     trace_id: str
-    rubric: str
 
     def __str__(self) -> str:
-        return f"{self.closed_ns}-{self.trace_id}-{self.rubric}"
+        return "-".join(map(str, astuple(self)))
 
     @classmethod
-    def parse(cls, cursor: str) -> Position:
+    def parse(cls, cursor: str) -> Self:
         """The position that a cursor names; ``ValueError`` when it is none."""
-        match = _CURSOR.fullmatch(cursor)
+        match = cls._FORM.fullmatch(cursor)
         if match is None or int(match[1]) >= 1 << 63:
             raise ValueError(f"{cursor[:100]!r} is not a cursor; use next_cursor of the page before")
-        return cls(closed_ns=int(match[1]), trace_id=match[2], rubric=match[3])
+        closed_ns, *names = match.groups()
+        return cls(int(closed_ns), *names)
+
+
+@dataclass(frozen=True, slots=True)
+class Position(TracePosition):
+    """Where a page of verdicts ended: just after the verdict on this trace under this rubric, newest first."""
+
+    _FORM: ClassVar = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([A-Za-z0-9_-]{1,64})")
+    rubric: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,25 +158,6 @@ class VerdictPage:
     next: Position | None = None
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     capped: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracePosition:
-    """Where a page of traces ended: just after this trace, newest first."""
-
-    closed_ns: int
-    trace_id: str
-
-    def __str__(self) -> str:
-        return f"{self.closed_ns}-{self.trace_id}"
-
-    @classmethod
-    def parse(cls, cursor: str) -> TracePosition:
-        """The position that a cursor names; ``ValueError`` when it is none."""
-        match = _TRACE_CURSOR.fullmatch(cursor)
-        if match is None or int(match[1]) >= 1 << 63:
-            raise ValueError(f"{cursor[:100]!r} is not a cursor; use next_cursor of the page before")
-        return cls(closed_ns=int(match[1]), trace_id=match[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,7 +134,7 @@ def _reloading(app: FastAPI, view: MonitorView) -> None:
         """Read the configuration and the rubric files again."""
         if view.reload is None:
             raise ProblemError(
-                HTTPStatus.FORBIDDEN, "the configuration is not reloaded over HTTP", "set api.reload, or send SIGHUP"
+                "the configuration is not reloaded over HTTP", "set api.reload, or send SIGHUP", HTTPStatus.FORBIDDEN
             )
         outcome = await view.reload()
         status = HTTPStatus.INTERNAL_SERVER_ERROR if outcome.mistakes else HTTPStatus.OK
@@ -243,10 +243,9 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
     async def judge_calls(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
         """What judges were sent about one trace and what they answered, as far as that is kept."""
         if not rules.shows_contents(request):
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN, "calls to judges hold contents of traces, which are not shown to this caller",
-                "ask on the monitor's own machine, or set api.contents",
-            )  # fmt: skip
+            error = "calls to judges hold contents of traces, which are not shown to this caller"
+            remedy = "ask on the monitor's own machine, or set api.contents"
+            raise ProblemError(error, remedy, HTTPStatus.FORBIDDEN)
         return _json(await view.judge_calls(trace_id_of(trace_id)), request)
 
 
@@ -254,10 +253,8 @@ def _misdirected(app: FastAPI) -> None:
     @app.post("/v1/traces", include_in_schema=False)
     async def traces() -> Response:
         """An exporter that was given the address of the API."""
-        raise ProblemError(
-            HTTPStatus.NOT_FOUND, "traces are not taken at this address",
-            "send them to the address of sources.otlp.http, port 4318 unless it is configured otherwise",
-        )  # fmt: skip
+        remedy = "send them to the address of sources.otlp.http, port 4318 unless it is configured otherwise"
+        raise ProblemError("traces are not taken at this address", remedy, HTTPStatus.NOT_FOUND)
 
 
 def _json(body: Mapping[str, object], request: Request, status: HTTPStatus = HTTPStatus.OK) -> Response:

@@ -33,7 +33,7 @@ def add_rubric_page(app: FastAPI, view: RubricView) -> None:
         found = view.rubric(name)
         if found is None:
             error = "there is no such rubric in the configuration"
-            return refused(ProblemError(HTTPStatus.NOT_FOUND, error, "see /configuration for those that there are"))
+            return refused(ProblemError(error, "see /configuration for those that there are", HTTPStatus.NOT_FOUND))
         return html(await asyncio.to_thread(lambda: rubric_page(_page(found))))
 
 

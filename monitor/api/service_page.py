@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from http import HTTPStatus
 from typing import Annotated, Protocol
 
 from fastapi import FastAPI, Query, Request, Response
@@ -46,15 +45,11 @@ def add_service_page(app: FastAPI, view: ServiceView, rules: AccessRules) -> Non
         try:
             span_ns = round(parse_duration(choice.last).seconds * 1e9)
         except ValueError:
-            return refused(_problem("last: cannot be read", "write 30m, 6h or 2d"))
+            return refused(ProblemError("last: cannot be read", "write 30m, 6h or 2d"))
         try:
             page = await view.service(choice, span_ns, contents=rules.shows_contents(request))
         except SearchTooLong as problem:
             return refused(problem)
         if page is None:
-            return refused(_problem("rubric: there is no such rubric", "choose a service on the status page"))
+            return refused(ProblemError("rubric: there is no such rubric", "choose a service on the status page"))
         return html(await asyncio.to_thread(service_page, page))
-
-
-def _problem(error: str, remedy: str) -> ProblemError:
-    return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, error, remedy)

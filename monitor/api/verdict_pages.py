@@ -150,7 +150,6 @@ def _cell(value: object) -> object:
 def _one_of(name: str, text: str, known: Sequence[T]) -> T | None:
     if text and text not in known:
         raise ProblemError(
-            HTTPStatus.UNPROCESSABLE_ENTITY,
             f"{name}: there is no such {name}",
             f"choose from {', '.join(map(str, known))}",
         )
@@ -168,4 +167,4 @@ def _read(name: str, text: str, read: Callable[[str], N], remedy: str) -> N | No
     try:
         return read(text.strip()) if text.strip() else None
     except ValueError:
-        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{name}: cannot be read", remedy) from None
+        raise ProblemError(f"{name}: cannot be read", remedy) from None
