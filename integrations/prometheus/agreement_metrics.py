@@ -10,7 +10,7 @@ from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.status.service_status import ServiceStatus
 
 from . import families as f
-from .judge_metrics import Series
+from .collect import Series
 
 _RATES = {
     "raw_agreement": f.AGREEMENT_RAW,

@@ -11,7 +11,7 @@ from scoring.alerts.lifecycle import Stage
 from scoring.status.service_status import ServiceStatus
 
 from . import families as f
-from .judge_metrics import Series
+from .collect import Series
 
 
 def alert_gauges(conditions: Iterable[Condition], posted: Iterable[Posted]) -> Iterator[Series]:

@@ -11,6 +11,8 @@ from prometheus_client.registry import Collector
 
 from .families import Family
 
+Series: TypeAlias = tuple[Family, tuple[str, ...], float]
+"""A family, the label values of one of its series, and its value."""
 Sampled: TypeAlias = Mapping[Family, Sequence[tuple[Sequence[str], float]]]
 """Gauges of one moment: for a family, label values and value of each of its series."""
 
@@ -22,6 +24,7 @@ class MetricValues:
         self._counters: dict[Family, Counter] = {}
         self._gauges: dict[Family, Gauge] = {}
         self._histograms: dict[Family, Histogram] = {}
+        self._followed: dict[tuple[Family, tuple[str, ...]], float] = {}
         for family in families:
             name, text, labels = family.name, family.help, family.labels
             if family.kind == "histogram":
@@ -37,6 +40,13 @@ class MetricValues:
     def counter(self, family: Family, *labels: str) -> Counter:
         """The series of a counter with these label values; it appears as 0 when it is first used."""
         return self._counters[family].labels(*labels) if labels else self._counters[family]
+
+    def follow(self, totals: Iterable[Series]) -> None:
+        """Bring counters up to totals that somebody else counts since the start."""
+        for family, labels, total in totals:
+            key = family, labels
+            self.counter(family, *labels).inc(total - self._followed.get(key, 0))
+            self._followed[key] = total
 
     def remove(self, family: Family, *labels: str) -> None:
         """A series of a counter ends, where there is one."""

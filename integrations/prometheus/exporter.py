@@ -24,19 +24,17 @@ from . import families as f
 from .agreement_metrics import agreement_gauges
 from .alert_metrics import alert_gauges
 from .application_metrics import ApplicationMetrics
-from .collect import Families, MetricValues, Sampled
+from .collect import Families, MetricValues, Sampled, Series
 from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
 from .failure_metrics import failure_gauges
-from .fleet_metrics import fleet_gauges
-from .judge_metrics import JudgeMetrics, Series, gauges
+from .judge_metrics import JudgeMetrics, gauges
 from .known_labels import CLASSES, IGNORED, IGNORED_LOGS, INCOMPLETE, REFUSED, SELECTIONS, SIGNALS, KnownLabels
 from .labels import LabelCap
-from .late_reference_metrics import LateReferenceMetrics, late_reference_gauges
 from .limit_metrics import LimitMetrics, limit_gauges
-from .pull_metrics import PullMetrics, pull_gauges
 from .run_metrics import RunMetrics
 from .snapshot import CONNECTION_STATES, Snapshot
+from .source_metrics import fleet_gauges, late_reference_gauges, pull_gauges
 from .version_metrics import VersionMetrics
 from .window_metrics import window_gauges
 
@@ -88,8 +86,6 @@ class Exporter:
         }
         self.embedding = EmbeddingMetrics(self._counted)
         self.judge = JudgeMetrics(self._counted, known.judge, label_cap=label_cap) if known.judge is not None else None
-        self.pull = PullMetrics(self._counted, known.pull_failures)
-        self.late_references = LateReferenceMetrics(self._counted, known.revision_failures)
         self.runs = RunMetrics(self._counted, service=self._service, label_cap=label_cap)
         self._versions = VersionMetrics(self._counted, label_cap=label_cap)
         self.application = ApplicationMetrics(self._counted, self._versions, bounded=self.bounded, label_cap=label_cap)
@@ -112,9 +108,9 @@ class Exporter:
         self._infos[f.CONFIG_INFO] = {"fingerprint": fingerprint}
         self._zeros()
 
-    def fleet_rounds(self, how: str, count: int) -> None:
-        """Count rounds of the fleet by how they ended."""
-        self._counted.counter(f.FLEET_ROUNDS, how).inc(count)
+    def follow(self, totals: Iterable[Series]) -> None:
+        """Bring counters up to what the parts of the monitor have counted since the start; labels are closed lists."""
+        self._counted.follow(totals)
 
     def config_reloaded(self, *, successful: bool) -> None:
         """Record how the latest reload of the configuration went."""
@@ -152,10 +148,6 @@ class Exporter:
             self.limits.zeros(*where)
         return where
 
-    def traces_seen(self, count: int = 1) -> None:
-        """Traces have arrived that were not known before."""
-        self._counter(f.TRACES_SEEN).inc(count)
-
     def trace_kept(self, service: str | None, selection: str) -> None:
         """Sampling has chosen a trace."""
         self._counter(f.TRACES_KEPT, self._service(service), selection).inc()
@@ -163,62 +155,6 @@ class Exporter:
     def traces_ended(self, service: str | None, reason: str, count: int = 1) -> None:
         """Traces have ended with this reason; it is the ``on_ended`` of the outcomes."""
         self._counter(f.TRACES, self._service(service), self._label("reason", reason)).inc(count)
-
-    def requests_refused(self, code: int, count: int) -> None:
-        """Requests were answered with this HTTP status."""
-        self._counter(f.REQUESTS_REFUSED, str(code)).inc(count)
-
-    def requests_dropped(self, count: int) -> None:
-        """Requests with signals that are not looked at were answered as taken."""
-        self._counter(f.REQUESTS_DROPPED).inc(count)
-
-    def spans_received(self, count: int) -> None:
-        """Spans have arrived."""
-        self._counter(f.SPANS_RECEIVED).inc(count)
-
-    def spans_handed_over(self, count: int) -> None:
-        """Spans have come from a monitor that was ending."""
-        self._counter(f.SPANS_HANDED_OVER).inc(count)
-
-    def spans_rejected(self, reason: str, count: int) -> None:
-        """Spans were rejected, as in the response to the sender."""
-        self._counter(f.SPANS_REJECTED, self._label("reason", reason)).inc(count)
-
-    def spans_ignored(self, reason: str, count: int) -> None:
-        """Spans of a sampled trace were taken and not used."""
-        self._counter(f.SPANS_IGNORED, self._label("reason", reason)).inc(count)
-
-    def log_records_received(self, count: int) -> None:
-        """Log records have arrived."""
-        self._counter(f.LOG_RECORDS_RECEIVED).inc(count)
-
-    def log_records_rejected(self, count: int) -> None:
-        """Log records could not be read, as in the response to the sender."""
-        self._counter(f.LOG_RECORDS_REJECTED).inc(count)
-
-    def log_records_ignored(self, reason: str, count: int) -> None:
-        """Log records were taken and not used."""
-        self._counter(f.LOG_RECORDS_IGNORED, self._label("reason", reason)).inc(count)
-
-    def forwarded(self, signal: str, count: int) -> None:
-        """Requests have gone on upstream."""
-        self._counter(f.FORWARDED, signal).inc(count)
-
-    def forward_answered(self, code: str, count: int) -> None:
-        """Upstream has answered with a status of this class."""
-        self._counter(f.FORWARD_ANSWERS, code).inc(count)
-
-    def forward_failed(self, reason: str, count: int) -> None:
-        """Upstream has not answered, or has broken off."""
-        self._counter(f.FORWARD_FAILED, self._label("reason", reason)).inc(count)
-
-    def forward_unjudged(self, reason: str, count: int) -> None:
-        """Requests have gone on and were not taken in here."""
-        self._counter(f.FORWARD_UNJUDGED, self._label("reason", reason)).inc(count)
-
-    def forward_withheld(self, count: int) -> None:
-        """Requests have gone on without the operator's credentials."""
-        self._counter(f.FORWARD_WITHHELD).inc(count)
 
     def evaluation_lag(self, service: str | None, seconds: float) -> None:
         """Verdicts were reached this long after their trace's last span ended."""
@@ -318,7 +254,9 @@ class Exporter:
         series = [
             (f.SPANS_REJECTED, self._rejected), (f.REQUESTS_REFUSED, map(str, REFUSED)), (f.SPANS_IGNORED, IGNORED),
             (f.LOG_RECORDS_IGNORED, IGNORED_LOGS), (f.FORWARD_FAILED, self._failures),
-            (f.FORWARD_UNJUDGED, self._unjudged),
+            (f.FORWARD_UNJUDGED, self._unjudged), (f.PULL_ERRORS, self._known.pull_failures),
+            (f.BELATED_FAILED, self._known.revision_failures),
+            (f.BELATED, ("revised", "unchanged") if self._known.revision_failures else ()),
         ]  # fmt: skip
         if self._failures:
             series += [(f.FORWARDED, SIGNALS), (f.FORWARD_ANSWERS, CLASSES)]

@@ -10,7 +10,7 @@ from scoring.status.failure_groups import FailureGroup
 from scoring.status.service_status import OTHER
 
 from . import families as f
-from .judge_metrics import Series
+from .collect import Series
 
 MOST: Final = 20
 """Groups that have a series of their own; the others share one for each rubric."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from integrations.consumed import Consumed
 from scoring.status.judge_snapshot import CIRCUITS, JudgeSnapshot
 
 from . import families as f
-from .collect import MetricValues
+from .collect import MetricValues, Series
 from .labels import LabelCap
 
 _DIRECTIONS = ("input", "output")
 _OUTCOMES = ("answered", "unanswered")
-Series: TypeAlias = tuple[f.Family, tuple[str, ...], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,7 @@ from scoring.status.service_status import OTHER
 from scoring.status.status import Status
 
 from . import families as f
-from .collect import MetricValues
-from .judge_metrics import Series
+from .collect import MetricValues, Series
 
 
 class LimitMetrics:

@@ -11,7 +11,7 @@ from scoring.status.status import Status
 from . import families as f
 from .agreement_metrics import corrected_gauges
 from .alert_metrics import watch_gauges
-from .judge_metrics import Series
+from .collect import Series
 
 
 def window_gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:

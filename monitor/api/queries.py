@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+import integrations.prometheus.families as f
 from dashboards.pages.configuration_page import ConfigurationPage, Setting
 from dashboards.pages.service_page import ServicePage
 from dashboards.pages.trace_page import TracePage
 from integrations.otlp.server.traffic import Forwarding, Receiving
+from integrations.prometheus.collect import Series
 from integrations.prometheus.exporter import Exporter
 from integrations.prometheus.snapshot import QueueSize, Snapshot
+from integrations.prometheus.source_metrics import fleet_totals, late_reference_totals, pull_totals
 from integrations.store.compared import ComparedFilter
 from integrations.store.judge_calls import JudgeCallTable
 from integrations.store.late_references import PendingRevisions
@@ -71,6 +73,7 @@ from .report import (
     VerdictSearch,
 )
 from .service_page import ServiceChoice
+from .totals import forwarding_totals, intake_totals, receiving_totals
 from .trace_details import TraceDetail, TraceDetails
 
 _GROUPS = 10
@@ -79,8 +82,6 @@ _AT_A_TIME = 16
 """Windows whose statuses are computed without a pause, 40 µs each: a probe waits less than a millisecond."""
 _OF_A_SERVICE = 5_000
 """Verdicts that the page of a service is made from at most, the latest."""
-REJECTED = "invalid"
-"""Why the intake rejects a span for good: its ids or its bytes are not what OTLP allows."""
 
 
 class VerdictRecords(TraceDetail, Protocol):
@@ -150,7 +151,6 @@ class MonitorQueries:
     started_ns: int = 0
     rubrics: Sequence[str] = ()
     reload: Callable[[], Awaitable[ReloadOutcome]] | None = None
-    _scraped: Counter[str] = field(default_factory=Counter)
     _details: TraceDetails = field(init=False)
     _trends: Trends = field(init=False)
     _compared: ComparedSource = field(init=False)
@@ -339,7 +339,7 @@ class MonitorQueries:
         )
 
     async def metrics(self, accept: str) -> tuple[bytes, str]:
-        self._count_up()
+        self.exporter.follow(self._totals())
         services = [each async for each in self._statuses_in_turns()]
         # in a thread: thousands of series take longer to write than a probe may wait
         return await asyncio.to_thread(self.exporter.exposition(accept, self.snapshot(services)))
@@ -411,54 +411,20 @@ class MonitorQueries:
         found = {anomaly.kind for anomaly in self.anomalies()}
         return {kind.value: kind in found for kind in AnomalyKind}
 
-    def _count_up(self) -> None:
-        """Bring the counters of the hot path up to date: it counts in plain integers, which are read at a scrape."""
-        counts, seen = self.intake.counts, self.outcomes.balance().seen
-        self.exporter.spans_received(self._since("spans", counts.spans))
-        self.exporter.spans_handed_over(self._since("handed over", counts.handed_over))
-        self.exporter.traces_seen(self._since("seen", seen))
-        receiving, forwarding = self.listeners.receiving(counts), self.listeners.forwarding()
-        for code, refused in receiving.refused.items():
-            self.exporter.requests_refused(code, self._since(f"refused {code}", refused))
-        self.exporter.requests_dropped(self._since("dropped", receiving.dropped))
-        self.exporter.spans_rejected(REJECTED, self._since("rejected", counts.rejected))
-        self.exporter.spans_ignored("duplicate", self._since("duplicate", counts.duplicate))
-        self.exporter.spans_ignored("late", self._since("late", counts.late))
-        self.exporter.spans_ignored("own", self._since("own", counts.own))
-        self.exporter.spans_ignored("shed", self._since("shed", counts.shed))
-        self.exporter.spans_ignored("too_large", self._since("too large", counts.too_large))
-        self.exporter.log_records_received(self._since("logs", counts.logs))
-        self.exporter.log_records_rejected(self._since("rejected logs", counts.rejected_logs))
-        for reason, ignored in (
-            ("untraced", counts.untraced_logs), ("plain", counts.plain_logs), ("late", counts.late_logs),
-            ("own", counts.own_logs), ("too_large", counts.too_large_logs),
-        ):  # fmt: skip
-            self.exporter.log_records_ignored(reason, self._since(f"{reason} logs", ignored))
+    def _totals(self) -> Iterator[Series]:
+        """What was counted since the start."""
+        counts, forwarding = self.intake.counts, self.listeners.forwarding()
+        yield f.TRACES_SEEN, (), self.outcomes.balance().seen
+        yield from intake_totals(counts)
+        yield from receiving_totals(self.listeners.receiving(counts))
         if forwarding is not None:
-            self._count_forwarding(forwarding)
+            yield from forwarding_totals(forwarding)
         if (pull := self.pull()) is not None:
-            self.exporter.pull.follow(pull)
+            yield from pull_totals(pull)
         if (late_references := self.late_references()) is not None:
-            self.exporter.late_references.follow(late_references)
+            yield from late_reference_totals(late_references)
         if (fleet := self.fleet()) is not None:
-            for how, total in fleet.rounds:
-                self.exporter.fleet_rounds(how, self._since(f"fleet {how}", total))
-
-    def _count_forwarding(self, forwarding: Forwarding) -> None:
-        for of, counts, count in (
-            ("forwarded", forwarding.requests, self.exporter.forwarded),
-            ("answered", forwarding.answers, self.exporter.forward_answered),
-            ("failed", forwarding.failed, self.exporter.forward_failed),
-            ("unjudged", forwarding.unjudged, self.exporter.forward_unjudged),
-        ):
-            for label, total in counts.items():
-                count(label, self._since(f"{of} {label}", total))
-        self.exporter.forward_withheld(self._since("withheld", forwarding.withheld))
-
-    def _since(self, name: str, total: int) -> int:
-        new = total - self._scraped[name]
-        self._scraped[name] = total
-        return new
+            yield from fleet_totals(fleet)
 
 
 def _names(status: ServiceStatus, key: Key) -> bool:

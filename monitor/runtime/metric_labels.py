@@ -9,7 +9,7 @@ from integrations.otlp.proxy.forward import UNJUDGED
 from integrations.otlp.proxy.upstream import REASONS
 from integrations.prometheus.known_labels import KnownLabels
 from monitor.alerting.watch import Watch
-from monitor.api.queries import REJECTED
+from monitor.api.totals import REJECTED
 from monitor.config import Config
 from monitor.config.notify import names
 from monitor.config.rubrics import reached, rubrics_of

@@ -9,11 +9,13 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from integrations.prometheus import families as f
 from integrations.prometheus.exporter import Exporter
 from integrations.prometheus.families import FAMILIES
 from integrations.prometheus.judge_metrics import KnownJudge
 from integrations.prometheus.known_labels import KnownLabels
 from integrations.prometheus.snapshot import QueueSize, Snapshot
+from integrations.prometheus.source_metrics import late_reference_totals, pull_totals
 from scoring.alerts.agreements import Agreements
 from scoring.alerts.board import Posted
 from scoring.alerts.conditions import conditions
@@ -265,10 +267,8 @@ def test_a_outcomes_ending_brings_the_services_other_reasons():
 
 def test_plumbing_is_counted():
     exporter = new()
-    exporter.traces_seen(5)
+    exporter.follow([(f.TRACES_SEEN, (), 5), (f.SPANS_RECEIVED, (), 100), (f.SPANS_REJECTED, ("no_ids",), 2)])
     exporter.trace_kept("shop", "forced")
-    exporter.spans_received(100)
-    exporter.spans_rejected("no_ids", 2)
     exporter.evaluation_lag("shop", 2.0)
     exporter.evaluation_lag("shop", -3.0)
     exporter.exported("jsonl", 3, at_s=1700.0)
@@ -406,7 +406,7 @@ def test_created_series_are_off_here_and_the_process_is_left_alone():
 
 def test_two_exporters_in_one_process_do_not_meet():
     one, other = new(), new()
-    one.spans_received(3)
+    one.follow([(f.SPANS_RECEIVED, (), 3)])
     assert samples(other)["sidejudge_spans_received_total",] == 0
 
 
@@ -451,9 +451,9 @@ def populated() -> Exporter:
         "shop", "live", "1.2", weight=2.0, latency_s=1.5, models={"m": (1, 2, 0.5)}, drawn=True, trace_id=TRACE
     )
     exporter.limits.values("shop", "live", "", {"latency": 1.5}, 2.0)
-    exporter.pull.follow(PullSnapshot(state="retrying", errors=(("timeout", 1),)))
-    exporter.fleet_rounds("ok", 1)
-    exporter.late_references.follow(LateReferenceSnapshot(state="ok", failures=(("gone", 1),)))
+    exporter.follow(pull_totals(PullSnapshot(state="retrying", errors=(("timeout", 1),))))
+    exporter.follow([(f.FLEET_ROUNDS, ("ok",), 1)])
+    exporter.follow(late_reference_totals(LateReferenceSnapshot(state="ok", failures=(("gone", 1),))))
     exporter.watch(
         lambda: Snapshot(
             sampling_rate=0.05,
