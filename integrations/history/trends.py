@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from scoring.status.trend import Stretch, VerdictSums
 
 from .in_force import verdicts_in_force
 from .place import Place
@@ -25,26 +26,9 @@ _SCHEMA: Final = pa.schema([
 _GROUP: Final = ("number", "service", "environment", "rubric")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryStretch:
-    """The sums of one (service, environment, rubric) over the stretch of this number, from 0; weights as in windows."""
-
-    number: int
-    service: str | None
-    environment: str | None
-    rubric: str
-    passed: int
-    failed: int
-    incomplete: int
-    weight: float
-    failed_weight: float
-    squared_weight: float
-    versions: frozenset[str]
-
-
 def history_trends(
     place: Place, *, since_ns: int, until_ns: int, step_ns: int, clock_s: Callable[[], float] = time.monotonic
-) -> list[HistoryStretch]:
+) -> list[Stretch]:
     """The stretches from ``since_ns`` on whose verdicts were reached before ``until_ns``; of revisions the last counts.
 
     Beyond the bounds of ``verdicts_in_force`` older days are left out, and with them the stretch that would be
@@ -66,7 +50,7 @@ def _day_ns(folder: str) -> int:
     return int(datetime.fromisoformat(folder.removeprefix("day=")).replace(tzinfo=UTC).timestamp()) * 10**9
 
 
-def _summed(rows: pa.Table, *, since_ns: int, until_ns: int, step_ns: int, first: int) -> Iterator[HistoryStretch]:
+def _summed(rows: pa.Table, *, since_ns: int, until_ns: int, step_ns: int, first: int) -> Iterator[Stretch]:
     at_us = pc.cast(rows["created_at"], pa.int64())
     number = pc.floor(pc.divide(pc.cast(pc.subtract(at_us, since_ns // 1000), pa.float64()), step_ns / 1000))
     probability = rows["sampling_probability"]
@@ -86,10 +70,11 @@ def _summed(rows: pa.Table, *, since_ns: int, until_ns: int, step_ns: int, first
     grouped = summed.group_by(list(_GROUP)).aggregate([*((name, "sum") for name in sums), ("version", "distinct")])
     for row in grouped.to_pylist():
         passed, failed_count = row["passed_sum"], row["failed_sum"]
-        yield HistoryStretch(
-            number=row["number"], service=row["service"], environment=row["environment"], rubric=row["rubric"] or "",
+        found = VerdictSums(
+            service=row["service"], environment=row["environment"], rubric=row["rubric"] or "",
             passed=passed, failed=failed_count, incomplete=row["n_sum"] - passed - failed_count,
             weight=row["weight_sum"], failed_weight=row["failed_weight_sum"],
             squared_weight=row["squared_weight_sum"],
-            versions=frozenset(each for each in row["version_distinct"] if each),
         )  # fmt: skip
+        versions = frozenset(each for each in row["version_distinct"] if each)
+        yield Stretch(number=row["number"], sums=found, versions=versions)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,30 +27,29 @@ def read_details(path: Path, trace_id: str) -> TraceDocument | None:
 
     ``None`` when it does not know the trace. Raises ``StoreUnavailable`` when there is no readable store.
     """
-    if not path.is_file():
-        raise StoreUnavailable(f"store {path}: there is no such file; name the file of store.path")
-    wanted = (bytes.fromhex(trace_id),)
-    sql = queries()
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
-            row = connection.execute(sql["story"], wanted).fetchone()
-            verdicts = [json.loads(text) for (text,) in connection.execute(sql["verdicts_of_trace"], wanted)]
-            has_facts = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'facts'").fetchone()
-            link = connection.execute(sql["fact"], ("trace_link",)).fetchone() if has_facts else None
-            waiting = len(connection.execute(sql["chunks"], wanted).fetchall()) if row is None else 0
-    except sqlite3.Error as error:
-        raise StoreUnavailable(f"store {path}: it cannot be read as a store of sidejudge ({error})") from error
+    wanted, sql = (bytes.fromhex(trace_id),), queries()
+    with opened(path, "ro", 2.0) as connection:
+        row = connection.execute(sql["story"], wanted).fetchone()
+        verdicts = connection.execute(sql["verdicts_of_trace"], wanted).fetchall()
+        has_facts = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'facts'").fetchone()
+        link = connection.execute(sql["fact"], ("trace_link",)).fetchone() if has_facts else None
+        waiting = len(connection.execute(sql["chunks"], wanted).fetchall()) if row is None else 0
     if row is None:
         return {"trace_id": trace_id, "reason": None, "waiting_chunks": waiting, "verdicts": []} if waiting else None
-    details, reason, completion, revision, service, closed_ns = row
-    story: TraceDocument = json.loads(details)
-    found: TraceDocument = {
-        **story, "trace_id": trace_id, "service": service, "reason": reason,
-        "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": verdicts,
-    }  # fmt: skip
+    found = trace_document(trace_id, row, verdicts)
     if link:
         found["trace_url"] = json.loads(link[0])["prefix"] + trace_id
     return found
+
+
+def trace_document(trace_id: str, row: Sequence[Any], verdicts: Iterable[tuple[str]]) -> TraceDocument:
+    """The row of a trace and those of its verdicts as one object."""
+    details, reason, completion, revision, service, closed_ns = row
+    known: TraceDocument = json.loads(details)
+    return {
+        **known, "trace_id": trace_id, "service": service, "reason": reason, "completion": completion,
+        "revision": revision, "closed_ns": closed_ns, "verdicts": [json.loads(text) for (text,) in verdicts],
+    }  # fmt: skip
 
 
 def read_fact(path: Path, name: str) -> Any:

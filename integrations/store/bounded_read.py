@@ -5,10 +5,11 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from .errors import SearchTooLong, explain
+from .connection import reading
+from .errors import SearchTooLong
 
 _LONGEST_S = 5.0
 _INSTRUCTIONS = 20_000
@@ -19,15 +20,12 @@ _INSTRUCTIONS = 20_000
 def bounded_read(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that only reads. Raises ``StoreError``, and ``SearchTooLong`` where the reading takes too long."""
     ends = time.monotonic() + _LONGEST_S
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
-            connection.set_progress_handler(lambda: time.monotonic() > ends, _INSTRUCTIONS)
+    with reading(path) as connection:
+        connection.set_progress_handler(lambda: time.monotonic() > ends, _INSTRUCTIONS)
+        try:
             yield connection
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
-            raise SearchTooLong(
-                f"the search took longer than {_LONGEST_S:g} s; narrow it by time, service or rubric"
-            ) from None
-        raise explain(error, path) from error
-    except sqlite3.Error as error:
-        raise explain(error, path) from error
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise
+            narrower = "narrow it by time, service or rubric"
+            raise SearchTooLong(f"the search took longer than {_LONGEST_S:g} s; {narrower}") from None

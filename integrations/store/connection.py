@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from .errors import StoreCorrupt, explain
@@ -26,6 +28,16 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.close()
         raise explain(error, path) from error
     return connection
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection of its own that only reads, so that nobody waits for it. Raises ``StoreError``."""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise explain(error, path) from error
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:

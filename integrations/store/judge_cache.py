@@ -14,8 +14,7 @@ class JudgeCacheTable(Lru[str]):
 
     async def spend(self, hour_s: int, usd: float) -> None:
         """Add dollars to the hour that began so many seconds after the epoch."""
-        sql = self._sql["spend_add"]
-        await self._write(lambda connection: connection.execute(sql, (hour_s, usd)) and None)
+        await self._do("spend_add", (hour_s, usd))
 
     def spent_since(self, since_s: int) -> dict[int, float]:
         """Dollars by the hour, of hours that began at or after this."""

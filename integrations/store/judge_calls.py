@@ -82,5 +82,4 @@ class JudgeCallTable(Part):
 
     async def purge(self, before_ns: int, most_bytes: int) -> None:
         """Let go of the calls from before ``before_ns``, and of the oldest beyond ``most_bytes``."""
-        bounds = {"before": before_ns, "most": most_bytes}
-        await self._write(lambda connection: connection.execute(self._sql["judge_calls_beyond"], bounds) and None)
+        await self._do("judge_calls_beyond", {"before": before_ns, "most": most_bytes})

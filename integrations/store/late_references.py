@@ -71,25 +71,17 @@ class LateReferenceTable(Part):
             {"trace_id": trace_id, "wanted": what, "now": now_ns, "due": due_ns} for trace_id, what in wanted.items()
         ]
         if rows:
-            await self._write(lambda connection: connection.executemany(self._sql["belated_note"], rows) and None)
+            await self._do_each("belated_note", rows)
 
     async def postpone(self, each: DueRevision, due_ns: int, reason: str, *, over: bool) -> None:
         """An attempt came to nothing: not before ``due_ns`` again, or never (``over``)."""
-        parameters = {
-            "trace_id": each.trace_id,
-            "wanted": each.wanted,
-            "due": due_ns,
-            "reason": reason,
-            "over": int(over),
-        }
-        await self._write(lambda connection: connection.execute(self._sql["belated_postpone"], parameters) and None)
+        postponed = {"due": due_ns, "reason": reason, "over": int(over)}
+        await self._do("belated_postpone", {"trace_id": each.trace_id, "wanted": each.wanted, **postponed})
 
     async def revive(self, reason: str, now_ns: int) -> None:
         """Traces given up for this reason are due once more: it holds no longer."""
-        parameters = {"reason": reason, "now": now_ns}
-        await self._write(lambda connection: connection.execute(self._sql["belated_revive"], parameters) and None)
+        await self._do("belated_revive", {"reason": reason, "now": now_ns})
 
     async def done(self, each: DueRevision) -> None:
         """Nothing is owed to it any more, unless its references have changed meanwhile."""
-        parameters = {"trace_id": each.trace_id, "wanted": each.wanted}
-        await self._write(lambda connection: connection.execute(self._sql["belated_done"], parameters) and None)
+        await self._do("belated_done", {"trace_id": each.trace_id, "wanted": each.wanted})

@@ -72,13 +72,11 @@ class NotificationOutbox(Part):
 
     async def unpark(self, destination: str) -> int:
         """Let what was set aside wait again, in its old place; how many that are."""
-        sql = self._sql["mail_unpark"]
-        return int(await self._write(lambda connection: connection.execute(sql, (destination,)).rowcount))
+        return await self._do("mail_unpark", (destination,))
 
     async def forget(self, before_ns: int) -> None:
         """Delete what was set aside and came before this."""
-        sql = self._sql["mail_forget"]
-        await self._write(lambda connection: connection.execute(sql, (before_ns,)) and None)
+        await self._do("mail_forget", (before_ns,))
 
     def queue(self, destination: str) -> QueueStatus:
         """How much there is for one destination."""

@@ -156,7 +156,7 @@ class Outbox(Part):
 
     async def wake(self) -> None:
         """Whatever was postponed may be sent now: it was the destination, not the scores."""
-        await self._write(lambda connection: connection.execute(self._sql["outbox_wake"]) and None)
+        await self._do("outbox_wake")
 
     async def park(self, rows: Iterable[PendingScore], reason: str) -> None:
         """Give them up, with the reason."""
@@ -169,8 +169,7 @@ class Outbox(Part):
         ]
 
     async def _each(self, name: str, rows: Iterable[PendingScore], more: Mapping[str, object]) -> None:
-        parameters = [{"id": row.id, "version": row.version, **more} for row in rows]
-        await self._write(lambda connection: connection.executemany(self._sql[name], parameters) and None)
+        await self._do_each(name, [{"id": row.id, "version": row.version, **more} for row in rows])
 
 
 def _dead(row: Sequence[Any]) -> Dead:

@@ -21,3 +21,11 @@ class Part:
         self._write = write
         self._read = read
         self._sql = queries()
+
+    async def _do(self, name: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> int:
+        """Run one statement in a transaction; how many rows it changed."""
+        return int(await self._write(lambda connection: connection.execute(self._sql[name], parameters).rowcount))
+
+    async def _do_each(self, name: str, rows: Sequence[Sequence[object] | Mapping[str, object]]) -> None:
+        """Run it for each of these rows, in one transaction."""
+        await self._write(lambda connection: connection.executemany(self._sql[name], rows) and None)

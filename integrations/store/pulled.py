@@ -42,12 +42,11 @@ class Pulled(Part):
         """Remember them, all or none."""
         rows = [(t.trace_id, t.last_ns, t.reason, b"".join(sorted(t.spans))) for t in taken]
         if rows:
-            await self._write(lambda connection: connection.executemany(self._sql["pulled_put"], rows) and None)
+            await self._do_each("pulled_put", rows)
 
     async def forget(self, before_ns: int) -> None:
         """Let go of traces whose rows all began before this: nobody looks there any more."""
-        parameters = {"before": before_ns, "limit": _SLICE}
-        while await self._write(lambda c: c.execute(self._sql["pulled_forget"], parameters).rowcount) == _SLICE:
+        while await self._do("pulled_forget", {"before": before_ns, "limit": _SLICE}) == _SLICE:
             pass
 
 

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 from scoring.verdict.trace_document import TraceDocument
 from scoring.verdict.verdict_document import VerdictDocument
 
-from .archive import finished, stored_verdict
+from .archive import finished, stored_verdict, trace_document
 from .capacity import Capacity
 from .connection import connect, identity, migrate
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
@@ -280,16 +280,9 @@ class Store:
 
     def details(self, trace_id: bytes | str) -> TraceDocument | None:
         """What happened to a finished trace, with its verdicts; ``None`` for one that is unknown here."""
-        rows = self._read("story", (id_bytes(trace_id),))
-        if not rows:
-            return None
-        details, reason, completion, revision, service, closed_ns = rows[0]
-        known: TraceDocument = json.loads(details)
-        verdicts = [json.loads(text) for (text,) in self._read("verdicts_of_trace", (id_bytes(trace_id),))]
-        return {
-            **known, "trace_id": id_bytes(trace_id).hex(), "service": service, "reason": reason,
-            "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": verdicts,
-        }  # fmt: skip
+        wanted = id_bytes(trace_id)
+        rows = self._read("story", (wanted,))
+        return trace_document(wanted.hex(), rows[0], self._read("verdicts_of_trace", (wanted,))) if rows else None
 
     def traces(
         self,

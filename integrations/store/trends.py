@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import explain
-from .period_sums import Sums
+from scoring.status.trend import Stretch
+
+from .connection import reading
+from .period_sums import verdict_sums
 from .statements import queries
 
 MOST = 100_000
 """Verdicts that are read at most, the latest: about a second and a half."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """The sums of one (service, environment, rubric) over the stretch of this number, from 0.
-
-    ``versions`` are those of the rubric that reached its verdicts.
-    """
-
-    number: int
-    sums: Sums
-    versions: frozenset[str] = frozenset()
 
 
 def read_trends(path: Path, *, until_ns: int, step_ns: int, steps: int) -> list[Stretch]:
@@ -34,19 +21,10 @@ def read_trends(path: Path, *, until_ns: int, step_ns: int, steps: int) -> list[
     """
     since_ns = until_ns - steps * step_ns
     wanted = {"since": since_ns, "until": until_ns, "step": step_ns, "most": MOST}
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
-            rows = connection.execute(queries()["trends"], wanted).fetchall()
-    except sqlite3.Error as error:
-        raise explain(error, path) from error
-    names = ("service", "environment", "rubric", "passed", "failed", "incomplete", "weight", "failed_weight",
-             "squared_weight")  # fmt: skip
+    with reading(path) as connection:
+        rows = connection.execute(queries()["trends"], wanted).fetchall()
     found = [
-        Stretch(
-            number=number,
-            sums=Sums(**dict(zip(names, row, strict=True))),
-            versions=frozenset(versions.split(",") if versions else ()),
-        )
+        Stretch(number=number, sums=verdict_sums(row), versions=frozenset(versions.split(",") if versions else ()))
         for number, *row, versions in rows
     ]
     if sum(each.sums.passed + each.sums.failed + each.sums.incomplete for each in found) < MOST:

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from integrations.store.period_sums import Sums
-from integrations.store.trends import Stretch
+from scoring.status.trend import Stretch
 
 log = logging.getLogger("sidejudge.parquet")
 
@@ -74,15 +73,4 @@ def _read(path: str, since_ns: int, step_ns: int, old: int) -> Sequence[Stretch]
     from integrations.history.trends import history_trends  # noqa: PLC0415  # as above
 
     until_ns = since_ns + old * step_ns
-    return [
-        Stretch(
-            number=each.number,
-            sums=Sums(
-                service=each.service, environment=each.environment, rubric=each.rubric, passed=each.passed,
-                failed=each.failed, incomplete=each.incomplete, weight=each.weight, failed_weight=each.failed_weight,
-                squared_weight=each.squared_weight,
-            ),
-            versions=each.versions,
-        )
-        for each in history_trends(Place(path), since_ns=since_ns, until_ns=until_ns, step_ns=step_ns)
-    ]  # fmt: skip
+    return history_trends(Place(path), since_ns=since_ns, until_ns=until_ns, step_ns=step_ns)

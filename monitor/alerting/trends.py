@@ -10,11 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from integrations.store.errors import StoreError
-from integrations.store.trends import Stretch, read_trends
+from integrations.store.trends import read_trends
 from scoring.alerts.declaration import Declaration
-from scoring.statistics.estimate import from_sums
 from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
-from scoring.status.trend import Trend
+from scoring.status.trend import Stretch, Trend
 
 from .archived_trends import ArchivedTrends
 from .observation import Key
@@ -85,13 +84,7 @@ class Trends:
         return self._archive.whole(stored, until_ns=now_ns, step_ns=step_ns, steps=STEPS)
 
     def _trend(self, stretches: Sequence[Stretch], now_ns: int, *, step_ns: int, enough: float) -> Trend:
-        estimates = dict.fromkeys(range(STEPS), None) | {
-            each.number: from_sums(
-                n=each.sums.passed + each.sums.failed, failures=each.sums.failed, weight=each.sums.weight,
-                failed_weight=each.sums.failed_weight, squared_weight=each.sums.squared_weight,
-            )
-            for each in stretches
-        }  # fmt: skip
+        estimates = dict.fromkeys(range(STEPS), None) | {each.number: each.sums.estimate for each in stretches}
         return Trend(
             until_ns=now_ns, step_ns=step_ns, estimates=tuple(estimates.values()), enough=enough,
             changes=tuple(_changes(stretches)),

@@ -4,7 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scoring.statistics.estimate import Estimate
+from scoring.statistics.estimate import Estimate, from_sums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictSums:
+    """Counts and sums of weights over the verdicts of one (service, environment, rubric)."""
+
+    service: str | None
+    environment: str | None
+    rubric: str
+    passed: int
+    failed: int
+    incomplete: int
+    weight: float
+    failed_weight: float
+    squared_weight: float
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The pass ratio of these verdicts; None where none passed or failed."""
+        return from_sums(
+            n=self.passed + self.failed, failures=self.failed, weight=self.weight, failed_weight=self.failed_weight,
+            squared_weight=self.squared_weight,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """The sums over the stretch of time of this number, from 0; ``versions`` of the rubric reached its verdicts."""
+
+    number: int
+    sums: VerdictSums
+    versions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

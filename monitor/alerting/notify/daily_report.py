@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from integrations.store.notification_outbox import NotificationOutbox
-from integrations.store.period_sums import MetricMean, Sums, read_courses
+from integrations.store.period_sums import MetricMean, read_courses
 from monitor.alerting.details import WatchedWindow
 from scoring.alerts.board import Posted
 from scoring.alerts.lifecycle import Stage
 from scoring.alerts.observed import Agreement
 from scoring.lexical.label import label
 from scoring.notices.daily_report import AgreedOn, DailyReportText, FailureLine, ServiceDay, WeakMetric
-from scoring.statistics.estimate import from_sums
 from scoring.status.failure_groups import FailureGroup, without_contents
 from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
 from scoring.status.status import Status
+from scoring.status.trend import VerdictSums
 
 from .notifier import HOUR_NS, Notifier
 from .timetable import Daily
@@ -130,11 +130,8 @@ def _failing(group: FailureGroup) -> FailureLine:
     )  # fmt: skip
 
 
-def _course(sums: Sums, statuses: Mapping[tuple[str, str, str], Status]) -> ServiceDay:
-    estimate = from_sums(
-        n=sums.passed + sums.failed, failures=sums.failed, weight=sums.weight, failed_weight=sums.failed_weight,
-        squared_weight=sums.squared_weight,
-    )  # fmt: skip
+def _course(sums: VerdictSums, statuses: Mapping[tuple[str, str, str], Status]) -> ServiceDay:
+    estimate = sums.estimate
     service, environment = _named(sums.service, sums.environment)
     return ServiceDay(
         service=label(service, 200), environment=label(environment, 200), rubric=sums.rubric,

@@ -136,7 +136,7 @@ def test_what_is_no_part_of_a_history_is_left_out_and_left_alone(place):
     trends = import_module("integrations.history.trends").history_trends
     until = 1_793_700_000 * 10**9
     (found,) = trends(place, since_ns=until - 30 * DAY, until_ns=until, step_ns=30 * DAY)
-    assert (found.passed, found.failed) == (2, 2)
+    assert (found.sums.passed, found.sums.failed) == (2, 2)
     assert reader.erase(lambda record: record["trace_id"] == "t1") == 1
     assert {foreign, f"{day}/typed.parquet", f"{day}/part-w9-cut.parquet"} < set(place.names("verdicts"))
 

@@ -37,6 +37,6 @@ def test_what_is_no_store_is_said_to_be_none(tmp_path: Path) -> None:
         read_details(tmp_path / "nowhere.sqlite", TRACE)
     other = tmp_path / "text"
     other.write_text("not a database, only text that is long enough to be looked at" * 100)
-    with pytest.raises(StoreUnavailable, match="cannot be read as a store"):
+    with pytest.raises(StoreUnavailable, match="cannot be used as a store"):
         read_details(other, TRACE)
     assert not (tmp_path / "nowhere.sqlite").exists()

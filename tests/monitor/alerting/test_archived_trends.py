@@ -59,9 +59,9 @@ async def test_the_history_sums_up_as_the_store_does(both):
     ):
         assert (here.number, here.versions) == (there.number, there.versions)
         for name in ("service", "rubric", "passed", "failed", "incomplete"):
-            assert getattr(here.sums, name) == getattr(there, name)
+            assert getattr(here.sums, name) == getattr(there.sums, name)
         for name in ("weight", "failed_weight", "squared_weight"):
-            assert getattr(here.sums, name) == pytest.approx(getattr(there, name))
+            assert getattr(here.sums, name) == pytest.approx(getattr(there.sums, name))
     seconds = iter([0.0, 0.0, 1.0, 2.0, 3.0, 11.0])
     slow = module.history_trends(place, since_ns=NOW - 60 * DAY, clock_s=lambda: next(seconds), **span)
     assert {each.number for each in slow} == {29}, "after ten seconds no day is begun, and the newest came first"

@@ -128,8 +128,8 @@ def test_only_verdicts_in_force_count_in_comparisons_and_trends(tmp_path: Path, 
     found, capped = import_module("monitor.alerting.archived_verdicts").history_compared(place, ComparedFilter(**span))
     assert ([each.passed for each in found], capped) == (passed, False)
     trends = import_module("integrations.history.trends").history_trends(place, step_ns=23 * DAY, **span)
-    assert sum(each.passed for each in trends) == passed.count(True)
-    assert sum(each.failed for each in trends) == passed.count(False)
+    assert sum(each.sums.passed for each in trends) == passed.count(True)
+    assert sum(each.sums.failed for each in trends) == passed.count(False)
 
 
 async def test_a_reading_stands_for_ten_minutes_and_what_is_away_leaves_the_store(
