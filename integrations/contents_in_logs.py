@@ -8,7 +8,6 @@ events; dialects read both alike.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -34,7 +33,7 @@ def join(spans: Iterable[RawSpan], records: Iterable[RawLogRecord]) -> list[RawS
 def _event(record: RawLogRecord) -> RawEvent:
     """A body that is a map, as one or as JSON text, is what a span event has as attributes."""
     body = record.body
-    entries: Any = decoded(body) if isinstance(body, str) else body
+    entries: object = decoded(body) if isinstance(body, str) else body
     if not isinstance(entries, dict):
         entries = {} if body is None else {"body": body}
     return RawEvent(name=record.event, time_ns=record.time_ns, attributes={**record.attributes, **entries})

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from scoring.lexical.label import label
 from scoring.lexical.nearest import nearest
@@ -68,7 +68,7 @@ class PythonAgent:
             raise _raised(error) from error
         return AgentReply(stated=stated, latency_ms=(time.perf_counter() - started) * 1000)
 
-    async def _in_thread(self, call: Callable[[], object]) -> Any:
+    async def _in_thread(self, call: Callable[[], object]) -> object:
         """Call in a thread that does not keep the process from ending."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[object] = loop.create_future()
@@ -99,7 +99,7 @@ def _raised(error: BaseException) -> AgentError:
     return AgentError(f"it raised {type(error).__name__}: {label(struck(str(error)), 300)}")
 
 
-def _found(spec: str) -> Callable[..., Any]:
+def _found(spec: str) -> Callable[..., object]:
     module_name, _, path = spec.removeprefix(PREFIX).partition(":")
     if not module_name or not path:
         raise NoSuchAgentError(f"{spec!r} does not name a module and a function", "write python:module:function")
@@ -107,7 +107,7 @@ def _found(spec: str) -> Callable[..., Any]:
     if here not in sys.path:
         sys.path.append(here)  # last, so that nothing of the folder takes the place of what we import ourselves
     try:
-        found: Any = import_module(module_name)
+        found: object = import_module(module_name)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{module_name}.".startswith(f"{error.name}."):
             raise NoSuchAgentError(
@@ -126,7 +126,7 @@ def _found(spec: str) -> Callable[..., Any]:
         found = getattr(found, name)
     if inspect.isclass(found):
         raise NoSuchAgentError(f"{spec!r} is a class", "name a function, or an object with a method run")
-    call: Callable[..., Any] | None = found if callable(found) else getattr(found, "run", None)
+    call: Callable[..., object] | None = found if callable(found) else getattr(found, "run", None)
     if not callable(call):
         raise NoSuchAgentError(f"{spec!r} is {type(found).__name__} and cannot be called", "name a function")
     return call

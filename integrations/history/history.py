@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,7 +82,7 @@ class History:
                     merged += len(names)
         return merged
 
-    def erase(self, names_row: Callable[[Mapping[str, Any]], bool]) -> int:
+    def erase(self, names_row: Callable[[Mapping[str, object]], bool]) -> int:
         """Remove the rows of all traces of which an outcome or a verdict is named; how many rows.
 
         ``names_row`` gets the record of each row. Every file is read, those of other writers too.
@@ -98,7 +98,7 @@ class History:
                     count += self._erase(name, wanted)
         return count
 
-    def records(self, kind: Kind, since_day: str = "") -> Iterator[dict[str, Any]]:
+    def records(self, kind: Kind, since_day: str = "") -> Iterator[dict[str, object]]:
         """The records of all writers, day by day, each once."""
         seen: set[tuple[object, ...]] = set()
         day = ""
@@ -114,7 +114,7 @@ class History:
                     seen.add(key)
                     yield record
 
-    def _records_of(self, name: str) -> Iterator[dict[str, Any]]:
+    def _records_of(self, name: str) -> Iterator[dict[str, object]]:
         schema = pa.schema([("record", pa.string())])
         try:
             texts = self._place.columns(name, schema, schema.names)["record"].to_pylist()

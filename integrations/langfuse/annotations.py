@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from .client import Langfuse
+from .pages import Row, meta_of, rows_of
 from .scores import timestamp
 
 PAGE: Final = 100
@@ -56,7 +57,7 @@ async def read_annotations(
 
 async def pages_of_scores(
     langfuse: Langfuse, filters: Mapping[str, str], *, since_ns: int, until_ns: int, v3: bool
-) -> AsyncIterator[Sequence[Any]]:
+) -> AsyncIterator[Sequence[Row]]:
     """Pages of rows that have their time in [since, until), the latest first. Raises ``LangfuseError``.
 
     ``filters`` are those of ``v3/scores``; ``fields`` among them are left out where the older read gives all.
@@ -69,10 +70,10 @@ async def pages_of_scores(
     page = 1
     while True:
         body = await langfuse.get("v3/scores" if v3 else "v2/scores", query if v3 else {**query, "page": page})
-        rows, meta = _rows(body)
+        rows = rows_of(body)
         yield rows
         if v3:
-            cursor = meta.get("cursor")
+            cursor = meta_of(body).get("cursor")
             if not isinstance(cursor, str) or not rows or cursor == query.get("cursor"):
                 return
             query["cursor"] = cursor
@@ -80,11 +81,6 @@ async def pages_of_scores(
             page += 1
             if len(rows) < PAGE:
                 return
-
-
-def _rows(body: object) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    data, meta = (body.get("data"), body.get("meta")) if isinstance(body, Mapping) else (None, None)
-    return data if isinstance(data, list) else [], meta if isinstance(meta, Mapping) else {}
 
 
 def _annotation(row: object) -> Annotation | None:

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote
 
 from integrations.trust import trusted
+from scoring.trace.span import Json
 
 from .budget import RequestBudget
 from .errors import LangfuseError, LangfuseErrorKind, as_json, read_refusal
@@ -49,7 +50,7 @@ class LangfuseReply:
     """An answer of 2xx: its status and its body as JSON."""
 
     status: int
-    body: Any
+    body: Json
     date_s: float | None = None
     """When the server made it, by its own clock, s since the epoch; None where it does not say."""
 
@@ -80,7 +81,7 @@ class Langfuse:
             transport=transport,
         )
 
-    async def get(self, path: str, query: Query | None = None) -> Any:
+    async def get(self, path: str, query: Query | None = None) -> Json:
         """The JSON body of an answer to GET."""
         return (await self._ask("GET", path, query=query)).body
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from integrations.langfuse.score_document import ScoreOfLangfuse
 from scoring.lexical.label import label
@@ -17,6 +17,7 @@ from scoring.verdict.verdict import State
 
 from .client import Langfuse
 from .errors import LangfuseError
+from .pages import Row, rows_of
 from .scores import Declared
 
 _PAGE: Final = 100
@@ -42,7 +43,7 @@ class ScoreConfigs:
         self._langfuse = langfuse
         self._declared = {each.name: each for each in known}
         self._ids: dict[str, str | None] = {}
-        self._found: list[Mapping[str, Any]] | None = None
+        self._found: list[Row] | None = None
 
     def declare(self, more: Iterable[Declared]) -> None:
         """Know further scores."""
@@ -92,18 +93,17 @@ class ScoreConfigs:
         made = (await self._langfuse.post("score-configs", _body(wanted))).body
         return str(made["id"]) if isinstance(made, Mapping) and made.get("id") else None
 
-    async def _list(self) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = []
+    async def _list(self) -> list[Row]:
+        found: list[Row] = []
         for page in range(1, _MOST_PAGES + 1):
-            body = await self._langfuse.get("score-configs", {"page": page, "limit": _PAGE})
-            rows = body.get("data") if isinstance(body, Mapping) else None
-            found += [row for row in rows or () if isinstance(row, Mapping)]
-            if not rows or len(rows) < _PAGE:
+            rows = rows_of(await self._langfuse.get("score-configs", {"page": page, "limit": _PAGE}))
+            found += rows
+            if len(rows) < _PAGE:
                 break
         return found
 
 
-def _superseded(config: Mapping[str, Any], wanted: Declared) -> bool:
+def _superseded(config: Row, wanted: Declared) -> bool:
     """Whether a config declares the score as an earlier version wrote it: another type, or the names of states."""
     if config.get("dataType") != wanted.data_type:
         return True
@@ -111,7 +111,7 @@ def _superseded(config: Mapping[str, Any], wanted: Declared) -> bool:
     return bool(labels) and labels <= _FORMER_STATES and labels.isdisjoint(wanted.categories)
 
 
-def _outdated(config: Mapping[str, Any], wanted: Declared) -> OutdatedConfig | None:
+def _outdated(config: Row, wanted: Declared) -> OutdatedConfig | None:
     kind = config.get("dataType")
     if kind != wanted.data_type:
         return OutdatedConfig(wanted.name, f"it is of type {label(str(kind))}, its scores are {wanted.data_type}", True)
@@ -122,18 +122,18 @@ def _outdated(config: Mapping[str, Any], wanted: Declared) -> OutdatedConfig | N
     return None
 
 
-def _labels(config: Mapping[str, Any]) -> set[object]:
+def _labels(config: Row) -> set[object]:
     categories = config.get("categories")
     return {c.get("label") for c in categories if isinstance(c, Mapping)} if isinstance(categories, list) else set()
 
 
-def _fits(config: Mapping[str, Any], wanted: Declared) -> bool:
+def _fits(config: Row, wanted: Declared) -> bool:
     if config.get("dataType") != wanted.data_type:
         return False
     low, high = config.get("minValue"), config.get("maxValue")
-    if low is not None and (wanted.low is None or low > wanted.low):
+    if low is not None and (wanted.low is None or not isinstance(low, int | float) or low > wanted.low):
         return False
-    if high is not None and (wanted.high is None or high < wanted.high):
+    if high is not None and (wanted.high is None or not isinstance(high, int | float) or high < wanted.high):
         return False
     return set(wanted.categories) <= _labels(config)
 

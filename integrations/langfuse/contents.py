@@ -80,7 +80,8 @@ def _of_attributes(kept: Mapping[str, AttributeValue], requested: Json, answered
         return Contents({"events": events})
     if "llm.request.type" in kept and all(each is None or _plain(each) for each in (requested, answered)):
         return Contents({**_flat("gen_ai.prompt", requested), **_flat("gen_ai.completion", answered)})
-    schema = read(kept.get("logfire.json_schema"))
+    stated = kept.get("logfire.json_schema")
+    schema = read(stated) if isinstance(stated, str) else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
     listed = properties if isinstance(properties, dict) else {}
     there = {key for key, value in listed.items() if value != {"type": "null"}}

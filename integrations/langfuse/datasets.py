@@ -16,6 +16,7 @@ from scoring.trace.span import Json
 
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
+from .pages import meta_of, pages_in, rows_of
 
 _PAGE: Final = 100
 """Items of a page; Langfuse refuses more."""
@@ -93,10 +94,8 @@ async def delete_items(langfuse: Langfuse, dataset: str, trace_ids: Collection[s
             if error.kind is LangfuseErrorKind.NOT_FOUND and error.body is not None:
                 return 0
             raise
-        rows, meta = (body.get("data"), body.get("meta")) if isinstance(body, Mapping) else (None, None)
-        total = meta["totalPages"] if isinstance(meta, Mapping) and isinstance(meta.get("totalPages"), int) else 1
-        listed = [row for row in rows or () if isinstance(row, Mapping)]
-        found += [str(row["id"]) for row in listed if row.get("sourceTraceId") in trace_ids]
+        total = pages_in(meta_of(body))
+        found += [str(row["id"]) for row in rows_of(body) if row.get("sourceTraceId") in trace_ids]
         page += 1
     for name in found:
         try:

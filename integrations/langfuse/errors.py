@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from scoring.lexical.label import label
 from scoring.lexical.secrets import struck
+from scoring.trace.span import Json
 
 _LONGEST_MESSAGE: Final = 300
 
@@ -129,12 +130,13 @@ def read_refusal(
     )
 
 
-def as_json(content: bytes) -> Any:
+def as_json(content: bytes) -> Json:
     """The body as JSON; None where it is none."""
     try:
-        return json.loads(content)
+        found: Json = json.loads(content)
     except (ValueError, RecursionError):
         return None
+    return found
 
 
 def _stated(body: Mapping[str, object]) -> str:

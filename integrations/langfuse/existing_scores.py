@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from integrations.langfuse.score_document import ScoreOfLangfuse
 
 from .client import Langfuse
 from .observations import instant_ns
+from .pages import Row
 from .reading_back import MOST_IDS, read_back, same_value
 from .scores import METRICS
 
@@ -31,7 +32,7 @@ class ExistingScore:
 
     at_ns: int
     revision: int
-    row: Mapping[str, Any]
+    row: Row
 
     def states(self, body: ScoreOfLangfuse, *, within: float = 0.0) -> bool:
         """Whether it equals a body, whatever the revision; ``within``: numbers may be this far apart.
@@ -66,7 +67,7 @@ def _count(value: object) -> int:
         return 1
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 

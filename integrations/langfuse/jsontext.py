@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+
+from scoring.trace.span import Json
 
 
-def read(value: Any) -> Any:
+def read(value: Json) -> Json:
     """JSON objects and lists as they are; any other text is one, for an answer ``30`` is a text. Empty is absent."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
-            return json.loads(value)
+            found: Json = json.loads(value)
         except (ValueError, RecursionError):
             return value
+        return found
     return None if value == "" else value
 
 
@@ -27,6 +29,6 @@ def text(value: object) -> str:
         return ""
 
 
-def texts(values: Mapping[str, object]) -> dict[str, Any]:
+def texts(values: Mapping[str, object]) -> dict[str, str]:
     """Those that are there, as text."""
     return {key: text(value) for key, value in values.items() if value is not None}

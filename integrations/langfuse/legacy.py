@@ -8,12 +8,15 @@ under the same names.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
+
+from scoring.trace.span import Json
 
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
-from .observations import SMALLEST_NS, Row, Window, instant, newest
+from .observations import SMALLEST_NS, Window, instant, newest
+from .pages import Row, page_of, pages_in
 
 _PAGE: Final = 100
 """Traces of a page; Langfuse refuses more."""
@@ -55,7 +58,7 @@ async def of_trace(langfuse: Langfuse, trace_id: str) -> list[Row]:
             return []
         raise
     observations = body.get("observations") if isinstance(body, Mapping) else None
-    if not isinstance(observations, list):
+    if not isinstance(body, Mapping) or not isinstance(observations, list):
         raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "a trace without observations")
     return newest(_row(body, each) for each in observations if isinstance(each, Mapping))
 
@@ -80,12 +83,11 @@ def _query(window: Window, page: int) -> dict[str, str | int]:
     }  # fmt: skip
 
 
-def _page(body: Any) -> tuple[list[Row], int]:
-    rows, meta = (body.get("data"), body.get("meta")) if isinstance(body, Mapping) else (None, None)
-    if not isinstance(rows, list) or not isinstance(meta, Mapping):
+def _page(body: Json) -> tuple[list[Row], int]:
+    rows, meta = page_of(body)
+    if not meta:
         raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer without data")
-    total = meta.get("totalPages")
-    return [row for row in rows if isinstance(row, Mapping)], total if isinstance(total, int) else 1
+    return rows, pages_in(meta)
 
 
 def _listed(trace: Row) -> list[Row]:
@@ -102,7 +104,7 @@ def _listed(trace: Row) -> list[Row]:
     ]  # fmt: skip
 
 
-def _row(trace: Row, observation: Row) -> dict[str, Any]:
+def _row(trace: Row, observation: Row) -> Row:
     """An observation with what is its trace's; the trace's metadata goes to the topmost, as SDKs send it."""
     top = not observation.get("parentObservationId")
     row = {**observation, **{key: trace.get(key) for key in _TRACE_FIELDS}, "traceName": trace.get("name")}

@@ -31,16 +31,11 @@ async def listed_scores(langfuse: Langfuse, *, since_ns: int, until_ns: int, v3:
     query = {"source": "API", "fields": "details,subject"}
     async for rows in pages_of_scores(langfuse, query, since_ns=since_ns, until_ns=until_ns, v3=v3):
         for row in rows:
-            if (
-                not isinstance(row, Mapping)
-                or not isinstance(row.get("id"), str)
-                or not isinstance(row.get("name"), str)
-            ):
-                continue
-            value, of, metadata = value_of(row), subject_of(row), row.get("metadata")
-            if value is not None and of is not None:
+            id_, name, metadata = row.get("id"), row.get("name"), row.get("metadata")
+            value, of = value_of(row), subject_of(row)
+            if isinstance(id_, str) and isinstance(name, str) and value is not None and of is not None:
                 yield ListedScore(
-                    id=row["id"], subject=of[1], name=row["name"], value=value,
+                    id=id_, subject=of[1], name=name, value=value,
                     metadata=metadata if isinstance(metadata, Mapping) else {},
                     observation=of[2] or "",
                 )  # fmt: skip

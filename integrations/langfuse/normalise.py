@@ -16,11 +16,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from integrations.raw import AttributeValue, RawSpan
+from scoring.trace.span import Json
 
 from .jsontext import text
 from .langgraph import with_agents
-from .observations import Row, instant_ns
+from .observations import instant_ns
 from .origins import RowOrigin, origin
+from .pages import Row
 
 NO_ENVIRONMENT: Final = "default"
 """Langfuse's name for no environment."""
@@ -141,14 +143,14 @@ def _columns(row: Row, columns: Iterable[tuple[str, str]]) -> dict[str, Attribut
 
 
 def _sorted(
-    metadata: Mapping[str, Any],
-) -> tuple[dict[str, Any], dict[str, AttributeValue], dict[str, AttributeValue], dict[str, Any]]:
+    metadata: Mapping[str, Any],  # JSON is made of attribute values, but lists of types are invariant
+) -> tuple[dict[str, Any], dict[str, AttributeValue], dict[str, AttributeValue], dict[str, AttributeValue]]:
     """Metadata of the application, attributes that Langfuse kept, the resource's, and the scope.
 
     In v2 all of it is one flat map with dotted keys; the legacy reads nest it.
     """
-    stated: dict[str, Any] = {}
-    kept: dict[str, dict[str, Any]] = {"attributes": {}, "resourceAttributes": {}, "scope": {}}
+    stated: dict[str, Json] = {}
+    kept: dict[str, dict[str, AttributeValue]] = {"attributes": {}, "resourceAttributes": {}, "scope": {}}
     for key, value in metadata.items():
         head, _, rest = key.partition(".")
         if head not in kept:
@@ -161,13 +163,13 @@ def _sorted(
     return nested(stated), sent, kept["resourceAttributes"], kept["scope"]
 
 
-def _as_sent(value: Any) -> AttributeValue:
+def _as_sent(value: AttributeValue) -> AttributeValue:
     """Restore JSON texts: objects were texts, and lists too, unless of texts and numbers alone."""
     nests = isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(v, dict | list) for v in value))
     return text(value) if nests else value
 
 
-def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+def nested(flat: Mapping[str, Json]) -> dict[str, Json]:
     """Dotted keys as the objects that they were; the value of the undotted key itself goes before.
 
     Objects whose keys count from 0 were lists.
@@ -181,7 +183,7 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
         head, *rest = key.split(".", _DEEPEST)
         if not rest or head in whole:
             continue
-        at: Any = made.setdefault(head, _Nest())
+        at: Json = made.setdefault(head, _Nest())
         for step in rest[:-1]:
             at = at.setdefault(step, _Nest()) if isinstance(at, _Nest) else _Nest()
         if isinstance(at, _Nest):
@@ -189,11 +191,11 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
     return {**whole, **{key: _listed(value) for key, value in made.items()}}
 
 
-class _Nest(dict[str, Any]):
+class _Nest(dict[str, Json]):
     """An object made of dotted keys, as against one that was a value: values may be of any depth."""
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: Json) -> Json:
     if not isinstance(value, _Nest):
         return value
     inner = {key: _listed(each) for key, each in value.items()}

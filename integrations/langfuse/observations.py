@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from scoring.trace.instant import read_instant
 
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
+from .pages import Row, page_of
 
-Row: TypeAlias = Mapping[str, Any]
 """An observation as Langfuse returns it."""
 
 LISTED: Final = "core,basic,time,trace_context"
@@ -142,23 +142,16 @@ async def _read(langfuse: Langfuse, query: Mapping[str, str], fields: str, limit
                 limit = max(1, limit // 4)
                 continue
             raise
-        rows, following = _page(body)
+        rows, meta = page_of(body)
         yield rows
-        if following is None:
+        following = meta.get("cursor")
+        if not isinstance(following, str) or not following:
             return
         if following == cursor:
             raise LangfuseError(
                 LangfuseErrorKind.NOT_LANGFUSE, "it gives the same cursor again: its pages would never end"
             )
         cursor = following
-
-
-def _page(body: Any) -> tuple[list[Row], str | None]:
-    rows, meta = (body.get("data"), body.get("meta")) if isinstance(body, Mapping) else (None, None)
-    if not isinstance(rows, list):
-        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer without data")
-    cursor = meta.get("cursor") if isinstance(meta, Mapping) else None
-    return [row for row in rows if isinstance(row, Mapping)], cursor if isinstance(cursor, str) and cursor else None
 
 
 def _between(window: Window) -> dict[str, str]:

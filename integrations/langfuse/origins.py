@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from integrations.raw import AttributeValue, RawEvent
+from scoring.trace.span import Json
 
 from .contents import contents, reported
 from .jsontext import read, text
-from .observations import Row
+from .pages import Row
 
 _SDK: Final = "langfuse-sdk"
 
@@ -77,7 +78,7 @@ def _name(row: Row, kept: Mapping[str, AttributeValue]) -> str | None:
     return None
 
 
-def _without_tools(requested: Any) -> tuple[Any, Any]:
+def _without_tools(requested: Json) -> tuple[Json, Json]:
     """Versions from 4 on put the tools that a model was offered into the input, which becomes an object for them."""
     if isinstance(requested, dict) and isinstance(tools := requested.get("tools"), list) and tools:
         others = requested.keys() - {"tools"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from scoring.lexical.label import label
 
@@ -89,7 +89,7 @@ async def probe(langfuse: Langfuse) -> LangfuseServer:
 async def version_of(langfuse: Langfuse) -> str | None:
     """The version that the server names; it does so without keys, and while its database is away."""
     try:
-        health = await langfuse.get("health")
+        health: object = await langfuse.get("health")
     except LangfuseError as error:
         # A server in trouble names its version in a 503 as well.
         if error.status != 503 or not isinstance(error.body, Mapping) or "status" not in error.body:
@@ -113,7 +113,7 @@ def release_of(version: str | None) -> tuple[int, int] | None:
 
 async def _project(langfuse: Langfuse) -> tuple[str, str]:
     body = await langfuse.get("projects")
-    projects: Any = body.get("data") if isinstance(body, Mapping) else None
+    projects: object = body.get("data") if isinstance(body, Mapping) else None
     if not isinstance(projects, list) or not projects or not isinstance(projects[0], Mapping):
         raise LangfuseError(
             LangfuseErrorKind.FORBIDDEN, "the keys belong to no project: use keys of a project, not of an organisation"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -31,7 +30,7 @@ def read_prompt(access: Access, name: str, *, label: str | None, version: int | 
     try:
         auth = (access.public_key, access.secret_key)
         answer = httpx.get(url, params=params, auth=auth, timeout=TIMEOUT_S, verify=trusted())
-        found: Any = answer.json() if answer.is_success and len(answer.content) <= MAX_BYTES else None
+        found: object = answer.json() if answer.is_success and len(answer.content) <= MAX_BYTES else None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise PromptError(f"Langfuse cannot be reached: {type(error).__name__}") from None
     if answer.status_code == HTTPStatus.NOT_FOUND:

@@ -6,10 +6,11 @@ it is not known whether it is in already.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import AsyncIterator
+from typing import Final, Literal, TypeAlias
 
 from .client import Langfuse
+from .pages import Row, rows_of
 
 ObjectType: TypeAlias = Literal["TRACE", "SESSION"]
 _PAGE: Final = 100
@@ -32,12 +33,10 @@ async def put(langfuse: Langfuse, queue_id: str, object_id: str, kind: ObjectTyp
     await langfuse.post(f"annotation-queues/{queue_id}/items", {"objectId": object_id, "objectType": kind})
 
 
-async def _all(langfuse: Langfuse, path: str) -> AsyncIterator[Mapping[str, Any]]:
+async def _all(langfuse: Langfuse, path: str) -> AsyncIterator[Row]:
     for page in range(1, _MOST_PAGES + 1):
-        body = await langfuse.get(path, {"page": page, "limit": _PAGE})
-        rows = body.get("data") if isinstance(body, Mapping) else None
-        for row in rows or ():
-            if isinstance(row, Mapping):
-                yield row
-        if not rows or len(rows) < _PAGE:
+        rows = rows_of(await langfuse.get(path, {"page": page, "limit": _PAGE}))
+        for row in rows:
+            yield row
+        if len(rows) < _PAGE:
             return

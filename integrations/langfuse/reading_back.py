@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from integrations.langfuse.score_document import ScoreOfLangfuse
 
 from .client import Langfuse
+from .pages import Row, rows_of
 
 MOST_IDS: Final = 50
 """Ids in one request: their list has to fit into a URL, and 100 rows are the most that are answered."""
@@ -24,17 +25,13 @@ async def stored(langfuse: Langfuse, scores: Sequence[ScoreOfLangfuse], *, v3: b
     return {str(row["id"]) for row in rows if same_value(row, wanted[str(row["id"])])}
 
 
-async def read_back(
-    langfuse: Langfuse, ids: Sequence[str], *, v3: bool, details: bool = False
-) -> list[Mapping[str, Any]]:
+async def read_back(langfuse: Langfuse, ids: Sequence[str], *, v3: bool, details: bool = False) -> list[Row]:
     """The rows of those scores that are stored, the latest first; ``details``: with metadata. At most ``MOST_IDS``."""
     path, name = ("v3/scores", "id") if v3 else ("v2/scores", "scoreIds")
     query: dict[str, str | int] = {name: ",".join(ids), "limit": 100}
     if v3 and details:
         query["fields"] = "details"
-    body = await langfuse.get(path, query)
-    rows = body.get("data") if isinstance(body, Mapping) else None
-    return [row for row in rows or () if isinstance(row, Mapping) and row.get("id") in ids]
+    return [row for row in rows_of(await langfuse.get(path, query)) if row.get("id") in ids]
 
 
 def same_value(row: Mapping[str, object], value: float | str, *, within: float = 0.0) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from scoring.trace.span import Json
 
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
 from .observations import instant, instant_ns
+from .pages import page_of, pages_in
 
 _PAGE: Final = 100
 """Rows of a page; Langfuse answers no more."""
@@ -29,14 +30,14 @@ async def dataset_items(langfuse: Langfuse, name: str) -> AsyncIterator[Referenc
     """The active items of a dataset that expect something, the newest first. Raises ``LangfuseError``."""
     page, total = 1, 1
     while page <= total:
-        body = await langfuse.get("dataset-items", {"datasetName": name, "page": page, "limit": _PAGE})
-        meta = body.get("meta") if isinstance(body, Mapping) else None
-        total = meta["totalPages"] if isinstance(meta, Mapping) and isinstance(meta.get("totalPages"), int) else 1
-        for row in _rows(body):
+        query: dict[str, str | int] = {"datasetName": name, "page": page, "limit": _PAGE}
+        rows, meta = page_of(await langfuse.get("dataset-items", query))
+        total = pages_in(meta)
+        for row in rows:
             if row.get("status") == "ACTIVE" and row.get("expectedOutput") is not None:
-                metadata = row.get("metadata")
+                metadata, made_from = row.get("metadata"), row.get("sourceTraceId")
                 yield ReferenceItem(
-                    trace_id=row["sourceTraceId"] if isinstance(row.get("sourceTraceId"), str) else None,
+                    trace_id=made_from if isinstance(made_from, str) else None,
                     metadata=metadata if isinstance(metadata, Mapping) else {},
                     expected=row["expectedOutput"],
                 )
@@ -59,15 +60,14 @@ async def corrections(langfuse: Langfuse, since_ns: int) -> AsyncIterator[Correc
     }  # fmt: skip
     cursors: set[str] = set()
     while True:
-        body = await langfuse.get("v3/scores", query)
-        for row in _rows(body):
+        rows, meta = page_of(await langfuse.get("v3/scores", query))
+        for row in rows:
             subject, value = row.get("subject"), row.get("value")
             if isinstance(subject, Mapping) and isinstance(value, str):
                 trace_id = subject.get("traceId") if subject.get("kind") == "observation" else subject.get("id")
                 if isinstance(trace_id, str):
                     yield Correction(trace_id, value, instant_ns(row.get("timestamp")) or 0)
-        meta = body.get("meta") if isinstance(body, Mapping) else None
-        cursor = meta.get("cursor") if isinstance(meta, Mapping) else None
+        cursor = meta.get("cursor")
         if not isinstance(cursor, str) or not cursor:
             return
         if cursor in cursors:
@@ -76,10 +76,3 @@ async def corrections(langfuse: Langfuse, since_ns: int) -> AsyncIterator[Correc
             )
         cursors.add(cursor)
         query["cursor"] = cursor
-
-
-def _rows(body: Any) -> list[Mapping[str, Any]]:
-    rows = body.get("data") if isinstance(body, Mapping) else None
-    if not isinstance(rows, list):
-        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer without data")
-    return [row for row in rows if isinstance(row, Mapping)]

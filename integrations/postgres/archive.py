@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from .database import Transaction
 
@@ -114,7 +114,7 @@ def _without_details(value: object) -> object:
     } | {"cut": True}
 
 
-def _clean(value: Any, left: int) -> Any:
+def _clean(value: object, left: int) -> object:
     if isinstance(value, str):
         return text(value)
     if isinstance(value, bool) or value is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
@@ -12,7 +12,7 @@ from scoring.runs.calibrated import Calibrated
 from .response_body import Count, Counts, Instant, Ratio, ResponseBody, Text
 
 
-def _written(measured: Sequence[Calibrated]) -> list[dict[str, Any]]:
+def _written(measured: Sequence[Calibrated]) -> list[dict[str, object]]:
     return [each.to_json() for each in measured]
 
 
@@ -41,7 +41,7 @@ class AgreementBody(ResponseBody):
     read_until: Instant | None = Field(
         validation_alias="read_s", description="until when they have been read; null: never"
     )
-    measured: Annotated[list[dict[str, Any]], BeforeValidator(_written)] = Field(
+    measured: Annotated[list[dict[str, object]], BeforeValidator(_written)] = Field(
         description="by rubric and metric (`pass`: the verdict), as `sidejudge calibrate --format json` prints it"
     )
     passed_over: Counts = Field(description="labels of the time last read that are no evidence of agreement, by why")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
+from typing import ClassVar, Literal, Protocol, Self, TypeAlias
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from monitor.alerting.comparisons import PlaceComparison
@@ -178,7 +178,7 @@ class TraceQuery:
 class TraceList:
     """Ended traces, newest first, and where the next page begins (``None``: there is none)."""
 
-    traces: Sequence[Mapping[str, Any]] = ()
+    traces: Sequence[Mapping[str, object]] = ()
     next: TracePosition | None = None
 
 

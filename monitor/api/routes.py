@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Protocol, TypeAlias
 
 import orjson
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
@@ -44,7 +44,7 @@ from .verdict_schemas import JudgeCallsBody, ProblemBody, TraceBody, TracesBody,
 MAX_LIMIT = 1000
 """Verdicts on one page, at most."""
 _TRACE_ID = "^[0-9a-fA-F]{32}$"
-_Responses: TypeAlias = dict[int | str, dict[str, Any]]
+_Responses: TypeAlias = dict[int | str, dict[str, object]]
 _WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is wrong; the body describes how."}}
 
 

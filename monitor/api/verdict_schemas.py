@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -37,7 +37,7 @@ class ScoreBody(BaseModel):
     status: str
     method: str | None
     reason: str
-    details: dict[str, Any] = {}
+    details: dict[str, object] = {}
 
 
 class VerdictBody(BaseModel):
@@ -89,7 +89,7 @@ class JudgeCallsBody(BaseModel):
     """Calls to judges about one trace."""
 
     off: str | None = Field(description="why none are kept, and what would have them kept; null: they are")
-    calls: list[dict[str, Any]] = Field(
+    calls: list[dict[str, object]] = Field(
         description="each with its prompt (`messages`), raw answers (`exchanges`), what was read (`questions`) and cost"
     )
 

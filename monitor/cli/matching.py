@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .errors import CommandError
 
@@ -18,7 +18,7 @@ def match_of(where: Iterable[str], option: str) -> MatchSection:
 
     from monitor.config.match import MatchSection
 
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     for text in where:
         key, equals, value = text.partition("=")
         if not key or not equals:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema
 
@@ -35,7 +35,9 @@ def _named_once(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-STRING_OR_LIST: Final[dict[str, Any]] = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+STRING_OR_LIST: Final[dict[str, object]] = {
+    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+}
 
 
 RUBRIC_ALIASES: Mapping[str, str] = {"call-qa": "qa"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from integrations.dialects import normalise
 from integrations.otlp.wire.kept import decode_kept
@@ -58,7 +58,7 @@ class Archive(Protocol):
         The result is None for a trace that has not ended yet.
         """
 
-    def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
+    def turns(self, key: bytes) -> list[tuple[int, dict[str, object]]]:
         """The turns of a session, numbered in order of writing."""
 
     def holds_judged(self, trace_id: bytes) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from integrations.otlp.wire.chunk import ChunkOrigin
 from integrations.otlp.wire.encode import encode_spans
@@ -148,7 +148,7 @@ class Reevaluation:
         held = map(self._held.__getitem__, trace_ids)
         return [([each.payload], each.before.copy()) for each in held]
 
-    def turns(self, _key: bytes) -> list[tuple[int, dict[str, Any]]]:
+    def turns(self, _key: bytes) -> list[tuple[int, dict[str, object]]]:
         """None: sessions are not held against references."""
         return []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Final
+from typing import Final
 
 from scoring.trace.span import Json
 
@@ -25,7 +25,7 @@ def question_json(asked: Question) -> dict[str, Json]:
     return {"ask": type(asked).__name__, **stated}
 
 
-def question_of_json(stated: Mapping[str, Any]) -> Question:
+def question_of_json(stated: Mapping[str, object]) -> Question:
     """The question that ``question_json`` wrote. Raises ``ValueError`` for anything else."""
     kind = KINDS.get(str(stated.get("ask")))
     given = {key: _frozen(value) for key, value in stated.items() if key != "ask"}
@@ -39,5 +39,5 @@ def question_of_json(stated: Mapping[str, Any]) -> Question:
         raise ValueError(f"no question: {error}") from None
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: object) -> object:
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from .scenario import FIELDS, MAX_LIMIT, PLACES
 
@@ -15,13 +15,13 @@ _CALLS: Final = {"anyOf": [_COUNT, {"type": "object", "additionalProperties": _C
 _OBJECTS: Final = {"type": ["object", "null"], "additionalProperties": {"type": "object"}}
 
 
-def _groups(least: int, most: int | None) -> dict[str, Any]:
+def _groups(least: int, most: int | None) -> dict[str, object]:
     group = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": least}
     return {"type": ["array", "null"], "items": group if most is None else {**group, "maxItems": most}}
 
 
 _SIDE: Final = {"type": ["boolean", "null"]}
-_OF: Final[Mapping[str, Mapping[str, Any]]] = {
+_OF: Final[Mapping[str, Mapping[str, object]]] = {
     **dict.fromkeys(("name", "description", "expected_answer_criteria"), _TEXT),
     **dict.fromkeys(
         (
@@ -52,7 +52,7 @@ _OF: Final[Mapping[str, Mapping[str, Any]]] = {
 }  # fmt: skip
 
 
-def scenario_schema() -> dict[str, Any]:
+def scenario_schema() -> dict[str, object]:
     """JSON Schema (draft 2020-12) of one scenario."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import orjson
 from google.protobuf.message import DecodeError
@@ -27,7 +27,7 @@ _MOST: Final = 4 << 20
 _LONGEST_REASON: Final = 300
 
 
-async def export(forward: Forward, signal: Signal, body: bytes, encoding: str, sent: Mapping[str, Any]) -> bytes:
+async def export(forward: Forward, signal: Signal, body: bytes, encoding: str, sent: Mapping[str, object]) -> bytes:
     """Forward a message, judge a copy of it, and return upstream's response.
 
     Raises ``Refusal`` with upstream's status, or with the reason why there is no response.
@@ -56,7 +56,7 @@ async def export(forward: Forward, signal: Signal, body: bytes, encoding: str, s
     return _response(sent_back, forward.upstream.name)
 
 
-def _headers(sent: Mapping[str, Any]) -> Iterable[Header]:
+def _headers(sent: Mapping[str, object]) -> Iterable[Header]:
     for name, value in sent.items():
         if isinstance(value, str) and not name.lower().startswith(_OWN):
             yield name.lower().encode(), value.encode("latin-1", "replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -25,8 +25,8 @@ class FleetDocument:
     at_ns: int
     leader: str
     services: Sequence[ServiceStatus] = ()
-    alerts: Sequence[Mapping[str, Any]] = ()
-    sent: Sequence[Mapping[str, Any]] = ()
+    alerts: Sequence[Mapping[str, object]] = ()
+    sent: Sequence[Mapping[str, object]] = ()
     shares: Mapping[str, int] = field(default_factory=dict)
 
     def encoded(self) -> bytes:

@@ -17,7 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from monitor.alerting.details import WatchedWindow
 from monitor.alerting.observation import First, Key
@@ -227,7 +227,7 @@ class _Leader:
         self._bodies: dict[tuple[str, int], int] = {}
         self._waiting: dict[str, AlertEvent] = {}
         self._passed: set[str] = set()
-        self._sent: list[Mapping[str, Any]] = []
+        self._sent: list[Mapping[str, object]] = []
         self._restored: list[AlertEvent] = []
         self._looked_ns = self._read_ns = 0
 

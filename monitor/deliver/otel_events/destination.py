@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from integrations.memory_queue import MemoryItem
@@ -50,11 +50,11 @@ class SignalDestination:
         self._headers = {**HEADERS, **headers}
         self.gather_s = gather_s
 
-    def together(self, entries: Sequence[MemoryItem[Any]]) -> Sequence[MemoryItem[Any]]:
+    def together(self, entries: Sequence[MemoryItem[object]]) -> Sequence[MemoryItem[object]]:
         """All of them."""
         return entries
 
-    async def deliver(self, entries: Sequence[MemoryItem[Any]]) -> Mapping[int, str]:
+    async def deliver(self, entries: Sequence[MemoryItem[object]]) -> Mapping[int, str]:
         """Post the entries as one request; see ``Destination``."""
         path = self._signal.path
         try:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from integrations.store.notification_outbox import PendingNotice
 
@@ -34,7 +34,7 @@ class Wish:
         """The wish as the body of an entry."""
         return json.dumps(asdict(self))
 
-    def names(self, record: Mapping[str, Any]) -> bool:
+    def names(self, record: Mapping[str, object]) -> bool:
         """Whether the record of an outcome or of a verdict is of a trace that is to be erased."""
         if record.get("trace_id") in self.traces:
             return True
@@ -44,7 +44,7 @@ class Wish:
         return self.before_ns is not None and at_ns is not None and at_ns < self.before_ns
 
 
-def _at_ns(record: Mapping[str, Any]) -> int | None:
+def _at_ns(record: Mapping[str, object]) -> int | None:
     ended, created = record.get("ended_at"), record.get("created_at")
     if isinstance(ended, int):
         return ended

@@ -14,7 +14,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Final, TypeAlias
 
 from integrations.langfuse.client import Langfuse
-from integrations.langfuse.observations import Row, TraceTooLarge, Window
+from integrations.langfuse.observations import TraceTooLarge, Window
+from integrations.langfuse.pages import Row
 from integrations.langfuse.probe import LangfuseServer
 from integrations.store.pulled import Pulled
 

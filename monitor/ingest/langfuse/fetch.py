@@ -10,13 +10,14 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from integrations.backoff import Backoff
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError
 from integrations.langfuse.normalise import raw_spans, span_id
-from integrations.langfuse.observations import Row, TraceTooLarge, Window
+from integrations.langfuse.observations import TraceTooLarge, Window
+from integrations.langfuse.pages import Row
 from integrations.langfuse.probe import LangfuseServer
 from integrations.otlp.wire.encode import encode_spans
 from monitor.ingest.intake import Undecodable
@@ -40,7 +41,7 @@ AT_ONCE: Final = 4
 class TraceConsumer(Protocol):
     """What this needs of an intake."""
 
-    async def consume(self, body: bytes) -> Any: ...
+    async def consume(self, body: bytes) -> object: ...
 
 
 class TraceFetcher:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from integrations.langfuse.normalise import NO_ENVIRONMENT, span_id
-from integrations.langfuse.observations import Row, instant_ns
+from integrations.langfuse.observations import instant_ns
+from integrations.langfuse.pages import Row
 from scoring.case.case import Case
 
 _MOST_TAGS: Final = 50

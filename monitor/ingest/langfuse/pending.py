@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from integrations.langfuse.normalise import is_trace_id
-from integrations.langfuse.observations import MOST_IN_TRACE, Row
+from integrations.langfuse.observations import MOST_IN_TRACE
+from integrations.langfuse.pages import Row
 from integrations.store.pulled import Pulled, Taken
 from monitor.ingest.outcomes import Reason, TraceOutcomes
 from monitor.ingest.sampler import Sampler

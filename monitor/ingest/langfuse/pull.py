@@ -16,7 +16,8 @@ from integrations.backoff import Backoff
 from integrations.langfuse import legacy, observations
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from integrations.langfuse.observations import Row, Window
+from integrations.langfuse.observations import Window
+from integrations.langfuse.pages import Row
 from integrations.langfuse.probe import LangfuseServer
 from integrations.store.errors import StoreError
 from integrations.store.pulled import Pulled

@@ -9,7 +9,8 @@ from integrations.langfuse import legacy
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.normalise import raw_spans
-from integrations.langfuse.observations import Row, TraceTooLarge, Window, of_trace
+from integrations.langfuse.observations import TraceTooLarge, Window, of_trace
+from integrations.langfuse.pages import Row
 from integrations.langfuse.probe import LangfuseServer, probe
 from integrations.raw import RawSpan
 

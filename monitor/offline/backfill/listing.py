@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from integrations.langfuse import legacy, observations
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.normalise import is_trace_id
-from integrations.langfuse.observations import Row, Window
+from integrations.langfuse.observations import Window
+from integrations.langfuse.pages import Row
 from integrations.langfuse.probe import LangfuseServer
 from monitor.config.match import MatchSection
 from monitor.ingest.langfuse.listed_trace import ListedTrace, grouped

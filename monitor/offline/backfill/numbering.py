@@ -111,8 +111,10 @@ def _bodies(verdict: Verdict, rubric: Rubric, which: ScoreSelection) -> dict[str
 
 def _withdrawn(existing: ExistingScore, verdict: Verdict) -> ScoreRow:
     """A score that the verdict has no more: it is overwritten, then deleted, for deletions have a limit by the day."""
+    environment = existing.row.get("environment")
     stated: ScoreOfLangfuse = {
-        "id": existing.row["id"], "name": existing.row["name"], "environment": existing.row.get("environment"),
+        "id": str(existing.row["id"]), "name": str(existing.row["name"]),
+        "environment": environment if isinstance(environment, str) else None,
     }  # fmt: skip
     if verdict.trace_id:
         stated["traceId"] = verdict.trace_id

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from integrations.dialects import normalise
 from integrations.langfuse.client import Langfuse
@@ -304,7 +304,7 @@ class Backfill:
         held = ((trace_id, self._held.get(trace_id)) for trace_id in trace_ids)
         return [([] if payload is None else [payload], self._store.details(trace_id)) for trace_id, payload in held]
 
-    def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
+    def turns(self, key: bytes) -> list[tuple[int, dict[str, object]]]:
         """The turns of a session that is being judged."""
         return [(number, dict(turn.text)) for number, turn in enumerate(self._past[key].turns, 1)]
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from monitor.config import Config
 from monitor.config.load import load_config
@@ -35,7 +35,7 @@ class _Loop:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def run(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+    def run(self, work: Coroutine[object, object, _T]) -> Future[_T]:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()

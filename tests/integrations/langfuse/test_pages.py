@@ -1,0 +1,27 @@
+"""Pages of lists: whatever a server answers with, rows are objects and the number of pages is one."""
+
+from __future__ import annotations
+
+import pytest
+
+from integrations.langfuse.errors import LangfuseError
+from integrations.langfuse.pages import meta_of, page_of, pages_in, rows_of
+from scoring.trace.span import Json
+
+BROKEN: list[Json] = [None, 3, "data", [], {}, {"data": None}, {"data": 5}, {"data": {"id": "a"}}]
+
+
+@pytest.mark.parametrize("body", BROKEN)
+def test_an_answer_that_is_no_page_has_no_rows_and_is_refused_where_one_is_needed(body: Json) -> None:
+    assert rows_of(body) == []
+    with pytest.raises(LangfuseError, match="without data"):
+        page_of(body)
+
+
+def test_rows_that_are_no_objects_are_left_out_and_a_meta_that_is_none_is_empty() -> None:
+    assert page_of({"data": [{"id": "a"}, 3, None], "meta": 7}) == ([{"id": "a"}], {})
+
+
+@pytest.mark.parametrize(("meta", "pages"), [({"totalPages": 4}, 4), ({"totalPages": "4"}, 1), ({}, 1), (5, 1)])
+def test_a_list_has_one_page_where_no_number_is_given(meta: Json, pages: int) -> None:
+    assert pages_in(meta_of({"meta": meta})) == pages
