@@ -9,16 +9,14 @@ changed scores reads the same time again.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from .client import Langfuse
-from .pages import Row, meta_of, rows_of
+from .client import Langfuse, Query
+from .pages import PAGE, Row, by_cursor, by_number
 from .scores import timestamp
 
-PAGE: Final = 100
-"""Rows of a page: the most that either endpoint gives."""
 SubjectKind: TypeAlias = Literal["trace", "session"]
 
 
@@ -55,44 +53,31 @@ async def read_annotations(
         yield [found for row in rows if (found := _annotation(row)) is not None]
 
 
-async def pages_of_scores(
+def pages_of_scores(
     langfuse: Langfuse, filters: Mapping[str, str], *, since_ns: int, until_ns: int, v3: bool
-) -> AsyncIterator[Sequence[Row]]:
+) -> AsyncIterator[list[Row]]:
     """Pages of rows that have their time in [since, until), the latest first. Raises ``LangfuseError``.
 
     ``filters`` are those of ``v3/scores``; ``fields`` among them are left out where the older read gives all.
     """
-    query: dict[str, str | int] = {
-        **filters, "limit": PAGE, "fromTimestamp": timestamp(since_ns), "toTimestamp": timestamp(until_ns),
-    }  # fmt: skip
-    if not v3:
-        query.pop("fields", None)
-    page = 1
-    while True:
-        body = await langfuse.get("v3/scores" if v3 else "v2/scores", query if v3 else {**query, "page": page})
-        rows = rows_of(body)
-        yield rows
-        if v3:
-            cursor = meta_of(body).get("cursor")
-            if not isinstance(cursor, str) or not rows or cursor == query.get("cursor"):
-                return
-            query["cursor"] = cursor
-        else:
-            page += 1
-            if len(rows) < PAGE:
-                return
+    between: Query = {"limit": PAGE, "fromTimestamp": timestamp(since_ns), "toTimestamp": timestamp(until_ns)}
+    if v3:
+        return by_cursor(langfuse, "v3/scores", {**filters, **between})
+    older = {name: value for name, value in filters.items() if name != "fields"}
+    return by_number(langfuse, "v2/scores", {**older, **between})
 
 
-def _annotation(row: object) -> Annotation | None:
+def _annotation(row: Row) -> Annotation | None:
     """A row as an annotation; None for one that is of an experiment, or that is not understood."""
-    if not isinstance(row, Mapping) or not isinstance(row.get("id"), str) or not isinstance(row.get("name"), str):
+    name, called = row.get("id"), row.get("name")
+    if not isinstance(name, str) or not isinstance(called, str):
         return None
     value, subject = value_of(row), subject_of(row)
     if value is None or subject is None:
         return None
     kind, of, observation = subject
     return Annotation(
-        id=row["id"], subject=of, kind=kind, observation=observation, name=row["name"], value=value,
+        id=name, subject=of, kind=kind, observation=observation, name=called, value=value,
         correction=row.get("dataType") == "CORRECTION", author=_text(row.get("authorUserId")),
         queue=_text(row.get("queueId")), changed=str(row.get("updatedAt")),
     )  # fmt: skip

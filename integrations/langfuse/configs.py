@@ -17,11 +17,9 @@ from scoring.verdict.verdict import State
 
 from .client import Langfuse
 from .errors import LangfuseError
-from .pages import Row, rows_of
+from .pages import Row, by_number
 from .scores import Declared
 
-_PAGE: Final = 100
-_MOST_PAGES: Final = 100
 _MAX_DESCRIPTION: Final = 500
 _FORMER_STATES: Final = frozenset(state.value for state in State)
 """Categories of the state up to 0.1.0."""
@@ -94,13 +92,7 @@ class ScoreConfigs:
         return str(made["id"]) if isinstance(made, Mapping) and made.get("id") else None
 
     async def _list(self) -> list[Row]:
-        found: list[Row] = []
-        for page in range(1, _MOST_PAGES + 1):
-            rows = rows_of(await self._langfuse.get("score-configs", {"page": page, "limit": _PAGE}))
-            found += rows
-            if len(rows) < _PAGE:
-                break
-        return found
+        return [row async for rows in by_number(self._langfuse, "score-configs") for row in rows]
 
 
 def _superseded(config: Row, wanted: Declared) -> bool:

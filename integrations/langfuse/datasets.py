@@ -9,17 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 from urllib.parse import quote
 
 from scoring.trace.span import Json
 
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
-from .pages import meta_of, pages_in, rows_of
-
-_PAGE: Final = 100
-"""Items of a page; Langfuse refuses more."""
+from .pages import by_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,17 +82,13 @@ async def delete_items(langfuse: Langfuse, dataset: str, trace_ids: Collection[s
         How many were deleted; none where there is no such dataset.
     """
     found: list[str] = []
-    page, total = 1, 1
-    while page <= total:
-        try:
-            body = await langfuse.get("dataset-items", {"datasetName": dataset, "page": page, "limit": _PAGE})
-        except LangfuseError as error:
-            if error.kind is LangfuseErrorKind.NOT_FOUND and error.body is not None:
-                return 0
-            raise
-        total = pages_in(meta_of(body))
-        found += [str(row["id"]) for row in rows_of(body) if row.get("sourceTraceId") in trace_ids]
-        page += 1
+    try:
+        async for rows in by_number(langfuse, "dataset-items", {"datasetName": dataset}):
+            found += [str(row["id"]) for row in rows if row.get("sourceTraceId") in trace_ids]
+    except LangfuseError as error:
+        if error.kind is LangfuseErrorKind.NOT_FOUND and error.body is not None:
+            return 0
+        raise
     for name in found:
         try:
             await langfuse.delete("dataset-items", name)

@@ -16,10 +16,8 @@ from scoring.trace.span import Json
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
 from .observations import SMALLEST_NS, Window, instant, newest
-from .pages import Row, page_of, pages_in
+from .pages import PAGE, Row, by_number, page_of, pages_in
 
-_PAGE: Final = 100
-"""Traces of a page; Langfuse refuses more."""
 _MOST_PAGES: Final = 50
 """The most pages of one window: deep pages are expensive there, so a window with more is halved."""
 _TRACE_FIELDS: Final = ("tags", "userId", "sessionId", "release")
@@ -37,7 +35,7 @@ async def pages(langfuse: Langfuse, window: Window) -> AsyncIterator[Sequence[Ro
         try:
             page, total = 1, 1
             while page <= total:
-                rows, total = _page(await langfuse.get("traces", _query(current, page)))
+                rows, total = _page(await langfuse.get("traces", {**_query(current), "page": page}))
                 if total > _MOST_PAGES and divisible:
                     todo += current.halves()
                     break
@@ -66,20 +64,17 @@ async def of_trace(langfuse: Langfuse, trace_id: str) -> list[Row]:
 async def traces_of_session(langfuse: Langfuse, session_id: str, *, window: Window) -> set[str]:
     """Ids of the traces that bear this session and began within the window."""
     found: set[str] = set()
-    page, total = 1, 1
-    while page <= total:
-        query = {**_query(window, page), "sessionId": session_id, "fields": "core"}
-        rows, total = _page(await langfuse.get("traces", query))
+    query = {**_query(window), "sessionId": session_id, "fields": "core"}
+    async for rows in by_number(langfuse, "traces", query):
         found |= {str(trace.get("id")) for trace in rows}
-        page += 1
     return found
 
 
-def _query(window: Window, page: int) -> dict[str, str | int]:
+def _query(window: Window) -> dict[str, str | int]:
     to_ns = -(-window.to_ns // 10**6) * 10**6
     return {
         "fromTimestamp": instant(window.from_ns), "toTimestamp": instant(to_ns), "orderBy": "timestamp.asc",
-        "fields": "core,observations", "limit": _PAGE, "page": page,
+        "fields": "core,observations", "limit": PAGE,
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from scoring.trace.instant import read_instant
 
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
-from .pages import Row, page_of
+from .pages import ENDLESS, Row, following, page_of
 
 """An observation as Langfuse returns it."""
 
@@ -144,14 +144,12 @@ async def _read(langfuse: Langfuse, query: Mapping[str, str], fields: str, limit
             raise
         rows, meta = page_of(body)
         yield rows
-        following = meta.get("cursor")
-        if not isinstance(following, str) or not following:
+        next_cursor = following(meta)
+        if next_cursor is None:
             return
-        if following == cursor:
-            raise LangfuseError(
-                LangfuseErrorKind.NOT_LANGFUSE, "it gives the same cursor again: its pages would never end"
-            )
-        cursor = following
+        if next_cursor == cursor:
+            raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, ENDLESS)
+        cursor = next_cursor
 
 
 def _between(window: Window) -> dict[str, str]:

@@ -1,15 +1,21 @@
-"""Pages of Langfuse's lists: an answer comes in, its rows and what it holds about further pages go out."""
+"""Pages of Langfuse's lists: an answer comes in, its rows and what it holds about further pages go out; whole lists."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import AsyncIterator, Mapping
+from typing import Final, TypeAlias
 
 from scoring.trace.span import Json
 
+from .client import Langfuse, Query
 from .errors import LangfuseError, LangfuseErrorKind
 
 Row: TypeAlias = Mapping[str, Json]
+PAGE: Final = 100
+"""Rows of a page; most endpoints refuse more."""
+ENDLESS: Final = "it gives the same cursor again: its pages would never end"
+_MOST_PAGES: Final = 1000
+"""Pages of one list that are read at most."""
 
 
 def page_of(body: Json) -> tuple[list[Row], Row]:
@@ -35,3 +41,36 @@ def pages_in(meta: Row) -> int:
     """How many pages the list has; 1 where the server does not name it."""
     total = meta.get("totalPages")
     return total if isinstance(total, int) else 1
+
+
+async def by_number(langfuse: Langfuse, path: str, query: Query | None = None) -> AsyncIterator[list[Row]]:
+    """The pages of a list that counts them, ``PAGE`` rows each. Raises ``LangfuseError``.
+
+    A list that names no number of pages ends with the first that is not full.
+    """
+    for number in range(1, _MOST_PAGES + 1):
+        rows, meta = page_of(await langfuse.get(path, {"limit": PAGE, **(query or {}), "page": number}))
+        yield rows
+        if number >= pages_in(meta) if "totalPages" in meta else len(rows) < PAGE:
+            return
+
+
+async def by_cursor(langfuse: Langfuse, path: str, query: Query) -> AsyncIterator[list[Row]]:
+    """The pages of a list that names where the next begins. Raises ``LangfuseError``, also where it has no end."""
+    cursor: str | None = None
+    known: set[str] = set()
+    while True:
+        rows, meta = page_of(await langfuse.get(path, query if cursor is None else {**query, "cursor": cursor}))
+        yield rows
+        cursor = following(meta)
+        if cursor is None:
+            return
+        if cursor in known:
+            raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, ENDLESS)
+        known.add(cursor)
+
+
+def following(meta: Row) -> str | None:
+    """The cursor of the next page; None after the last."""
+    cursor = meta.get("cursor")
+    return cursor if isinstance(cursor, str) and cursor else None

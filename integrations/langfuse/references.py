@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from scoring.trace.span import Json
 
-from .client import Langfuse
-from .errors import LangfuseError, LangfuseErrorKind
+from .client import Langfuse, Query
 from .observations import instant, instant_ns
-from .pages import page_of, pages_in
-
-_PAGE: Final = 100
-"""Rows of a page; Langfuse answers no more."""
+from .pages import PAGE, by_cursor, by_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +23,7 @@ class ReferenceItem:
 
 async def dataset_items(langfuse: Langfuse, name: str) -> AsyncIterator[ReferenceItem]:
     """The active items of a dataset that expect something, the newest first. Raises ``LangfuseError``."""
-    page, total = 1, 1
-    while page <= total:
-        query: dict[str, str | int] = {"datasetName": name, "page": page, "limit": _PAGE}
-        rows, meta = page_of(await langfuse.get("dataset-items", query))
-        total = pages_in(meta)
+    async for rows in by_number(langfuse, "dataset-items", {"datasetName": name}):
         for row in rows:
             if row.get("status") == "ACTIVE" and row.get("expectedOutput") is not None:
                 metadata, made_from = row.get("metadata"), row.get("sourceTraceId")
@@ -41,7 +32,6 @@ async def dataset_items(langfuse: Langfuse, name: str) -> AsyncIterator[Referenc
                     metadata=metadata if isinstance(metadata, Mapping) else {},
                     expected=row["expectedOutput"],
                 )
-        page += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +45,13 @@ class Correction:
 
 async def corrections(langfuse: Langfuse, since_ns: int) -> AsyncIterator[Correction]:
     """Corrections since then, the newest first. Raises ``LangfuseError``."""
-    query: dict[str, str | int] = {
-        "dataType": "CORRECTION", "fields": "details,subject", "fromTimestamp": instant(since_ns), "limit": _PAGE,
+    query: Query = {
+        "dataType": "CORRECTION", "fields": "details,subject", "fromTimestamp": instant(since_ns), "limit": PAGE,
     }  # fmt: skip
-    cursors: set[str] = set()
-    while True:
-        rows, meta = page_of(await langfuse.get("v3/scores", query))
+    async for rows in by_cursor(langfuse, "v3/scores", query):
         for row in rows:
             subject, value = row.get("subject"), row.get("value")
             if isinstance(subject, Mapping) and isinstance(value, str):
                 trace_id = subject.get("traceId") if subject.get("kind") == "observation" else subject.get("id")
                 if isinstance(trace_id, str):
                     yield Correction(trace_id, value, instant_ns(row.get("timestamp")) or 0)
-        cursor = meta.get("cursor")
-        if not isinstance(cursor, str) or not cursor:
-            return
-        if cursor in cursors:
-            raise LangfuseError(
-                LangfuseErrorKind.NOT_LANGFUSE, "it gives the same cursor again: its pages would never end"
-            )
-        cursors.add(cursor)
-        query["cursor"] = cursor
