@@ -6,9 +6,9 @@ Not a test: it prints two tables. The first is CPU of the whole process until it
 first and works later pays for it: bare servers that read a body, parse it, or walk through it; Rotel, a collector in
 Rust that decodes, batches and drops; and the whole monitor, where what is drawn is judged by `workflow` and `entity`
 and committed; servers take turns in every round and the best of the rounds counts, for other work on the machine only
-ever adds. The second is what forwarding adds to the latency of a request, with one monitor running at a time, in turns
-with requests that go directly; over the requests of all rounds together, for a p99 of one round is what befell its ten
-slowest. Absolute numbers are this machine's; ratios travel.
+ever adds. No copy of a recording has the texts of another. The second is what forwarding adds to the latency of a
+request, with one monitor running at a time, in turns with requests that go directly; over the requests of all rounds
+together, for a p99 of one round is what befell its ten slowest. Absolute numbers are this machine's; ratios travel.
 """
 
 # ruff: noqa: T201  # a script prints
@@ -169,7 +169,7 @@ def main() -> None:
 
 
 def _costs(args: argparse.Namespace) -> None:
-    load = Load(args.recordings, args.per_request, random.Random(1), laps=3)
+    load = Load(args.recordings, args.per_request, random.Random(1), laps=3, fresh=True)
     servers: dict[str, Start] = {  # what each costs is counted in ticks of 10 ms: the cheaper, the more spans
         "bare: read": lambda _: bare("read"),
         "bare: parse, touch ids": lambda _: bare("ids"),

@@ -3,7 +3,7 @@
 Traces are packed into requests of a wanted number of spans, in order, one ``ResourceSpans`` a resource as a batch of an
 SDK has it; a trace may so be cut across requests. Each copy has new trace and span ids, also where one stands as
 hexadecimal text inside an attribute, so that no server is spared work by knowing a trace already. Times are moved to
-now.
+now. ``fresh`` copies have other contents, too (``fresh_words.py``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.bench.fresh_words import FreshWords
 
 KEPT = Path(__file__).parents[1] / "data" / "otlp"
 """Recordings of real clients that lie in this repository."""
@@ -36,7 +38,9 @@ class Template:
 class Load:
     """All recordings below a folder, in an order drawn by ``rng``, ``laps`` times over."""
 
-    def __init__(self, folder: Path, per_request: int, rng: random.Random, laps: int = 1) -> None:
+    def __init__(
+        self, folder: Path, per_request: int, rng: random.Random, laps: int = 1, *, fresh: bool = False
+    ) -> None:
         stories = [_spans(directory) for directory in sorted({path.parent for path in folder.rglob("*.pb")})]
         stories = [story for story in stories if story]
         if not stories:
@@ -47,6 +51,7 @@ class Load:
             for story in rng.sample(stories, len(stories)):
                 packer.add(story, self._renamed(story, rng))
         self.templates = packer.finish()
+        self._words = FreshWords([template.body for template in self.templates]) if fresh else None
         self.clients = len({path.relative_to(folder).parts[0] for path in folder.rglob("*.pb")})
 
     def _renamed(self, story: list[tuple[Any, Any, Any]], rng: random.Random) -> dict[bytes, tuple[bytes, Id]]:
@@ -64,11 +69,12 @@ class Load:
         made = 0
         while made < spans:
             ids = [rng.randbytes(length) for length in self._lengths]
+            exchange = self._words.exchange(rng) if self._words is not None else bytes
             for template in self.templates:
                 if made >= spans:
                     return
                 made += template.spans
-                yield _filled(template, ids), template.spans
+                yield exchange(_filled(template, ids)), template.spans
 
 
 def _filled(template: Template, ids: list[bytes]) -> bytes:

@@ -171,7 +171,7 @@ def monitor(
     config: dict[str, Any] = {
         "sources": {"otlp": {"http": f"127.0.0.1:{port}"}}, "api": {"listen": f"127.0.0.1:{api}"},
         "store": {"path": f"{folder}/state.sqlite"}, "sampling": {"rate": rate}, "log": {"level": "error"},
-        "assembly": {"grace": "500ms", "idle": "2s"},
+        "assembly": {"grace": "500ms", "idle": "2s", "idle_max": "2s", "root_wait": "0s"},
         "routes": routes or [{"rubrics": ["workflow", "entity"], "scenario": "any"}], "scenarios": {"any": {}},
     }  # fmt: skip
     if upstream is not None:
