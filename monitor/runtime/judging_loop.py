@@ -21,6 +21,8 @@ log = logging.getLogger("sidejudge")
 
 REST_S = 1.0
 """How long judging rests at most when no trace falls due: clocks may jump, and garbage is looked for at rest."""
+PACE_S = 0.25
+"""The longest pause between two batches while fewer traces wait than one holds; at most an eighth of ``grace``."""
 TICK_S = 0.25
 """The same while traces wait for a judge, which may be back at any time."""
 BATCHES = 1
@@ -47,6 +49,12 @@ class JudgingLoop:
     active: ActiveRequests
     at_rest: Callable[[], None]
     clock_ns: Callable[[], int]
+    pace_s: float = 0.0
+    """How long judging rests at least once nothing is left to do, unless too much is open or the process ends.
+
+    Traces that fall due shortly after one another are then judged together. One alone takes over twice the CPU time:
+    four commits of its own, and code and data that are in no cache of the processor any more.
+    """
     draining: bool = False
     """Whether open traces are closed as soon as nothing comes of them any more."""
     hands_over: bool = False
@@ -54,7 +62,8 @@ class JudgingLoop:
     idle: bool = field(default=False, init=False)
     failure: str | None = field(default=None, init=False)
     """Why the last batch could not be judged; None while batches can."""
-    _resting_until_ns: int = field(default=0, init=False)
+    _rests_until_ns: tuple[int, int] = field(default=(0, 0), init=False)
+    """Until when it rests at least, and at most."""
     _task: asyncio.Task[None] | None = field(default=None, init=False)
 
     def start(self) -> None:
@@ -120,19 +129,22 @@ class JudgingLoop:
         now_ns = self.clock_ns()
         at_most_s = TICK_S if self.pipeline.judge_queue.waiting or self.draining else REST_S
         due_ns = [when for when in (self.assembler.due_ns, self._session_due_ns) if when is not None]
-        rest_s = min(at_most_s, max(0, min(due_ns, default=now_ns + int(at_most_s * 1e9)) - now_ns) / 1e9)
-        self._resting_until_ns = now_ns + int(rest_s * 1e9)
+        at_least_s = 0.0 if self.draining else min(self.pace_s, at_most_s)
+        due_s = (min(due_ns, default=now_ns + int(at_most_s * 1e9)) - now_ns) / 1e9
+        rest_s = min(at_most_s, max(at_least_s, due_s))
+        self._rests_until_ns = now_ns + int(at_least_s * 1e9), now_ns + int(rest_s * 1e9)
         self.idle = True
         await self.pipeline.pause(rest_s)
         self.idle = False
-        self._resting_until_ns = 0
+        self._rests_until_ns = 0, 0
 
     @property
     def _session_due_ns(self) -> int | None:
         return self.sessions.due_ns if self.sessions is not None else None
 
     def wake(self) -> None:
-        """A request has changed when traces fall due: judging rests no longer than until then."""
+        """A request has changed when traces fall due: judging rests no longer than until then, but for its pace."""
         due_ns = self.assembler.due_ns
-        if due_ns is not None and due_ns < self._resting_until_ns:
+        least_ns, until_ns = self._rests_until_ns
+        if self.assembler.open_limit_reached or (due_ns is not None and max(due_ns, least_ns) < until_ns):
             self.pipeline.judge_queue.progress.set()

@@ -66,7 +66,7 @@ from scoring.status.export_snapshot import ExportSnapshot
 
 from .builders import conversations, fleet_of, judge_queue, limits, session_limits
 from .fleet_parts import share_judging, share_upkeep, shared_answers
-from .judging_loop import JudgingLoop
+from .judging_loop import PACE_S, JudgingLoop
 from .metric_labels import known
 from .retention import Retention
 from .trace_log import TraceLog
@@ -151,6 +151,7 @@ class MonitorParts:
         self.judging = JudgingLoop(
             pipeline=self.pipeline, assembler=self.assembler, sessions=self.sessions, shedding=self.shedding,
             traffic=self.traffic, outcomes=self.outcomes, active=self._active, at_rest=at_rest, clock_ns=clock_ns,
+            pace_s=min(PACE_S, config.assembly.grace.seconds / 8),
         )  # fmt: skip
         self.revisions = revision_schedule(
             config, self.langfuse, store=self.store, pipeline=self.pipeline, references=self.references,

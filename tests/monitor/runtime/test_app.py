@@ -391,6 +391,33 @@ async def test_judging_begins_when_a_trace_falls_due_and_not_when_somebody_looks
     await until(lambda: app.monitor.outcomes.open == 0, seconds=10)
 
 
+async def test_traces_that_fall_due_shortly_after_one_another_are_judged_together(started):
+    app = await started(**ANY, assembly={"grace": "100ms"})
+    pipeline, batches = app.monitor.pipeline, []
+    commit, app.monitor.judging.pace_s = pipeline.commit, 0.5
+
+    async def counted(results):
+        batches.append(len(results))
+        return await commit(results)
+
+    pipeline.commit = counted
+    await app.post(request([root(1)]))
+    await asyncio.sleep(0.2)  # it has been due for 0.1 s
+    await app.post(request([root(2)]))
+    await app.settled(2)
+    assert batches == [2]
+
+
+async def test_what_is_too_much_is_judged_without_a_pause(started, monkeypatch):
+    monkeypatch.setattr("monitor.runtime.judging_loop.REST_S", 3600.0)
+    app = await started(**ANY, assembly={"grace": "1h", "idle": "1h", "deadline": "2h", "max_open_traces": 2})
+    app.monitor.judging.pace_s = 3600.0
+    app.monitor.pipeline.judge_queue.progress.set()  # judging rests at this pace from now on
+    await asyncio.sleep(0.1)
+    await app.post(request([root(1), root(2), root(3)]))
+    await until(lambda: app.monitor.outcomes.open == 2, seconds=0.8)
+
+
 async def test_how_far_behind_judging_is_and_at_which_share_it_draws_are_metrics(started):
     app = await started(**ANY, assembly={"grace": "0s", "idle": "300ms", "max_waiting_traces": 8})
     await app.monitor.judging.stop()
