@@ -283,7 +283,7 @@ def _in_order(calls: tuple[ToolCall, ...] | None, handoffs: tuple[tuple[int, Too
 
 
 def _completion(value: Json, field: str) -> str:
-    allowed = ("root_ended", "pseudo_root", "idle", "deadline", "pressure", "shutdown", "batch")
+    allowed = ("root_ended", "pseudo_root", "idle", "deadline", "pressure", "shutdown", "torn", "batch")
     if isinstance(value, str) and value in allowed:
         return value
     raise FieldError(field, "is not a reason for closing a trace", f"write one of {', '.join(allowed)}")

@@ -22,6 +22,12 @@ SELECT c.trace_id, c.received_ns, c.held OR c.seq <= ifnull(t.last_chunk, 0), c.
 FROM chunks AS c LEFT JOIN traces AS t ON t.trace_id = c.trace_id
 ORDER BY c.trace_id, c.seq;
 
+-- name: recover_of
+SELECT c.trace_id, c.received_ns, c.held OR c.seq <= ifnull(t.last_chunk, 0), c.service, c.environment, c.threshold, t.revision, t.closed_ns, c.payload
+FROM chunks AS c LEFT JOIN traces AS t ON t.trace_id = c.trace_id
+WHERE c.trace_id = ?
+ORDER BY c.seq;
+
 -- name: held_status
 -- The revision that was written of a trace, and the last of the chunks that are evaluated now.
 SELECT (SELECT revision FROM traces WHERE trace_id = :trace_id),

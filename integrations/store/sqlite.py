@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -258,11 +259,20 @@ class Store:
         """Traces that ended and of which no chunk is held any more: at most ``limit``, latest first."""
         return [trace_id for (trace_id,) in self._read("ended_and_purged", (limit,))]
 
-    def recover(self) -> Iterator[StoredChunk]:
-        """Everything that is still held, trace by trace, oldest chunk first: what a restart resumes from."""
+    def recover(self, trace_ids: Iterable[bytes] | None = None) -> Iterator[StoredChunk]:
+        """Everything that is still held, trace by trace, oldest chunk first: what a restart resumes from.
+
+        With ``trace_ids`` of these alone.
+        """
         connection = connect(self.path)
         try:
-            for row in connection.execute(self._sql["recover"]):
+            wanted: Iterable[bytes | None] = (None,) if trace_ids is None else trace_ids
+            for row in chain.from_iterable(
+                connection.execute(
+                    self._sql["recover" if each is None else "recover_of"], () if each is None else (each,)
+                )
+                for each in wanted
+            ):
                 trace_id, received_ns, done, service, environment, threshold, revision, closed_ns, payload = row
                 yield StoredChunk(
                     trace_id=trace_id, received_ns=received_ns, done=bool(done), service=service,

@@ -50,6 +50,7 @@ _COMPLETIONS = {
     "deadline": "it had been open for as long as is allowed",
     "pressure": "too many traces were open at once",
     "shutdown": "the monitor ended while it was open",
+    "torn": "another monitor may hold spans of it, and did not answer",
     "batch": "it was recorded and whole",
 }
 

@@ -33,6 +33,7 @@ from .langfuse import LangfuseProject
 from .match import MatchSection
 from .metric_limits import metric_limits
 from .notify import names
+from .peers import PeersSection
 from .references import ReferenceSection
 from .rubric_section import RubricSection
 from .sampling import SamplingSection
@@ -241,6 +242,11 @@ class Config(Section):
         default=None, description="for a store that ends with the process; without it what is left stays in the store"
     )
     assembly: AssemblySection = AssemblySection()
+    peers: PeersSection | None = Field(
+        default=None,
+        description="for several monitors behind a Collector; without it none is asked for missing spans, as a sidecar "
+        "needs none",
+    )
     sampling: SamplingSection = SamplingSection()
     routes: Annotated[tuple[RouteSection, ...], GIVEN_AS_LIST] = Field(
         default=(), description="which rubrics judge which traces; without any: `metadata.task` names the rubric"

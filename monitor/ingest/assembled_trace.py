@@ -102,5 +102,6 @@ class AssembledTrace:
         return Closing(
             trace_id=trace_id, completion=completion, revision=self.revision, origin=self.origin, whole=self.whole,
             size=self.size, decoded=self.decoded, left_out=self.left_out,
-            give_up=Reason.SHED if self.shed else None, thinned=self.thinned, closed_ns=now_ns,
+            give_up=Reason.SHED if self.shed else None, thinned=self.thinned,
+            opened_ns=self.opened_ns, closed_ns=now_ns,
         )  # fmt: skip

@@ -379,6 +379,39 @@ class Assembler:
         self._enqueue(trace_id, entry)
         return True
 
+    def hold_back(self, trace_id: bytes) -> None:
+        """A trace that was just closed is not judged yet: this closing does not count, unless it is let go."""
+        if (entry := self._closed.get(trace_id)) is not None:
+            entry.revision -= 1
+
+    def let_go(self, trace_id: bytes) -> bool:
+        """Have the closing of a trace count that was held back. False where spans have opened it again meanwhile."""
+        if (entry := self._closed.get(trace_id)) is not None:
+            entry.revision += 1
+        return trace_id not in self._open
+
+    def has_root(self, trace_id: bytes) -> bool | None:
+        """Whether the root of a trace has come; None for a trace that is not known."""
+        entry = self._open.get(trace_id) or self._closed.get(trace_id)
+        return None if entry is None else entry.rooted
+
+    def is_judged(self, trace_id: bytes) -> bool:
+        """Whether a trace that is known was closed before, and not held back."""
+        entry = self._open.get(trace_id) or self._closed.get(trace_id)
+        return entry is not None and entry.revision > 0
+
+    def give_away(self, trace_id: bytes) -> bool:
+        """Forget a trace that another monitor has taken over; False for one that was judged, which stays."""
+        if self.is_judged(trace_id):
+            return False
+        if (entry := self._open.pop(trace_id, None)) is not None:
+            self._rootless.pop(trace_id, None)
+            self._bytes -= entry.size
+            self._spans -= entry.spans
+        elif (entry := self._closed.pop(trace_id, None)) is not None:
+            self._no_longer_closed(entry)
+        return entry is not None
+
     def restore(self, trace_id: bytes, revision: int, closed_ns: int) -> None:
         """After a restart: this open trace had in truth been closed ``revision`` times, lastly at ``closed_ns``."""
         entry = self._open[trace_id]

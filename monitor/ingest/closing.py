@@ -17,8 +17,8 @@ class Closing:
     (``monitor.sessions.windows``), and ``trace_id`` its key. ``size`` is how many bytes of it are kept, and ``decoded``
     an upper estimate of the memory they take once decoded, where that is known. ``left_out`` is how many spans of it
     were not kept because it is too large. ``give_up`` is why it ends unread; None: it is judged. ``thinned``: under
-    load it was drawn at a lower rate than configured, and the threshold of ``origin`` is that. ``closed_ns`` is when it
-    was closed, ns since the epoch.
+    load it was drawn at a lower rate than configured, and the threshold of ``origin`` is that. ``opened_ns`` and
+    ``closed_ns`` are when its first span came and when it was closed, ns since the epoch.
     """
 
     trace_id: bytes
@@ -32,4 +32,5 @@ class Closing:
     left_out: int = 0
     give_up: Reason | None = None
     thinned: bool = False
+    opened_ns: int = 0
     closed_ns: int = 0

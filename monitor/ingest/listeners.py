@@ -17,6 +17,7 @@ from integrations.otlp.server.paths import signal_of
 from integrations.otlp.server.receiver import OtlpReceiver
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from integrations.otlp.wire.receipt import Encoding, Receipt
+from integrations.peers import PATH as PEERS
 from monitor.config import Config
 from monitor.config.forward import ForwardSection
 from monitor.config.sources import OtlpSection
@@ -45,6 +46,8 @@ class Listeners:
     def __init__(self, config: Config, intake: RequestConsumer, active: ActiveRequests) -> None:
         otlp = config.sources.otlp
         self._config = config
+        self.peers: Any = None
+        """The ASGI application that other monitors talk to; None where there are none."""
         self.certificates = read(otlp.tls) if otlp.tls else None
         if config.api.tls:
             read(config.api.tls, "api.tls")
@@ -100,6 +103,8 @@ class Listeners:
             path = scope.get("path", "")
             if path in PROBES:
                 await api(scope, receive, send)
+            elif path == PEERS and self.peers is not None and scope["type"] == "http":
+                await self.peers(scope, receive, send)
             elif forward is not None and forward.serves(path, scope.get("raw_path")):
                 await forward(scope, receive, send)
             elif whole and scope["type"] == "http" and signal_of(path) is None:

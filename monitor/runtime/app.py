@@ -32,7 +32,7 @@ from monitor.route.build import router_of
 from scoring.verdict.rubric import Rubric
 
 from .drain import Drain, DrainResult
-from .handover import Handover
+from .handover import Handover, unjudged
 from .parts import DRIFT, MonitorParts
 from .periodic import Periodic
 from .reload import ReadConfig, Reload
@@ -43,6 +43,10 @@ NOTIFY_TICK_S = 30
 """How often reminders, digests and the report are looked for: short beside Alertmanager's refresh."""
 DRIFT_S = 60.0
 """How often it is looked whether the judge's sample is to be sent again."""
+_REQUEST_S = 4.0
+"""How long a request that hands traces over may take, at most; a quarter of a short ``drain.timeout``."""
+_LEAST_S = 2.0
+"""And at least."""
 
 
 class Monitor(MonitorParts):
@@ -118,6 +122,9 @@ class Monitor(MonitorParts):
         self._scheduler.start()
         if self.fleet is not None:
             await self.fleet.start()
+        if self.peers is not None:
+            self.listeners.peers = self.peers.app(self.receiver)
+            await self.peers.start(address(otlp_socket, self.listeners.scheme))
         self.view.is_started = self.view.is_ready = True
         addresses = {
             "otlp": address(otlp_socket, self.listeners.scheme),
@@ -201,7 +208,12 @@ class Monitor(MonitorParts):
     async def drain(self, hurry: asyncio.Event) -> None:
         """Judge and deliver what is left, where the store ends with the process; ``hurry`` cuts it short."""
         if self.config.drain is not None and self.judging.started:
-            self._drained = await Drain(self, self.config.drain, hurry).run()
+            section = self.config.drain
+            if self.peers is not None:
+                await self.peers.leaves(hands_over=section.to is not None)
+            self._drained = await Drain(self, section, hurry).run()
+            if self.peers is not None and not self.outcomes.open:
+                await self.peers.left()
 
     def begin_drain(self) -> None:
         self.view.is_ready = False
@@ -219,11 +231,15 @@ class Monitor(MonitorParts):
         queue = self.pipeline.judge_queue
         sessions = self.sessions.open_sessions if self.sessions is not None else 0
         waiting = self._waiting() + queue.under_way + queue.waiting + len(queue.results)
-        torn = self.torn() if self.judging.hands_over else 0
+        torn = self.assembler.torn_traces if self.judging.hands_over else -self._held_back()
         return self.assembler.open_traces - torn + sessions + waiting or int(not self.judging.idle)
 
     def torn(self) -> int:
-        return self.assembler.torn_traces
+        """Open traces that lack spans, and closed ones that may."""
+        return self.assembler.torn_traces + self._held_back()
+
+    def _held_back(self) -> int:
+        return self.peers.joining.waiting if self.peers is not None else 0
 
     def undelivered(self) -> int:
         return self.sinks.undelivered() + sum(each.waiting for each in self.notifications.exports())
@@ -243,15 +259,19 @@ class Monitor(MonitorParts):
 
     async def hand_over(self, until_s: float) -> int:
         section = self.config.drain
-        if section is None:
+        if section is None or section.to is None:
             return 0
+        timeout_s = max(_LEAST_S, min(_REQUEST_S, section.timeout.seconds / 4))
         hashed = self.config.sampling.randomness == "hashed"
-        return await Handover(section, self.store, self.pipeline.end_unread, hashed=hashed).run(until_s)
+        handover = Handover(section.to, section.sent_headers, timeout_s, self.pipeline.end_unread, hashed=hashed)
+        return await handover.run(unjudged(self.store.recover()), until_s)
 
     async def stop(self) -> None:
         """End in order. What is not judged by now stays in the store, open."""
         self.view.is_ready = False
         self.receiver.accepting = False
+        if self.peers is not None:
+            await self.peers.stop()
         await asyncio.gather(*(each.stop() for each in self._repeated))
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)

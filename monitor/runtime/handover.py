@@ -1,29 +1,48 @@
-"""Handover: traces that are not judged when the process ends go to another monitor, as OTLP, each whole."""
+"""Handover: traces that are not judged here go to another monitor, as OTLP, each whole."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeAlias
 
 from integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from integrations.otlp.wire.chunk import ChunkOrigin
 from integrations.otlp.wire.handover import HEADER, logs_of, spans_of
 from integrations.post import Poster
-from integrations.store.sqlite import Store, StoredChunk, StoreError
-from monitor.config.drain import DrainSection
+from integrations.store.sqlite import StoredChunk, StoreError
 from monitor.ingest.closing import Closing
 from monitor.ingest.outcomes import Reason
 
 log = logging.getLogger("sidejudge")
 
+HeldTrace: TypeAlias = tuple[bytes, Sequence[StoredChunk]]
+"""A trace and its chunks."""
 _BATCH_BYTES: Final = 1 << 20
 _PAUSE_S: Final = 0.5
-_REQUEST_S: Final = 4.0
-_LEAST_S: Final = 2.0
+
+
+def by_trace(chunks: Iterable[StoredChunk]) -> Iterator[HeldTrace]:
+    """Chunks that stand trace by trace, as traces."""
+    for trace_id, held in groupby(chunks, key=lambda chunk: chunk.trace_id):
+        yield trace_id, list(held)
+
+
+def unjudged(chunks: Iterable[StoredChunk]) -> Iterator[HeldTrace]:
+    """The traces that nobody judged. One that was is not handed over for a late span: its verdict is out."""
+    for trace_id, held in by_trace(chunks):
+        if all(chunk.revision is None for chunk in held) and not all(chunk.done for chunk in held):
+            yield trace_id, held
+
+
+def handed_over(trace_id: bytes, origin: ChunkOrigin) -> Closing:
+    """The end of a trace that another monitor has taken."""
+    return Closing(
+        trace_id=trace_id, completion="shutdown", revision=1, origin=origin, whole=False, give_up=Reason.HANDED_OVER
+    )
 
 
 @dataclass(slots=True)
@@ -36,19 +55,19 @@ class _Batch:
 
 
 class Handover:
-    """Sends what a store holds and nobody has judged. ``end`` commits how traces ended that were taken."""
+    """Sends traces to one address. ``end`` is called with those that were taken, and commits how they ended."""
 
     def __init__(
-        self, section: DrainSection, store: Store, end: Callable[[Sequence[Closing]], Awaitable[None]], *, hashed: bool
-    ) -> None:
-        timeout_s = max(_LEAST_S, min(_REQUEST_S, section.timeout.seconds / 4))
-        self._spans, self._logs = (Poster(f"{section.to}/v1/{signal}", timeout_s) for signal in ("traces", "logs"))
-        self._headers = {**section.sent_headers, "content-type": "application/x-protobuf", HEADER: "1"}
-        self._store, self._end, self._hashed = store, end, hashed
+        self, to: str, headers: Mapping[str, str], timeout_s: float,
+        end: Callable[[Sequence[Closing]], Awaitable[None]], *, hashed: bool,
+    ) -> None:  # fmt: skip
+        self._spans, self._logs = (Poster(f"{to}/v1/{signal}", timeout_s) for signal in ("traces", "logs"))
+        self._headers = {**headers, "content-type": "application/x-protobuf", HEADER: "1"}
+        self._end, self._hashed = end, hashed
 
-    async def run(self, until_s: float) -> int:
+    async def run(self, traces: Iterator[HeldTrace], until_s: float) -> int:
         """Hand over until this time of the loop, in s; return how many traces were taken."""
-        taken, batches = 0, self._batches()
+        taken, batches = 0, self._batches(traces)
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
             try:
                 await self._send(batch, until_s)
@@ -76,13 +95,9 @@ class Handover:
             else:
                 return
 
-    def _batches(self) -> Iterator[_Batch]:
+    def _batches(self, traces: Iterator[HeldTrace]) -> Iterator[_Batch]:
         batch = _Batch()
-        for trace_id, held in groupby(self._store.recover(), key=lambda chunk: chunk.trace_id):
-            chunks = list(held)
-            # What was judged before is not handed over for a late span: its verdict is out.
-            if any(chunk.revision is not None for chunk in chunks) or all(chunk.done for chunk in chunks):
-                continue
+        for trace_id, chunks in traces:
             self._add(batch, trace_id, chunks)
             if len(batch.spans) + len(batch.logs) >= _BATCH_BYTES:
                 yield batch
@@ -92,14 +107,9 @@ class Handover:
 
     def _add(self, batch: _Batch, trace_id: bytes, chunks: Sequence[StoredChunk]) -> None:
         first = chunks[0]
-        threshold = min(chunk.threshold for chunk in chunks if not chunk.done)
+        threshold = min(chunk.threshold for chunk in [each for each in chunks if not each.done] or chunks)
         for chunk in chunks:
             batch.spans += spans_of(chunk.payload, threshold, hashed=self._hashed)
             batch.logs += logs_of(chunk.payload)
         origin = ChunkOrigin(first.service, first.environment, threshold, self._hashed)
-        batch.closings.append(
-            Closing(
-                trace_id=trace_id, completion="shutdown", revision=1, origin=origin, whole=False,
-                give_up=Reason.HANDED_OVER,
-            )
-        )  # fmt: skip
+        batch.closings.append(handed_over(trace_id, origin))

@@ -13,6 +13,7 @@ from monitor.evaluate.pipeline import Pipeline
 from monitor.ingest.anomalies import TrafficAnomalies
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.closing import Closing
+from monitor.ingest.joining import Joining
 from monitor.ingest.load_shedding import LoadShedding
 from monitor.ingest.outcomes import TraceOutcomes
 from monitor.sessions.windows import SessionWindows
@@ -55,6 +56,8 @@ class JudgingLoop:
     Traces that fall due shortly after one another are then judged together. One alone takes over twice the CPU time:
     four commits of its own, and code and data that are in no cache of the processor any more.
     """
+    joining: Joining | None = None
+    """Holds back what may lack spans that another monitor has; None where there is none."""
     draining: bool = False
     """Whether open traces are closed as soon as nothing comes of them any more."""
     hands_over: bool = False
@@ -90,10 +93,14 @@ class JudgingLoop:
         """Traces and sessions that are closed by now, each once."""
         now_ns = self.clock_ns()
         self.shedding.update(sum(closing.give_up is None for closing in self.pipeline.waiting), now_ns)
-        traces = [*self.traffic.closed(self.assembler.due(now_ns))]
+        closed = self.assembler.due(now_ns)
         sessions = self.sessions.due(now_ns) if self.sessions is not None else []
+        if self.joining is not None:
+            closed = self.joining.admit(closed)
+        traces = [*self.traffic.closed(closed)]
         if self.draining:
-            traces += self.assembler.drain(now_ns, DRAIN_QUIET_NS, whole=self.hands_over)
+            drained = self.assembler.drain(now_ns, DRAIN_QUIET_NS, whole=self.hands_over)
+            traces += drained if self.joining is None else self.joining.admit(drained)
             torn = self.assembler.torn_traces if self.hands_over else 0
             if self.sessions is not None and self.outcomes.open <= torn:  # what is open may be a turn of a conversation
                 sessions += self.sessions.drain(now_ns)

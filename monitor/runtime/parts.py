@@ -68,6 +68,7 @@ from .builders import conversations, fleet_of, judge_queue, limits, session_limi
 from .fleet_parts import share_judging, share_upkeep, shared_answers
 from .judging_loop import PACE_S, JudgingLoop
 from .metric_labels import known
+from .peers import PeerExchange
 from .retention import Retention
 from .trace_log import TraceLog
 
@@ -121,8 +122,7 @@ class MonitorParts:
             under_way=self._judges, late_references=self.store.late_references,
         )  # fmt: skip
         self.baselines = Baselines(self.store.kept.room("baselines"))
-        stages = self._build_stages()
-        waiting = judge_queue(config, stages, clock_ns)
+        waiting = judge_queue(config, stages := self._build_stages(), clock_ns)
         # What becomes of it: statuses and alerts, then the commit that notifies them.
         self.drift = _drift_watch(config, self.backends, self.store, clock_ns)
         self.failures = FailureGroups(
@@ -148,10 +148,12 @@ class MonitorParts:
             listeners=[self.commit.committed],
             interrupted=InterruptedTraces(self.store),
         )
+        self.peers = self._build_peers()
         self.judging = JudgingLoop(
             pipeline=self.pipeline, assembler=self.assembler, sessions=self.sessions, shedding=self.shedding,
             traffic=self.traffic, outcomes=self.outcomes, active=self._active, at_rest=at_rest, clock_ns=clock_ns,
             pace_s=min(PACE_S, config.assembly.grace.seconds / 8),
+            joining=self.peers.joining if self.peers is not None else None,
         )  # fmt: skip
         self.revisions = revision_schedule(
             config, self.langfuse, store=self.store, pipeline=self.pipeline, references=self.references,
@@ -181,6 +183,17 @@ class MonitorParts:
             adaptive=self.adaptive,
             wake=self._wake,
         )
+
+    def _build_peers(self) -> PeerExchange | None:
+        section, assembly = self.config.peers, self.config.assembly
+        if section is None:
+            return None
+        return PeerExchange(
+            section, store=self.store, assembler=self.assembler, end=self.pipeline.end_unread,
+            hashed=self.config.sampling.randomness == "hashed",
+            longest_ns=max(assembly.root_wait.ns, assembly.deadline.ns) + section.settle.ns,
+            most=assembly.max_waiting_traces, clock_ns=self.clock_ns, wake=self.pipeline.judge_queue.progress.set,
+        )  # fmt: skip
 
     def _build_sinks(self) -> Sinks:
         return Sinks(

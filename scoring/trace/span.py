@@ -131,9 +131,11 @@ class Span(Struct, frozen=True, kw_only=True):
     provenance: Mapping[str, str] = field(default_factory=dict)
 
 
-Completion: TypeAlias = Literal["root_ended", "pseudo_root", "idle", "deadline", "pressure", "shutdown", "batch"]
+Completion: TypeAlias = Literal[
+    "root_ended", "pseudo_root", "idle", "deadline", "pressure", "shutdown", "torn", "batch"
+]
 """Why a trace was closed.
 
-``pseudo_root``: idle, and nothing is missing but a caller in another process; ``batch``: a recorded delivery that is
-whole by declaration.
+``pseudo_root``: idle, and nothing is missing but a caller in another process; ``torn``: another monitor may hold spans
+of it and did not answer; ``batch``: a recorded delivery that is whole by declaration.
 """

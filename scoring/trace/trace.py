@@ -97,11 +97,11 @@ class Trace:
 
     @property
     def complete(self) -> bool:
-        """Whether it has a root, every parent that was named has arrived, and it was not closed under pressure.
+        """Whether it has a root, every parent that was named has arrived, and it was neither cut short nor torn.
 
         Only then may absence be held against the application.
         """
-        return self.root is not None and not self.missing_parents and self.completion != "pressure"
+        return self.root is not None and not self.missing_parents and self.completion not in ("pressure", "torn")
 
     def parent(self, span: Span) -> Span | None:
         """The span right above; None where there is none, or it never came."""

@@ -38,9 +38,9 @@ def parts(body: bytes, size: int) -> list[tuple[bytes, bytes]]:
     return found
 
 
-def traffic(count: int, size: int) -> list[tuple[bytes, bytes]]:
-    made = SampleTraffic(3)
-    return [part for _ in range(count) for part in parts(made.next(time.time_ns(), wrong=0.3).body, size)]
+def traffic(count: int, size: int, seed: int = 3, now_ns: int | None = None) -> list[tuple[bytes, bytes]]:
+    made = SampleTraffic(seed)
+    return [part for _ in range(count) for part in parts(made.next(now_ns or time.time_ns(), wrong=0.3).body, size)]
 
 
 def stated(monitor) -> dict[tuple[str, str], tuple[object, ...]]:

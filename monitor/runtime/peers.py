@@ -1,0 +1,253 @@
+"""Peers: this monitor greets the others, asks them about traces that may lack spans, and answers them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from integrations.addresses import why_not
+from integrations.otlp.server.receiver import OtlpReceiver, peer_of
+from integrations.otlp.server.response import JSON, Refusal, answer, refuse
+from integrations.otlp.wire.chunk import ChunkOrigin
+from integrations.otlp.wire.earliest import earliest_start
+from integrations.peers import MOST_BYTES, Message, PeerClient, parsed, plain, port_of, resolve
+from integrations.store.sqlite import Store, StoreError
+from monitor.config.peers import PeersSection
+from monitor.ingest.assembler import Assembler
+from monitor.ingest.closing import Closing
+from monitor.ingest.joining import Holding, Joining
+from monitor.ingest.peers import Peer, Peers
+
+from .handover import Handover, by_trace, handed_over
+
+_log = logging.getLogger("sidejudge.joining")
+
+_TICK_S: Final = 0.5
+"""How often what waits is asked about."""
+_RECENT_S: Final = 600.0
+"""For how long an address is known that a name led to: one that ends may be resolved no more when it reports that."""
+_SEND_S: Final = 3.0
+"""How long sending traces to another monitor may take."""
+_STRANGER: Final = Refusal(403, "peers.addresses of this monitor do not lead to the sender")
+_LEAVES: Final = "leaves"
+_LEFT: Final = "left"
+
+
+class PeerExchange:
+    """The part of a monitor that knows the others. ``joining`` decides; this sends, listens and reads the store."""
+
+    def __init__(
+        self,
+        section: PeersSection,
+        *,
+        store: Store,
+        assembler: Assembler,
+        end: Callable[[Sequence[Closing]], Awaitable[None]],
+        hashed: bool,
+        longest_ns: int,
+        most: int,
+        clock_ns: Callable[[], int],
+        wake: Callable[[], None],
+    ) -> None:
+        """``end`` commits closings that are given up; the others are those of ``Joining``."""
+        self._section, self._store, self._end, self._hashed = section, store, end, hashed
+        self._clock = clock_ns
+        self._client = PeerClient(section.sent_headers)
+        self._room = store.kept.room("peers")
+        self._run = secrets.token_hex(8)
+        self._hosts: dict[str, str] = {}
+        self._recent: dict[str, tuple[str, float]] = {}
+        self._port: int | None = None
+        self._trouble: str | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.joining = Joining(
+            name=self._room.all().get("name") or secrets.token_hex(8),
+            assembler=assembler, peers=Peers(settle_ns=section.settle.ns, now_ns=clock_ns()), transport=self,
+            earliest=self._earliest, wait_ns=section.wait.ns, longest_ns=longest_ns, most=most, clock_ns=clock_ns,
+            wake=wake,
+        )  # fmt: skip
+
+    async def start(self, otlp: str) -> None:
+        """Begin to greet and to ask; ``otlp`` is the address that this monitor listens on."""
+        self._port = port_of(otlp)
+        with suppress(StoreError):  # then the next start has another name, and is taken for another monitor
+            await self._room.change({"name": self.joining.name})
+        self._task = asyncio.create_task(self._work())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._client.close()
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        greet_s = loop.time()
+        while True:
+            try:
+                if loop.time() >= greet_s:
+                    await self.greet()
+                    greet_s = loop.time() + self._section.every.seconds
+                await self.joining.round()
+            except StoreError as error:
+                _log.warning("could not look for spans of other monitors", extra={"cause": str(error)})
+            except Exception:  # noqa: BLE001  # without this loop what waits would wait for ever
+                _log.exception("could not ask other monitors")
+            rest_s = _TICK_S if self.joining.waiting else greet_s - loop.time()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.joining.more.wait(), max(0.01, rest_s))
+
+    async def greet(self) -> None:
+        """Find out who is there."""
+        await self._resolve()
+        urls = list(self._hosts)
+        answers = await asyncio.gather(*(self._client.post(url, self._message()) for url in urls))
+        names = {
+            url: (str(found["name"]), str(found["run"]))
+            for url, found in zip(urls, answers, strict=True)
+            if found is not None and "name" in found and "run" in found
+        }
+        others = {url: found for url, found in names.items() if found[0] != self.joining.name}
+        silent = [url for url, found in zip(urls, answers, strict=True) if found is None]
+        self.joining.peers.found(others, self._clock(), listed=len(others) < len(names), silent=silent)
+
+    async def _resolve(self) -> None:
+        try:
+            found = await resolve(self._section.addresses)
+        except OSError as error:  # who was there before is still asked
+            if self._trouble is None:
+                _log.warning("peers.addresses do not resolve", extra={"cause": why_not(error)})
+            self._trouble = why_not(error)
+        else:
+            self._trouble = None
+            self._hosts = found
+            now_s = asyncio.get_running_loop().time()
+            self._recent = {
+                url: (host, at_s) for url, (host, at_s) in self._recent.items() if at_s > now_s - _RECENT_S
+            } | {url: (host, now_s) for url, host in found.items()}  # fmt: skip
+
+    async def leaves(self, *, hands_over: bool) -> None:
+        """The process is going to end: the others know before traces go to them."""
+        self.joining.end(hands_over=hands_over)
+        await self._announce(_LEAVES)
+
+    async def left(self) -> None:
+        """Everything was passed on: the others need not ask this monitor."""
+        await self._announce(_LEFT)
+
+    async def _announce(self, state: str) -> None:
+        await asyncio.gather(*(self._client.post(url, self._message(state=state)) for url in self._hosts))
+
+    def _message(self, **more: Any) -> dict[str, Any]:
+        return {"name": self.joining.name, "run": self._run, "port": self._port, **more}
+
+    # The way to others, as ``Joining`` sees it.
+
+    async def ask(self, peer: Peer, traces: Mapping[bytes, bool]) -> Mapping[bytes, Holding] | None:
+        wanted = {trace_id.hex(): rooted for trace_id, rooted in traces.items()}
+        found = await self._client.post(peer.url, self._message(traces=wanted))
+        if found is None or found.get("name") != peer.name or not isinstance(found.get("traces"), dict):
+            return None
+        words = {word.value for word in Holding}
+        return {
+            bytes.fromhex(trace_id): Holding(word)
+            for trace_id, word in found["traces"].items()
+            if trace_id in wanted and word in words
+        }
+
+    async def send(self, peer: Peer, trace_ids: Sequence[bytes]) -> set[bytes]:
+        taken: set[bytes] = set()
+
+        async def took(closings: Sequence[Closing]) -> None:
+            taken.update(closing.trace_id for closing in closings)
+
+        handover = Handover(peer.url, self._section.sent_headers, _SEND_S, took, hashed=self._hashed)
+        await handover.run(by_trace(self._store.recover(trace_ids)), asyncio.get_running_loop().time())
+        return taken
+
+    async def end(self, trace_ids: Sequence[bytes]) -> None:
+        await self._end([handed_over(trace_id, ChunkOrigin(None, None, 0, self._hashed)) for trace_id in trace_ids])
+
+    async def _earliest(self, trace_ids: Sequence[bytes]) -> Mapping[bytes, int | None]:
+        return await asyncio.to_thread(self._read_earliest, trace_ids)
+
+    def _read_earliest(self, trace_ids: Sequence[bytes]) -> dict[bytes, int | None]:
+        return {
+            trace_id: min(filter(None, map(earliest_start, self._store.chunks(trace_id))), default=None)
+            for trace_id in trace_ids
+        }
+
+    # What others ask.
+
+    def app(self, receiver: OtlpReceiver) -> Any:
+        """The ASGI application of ``/v1/peers``, for those whom the receiver admits."""
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            try:
+                receiver.admit(scope, dict(scope["headers"]))
+                message = parsed(await _body(receive)) if scope["method"] == "POST" else None
+                found = await self._answer(message, plain(peer_of(scope)))
+            except Refusal as refusal:
+                await refuse(send, refusal, JSON)
+                return
+            await answer(send, 200, JSON, json.dumps(found).encode())
+
+        return app
+
+    async def _answer(self, message: Message | None, host: str) -> dict[str, Any]:
+        if message is None or not isinstance(message.get("name"), str):
+            raise Refusal(400, "this is no message of a monitor")
+        state, wanted = message.get("state"), message.get("traces")
+        if state is not None:
+            self._take_leave(message, host)
+        if not isinstance(wanted, dict):
+            return self._message()  # a greeting, which anybody may send
+        asker = await self._known(message, host)
+        try:
+            traces = {bytes.fromhex(trace_id): rooted is True for trace_id, rooted in wanted.items()}
+        except ValueError:
+            raise Refusal(400, "a trace id has 32 hex digits") from None
+        found = await self.joining.answer(asker, traces)
+        return self._message(traces={trace_id.hex(): word.value for trace_id, word in found.items()})
+
+    def _take_leave(self, message: Message, host: str) -> None:
+        if self._url_of(message, host, {url: known for url, (known, _) in self._recent.items()}) is None:
+            raise _STRANGER
+        now_ns, peers, name = self._clock(), self.joining.peers, str(message["name"])
+        if message["state"] == _LEAVES:
+            peers.leaves(name, now_ns)
+        elif message["state"] == _LEFT:
+            peers.left(name, now_ns)
+
+    async def _known(self, message: Message, host: str) -> Peer:
+        """The monitor that a message comes from. Spans hold contents: they go to configured addresses alone."""
+        url = self._url_of(message, host, self._hosts)
+        if url is None:
+            await self._resolve()
+            url = self._url_of(message, host, self._hosts)
+        if url is None:
+            raise _STRANGER
+        return Peer(str(message["name"]), str(message.get("run")), url)
+
+    @staticmethod
+    def _url_of(message: Message, host: str, hosts: Mapping[str, str]) -> str | None:
+        port = message.get("port")
+        return next((url for url, each in hosts.items() if each == host and port_of(url) == port), None)
+
+
+async def _body(receive: Any) -> bytes:
+    body, more = b"", True
+    while more:
+        part = await receive()
+        if part["type"] == "http.disconnect":
+            raise Refusal(400, "the request breaks off")
+        body += part.get("body", b"")
+        more = part.get("more_body", False)
+        if len(body) > MOST_BYTES:
+            raise Refusal(413, "the message is too long")
+    return body
