@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import DATA, CommandError
-from .instants import instant_of
+from .errors import DATA, CommandError, ending
+from .instants import window_of
 from .matching import match_of
 from .settings import runnable
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from monitor.offline.backfill.job import Job
     from monitor.offline.backfill.listing import Listing
     from monitor.offline.backfill.run import Progress
-
-_WHOLE_NS = 30 * 60 * 10**9
-"""Traces that began this long ago are taken for whole."""
 
 
 @click.command()
@@ -71,7 +68,7 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     settings = settings.model_copy(update={"sampling": sampling})
     if batch:
         _check_batch(settings)
-    window, wanted = _window(since, until), match_of(where, "--filter")
+    window, wanted = window_of(since, until), match_of(where, "--filter")
     path = state or settings.store.path.with_name(settings.store.path.name + ".backfill")
     return asyncio.run(_run(settings, window, wanted, path, batch=batch, dry_run=dry_run, yes=yes))
 
@@ -104,10 +101,8 @@ async def _run(
     sink = config.sinks.langfuse
     if sink is None:
         raise CommandError("sinks.langfuse: is missing", "name the Langfuse that scores go to; see monitor/CONFIG.md")
-    try:
+    with ending(StoreError, remedy="name another file with --state, or wait until the other run is over"):
         store = Store(path)
-    except StoreError as error:
-        raise CommandError(str(error), "name another file with --state, or wait until the other run is over") from None
     connections = Connections(config.langfuse_projects)
     job = Job(
         config=config, sink=sink, window=window, wanted=wanted, store=store, connections=connections,
@@ -115,15 +110,13 @@ async def _run(
     )  # fmt: skip
     again = "mend it and call again; the run goes on where it was"
     try:
-        return await _judged(job, dry_run=dry_run, yes=yes)
-    except LangfuseError as error:
-        raise CommandError(f"Langfuse: {error}", again, DATA) from None
-    except StoppedError as error:
-        raise CommandError(f"scores are refused: {error}", again, DATA) from None
-    except NoReferencesError as error:
-        raise CommandError(f"references: {error}", again, DATA) from None
-    except StoreError as error:
-        raise CommandError(str(error), again, DATA) from None
+        with (
+            ending(LangfuseError, naming="Langfuse: ", remedy=again, code=DATA),
+            ending(StoppedError, naming="scores are refused: ", remedy=again, code=DATA),
+            ending(NoReferencesError, naming="references: ", remedy=again, code=DATA),
+            ending(StoreError, remedy=again, code=DATA),
+        ):
+            return await _judged(job, dry_run=dry_run, yes=yes)
     finally:
         await connections.close()
         store.close()
@@ -189,13 +182,3 @@ def _outcome(at: Progress, dead: int, path: Path) -> int:
     if dead:
         click.echo(f"scores given up: {dead:,}; 'sidejudge export dead --store {path}' lists them")
     return DATA if dead or any(why.startswith("not read") for why in at.unjudged) else 0
-
-
-def _window(since: str, until: str | None) -> Window:
-    from integrations.langfuse.observations import Window
-
-    from_ns = instant_of("--from", since)
-    to_ns = time.time_ns() - _WHOLE_NS if until is None else instant_of("--to", until)
-    if to_ns <= from_ns:
-        raise CommandError("--to: is not after --from", "name a later time")
-    return Window(from_ns=from_ns, to_ns=to_ns)

@@ -10,7 +10,7 @@ import click
 from .engine import EngineChoice, engine_of, engine_options
 from .errors import DATA, CommandError
 from .progress import ProgressDisplay, progress
-from .settings import config_option
+from .settings import config_option, format_option, show_json
 
 if TYPE_CHECKING:
     from monitor.offline.engine.engine import Engine
@@ -24,7 +24,7 @@ _READINGS = 2
 @click.command()
 @click.argument("labels", type=click.Path(path_type=Path), required=False)
 @click.option("--verdicts", type=click.Path(path_type=Path), help="What 'score' or the monitor wrote of these cases.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@format_option
 @click.option("--embedding", "pairs", metavar="PAIRS", help="Fit the model's thresholds; 'shipped': to our pairs.")
 @click.option("--write", is_flag=True, help="With --embedding: write the thresholds into the file of --config.")
 @engine_options
@@ -70,9 +70,7 @@ def calibrate(
         clean = _read(labels, verdicts, calibration, working)
     found = calibration.report()
     if form == "json":
-        import json
-
-        click.echo(json.dumps([each.to_json() for each in found], indent=2, ensure_ascii=False, allow_nan=False))
+        show_json([each.to_json() for each in found])
     else:
         for each in found:
             _show(each)

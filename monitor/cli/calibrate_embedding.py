@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import DATA, CommandError
+from .errors import DATA, CommandError, ending
 from .settings import runnable, show_json
 from .table import number, table
 
@@ -95,8 +95,6 @@ def _write(config: Path | None, fitted: dict[str, float]) -> None:
 
     if config is None:
         raise CommandError("--write: there is no configuration file", "name it with --config")
-    try:
+    with ending(NotWrittenError, ConfigError, naming="--write: ", remedy="copy the lines above into the configuration"):
         write_thresholds(config, fitted, lambda path: resolve(path, os.environ))
-    except (NotWrittenError, ConfigError) as error:
-        raise CommandError(f"--write: {error}", "copy the lines above into the configuration") from None
     click.echo(f"{config}: written; rubrics that embeddings answer have another version now", err=True)

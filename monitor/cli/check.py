@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import DATA
+from .errors import DATA, warn
 from .settings import config_option, format_option, runnable, show_json
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def check(file: Path | None, config: Path | None, form: str, *, everything: bool
     else:
         _show_outline(resolved, sum(part.max_bytes for part in memory_bound(resolved.config)))
     for cause, remedy in (*cautions(resolved.config), *thin_traffic(resolved.config)):
-        click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)
+        warn(cause, remedy)
     more = "" if everything else "; --all shows every value"
     click.echo(f"\nconfiguration ok, fingerprint {resolved.config.fingerprint[:12]}{more}")
     if not probe:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ import click
 
 from .ask import ask, url_option
 from .errors import DATA, CommandError
-from .settings import own_name
+from .settings import format_option, own_name, show_json
 
 NOT_KNOWN = 4
 """Exit code where nothing could be compared, as ``status`` has it for too little data."""
@@ -57,7 +56,7 @@ NOT_KNOWN = 4
     type=click.FloatRange(min=0),
     help="Exit with 0 only where it is shown that nothing is worse by this much.",
 )
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@format_option
 @url_option
 def compare(url: str, form: str, margin: float | None, since: str | None, **wanted: Any) -> int:
     """Compare the verdicts of the running monitor at URL before and after a moment, or of two versions.
@@ -72,7 +71,7 @@ def compare(url: str, form: str, margin: float | None, since: str | None, **want
     if not isinstance(answer, Mapping) or "comparisons" not in answer:
         raise CommandError(f"{url}/v1/compare does not answer as a monitor does", "name a monitor's address with --url")
     if form == "json":
-        click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        show_json(answer)
     else:
         _show(answer)
     return _exit_code(answer, margin)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
 DATA = 1
 """Exit code: done, and something is wrong with the data."""
 CALL = 2
@@ -16,3 +21,27 @@ class CommandError(Exception):
         self.cause = cause
         self.remedy = remedy
         self.code = code
+
+
+@contextmanager
+def ending(*kinds: type[Exception], remedy: str, naming: str = "", code: int = CALL) -> Iterator[None]:
+    """An error of one of these kinds ends the command: it is the cause, after ``naming``."""
+    try:
+        yield
+    except kinds as error:
+        raise CommandError(f"{naming}{error}", remedy, code) from error
+
+
+@contextmanager
+def reading_store(naming: str = "--store: ") -> Iterator[None]:
+    """What cannot be read in the store's file ends the command."""
+    from integrations.store.errors import StoreError
+
+    with ending(StoreError, naming=naming, remedy="name the file that store.path of the monitor names"):
+        yield
+
+
+def warn(cause: str, remedy: str | None = None) -> None:
+    """Print what does not end the command to standard error."""
+    more = "" if remedy is None else f"\nremedy: {remedy}"
+    click.echo(f"{click.style('warning:', fg='yellow')} {cause}{more}", err=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .ask import ask, url_option
-from .errors import DATA, CommandError
+from .errors import DATA, CommandError, reading_store
 from .settings import config_option, format_option, loaded, own_name, show_json
 
 if TYPE_CHECKING:
@@ -80,13 +80,10 @@ def _latest(  # noqa: PLR0917  # one for each option
 
     if store is not None:
         from integrations.store.archive import read_traces
-        from integrations.store.errors import StoreError
         from monitor.api.explain import why
 
-        try:
+        with reading_store():
             found = read_traces(store, reason=reason, service=service, limit=latest)
-        except StoreError as error:
-            raise CommandError(f"--store: {error}", "name the file that store.path of the monitor names") from None
         traces: list[TraceDocument] = [{**trace, "why": why(trace)} for trace in found]
     else:
         wanted = {"reason": reason, "service": service, "limit": latest}
@@ -132,12 +129,9 @@ def _judge_calls(trace_id: str, metric: str | None, store: Path | None, url: str
 
     if store is not None:
         from integrations.store.archive import read_judge_calls
-        from integrations.store.errors import StoreError
 
-        try:
+        with reading_store():
             found: dict[str, Any] = {"off": None, "calls": read_judge_calls(store, trace_id)}
-        except StoreError as error:
-            raise CommandError(f"--store: {error}", "name the file that store.path of the monitor names") from None
     else:
         answer = ask(url, f"/v1/traces/{trace_id}/judge")
         found = answer if answer is not None else {"off": None, "calls": []}
@@ -158,12 +152,9 @@ def _judge_calls(trace_id: str, metric: str | None, store: Path | None, url: str
 
 def _from_store(store: Path, trace_id: str) -> TraceDocument | None:
     from integrations.store.archive import read_details
-    from integrations.store.errors import StoreError
 
-    try:
+    with reading_store():
         return read_details(store, trace_id)
-    except StoreError as error:
-        raise CommandError(f"--store: {error}", "name the file that store.path of the monitor names") from None
 
 
 def _rubric(rubric: Rubric) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .errors import CALL, DATA, CommandError
+from .errors import CALL, DATA, CommandError, ending
 from .export_files import dashboards, mixin, rules
 from .settings import config_option, loaded
 
@@ -77,10 +77,8 @@ def replay(ids: tuple[str, ...], every: bool, store: Path | None, config: Path |
 def _from(store: Path | None, config: Path | None, use: Callable[[Path], Any]) -> Any:
     from integrations.store.errors import StoreError
 
-    try:
+    with ending(StoreError, remedy="give --store, or --config of the monitor"):
         return use(store or loaded(config).config.store.path)
-    except StoreError as error:
-        raise CommandError(str(error), "give --store, or --config of the monitor") from None
 
 
 def _record(score: Dead) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import click
 
 from scoring.lexical.amount import amount
 
-from .errors import CALL, DATA, CommandError
+from .errors import CALL, DATA, CommandError, ending
 from .instants import instant_of
 from .progress import waiting
 from .settings import config_option, loaded
@@ -49,7 +49,7 @@ def forget(  # noqa: PLR0917  # click passes options by name
         traces=frozenset(map(_trace_id, trace_ids)), users=frozenset(users), sessions=frozenset(sessions),
         before_ns=instant_of("--before", before) if before is not None else None,
     )  # fmt: skip
-    try:
+    with ending(StoreError, remedy="name the file with --store, and check its permissions"):
         with waiting("looking for them"):
             found = set(selection.selected(held_traces(path)))
         wishes = [selection.wish(found, destination) for destination in histories(settings)]
@@ -62,8 +62,6 @@ def forget(  # noqa: PLR0917  # click passes options by name
             return 0
         with waiting("erasing and overwriting"):
             erased = erase(path, found, scores=langfuse, now_ns=time.time_ns(), entries=wishes)
-    except StoreError as error:
-        raise CommandError(str(error), "name the file with --store, and check its permissions") from error
     rows = ", ".join(f"{count} {name}" for name, count in sorted(erased.rows.items()))
     click.echo(f"forgot {amount(erased.traces, 'trace')} ({rows})")
     if not erased.rewritten:
@@ -97,12 +95,9 @@ def _forget_items(trace_ids: set[str], settings: Config) -> None:
         async with Langfuse(sink.access) as langfuse:
             return await delete_items(langfuse, name, trace_ids)
 
-    try:
+    remedy = "everything else is erased; call it again with their trace ids"
+    with ending(LangfuseError, naming=f"dataset {name}: ", remedy=remedy):
         click.echo(f"dataset {name}: deleted {amount(asyncio.run(delete()), 'item')}")
-    except LangfuseError as error:
-        raise CommandError(
-            f"dataset {name}: {error}; everything else is erased", "call it again with their trace ids"
-        ) from None
 
 
 def _trace_id(text: str) -> bytes:

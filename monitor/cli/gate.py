@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import DATA, CommandError
+from .errors import DATA, CommandError, ending, warn
 from .progress import waiting
+from .settings import format_option, show_json
 
 if TYPE_CHECKING:
     from monitor.offline.score.runs import Runs
@@ -36,7 +37,7 @@ _RATIOS = 100
 @click.option("--run-metadata", "metadata", type=click.Path(path_type=Path), help="The run's metadata (YAML or JSON).")
 @click.option("--release", is_flag=True, help="A release, no rehearsal: metadata and pinned models are required.")
 @click.option("--metadata-template", is_flag=True, help="Print run metadata to be filled in, and do nothing else.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@format_option
 def gate(
     *,
     verdicts: tuple[Path, ...],
@@ -78,9 +79,7 @@ def gate(
     _read(runs, verdicts)
     decision = decide(runs.aggregates(), report, strict=release, remarks=runs.remarks(), gates=gates)
     if form == "json":
-        import json
-
-        click.echo(json.dumps(decision.to_json(), indent=2, ensure_ascii=False))
+        show_json(decision.to_json())
     else:
         _show(decision, every=rubric == RUBRIC)
     return 0 if decision.ready else DATA
@@ -106,12 +105,9 @@ def _metadata(path: Path) -> MetadataReport:
     from monitor.offline.score.run_metadata import MetadataError, read_metadata
     from scoring.runs.metadata import check_metadata
 
-    try:
+    remedy = "write a YAML or JSON object; --metadata-template prints one"
+    with ending(MetadataError, naming="--run-metadata: ", remedy=remedy):
         return check_metadata(read_metadata(path, os.environ))
-    except MetadataError as error:
-        raise CommandError(
-            f"--run-metadata: {error}", "write a YAML or JSON object; --metadata-template prints one"
-        ) from None
 
 
 def _template(runs: Runs) -> str:
@@ -151,7 +147,7 @@ def _show(decision: Release, *, every: bool) -> None:
     for refusal in decision.refusals:
         click.echo(visible(f"refused: {refusal}"))
     for warning in decision.warnings:
-        click.echo(f"{click.style('warning:', fg='yellow')} {visible(warning)}", err=True)
+        warn(visible(warning))
     click.echo(click.style(*(("release-ready", "green") if decision.ready else ("not release-ready", "red"))))
 
 

@@ -12,7 +12,7 @@ import click
 
 from scoring.lexical.amount import amount
 
-from .errors import CommandError
+from .errors import CommandError, ending, reading_store, warn
 from .progress import counted, waiting
 
 if TYPE_CHECKING:
@@ -135,27 +135,17 @@ def _cases(sources: Sequence[str]) -> list[Case]:
 
             found += counted(sample.from_monitor(lambda path, url=source: ask(url, path)), "traces read")  # type: ignore[misc]  # bound now
     for store in [file for file in files if file.suffix in _STORE]:
-        from integrations.store.errors import StoreError
-
-        try:
+        with reading_store("--from-traces: "):
             found += counted(sample.from_store(store), "traces read")
-        except StoreError as error:
-            raise CommandError(
-                f"--from-traces: {error}", "name the file that store.path of the monitor names"
-            ) from None
     recorded = [file for file in files if file.suffix not in _STORE]
     if recorded:
         from integrations.otlp.wire.recording import RecordingError
 
         try:
-            found += counted(sample.from_files(recorded, _complain), "traces read")
+            found += counted(sample.from_files(recorded, warn), "traces read")
         except RecordingError as error:
             raise CommandError("\n".join(error.problems), "give files of OTLP export requests or of cases") from None
     return found
-
-
-def _complain(line: str) -> None:
-    click.echo(f"warning: {line}", err=True)
 
 
 def _langfuse_cases() -> list[Case]:
@@ -170,11 +160,10 @@ def _langfuse_cases() -> list[Case]:
     public, secret = keys
     if not public or not secret:
         raise CommandError("--from-traces langfuse: no keys", f"set {' and '.join(_LANGFUSE)}")
-    try:
-        with waiting("reading traces of Langfuse"):
-            return asyncio.run(from_langfuse(Access(base_url=base.rstrip("/"), public_key=public, secret_key=secret)))
-    except LangfuseError as error:
-        raise CommandError(f"Langfuse: {error}", "check LANGFUSE_BASE_URL and the keys") from None
+    access = Access(base_url=base.rstrip("/"), public_key=public, secret_key=secret)
+    remedy = "check LANGFUSE_BASE_URL and the keys"
+    with ending(LangfuseError, naming="Langfuse: ", remedy=remedy), waiting("reading traces of Langfuse"):
+        return asyncio.run(from_langfuse(access))
 
 
 def _questions(choices: Choices) -> tuple[str, Choices]:

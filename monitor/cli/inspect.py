@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import DATA, CommandError
+from scoring.lexical.amount import amount
+
+from .errors import DATA, CommandError, warn
 from .progress import waiting
 
 if TYPE_CHECKING:
@@ -45,24 +47,24 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
     problems = 0
     if recording.skipped:
         problems += 1
-        _warn(f"{_count(recording.skipped, 'span')} left out: no valid trace or span id", "examine the exporter")
+        warn(f"{amount(recording.skipped, 'span')} left out: no valid trace or span id", "examine the exporter")
     with waiting("reading traces"):
         inspected = list(inspect_spans(recording.spans))
     if not recording.spans:
         problems += 1
-        logs = f", only {_count(len(recording.logs), 'log record')}" if recording.logs else ""
-        _warn(f"there is no span in these files{logs}", "record trace requests (POST /v1/traces)")
+        logs = f", only {amount(len(recording.logs), 'log record')}" if recording.logs else ""
+        warn(f"there is no span in these files{logs}", "record trace requests (POST /v1/traces)")
     elif recording.strays:
-        _warn(
-            f"{_count(recording.strays, 'event')} in log records not seen: their spans are not in these files",
+        warn(
+            f"{amount(recording.strays, 'event')} in log records not seen: their spans are not in these files",
             "give all requests of the delivery, traces and logs",
         )
     as_json = form == "json" or (form is None and not sys.stdout.isatty())
     for found in inspected:
         if found.misread:
             problems += 1
-            _warn(
-                f"trace {found.trace.trace_id}: {_count(len(found.misread), 'span')} could be read only in part",
+            warn(
+                f"trace {found.trace.trace_id}: {amount(len(found.misread), 'span')} could be read only in part",
                 "see their provenance (-v --format json) and report it",
             )
         if as_json:
@@ -74,14 +76,6 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
 
             Console(highlight=False).print(_tree(found, verbose=verbose))
     return DATA if problems else 0
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _warn(cause: str, remedy: str) -> None:
-    click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)
 
 
 def _tree(found: Inspected, *, verbose: bool) -> Tree:

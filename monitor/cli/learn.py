@@ -10,8 +10,8 @@ import click
 from scoring.lexical.amount import amount
 
 from .engine import EngineChoice, engine_of, engine_options
-from .errors import DATA, CommandError
-from .instants import instant_of
+from .errors import DATA, CommandError, ending, warn
+from .instants import window_of
 from .matching import match_of
 from .progress import counted, waiting
 from .settings import runnable
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from scoring.trace.span import Json
 
 _SHOWN = 60
-_WHOLE_NS = 30 * 60 * 10**9
-"""Traces of Langfuse that began this long ago are taken for whole."""
 
 
 @click.command()
@@ -130,32 +128,24 @@ def _source(*, where: tuple[str, ...], group_by: str, good: Good, labels: Path |
     )  # fmt: skip
 
 
-def _complain(line: str) -> None:
-    click.echo(f"warning: {line}", err=True)
-
-
 def _runs(source: RunSource, files: list[Path], histories: tuple[str, ...], engine: Engine) -> list[ObservedRun]:
     from integrations.history.reading import HistoryError
     from integrations.otlp.wire.recording import RecordingError
     from integrations.store.errors import StoreError
 
+    place = "name what sinks.parquet.path names, and check its credentials"
     try:
-        return list(counted(source.read(files, _complain, histories, engine), "runs read"))
+        with ending(StoreError, remedy="name the file of store.path"), ending(HistoryError, remedy=place):
+            return list(counted(source.read(files, warn, histories, engine), "runs read"))
     except RecordingError as error:
         raise CommandError("\n".join(error.problems), "give files of OTLP export requests or of cases") from error
-    except StoreError as error:
-        raise CommandError(str(error), "name the file of store.path") from error
-    except HistoryError as error:
-        raise CommandError(str(error), "name what sinks.parquet.path names, and check its credentials") from error
 
 
 def _langfuse(path: Path | None, since: str | None, until: str | None, wanted: MatchSection, most: int) -> list[Case]:
     """The cases of the Langfuse that a configuration names."""
     import asyncio
-    import time
 
     from integrations.langfuse.errors import LangfuseError
-    from integrations.langfuse.observations import Window
     from monitor.offline.learn.langfuse_source import langfuse_cases
 
     if path is None or since is None:
@@ -164,15 +154,10 @@ def _langfuse(path: Path | None, since: str | None, until: str | None, wanted: M
     project = settings.langfuse
     if project is None:
         raise CommandError(f"{path}: names no Langfuse", "add sources.langfuse or sinks.langfuse")
-    to_ns = time.time_ns() - _WHOLE_NS if until is None else instant_of("--to", until)
-    window = Window(from_ns=instant_of("--from", since), to_ns=to_ns)
-    if window.to_ns <= window.from_ns:
-        raise CommandError("--to: is not after --from", "name a later time")
-    try:
-        with waiting("reading traces of Langfuse"):
-            return asyncio.run(langfuse_cases(settings, project, window, wanted, most=most, complain=_complain))
-    except LangfuseError as error:
-        raise CommandError(f"Langfuse: {error}", "see 'sidejudge doctor'", DATA) from None
+    window = window_of(since, until)
+    failing = ending(LangfuseError, naming="Langfuse: ", remedy="see 'sidejudge doctor'", code=DATA)
+    with failing, waiting("reading traces of Langfuse"):
+        return asyncio.run(langfuse_cases(settings, project, window, wanted, most=most, complain=warn))
 
 
 def _labels(path: Path) -> dict[str, bool]:

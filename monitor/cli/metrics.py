@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .settings import config_option, loaded, own_name
+from .settings import config_option, format_option, loaded, own_name, show_json
 
 if TYPE_CHECKING:
     from monitor.config.rubrics import Card
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--rubric", "only", metavar="NAME", callback=own_name, help="Only the metrics of this rubric.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@format_option
 @config_option
 def metrics(only: str | None, form: str, config: Path | None) -> None:
     """List every metric by rubric: weight, who decides it, bands, blocker. 'explain METRIC' shows one in full."""
@@ -32,13 +32,7 @@ def metrics(only: str | None, form: str, config: Path | None) -> None:
     of_run = RUN_SCORES if only in (None, FINAL) else ()
     found = [card for card in cards(rubrics) if only in (None, card.rubric.id)]
     if form == "json":
-        import json
-
-        click.echo(
-            json.dumps(
-                [*(card.to_json() for card in found), *map(run_score_json, of_run)], indent=2, ensure_ascii=False
-            )
-        )
+        show_json([*(card.to_json() for card in found), *map(run_score_json, of_run)])
         return
     for rubric in dict.fromkeys(card.rubric.id for card in found):
         for line in _section([card for card in found if card.rubric.id == rubric]):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .engine import EngineChoice, engine_of, engine_options
-from .errors import DATA, CommandError
+from .errors import DATA, CommandError, ending
 from .progress import ProgressDisplay, progress
 from .settings import config_option, loaded
 
@@ -130,10 +130,8 @@ def _options(split: Mapping[str, float]) -> tuple[Option, Option]:
 
     if not split:
         return OPTION_A, OPTION_B
-    try:
+    with ending(ValueError, naming="--weight: ", remedy=f"give {', '.join(TASKS)} their shares, together 1"):
         return with_split(OPTION_A, split), with_split(OPTION_B, split)
-    except ValueError as error:
-        raise CommandError(f"--weight: {error}", f"give {', '.join(TASKS)} their shares, together 1") from None
 
 
 def _read(files: Mapping[str, Path], own: Mapping[str, Rubric], engine: Engine) -> tuple[dict[str, ModelTally], bool]:

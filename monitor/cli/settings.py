@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .errors import CommandError
+from .errors import CommandError, warn
 
 if TYPE_CHECKING:
     from monitor.config import Loaded
@@ -39,7 +39,7 @@ def show_json(value: object) -> None:
     """Print a value as indented JSON."""
     import json
 
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False, default=str))
 
 
 def own_name(_: click.Context, __: click.Parameter, given: Any) -> Any:
@@ -64,8 +64,7 @@ def loaded(path: Path | None) -> Loaded:
             remedy = "check the path and the permissions"
         raise CommandError(str(error), remedy) from error
     for old, new in found.renamed:
-        warning = click.style("warning:", fg="yellow")
-        click.echo(f"{warning} {old} is the old name of {new}; the next version does not read it", err=True)
+        warn(f"{old} is the old name of {new}; the next version does not read it")
     return found
 
 

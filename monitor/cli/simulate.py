@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .engine import EngineChoice, engine_of, engine_options
-from .errors import DATA, CommandError
+from .errors import DATA, CommandError, ending
 from .progress import progress
-from .settings import loaded
+from .settings import loaded, show_json
 
 if TYPE_CHECKING:
     from monitor.config import Config
@@ -59,7 +59,9 @@ def simulate(
     settings = loaded(config).config
     length_ns = _length(since)
     bad_lines = 0
-    try:
+    store_remedy = "name the file of a monitor's store with --store, or --verdicts"
+    place_remedy = "name what sinks.parquet.path names, and check its credentials"
+    with ending(StoreError, remedy=store_remedy), ending(HistoryError, remedy=place_remedy):
         if verdicts is not None:
             with engine_of(engine) as working:
                 past = _filed(verdicts, working)
@@ -70,14 +72,8 @@ def simulate(
             latest = "there is none" if past.latest_ns is None else f"the latest is of {_moment(past.latest_ns)}"
             raise CommandError(f"--since: no verdict of the last {since}: {latest}", "look further back with --since")
         replayed = _played(settings, past, end_ns - length_ns, end_ns)
-    except StoreError as error:
-        raise CommandError(str(error), "name the file of a monitor's store with --store, or --verdicts") from None
-    except HistoryError as error:
-        raise CommandError(str(error), "name what sinks.parquet.path names, and check its credentials") from None
     if as_json:
-        import json
-
-        click.echo(json.dumps(_record(replayed), indent=2, ensure_ascii=False, allow_nan=False))
+        show_json(_record(replayed))
     else:
         _show(replayed, settings)
     return DATA if bad_lines else 0

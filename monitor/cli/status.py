@@ -12,6 +12,7 @@ from scoring.lexical.amount import amount
 
 from .ask import ask, url_option
 from .errors import CommandError
+from .settings import format_option, show_json
 
 EXIT_CODES: Mapping[str, int] = {"healthy": 0, "warning": 1, "critical": 3, "insufficient_data": 4}
 """By the overall status; 2 is the call that is wrong, here as everywhere, or a monitor that does not answer."""
@@ -19,7 +20,7 @@ EXIT_CODES: Mapping[str, int] = {"healthy": 0, "warning": 1, "critical": 3, "ins
 
 @click.command()
 @click.argument("address", metavar="[URL]", required=False)
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@format_option
 @click.option("--watch", is_flag=True, help="Show it again every few seconds, until Ctrl-C.")
 @click.option("--every", type=click.FloatRange(min=0.5), default=5.0, show_default=True, help="Seconds, with --watch.")
 @click.option("--any-state", is_flag=True, help="Exit with 0 whenever a monitor answers, whatever the statuses are.")
@@ -51,9 +52,7 @@ def _once(url: str, form: str, *, any_state: bool) -> int:
         raise CommandError(f"{url}/v1/status does not answer as a monitor does", "name a monitor's address with --url")
     code = 0 if any_state else EXIT_CODES[answer["status"]]
     if form == "json":
-        import json
-
-        click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        show_json(answer)
         return code
     try:
         _show(answer)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .ask import url_option
-from .errors import CommandError
+from .errors import CommandError, ending
 from .fetched_trace import TRACE_ID, fetched_trace
 from .settings import config_option, loaded
 
@@ -78,10 +78,8 @@ def _append(into: Path, test: dict[str, Json], settings: Config) -> int:
     from monitor.offline.test.append import append_test
     from monitor.offline.test.test_file import TestSetError
 
-    try:
+    with ending(TestSetError, remedy="mend the file, or give the test another --id; nothing was written"):
         return append_test(into, test, settings.scenarios)
-    except TestSetError as error:
-        raise CommandError(str(error), "mend the file, or give the test another --id; nothing was written") from None
 
 
 async def _send(dataset: str, test: dict[str, Json], settings: Config, trace_id: str) -> None:
@@ -98,8 +96,7 @@ async def _send(dataset: str, test: dict[str, Json], settings: Config, trace_id:
         id=item_id(dataset, trace_id), input=test["input"], expected_output=test["expected"],
         metadata={key: test[key] for key in ("tags", "task", "config") if key in test}, source_trace_id=trace_id,
     )  # fmt: skip
-    try:
+    remedy = "create the dataset in Langfuse, or check the keys"
+    with ending(LangfuseError, naming=f"dataset {dataset}: ", remedy=remedy):
         async with Langfuse(project.access) as langfuse:
             await put_item(langfuse, dataset, item)
-    except LangfuseError as error:
-        raise CommandError(f"dataset {dataset}: {error}", "create the dataset in Langfuse, or check the keys") from None

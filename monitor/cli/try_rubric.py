@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .ask import url_option
-from .errors import DATA, CommandError
+from .errors import DATA, CommandError, ending
 from .fetched_trace import TRACE_ID, fetched_trace
 from .progress import waiting
 from .settings import config_option, own_name, runnable
@@ -83,12 +83,9 @@ def _rubric(name: str, settings: Config) -> Rubric:
     from scoring.declared.metric import Sources
     from scoring.declared.rubric import declared_rubric
 
-    try:
+    remedy = "install what it needs, or add it to your folder and change it"
+    with ending(DeclarationError, naming=f"{name}: ", remedy=remedy):
         return declared_rubric(name, ready[name].declared, Sources(rubrics=known))
-    except DeclarationError as error:
-        raise CommandError(
-            f"{name}: {error}", "install what it needs, or add it to your folder and change it"
-        ) from None
 
 
 def _case(what: str, case_id: str | None, url: str) -> Case:
