@@ -9,7 +9,6 @@ from scoring.rubrics import SCENARIO_RUBRICS
 
 _MOST = 30
 _SIDES = ("agents", "tools")
-_ORDERS = (("expected order", "expected"), ("called in", "called"))
 _KINDS = (("included", "had", "✓", "as expected"), ("missing", "missing", "−", "expected, not called"),
           ("unexpected", "extra", "+", "called, not expected"))  # fmt: skip
 

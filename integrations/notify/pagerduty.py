@@ -18,7 +18,6 @@ from scoring.notices.notice import Notice, NoticeKind
 from scoring.notices.text import Wording, plain
 from scoring.notices.wording import headline, place, report_event
 
-ENQUEUE: Final = "https://events.pagerduty.com/v2/enqueue"
 _SUMMARY: Final = 1_024
 _DETAILS: Final = 20_000
 _OVER: Final = frozenset({AlertTransition.RESOLVED, AlertTransition.EXPIRED})

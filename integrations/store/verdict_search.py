@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from scoring.verdict.verdict_document import VerdictDocument
@@ -70,11 +70,10 @@ def search_verdicts(
         counted: Whether ``counts`` are wanted.
     """
     after_ns, after_id, after_rubric = after or (None, None, None)
+    given = {each.name: getattr(wanted, each.name) for each in fields(VerdictFilter)}
     values = {
-        "rubric": wanted.rubric, "service": wanted.service, "environment": wanted.environment, "passed": wanted.passed,
-        "state": wanted.state, "since": wanted.since_ns, "metric": wanted.metric, "below": wanted.below,
-        "text": wanted.text.casefold() if wanted.text else None, "in_reasons": wanted.in_reasons, "most": MOST,
-        "release": wanted.release, "prompt": wanted.prompt, "model": wanted.model, "until": wanted.until_ns,
+        **given, "since": wanted.since_ns, "until": wanted.until_ns, "most": MOST,
+        "text": wanted.text.casefold() if wanted.text else None,
         "limit": limit, "after_ns": after_ns, "after_id": bytes.fromhex(after_id) if after_id else None,
         "after_rubric": after_rubric,
     }  # fmt: skip

@@ -22,8 +22,6 @@ Cluster: TypeAlias = Literal["session", "user", "none"]
 Within: TypeAlias = Literal["name", "none"]
 """What must be alike to be compared: the trace's name (a route, a kind of request)."""
 BY: tuple[By, ...] = get_args(By)
-CLUSTERS: tuple[Cluster, ...] = get_args(Cluster)
-WITHIN: tuple[Within, ...] = get_args(Within)
 _LEAST_IN_STRATUM = 20
 """Verdicts that a stratum needs on each side; smaller ones are one stratum together."""
 MOST = 200

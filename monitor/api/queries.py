@@ -21,7 +21,7 @@ from integrations.prometheus.source_metrics import fleet_totals, late_reference_
 from integrations.store.compared import ComparedFilter
 from integrations.store.judge_calls import JudgeCallTable
 from integrations.store.late_references import PendingRevisions
-from integrations.store.verdict_search import VerdictFilter, search_verdicts
+from integrations.store.verdict_search import search_verdicts
 from monitor.alerting.archived_trends import ArchivedTrends
 from monitor.alerting.compared_verdicts import ComparedSource, ComparedVerdicts
 from monitor.alerting.comparisons import ComparisonQuery, compare
@@ -232,11 +232,7 @@ class MonitorQueries:
         return self._page_of(found, query.limit, contents=contents)
 
     async def search(self, query: VerdictSearch, *, contents: bool, counted: bool = True) -> VerdictPage:
-        wanted = VerdictFilter(
-            rubric=query.rubric, service=query.service, environment=query.environment, passed=query.passed,
-            state=query.state, since_ns=query.since_ns, metric=query.metric, below=query.below, text=query.text,
-            in_reasons=contents, release=query.release, prompt=query.prompt, model=query.model,
-        )  # fmt: skip
+        wanted = replace(query, in_reasons=contents)
         after = astuple(query.after) if query.after else None
         found = await asyncio.to_thread(
             search_verdicts, self.store.path, wanted, after=after, limit=query.limit + 1, counted=counted

@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass, field
 from typing import ClassVar, Literal, Protocol, Self, TypeAlias
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
+from integrations.store.verdict_search import VerdictFilter
 from monitor.alerting.comparisons import PlaceComparison
 from monitor.ingest.anomaly import Anomaly
 from scoring.alerts.board import Posted
@@ -131,20 +132,11 @@ class VerdictQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictSearch(VerdictQuery):
-    """A query for people, by what verdicts hold.
+class VerdictSearch(VerdictFilter):
+    """A query for people, by what verdicts hold: one page of it, from just after a position."""
 
-    ``metric`` failed or blocks, the composite (in [0, 1]) is less than ``below``, and ``text`` stands in the trace's
-    name, or in a reason or the beginning of the input where the caller may see contents. ``release``, ``prompt`` and
-    ``model`` are versions that the trace states.
-    """
-
-    metric: str | None = None
-    below: float | None = None
-    text: str | None = None
-    release: str | None = None
-    prompt: str | None = None
-    model: str | None = None
+    limit: int = 100
+    after: Position | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
