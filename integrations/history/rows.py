@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import pyarrow as pa
+
+from scoring.trace.span import JsonRecord
 
 Kind: TypeAlias = Literal["verdicts", "outcomes"]
 KINDS: Final[Sequence[Kind]] = ("verdicts", "outcomes")
@@ -37,14 +39,14 @@ KEYS: Final[Mapping[Kind, Sequence[str]]] = {
 """The columns that name a row: two rows with the same ones are one that was delivered twice."""
 
 
-def table(kind: Kind, records: Sequence[Mapping[str, Any]]) -> pa.Table:
+def table(kind: Kind, records: Sequence[JsonRecord]) -> pa.Table:
     """Rows of records; a field that a record lacks, or holds in another type, is null."""
     schema = SCHEMAS[kind]
     rows = [{field.name: _value(field, record) for field in schema} for record in records]
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def _value(field: pa.Field, record: Mapping[str, Any]) -> object:
+def _value(field: pa.Field, record: JsonRecord) -> object:
     if field.name == "record":
         return json.dumps(record, ensure_ascii=True)  # which holds halves of surrogate pairs too
     value = record.get(field.name)

@@ -9,7 +9,8 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from types import ModuleType
+from typing import Final, Literal, Protocol, TypeAlias
 
 from integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
 from integrations.provider.library import LiteLLM
@@ -92,12 +93,28 @@ class Completion:
     response_id: str | None = None
 
 
+class _Message(Protocol):
+    content: object
+
+
+class _Choice(Protocol):
+    message: _Message
+    finish_reason: str | None
+
+
+class _Response(Protocol):
+    """What is read of every answer; the rest is there with some providers alone."""
+
+    model: object
+    choices: Sequence[_Choice]
+
+
 class JudgeClient:
     """Asks models through litellm."""
 
     def __init__(self, library: LiteLLM) -> None:
         self._library = library
-        self._models: dict[str, Mapping[str, Any]] = {}
+        self._models: dict[str, Mapping[str, object]] = {}
         self._without_schema: set[tuple[str, str | None]] = set()
 
     async def complete(self, request: JudgeCall, model: JudgeModel) -> Completion:
@@ -128,11 +145,12 @@ class JudgeClient:
         }
         began = time.monotonic()
 
-        async def work(litellm: Any) -> Any:
+        async def work(litellm: ModuleType) -> _Response:
             known = model.structured == "auto" and litellm.supports_response_schema(model=model.name)
             if (known or model.structured == "always") and (model.name, model.api_base) not in self._without_schema:
                 arguments["response_format"] = response_format(request)
-            return await litellm.acompletion(**arguments)
+            response: _Response = await litellm.acompletion(**arguments)
+            return response
 
         try:
             response = await self._library.run(work)
@@ -157,8 +175,8 @@ class JudgeClient:
             return None
         return TokenPrice(input_usd_per_million=read * 1e6, output_usd_per_million=written * 1e6)
 
-    async def _known(self, model: JudgeModel) -> Mapping[str, Any]:
-        async def work(litellm: Any) -> Mapping[str, Any]:
+    async def _known(self, model: JudgeModel) -> Mapping[str, object]:
+        async def work(litellm: ModuleType) -> Mapping[str, object]:
             try:
                 return dict(litellm.get_model_info(model=model.name))
             except Exception:  # noqa: BLE001  # for an unknown model it raises several types
@@ -191,7 +209,7 @@ def _refuses_schema(error: ProviderError) -> bool:
     return error.kind is ProviderErrorKind.BAD_REQUEST and any(word in text for word in _OF_SCHEMA)
 
 
-def _read(response: Any, model: JudgeModel, duration_s: float) -> Completion:
+def _read(response: _Response, model: JudgeModel, duration_s: float) -> Completion:
     usage = _usage(response, model)
     model_name = str(response.model)
     if not response.choices:
@@ -216,7 +234,7 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _usage(response: Any, model: JudgeModel) -> ProviderUsage:
+def _usage(response: object, model: JudgeModel) -> ProviderUsage:
     usage = getattr(response, "usage", None)
     read, written = (int(getattr(usage, name, 0) or 0) for name in ("prompt_tokens", "completion_tokens"))
     if model.price is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from integrations.post import Poster
 from scoring.alerts.condition import Severity
@@ -46,13 +46,15 @@ def slack_body(notice: Notice, wording: Wording) -> bytes:
     return json.dumps(stated).encode()
 
 
-def blocks(title: str, reported: NoticeText) -> list[dict[str, Any]]:
+def blocks(title: str, reported: NoticeText) -> list[dict[str, object]]:
     """The blocks of a message, within Slack's limits."""
     sections = [text for lines in reported.paragraphs for text in _sections(lines)][:_SECTIONS]
-    return [
-        {"type": "header", "text": {"type": "plain_text", "text": label(title, _HEADER)}},
-        *({"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}} for text in sections),
-    ]
+    header: dict[str, object] = {"type": "header", "text": {"type": "plain_text", "text": label(title, _HEADER)}}
+    return [header, *map(_block, sections)]
+
+
+def _block(text: str) -> dict[str, object]:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
 
 
 def escape(text: str) -> str:

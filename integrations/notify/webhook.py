@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from integrations.delivery_errors import RefusedError
 from integrations.post import Poster
@@ -109,7 +109,7 @@ def webhook_body(notice: Notice, wording: Wording) -> bytes:
     return json.dumps(notice_record(notice, wording)).encode()
 
 
-def notice_record(notice: Notice, wording: Wording) -> dict[str, Any]:
+def notice_record(notice: Notice, wording: Wording) -> dict[str, object]:
     """The notice for programs: in words (``title``, ``text``) and as data. Times in ``…_ns`` are ns since the epoch."""
     reported = report(notice, wording)
     return {
@@ -127,13 +127,13 @@ def notice_id(notice: Notice, wording: Wording) -> str:
     return notice.id if wording.instance is None else f"{notice.id}-{wording.fingerprint(notice.id)[:8]}"
 
 
-def _alert(event: AlertEvent, wording: Wording) -> dict[str, Any]:
+def _alert(event: AlertEvent, wording: Wording) -> dict[str, object]:
     """One alert as data, with its links, and with the traces' reasons as they may be sent."""
     sent = (replace(each, reason=wording.reason(each), quoted=None) for each in event.examples)
     event = replace(event, examples=tuple(sent))
-    stated: dict[str, Any] = dict(event.to_json())
+    stated: dict[str, object] = dict(event.to_json())
     stated["fingerprint"] = wording.fingerprint(event.fingerprint)
     stated["runbook_url"] = wording.runbook(event.runbook)
     stated["dashboard_url"] = wording.dashboard(event.labels)
-    stated["examples"] = [{**each, "url": wording.trace(each["trace_id"])} for each in stated["examples"]]
+    stated["examples"] = [{**each.to_json(), "url": wording.trace(each.trace_id)} for each in event.examples]
     return stated

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
@@ -24,11 +24,11 @@ class Signal:
 
     name: str
     path: str
-    _encode: Callable[[Sequence[Any]], Any]
-    _answer: Callable[[], Any]
+    _encode: Callable[[Sequence[Any]], Message]  # spans or log records, as the signal has it
+    _answer: Callable[[], ExportTraceServiceResponse | ExportLogsServiceResponse]
     _rejected: str
 
-    def body(self, items: Sequence[Any]) -> bytes:
+    def body(self, items: Sequence[object]) -> bytes:
         """The items as one request, compressed."""
         return gzip.compress(self._encode(items).SerializeToString(), compresslevel=5)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from scoring.lexical.label import label
 from scoring.lexical.secrets import struck
@@ -58,9 +58,13 @@ class ProviderUsage:
     cost_usd: float | None = 0.0
 
 
+class _Response(Protocol):
+    status_code: int
+
+
 @runtime_checkable
 class _Answered(Protocol):
-    response: Any
+    response: _Response | None
 
 
 class ProviderError(Exception):

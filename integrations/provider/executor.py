@@ -9,33 +9,36 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Executor(ThreadPoolExecutor):
     """Threads for a loop; coroutines that they return are closed when they are let go unstarted."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        def work() -> Any:
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        def work() -> T:
             made = fn(*args, **kwargs)
-            return _Kept(made) if asyncio.iscoroutine(made) else made
+            return cast("T", _Kept(made)) if asyncio.iscoroutine(made) else made  # it is awaited as the coroutine is
 
         return super().submit(work)
 
 
-class _Kept(Coroutine[Any, Any, Any]):
+class _Kept(Coroutine[object, object, object]):
     """A coroutine that is closed when nobody holds it any more."""
 
-    def __init__(self, made: Coroutine[Any, Any, Any]) -> None:
+    def __init__(self, made: Coroutine[object, object, object]) -> None:
         self._made = made
 
-    def __await__(self) -> Generator[Any, Any, Any]:
+    def __await__(self) -> Generator[object, object, object]:
         return self._made.__await__()
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: object) -> object:
         return self._made.send(value)
 
-    def throw(self, *what: Any) -> Any:
+    def throw(self, *what: Any) -> object:  # one to three arguments, in forms that Python gives up
         return self._made.throw(*what)
 
     def close(self) -> None:

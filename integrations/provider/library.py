@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections.abc import Awaitable, Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final, TypeVar
 
 from .errors import ProviderError, ProviderErrorKind
@@ -39,7 +40,7 @@ class LiteLLM:
         self._starting: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._module: Any = None
+        self._module: ModuleType | None = None
 
     async def start(self) -> None:
         """Load it, now rather than with the first case. Raises ``ProviderError`` where it is not installed."""
@@ -51,13 +52,14 @@ class LiteLLM:
             self._starting = None
             raise
 
-    async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
+    async def run(self, work: Callable[[ModuleType], Awaitable[T]]) -> T:
         """Await ``work(litellm)`` in the thread. What it raises is raised here; cancelling cancels it there."""
         await self.start()
-        assert self._loop is not None  # noqa: S101  # start has made it
+        module = self._module
+        assert self._loop is not None and module is not None  # noqa: S101, PT018  # start has made both
 
         async def working() -> T:
-            return await work(self._module)
+            return await work(module)
 
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(working(), self._loop))
 
@@ -65,7 +67,7 @@ class LiteLLM:
         """Close its connections and end the thread; idempotent. Calls that run are cancelled."""
         if self._starting is not None:
             await asyncio.wait([self._starting])
-        if self._loop is not None and self._thread is not None:
+        if self._loop is not None and self._thread is not None and self._module is not None:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = self._starting = None
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_tidy(self._module), loop))
@@ -78,7 +80,7 @@ class LiteLLM:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about its own code, which only its authors can mend
             try:
-                module: Any = import_module("litellm")
+                module: Any = import_module("litellm")  # its attributes are set, which no type of a module has
             except ModuleNotFoundError as error:
                 raise ProviderError(ProviderErrorKind.NOT_INSTALLED, "pip install 'sidejudge[judge]'") from error
             # A call that asks nobody, for it loads half of itself with the first.
@@ -105,7 +107,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-async def _tidy(module: Any) -> None:
+async def _tidy(module: ModuleType) -> None:
     """Cancel what runs in this loop and close the connections that litellm keeps for it."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:

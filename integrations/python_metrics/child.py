@@ -11,7 +11,7 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -30,7 +30,7 @@ GROUP = "sidejudge.metrics"
 _MOST_WAITING = 1000
 """Functions that wait for answers; beyond it the oldest is given up."""
 _LIMIT = 300
-Steps: TypeAlias = Generator[Any, Any, object]
+Steps: TypeAlias = Generator[object, object, object]
 """What somebody else's function yields is checked where it arrives."""
 
 
@@ -88,7 +88,11 @@ def _advanced(
     waiting[number] = _Single(steps) if single and not isinstance(steps, _Single) else steps
     if len(waiting) > _MOST_WAITING:
         del waiting[next(iter(waiting))]
-    return "ask", (requested,) if isinstance(requested, Question) else tuple(requested)
+    if isinstance(requested, Question):
+        return "ask", (requested,)
+    if not isinstance(requested, Iterable):
+        raise TypeError(f"the function yielded {type(requested).__name__}, which is no question")
+    return "ask", tuple(requested)
 
 
 class _Single:
@@ -97,19 +101,19 @@ class _Single:
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         return next(self._steps)
 
-    def send(self, replies: tuple[Reply, ...]) -> Any:
+    def send(self, replies: tuple[Reply, ...]) -> object:
         return self._steps.send(replies[0])
 
 
 @cache
-def _found(name: str) -> Callable[..., Any] | Metric:
+def _found(name: str) -> Callable[..., object] | Metric:
     """The function ``module:name``, or the installed one of a name."""
     module, colon, attribute = name.partition(":")
     if colon:
-        found: Any = import_module(module)
+        found: object = import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
     else:
@@ -119,10 +123,10 @@ def _found(name: str) -> Callable[..., Any] | Metric:
         found = point.load()
     if not callable(found) and not isinstance(found, Metric):
         raise TypeError(f"{name} is no function")
-    return found  # type: ignore[no-any-return]  # a function of somebody's own
+    return found
 
 
-def _digest(found: Callable[..., Any] | Metric) -> str:
+def _digest(found: Callable[..., object] | Metric) -> str:
     """A few digits of the function's source: a changed function has another version."""
     function = found.measure if isinstance(found, Metric) else found
     try:

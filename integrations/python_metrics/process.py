@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from scoring.case.case import Case
 from scoring.questions.question import Begun, Question, Reply, Steps
@@ -37,6 +37,9 @@ _MOST_ROUNDS: Final = 20
 """How often a function may ask about one case: it might never end."""
 _ROOT: Final = Path(__file__).parents[2]
 _RESULTS: Final = (Scored, NotApplicable, Unavailable, Failed)
+
+
+_Answer: TypeAlias = tuple[str, Any]  # its second part goes by the first, as child.py describes
 
 
 class FunctionError(ValueError):
@@ -82,7 +85,7 @@ class FunctionProcess:
         # Without what metrics have derived of the case: it is large, and holds what cannot travel.
         clean = case.drawn(case.sampling_probability, case.scenario)
 
-        def begin() -> tuple[int, tuple[str, Any] | Failed]:
+        def begin() -> tuple[int, _Answer | Failed]:
             self._calls += 1
             request = ("call", self._calls, name, dict(arguments), clean)
             return self._calls, self._requested(name, request, timeout_s)
@@ -100,7 +103,7 @@ class FunctionProcess:
         name: str,
         number: int,
         requested: tuple[Question, ...],
-        begin: Callable[[], tuple[int, tuple[str, Any] | Failed]],
+        begin: Callable[[], tuple[int, _Answer | Failed]],
         *,
         timeout_s: float,
         passes: Sequence[str],
@@ -132,7 +135,7 @@ class FunctionProcess:
                 return result_of(value, passes)
             requested = value
 
-    def _requested(self, name: str, request: tuple[object, ...], timeout_s: float) -> tuple[str, Any] | Failed:
+    def _requested(self, name: str, request: tuple[object, ...], timeout_s: float) -> _Answer | Failed:
         try:
             # A process that was just started imports the module again first; that is not the function's time.
             if name not in self._known:
@@ -151,7 +154,7 @@ class FunctionProcess:
         self._late[name] = 0
         return Failed(f"{name}: {value}") if kind == "error" else (kind, value)
 
-    def _request(self, request: tuple[object, ...], timeout_s: float) -> tuple[str, Any]:
+    def _request(self, request: tuple[object, ...], timeout_s: float) -> _Answer:
         with self._lock:
             connection = self._connection or self._start()
             try:
@@ -192,10 +195,10 @@ class FunctionProcess:
             self._close()
 
 
-def _received(connection: Connection, timeout_s: float) -> tuple[str, Any]:
+def _received(connection: Connection, timeout_s: float) -> _Answer:
     if not connection.poll(timeout_s):
         raise _LateError
-    return cast("tuple[str, Any]", connection.recv())
+    return cast("_Answer", connection.recv())
 
 
 def _environment() -> dict[str, str]:

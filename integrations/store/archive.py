@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from integrations.store.judge_calls import JudgeCallDocument
+from scoring.trace.span import JsonRecord
 from scoring.verdict.trace_document import TraceDocument
 from scoring.verdict.verdict_document import VerdictDocument
 
@@ -52,7 +53,7 @@ def trace_document(trace_id: str, row: Sequence[Any], verdicts: Iterable[tuple[s
     }  # fmt: skip
 
 
-def read_fact(path: Path, name: str) -> Any:
+def read_fact(path: Path, name: str) -> JsonRecord | None:
     """A finding that a monitor left in the store at ``path``; None for none. Raises ``StoreUnavailable``."""
     with opened(path, "ro", 2.0) as connection:
         row = connection.execute(queries()["fact"], (name,)).fetchone()

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from .archive import opened
 from .errors import StoreUnavailable
@@ -36,7 +36,7 @@ class HeldTrace:
     """
 
     trace_id: bytes
-    details: dict[str, Any]
+    details: dict[str, object]
     payloads: tuple[bytes, ...]
     last_ns: int
 

@@ -19,6 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from scoring.trace.span import JsonRecord
 from scoring.verdict.trace_document import TraceDocument
 from scoring.verdict.verdict_document import VerdictDocument
 
@@ -239,7 +240,7 @@ class Store:
         while await self._writer.do(lambda connection: connection.execute(statement, more).rowcount) == SLICE:
             pass
 
-    def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
+    def turns(self, key: bytes) -> list[tuple[int, JsonRecord]]:
         """The turns of a session, each with its number, in order of writing."""
         return [(seq, json.loads(turn)) for seq, turn in self._read("turns", (key,))]
 
@@ -359,7 +360,7 @@ class Store:
             (trace_id.hex(), service, json.loads(text), at, revision) for trace_id, service, text, at, revision in rows
         ]
 
-    def fact(self, name: str) -> Any:
+    def fact(self, name: str) -> JsonRecord | None:
         """The stored finding of this name, as JSON; None for none yet."""
         rows = self._read("fact", (name,))
         return json.loads(rows[0][0]) if rows else None

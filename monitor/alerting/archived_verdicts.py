@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterator
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,7 @@ from integrations.history.in_force import part_of, verdicts_in_force
 from integrations.history.place import Place
 from integrations.history.rows import SCHEMAS
 from integrations.store.compared import NO_METRICS, ComparedFilter, ComparedVerdict
+from scoring.trace.span import JsonRecord
 
 _COLUMNS: Final = (
     "trace_id", "case_id", "rubric", "rubric_version", "revision", "service", "environment", "created_at", "passed",
@@ -65,9 +66,9 @@ def _matching(rows: pa.Table, wanted: ComparedFilter) -> pa.Table:
     return found.append_column("key", pc.coalesce(found["trace_id"], found["case_id"]))  # a session has no trace id
 
 
-def _stories(place: Place, names: Collection[str], traces: Collection[str]) -> dict[str, Mapping[str, Any]]:
+def _stories(place: Place, names: Collection[str], traces: Collection[str]) -> dict[str, JsonRecord]:
     """What the last outcome of each trace states."""
-    stories: dict[str, tuple[int, Mapping[str, Any]]] = {}
+    stories: dict[str, tuple[int, JsonRecord]] = {}
     wanted = pa.array(sorted(filter(None, traces)), pa.string())
     for name in names:
         part = part_of(place, name, "outcomes", _OUTCOME)
@@ -80,7 +81,7 @@ def _stories(place: Place, names: Collection[str], traces: Collection[str]) -> d
     return {trace_id: story for trace_id, (_, story) in stories.items()}
 
 
-def _verdict(row: Mapping[str, Any], story: Mapping[str, Any], wanted: ComparedFilter) -> ComparedVerdict:
+def _verdict(row: JsonRecord, story: JsonRecord, wanted: ComparedFilter) -> ComparedVerdict:
     def stated(name: str) -> str | None:
         value = story.get(name)
         return value if isinstance(value, str) else None
@@ -95,7 +96,7 @@ def _verdict(row: Mapping[str, Any], story: Mapping[str, Any], wanted: ComparedF
     )  # fmt: skip
 
 
-def _metrics(record: Mapping[str, Any], wanted: ComparedFilter) -> Iterator[tuple[str, tuple[float, bool]]]:
+def _metrics(record: JsonRecord, wanted: ComparedFilter) -> Iterator[tuple[str, tuple[float, bool]]]:
     scores = record.get("scores")
     for score in scores if isinstance(scores, list) else ():
         if not isinstance(score, dict) or not isinstance(metric := score.get("metric"), str):
@@ -107,7 +108,7 @@ def _metrics(record: Mapping[str, Any], wanted: ComparedFilter) -> Iterator[tupl
             yield metric, (float(value), score.get("rating") in {"fail", "blocker"})
 
 
-def _object(text: str | None) -> Mapping[str, Any]:
+def _object(text: str | None) -> JsonRecord:
     try:
         found = json.loads(text or "null")
     except ValueError:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from monitor.evaluate.result import TraceResult
 from monitor.evaluate.stages import FIGURES
 from scoring.status.metric_limit import APPLICATION
 from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from scoring.verdict.trace_document import TraceDocument
 
 from .observation import Key, Observation
 
@@ -20,7 +20,7 @@ def observe_figures(result: TraceResult) -> tuple[Key, Observation] | None:
 
 
 def observe_stored_figures(
-    stored: Iterable[tuple[str, str | None, Mapping[str, Any], int, int]],
+    stored: Iterable[tuple[str, str | None, TraceDocument, int, int]],
 ) -> Iterator[tuple[Key, Observation]]:
     """The same for results as the store returns them: windows are filled with them after a restart."""
     for row in stored:
@@ -29,15 +29,16 @@ def observe_stored_figures(
 
 
 def _observed(
-    trace_id: str, service: str | None, details: Mapping[str, Any], at_ns: int, revision: int
+    trace_id: str, service: str | None, details: TraceDocument, at_ns: int, revision: int
 ) -> tuple[Key, Observation] | None:
-    figures, sampling = details.get(FIGURES), details.get("sampling")
-    if not isinstance(figures, Mapping) or not isinstance(sampling, Mapping) or not sampling.get("probability"):
+    figures, sampling = details.get(FIGURES), details.get("sampling", {})
+    probability = sampling.get("probability")
+    if figures is None or not probability:
         return None
     cluster = details.get("cluster")
     key = Key(service or UNKNOWN_SERVICE, details.get("environment") or UNKNOWN_ENVIRONMENT, APPLICATION)
     return key, Observation(
-        identity=trace_id, at_ns=at_ns, passed=True, weight=1.0 / float(sampling["probability"]),
+        identity=trace_id, at_ns=at_ns, passed=True, weight=1.0 / float(probability),
         selection="forced" if sampling.get("selection") == "forced" else "random", revision=revision,
         metrics={str(name): float(value) for name, value in figures["values"].items()},
         cluster=None if cluster is None else str(cluster),

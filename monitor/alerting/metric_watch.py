@@ -27,6 +27,7 @@ from scoring.status.metric_status import (
     metric_estimate,
 )
 from scoring.status.status import WORST_FIRST, Appraisal, Status
+from scoring.trace.span import JsonRecord
 
 from .observation import Key, Observation
 from .windows import WindowContents, Windows
@@ -64,7 +65,7 @@ class _Followed:
             "design": self.design.to_json(), "held": self.held.to_json() if self.held else None,
         }  # fmt: skip
 
-    def restore(self, record: Mapping[str, Any]) -> None:
+    def restore(self, record: JsonRecord) -> None:
         for level, cusum in self.cusums.items():
             if level in record["cusums"]:
                 cusum.restore(record["cusums"][level])

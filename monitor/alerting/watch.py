@@ -30,6 +30,7 @@ from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status.hysteresis import HysteresisState, Look, step
 from scoring.status.service_status import ServiceStatus, StatusChange
 from scoring.status.status import WORST_FIRST, Appraisal, Drops, Policy, Status, appraise
+from scoring.trace.span import JsonRecord
 
 from .details import Details, WatchedWindow, keeps_to_scenario
 from .metric_watch import NO_ESTIMATES, Estimates, MetricWatch
@@ -65,7 +66,7 @@ class _Tracked:
             "sequence": self.sequence.to_json() if self.sequence else None,
         }
 
-    def restore(self, record: Mapping[str, Any]) -> None:
+    def restore(self, record: JsonRecord) -> None:
         self.cusum.restore(record["cusum"])
         if "drift" in record:
             self.drift.restore(record["drift"])
@@ -211,8 +212,8 @@ class Watch:
                 yield key, tracked.held.status
 
     def look(
-        self, facts: Observed, details: Mapping[Key, Details], acceptable: Mapping[str, Any],
-        metrics: Estimates = NO_ESTIMATES,
+        self, facts: Observed, details: Mapping[Key, Details],
+        acceptable: Mapping[str, Mapping[str, tuple[float, bool]]], metrics: Estimates = NO_ESTIMATES,
     ) -> list[AlertEvent]:  # fmt: skip
         """One look at ``facts.now_ns``: statuses and alerts change, and their events are returned.
 
@@ -279,7 +280,7 @@ class Watch:
                     if known["unheard"]:
                         self._unheard.add((alert.condition, alert.labels))
 
-    def show(self, alerts: Iterable[Mapping[str, Any]]) -> None:
+    def show(self, alerts: Iterable[JsonRecord]) -> None:
         """Show alerts that another process watches, in their JSON form."""
         known = [Alert.of_json(each) for each in alerts]
         self.alerts = {(each.condition, each.labels): each for each in known if each.condition in self._by_id}

@@ -10,9 +10,9 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPSHandler, ProxyHandler, build_opener
@@ -232,7 +232,7 @@ def _answers(config: Config) -> bool:
         return False
 
 
-def _asked(config: Config, path: str) -> Any:
+def _asked(config: Config, path: str) -> HTTPResponse:
     """The response of the monitor on this machine. Whose certificate it shows does not matter here."""
     address, tls = config.api.listen, config.api.tls
     context = ssl.create_default_context()
@@ -241,7 +241,8 @@ def _asked(config: Config, path: str) -> Any:
         context.load_cert_chain(tls.certificate, tls.key)
     opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context))
     host = Address(_ANY.get(address.host, address.host), address.port)
-    return opener.open(f"{'http' if tls is None else 'https'}://{host}{path}", timeout=2.0)
+    answer: HTTPResponse = opener.open(f"{'http' if tls is None else 'https'}://{host}{path}", timeout=2.0)
+    return answer
 
 
 def _traffic(config: Config) -> Iterator[CheckResult]:

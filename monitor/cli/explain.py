@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -131,19 +131,19 @@ def _judge_calls(trace_id: str, metric: str | None, store: Path | None, url: str
         from integrations.store.archive import read_judge_calls
 
         with reading_store():
-            found: dict[str, Any] = {"off": None, "calls": read_judge_calls(store, trace_id)}
+            off, calls = None, read_judge_calls(store, trace_id)
     else:
-        answer = ask(url, f"/v1/traces/{trace_id}/judge")
-        found = answer if answer is not None else {"off": None, "calls": []}
+        answer = ask(url, f"/v1/traces/{trace_id}/judge") or {"off": None, "calls": []}
+        off, calls = answer["off"], answer["calls"]
     if form == "json":
-        show_json(found)
-        return 0 if found["calls"] else DATA
-    lines = list(judge_explanation(found["calls"], metric))
+        show_json({"off": off, "calls": calls})
+        return 0 if calls else DATA
+    lines = list(judge_explanation(calls, metric))
     for line in lines:
         click.echo(visible(line))
     if not lines:
         click.echo(
-            found["off"]
+            off
             or f"no call to a judge is kept of trace {trace_id}: none was made, it was answered from the cache, the "
             "call is past evaluators.judge.keep_calls, or evaluators.judge.keep_calls_bytes was not set then"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from monitor.config import Config
     from monitor.offline.engine.engine import Engine
     from monitor.offline.simulate.cost import Judging
-    from monitor.offline.simulate.past import Past
+    from monitor.offline.simulate.past import FiledPast, HistoryPast, Past, StoredPast
     from monitor.offline.simulate.replay import Replayed
     from scoring.alerts.incident import Incident
 
@@ -59,13 +59,14 @@ def simulate(
     settings = loaded(config).config
     length_ns = _length(since)
     bad_lines = 0
+    past: Past
     store_remedy = "name the file of a monitor's store with --store, or --verdicts"
     place_remedy = "name what sinks.parquet.path names, and check its credentials"
     with ending(StoreError, remedy=store_remedy), ending(HistoryError, remedy=place_remedy):
         if verdicts is not None:
             with engine_of(engine) as working:
-                past = _filed(verdicts, working)
-            bad_lines, end_ns = past.bad_lines, past.latest_ns or 0
+                past = filed = _filed(verdicts, working)
+            bad_lines, end_ns = filed.bad_lines, filed.latest_ns or 0
         else:
             past, end_ns = _stored(store or settings.store.path), time.time_ns()
         if past.latest_ns is None or past.latest_ns <= end_ns - length_ns:
@@ -91,7 +92,7 @@ def _length(since: str) -> int:
     return length.ns
 
 
-def _filed(verdicts: str, engine: Engine) -> Any:
+def _filed(verdicts: str, engine: Engine) -> FiledPast | HistoryPast:
     from integrations.history.reading import is_history
     from monitor.offline.simulate.past import FiledPast, HistoryPast
 
@@ -107,7 +108,7 @@ def _filed(verdicts: str, engine: Engine) -> Any:
         )
 
 
-def _stored(path: Path) -> Any:
+def _stored(path: Path) -> StoredPast:
     from monitor.offline.simulate.past import StoredPast
 
     return StoredPast(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from integrations.prometheus.exporter import Exporter
 from monitor.evaluate.result import TraceResult
@@ -11,6 +10,7 @@ from monitor.evaluate.stages import FIGURES, TOOLS
 from scoring.result.result import Scored
 from scoring.rubrics import run_health
 from scoring.status.metric_limit import APPLICATION
+from scoring.verdict.trace_document import FiguresDocument
 from scoring.verdict.verdict import Verdict
 
 
@@ -37,12 +37,12 @@ class VerdictMetrics:
         if result.lag_s is not None:
             self._exporter.evaluation_lag(result.service, result.lag_s)
 
-    def _application(self, result: TraceResult, figures: Mapping[str, Any]) -> None:
-        sampling = result.details.get("sampling")
-        if not isinstance(sampling, Mapping) or not sampling.get("probability"):
+    def _application(self, result: TraceResult, figures: FiguresDocument) -> None:
+        sampling = result.details.get("sampling", {})
+        if not (probability := sampling.get("probability")):
             return
         named = result.details.get("environment")
-        environment, weight = named if isinstance(named, str) else None, 1.0 / float(sampling["probability"])
+        environment, weight = named if isinstance(named, str) else None, 1.0 / probability
         self._exporter.limits.values(result.service, environment, APPLICATION, figures["values"], weight)
         self._exporter.application.trace(
             result.service, environment, figures["version"], weight=weight, latency_s=figures["values"].get("latency"),

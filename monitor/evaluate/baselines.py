@@ -12,7 +12,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from scoring.case.case import Usual
 from scoring.metrics.run_effort import UNITS
@@ -136,7 +136,7 @@ class Baselines:
 _UNKNOWN: Final = Usual(limits={}, medians={}, runs=0, needed=ENOUGH)
 
 
-def _run(held: Any) -> tuple[float, Mapping[str, float]]:
+def _run(held: tuple[float, Mapping[str, float]]) -> tuple[float, Mapping[str, float]]:
     weight, effort = held
     known = {str(name): float(value) for name, value in effort.items() if name in UNITS and math.isfinite(value)}
     return float(weight), known

@@ -8,9 +8,10 @@ time, and one whose judging was interrupted too often is given up. The price is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from monitor.ingest.closing import Closing
+from scoring.trace.span import JsonRecord
 
 _NAME: Final = "judging"
 _LARGE: Final = 16 << 20
@@ -24,7 +25,7 @@ by a fault of a library alone, so a process that is killed often is the likelier
 class FactStore(Protocol):
     """What this needs of a store."""
 
-    def fact(self, name: str) -> Any: ...
+    def fact(self, name: str) -> JsonRecord | None: ...
     async def keep_fact(self, name: str, value: Mapping[str, object]) -> None: ...
 
 

@@ -11,7 +11,7 @@ from monitor.ingest.closing import Closing
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Decision, probability, threshold
 from monitor.sessions.turns import SessionTurn
-from scoring.verdict.trace_document import TraceDocument
+from scoring.verdict.trace_document import SamplingDocument, TraceDocument
 
 from .evaluation import Evaluation
 
@@ -31,7 +31,7 @@ class EvaluationJob:
 
     closing: Closing
     chunks: int = 0
-    details: dict[str, object] = field(default_factory=dict)
+    details: TraceDocument = field(default_factory=TraceDocument)
     before: TraceDocument | None = None
     service: str | None = None
     scenario: str | None = None
@@ -70,12 +70,12 @@ class EvaluationJob:
         return share
 
     @property
-    def sampled(self) -> dict[str, object]:
+    def sampled(self) -> SamplingDocument:
         """How the trace was drawn, for its details."""
         decision = self.decision
         if decision is None:
             return {}
-        sampling: dict[str, object] = {
+        sampling: SamplingDocument = {
             "probability": decision.probability,
             "selection": decision.selection,
             "rule": decision.rule,

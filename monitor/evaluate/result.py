@@ -13,6 +13,7 @@ from scoring.case.case import Case
 from scoring.result.result import Failed
 from scoring.trace.record import record
 from scoring.trace.span import Completion
+from scoring.verdict.trace_document import TraceDocument
 from scoring.verdict.verdict import State, Verdict
 
 _NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")
@@ -41,7 +42,7 @@ class TraceResult:
     revision: int
     chunks: int
     ended_ns: int
-    details: Mapping[str, object]
+    details: TraceDocument
     verdicts: tuple[Verdict, ...] = ()
     changed: tuple[Verdict, ...] = ()
     withdrawn: tuple[str, ...] = ()

@@ -28,6 +28,7 @@ from scoring.metrics.run_effort import run_effort
 from scoring.metrics.run_tools import calls_by_tool
 from scoring.rubrics import run_health
 from scoring.trace.instant import written
+from scoring.trace.span import JsonRecord
 from scoring.trace.trace import Trace
 from scoring.verdict.trace_document import TraceDocument
 from scoring.verdict.verdict import State, Verdict
@@ -58,7 +59,7 @@ class Archive(Protocol):
         The result is None for a trace that has not ended yet.
         """
 
-    def turns(self, key: bytes) -> list[tuple[int, dict[str, object]]]:
+    def turns(self, key: bytes) -> list[tuple[int, JsonRecord]]:
         """The turns of a session, numbered in order of writing."""
 
     def holds_judged(self, trace_id: bytes) -> bool:
@@ -259,7 +260,7 @@ class EvaluationStages:
         job.scenario, job.priority = route.scenario_name, route.priority
         scenario = case.scenario if route.scenario is None else route.scenario
         if not job.closing.session and (figures := run_figures(case)) is not None:
-            job.details[FIGURES] = figures._asdict()
+            job.details[FIGURES] = {"values": figures.values, "models": figures.models, "version": figures.version}
         usual = None
         if self.baselines is not None and run_health.RUBRIC.id in route.rubrics and not job.closing.session:
             usual = self.baselines.usual(case.service, case.environment)
@@ -275,17 +276,13 @@ class EvaluationStages:
         selection = job.decision.selection if job.decision is not None else "random"
         verdicts = evaluation.verdicts(created_at=written(now_ns), selection=selection)
         if evaluation.dropped:
-            job.details["sampling"] = {**_as_dict(job.details.get("sampling")), "over_budget": list(evaluation.dropped)}
+            job.details["sampling"] = {**job.details.get("sampling", {}), "over_budget": list(evaluation.dropped)}
         decided = any(verdict.state is not State.INCOMPLETE for verdict in verdicts)
         job.reason = Reason.OVER_BUDGET if evaluation.dropped and not decided else reason_of(evaluation.case, verdicts)
         return verdicts
 
 
-def _as_dict(sampling: object) -> dict[str, object]:
-    return dict(sampling) if isinstance(sampling, dict) else {}
-
-
-def _assembled(trace: Trace, damaged: int) -> dict[str, object]:
+def _assembled(trace: Trace, damaged: int) -> TraceDocument:
     return {
         "spans": len(trace.spans),
         "damaged_chunks": damaged,
@@ -331,7 +328,7 @@ def _prompt(case: Case) -> str | None:
     return label(", ".join(sorted(found))) if found else None
 
 
-def _identity(case: Case) -> dict[str, object]:
+def _identity(case: Case) -> TraceDocument:
     """The fields by which a reader recognises the trace, without contents."""
     return {
         "name": case.name,

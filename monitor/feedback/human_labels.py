@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from integrations.langfuse.annotations import Annotation, read_annotations
 from integrations.langfuse.client import Langfuse
@@ -21,6 +21,7 @@ from scoring.alerts.agreements import Agreements
 from scoring.alerts.observed import Agreement
 from scoring.runs.calibrated import Calibrated
 from scoring.status.agreement_snapshot import AgreementSnapshot
+from scoring.trace.span import JsonRecord
 from scoring.verdict.rubric import Rubric
 
 from .comparison import OTHER_VERSION, UNMET, UNREADABLE, Label, LabelComparison
@@ -50,7 +51,7 @@ PASSED_OVER: Final = (UNSIGNED, UNMAPPED, ASKED_FOR, UNREADABLE, UNMET, OTHER_VE
 class LabelObserver(Protocol):
     """What outlives the process, by name."""
 
-    def fact(self, name: str, /) -> Any: ...
+    def fact(self, name: str, /) -> JsonRecord | None: ...
     async def keep_fact(self, name: str, value: Mapping[str, object], /) -> None: ...
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Any, Protocol
+from typing import Protocol
 
 from integrations.otlp.proxy.forward import Forward
 from integrations.otlp.proxy.upstream import Upstream
 from integrations.otlp.proxy.web_pages import WebPages
 from integrations.otlp.server.active_requests import ActiveRequests
 from integrations.otlp.server.admission import Admission
+from integrations.otlp.server.body import Receive
 from integrations.otlp.server.cors import Cors
 from integrations.otlp.server.grpc_receiver import GrpcReceiver
 from integrations.otlp.server.paths import signal_of
-from integrations.otlp.server.receiver import OtlpReceiver
+from integrations.otlp.server.receiver import AsgiApp, OtlpReceiver, Scope
+from integrations.otlp.server.response import Send
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from integrations.otlp.wire.receipt import Encoding, Receipt
 from integrations.peers import PATH as PEERS
@@ -79,7 +81,7 @@ class Listeners:
         """``https`` if the OTLP address is encrypted."""
         return "https" if self.certificates else "http"
 
-    def http_server(self, api: Any, listener: socket.socket, *, whole: bool) -> HttpServer:
+    def http_server(self, api: AsgiApp, listener: socket.socket, *, whole: bool) -> HttpServer:
         """The server of the OTLP address, on a socket that is bound to it; arguments as for ``app``."""
         otlp = self._config.sources.otlp
         limits = ConnectionLimits(
@@ -91,7 +93,7 @@ class Listeners:
         app = self.app(api, whole=whole)
         return HttpServer(app, listener, otlp.tls, limits, self.receiver.count_refusal)
 
-    def app(self, api: Any, *, whole: bool) -> Any:
+    def app(self, api: AsgiApp, *, whole: bool) -> AsgiApp:
         """Build the ASGI application of the OTLP address.
 
         Exports go to the receiver or upstream; probes go to the API, so that a sidecar with one published port answers
@@ -99,7 +101,7 @@ class Listeners:
         """
         receiver, forward = self.receiver, self.forward
 
-        async def app(scope: Any, receive: Any, send: Any) -> None:
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
             path = scope.get("path", "")
             if path in PROBES:
                 await api(scope, receive, send)

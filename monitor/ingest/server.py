@@ -8,10 +8,11 @@ import math
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import uvicorn
 
+from integrations.otlp.server.receiver import AsgiApp
 from monitor.config.sources import TlsSection
 
 from .http_connection import ConnectionLimits, HttpConnection, OpenConnections
@@ -59,7 +60,7 @@ class HttpServer:
 
     def __init__(
         self,
-        app: Any,
+        app: AsgiApp,
         listener: socket.socket,
         tls: TlsSection | None = None,
         limits: ConnectionLimits | None = None,

@@ -25,6 +25,7 @@ from monitor.ingest.closing import Closing
 from monitor.ingest.sampler import Decision, Randomness
 from scoring.case.case import Case
 from scoring.trace.instant import written
+from scoring.trace.span import JsonRecord
 from scoring.verdict.trace_document import TraceDocument
 
 from .failure import RevisionFailure, worse
@@ -148,7 +149,7 @@ class Reevaluation:
         held = map(self._held.__getitem__, trace_ids)
         return [([each.payload], each.before.copy()) for each in held]
 
-    def turns(self, _key: bytes) -> list[tuple[int, dict[str, object]]]:
+    def turns(self, _key: bytes) -> list[tuple[int, JsonRecord]]:
         """None: sessions are not held against references."""
         return []
 
@@ -165,8 +166,11 @@ class Reevaluation:
         return False
 
 
-def _details(result: TraceResult, before: TraceDocument) -> dict[str, object]:
+def _details(result: TraceResult, before: TraceDocument) -> TraceDocument:
     """The details of the revision, with those that only the first evaluation knew."""
-    every: Mapping[str, object] = before
-    kept = {key: every[key] for key in ("session", "backfill") if key in every}
-    return {**result.details, **kept, "read_again_at": written(result.ended_ns)}
+    details: TraceDocument = {**result.details, "read_again_at": written(result.ended_ns)}
+    if "session" in before:
+        details["session"] = before["session"]
+    if "backfill" in before:
+        details["backfill"] = before["backfill"]
+    return details

@@ -17,6 +17,7 @@ from scoring.scenario.scenario import Scenario, parse_scenario
 from scoring.trace.loop_guard import evaluator_traffic
 from scoring.trace.record import record
 from scoring.trace.span import Json
+from scoring.verdict.trace_document import UnmetRoute
 
 log = logging.getLogger("sidejudge.router")
 
@@ -117,7 +118,7 @@ class Router:
         """What a run may take, by measure of effort; nothing where no budget is configured for it."""
         return next((each.limits for each in self._budgets if each.match.matches(case)), _NO_BUDGET)
 
-    def unmatched(self, case: Case) -> list[dict[str, str]]:
+    def unmatched(self, case: Case) -> list[UnmetRoute]:
         """For each route, up to a number, the condition of it that a case does not meet."""
         return [
             {"route": route.name or f"routes[{index}]", "unmet": route.match.unmet(case)}

@@ -12,11 +12,14 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Gauge
 
 from integrations.otlp.server.active_requests import ActiveRequests
+from integrations.otlp.server.body import Receive
+from integrations.otlp.server.receiver import Scope
+from integrations.otlp.server.response import Send
 from integrations.otlp.wire.receipt import Encoding, Overloaded, Receipt
 from integrations.prometheus.exposition import expose
 from integrations.prometheus.families import CONFIG_VALID
@@ -79,7 +82,7 @@ class ForwardOnly:
         await asyncio.gather(*(server.stop() for server in self._servers), self.listeners.stop())
         await self.listeners.close()
 
-    async def _api(self, scope: Any, _: Any, send: Any) -> None:
+    async def _api(self, scope: Scope, _: Receive, send: Send) -> None:
         """Probes report that the process works and takes requests: a restart or less traffic would help nobody."""
         if scope["type"] != "http":
             return

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from integrations.cases import case_of
 from monitor.ingest.sampler import Decision
@@ -14,7 +13,7 @@ from monitor.route.router import Router
 from scoring.case.case import Case, Utterance
 from scoring.case.session import Turn, conversation, turn_of
 from scoring.trace.loop_guard import evaluator_traffic
-from scoring.trace.span import Completion
+from scoring.trace.span import Completion, JsonRecord
 from scoring.verdict.trace_document import TraceDocument
 
 from .windows import Identity, draw
@@ -64,7 +63,7 @@ class SessionTurns:
         return SessionTurn(identity=identity, text=text, former=bytes.fromhex(former) if former else None)
 
     def case(
-        self, key: bytes, stored: Sequence[Mapping[str, Any]], completion: Completion
+        self, key: bytes, stored: Sequence[JsonRecord], completion: Completion
     ) -> tuple[Case, Decision, list[str]]:
         """The conversation that these turns are, how it was drawn, and the ids of its traces in order of time."""
         turns = sorted((_read(each) for each in stored), key=lambda turn: (turn.started_ns, turn.case.case_id))
@@ -78,7 +77,7 @@ class SessionTurns:
         return case, decision, [turn.case.trace_id or "" for turn in turns]
 
 
-def _read(stored: Mapping[str, Any]) -> Turn:
+def _read(stored: JsonRecord) -> Turn:
     case = replace(case_of(stored["case"]), error=stored["error"])
     utterances = tuple(Utterance(one["text"], one["speaker"], one["at"]) for one in stored["said"])
     return Turn(case=case, utterances=utterances, started_ns=int(stored["started_ns"]), thinned=bool(stored["thinned"]))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from scoring.runs.calibrated import Calibrated, calibrated
 from scoring.runs.label_line import PASS, Said
 from scoring.statistics.agreement import Kappa
 from scoring.statistics.ppi import label_sums
+from scoring.trace.span import JsonRecord
 
 from .observed import Agreement
 
@@ -123,7 +123,7 @@ class Agreements:
             "weights": {subject: weight for subject, weight in known.weights.items() if weight != 1.0},
         }
 
-    def restore(self, rubric: str, record: Mapping[str, Any]) -> None:
+    def restore(self, rubric: str, record: JsonRecord) -> None:
         """Record again what ``to_json`` wrote."""
         for metric, pairs in record["metrics"].items():
             for subject, by, people, ours in pairs:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from scoring.trace.span import JsonRecord
 
 from .condition import Severity, Unit
 from .finding import Labels
@@ -25,6 +26,13 @@ class Example:
     composite: float | None
     closed_ns: int
     quoted: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """The example for a wire."""
+        stated: dict[str, object] = {
+            "trace_id": self.trace_id, "reason": self.reason, "composite": self.composite, "closed_ns": self.closed_ns,
+        }  # fmt: skip
+        return stated if self.quoted is None else {**stated, "quoted": self.quoted}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +86,11 @@ class AlertEvent:
             "lower": self.lower, "upper": self.upper, "n": self.n, "limit": self.limit,
             "since_ns": self.since_ns, "at_ns": self.at_ns, "number": self.number,
             "changed_ns": self.changed_ns, "muted": self.muted,
-            "examples": [
-                {"trace_id": e.trace_id, "reason": e.reason, "composite": e.composite, "closed_ns": e.closed_ns}
-                | ({} if e.quoted is None else {"quoted": e.quoted})
-                for e in self.examples
-            ],
+            "examples": [example.to_json() for example in self.examples],
         }  # fmt: skip
 
 
-def event_of_json(record: Mapping[str, Any]) -> AlertEvent:
+def event_of_json(record: JsonRecord) -> AlertEvent:
     """The event that ``to_json`` wrote."""
     known = {key: value for key, value in record.items() if key not in {"id", "fingerprint", "said", "turn"}}
     return AlertEvent(

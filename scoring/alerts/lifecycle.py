@@ -7,10 +7,10 @@ because silence is not recovery. After a day without news it expires, with an ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+
+from scoring.trace.span import JsonRecord
 
 from .condition import Condition
 from .finding import AlertFinding, Labels
@@ -67,7 +67,7 @@ class Alert:
         }  # fmt: skip
 
     @classmethod
-    def of_json(cls, record: Mapping[str, Any]) -> Alert:
+    def of_json(cls, record: JsonRecord) -> Alert:
         """Read what ``to_json`` wrote."""
         finding = {key: value for key, value in record["finding"].items() if key != "said"}
         labels = tuple((str(name), str(value)) for name, value in record["labels"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final, Protocol
 
 import re2
 
@@ -24,11 +25,18 @@ _OPENING: Final = 500
 """Characters at the beginning of an answer in which a refusal is looked for."""
 
 
+class _Identifier(Protocol):
+    nb_classes: Sequence[str]
+
+    def classify(self, text: str, /) -> tuple[str, float]: ...
+
+
 @cache
-def _identifier() -> Any:
+def _identifier() -> _Identifier:
     """The model, read once: that takes a second."""
     langid = library("py3langid.langid", "checks", "language")
-    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    found: _Identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    return found
 
 
 def _language(value: Json) -> TextTest:

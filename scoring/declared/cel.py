@@ -20,7 +20,7 @@ from scoring.case.grounds import written
 from scoring.checks.check import library
 from scoring.lexical.label import label
 from scoring.result.result import Failed, Method, Result, Scored, Unavailable
-from scoring.trace.span import Span, ToolCall
+from scoring.trace.span import Json, Span, ToolCall
 
 MAX_EXPRESSION: Final = 4000
 """Characters of an expression."""
@@ -72,7 +72,7 @@ def _errors(case: Case) -> list[str]:
     return found + [call.error for call in case.tools_used or () if call.error and call.error not in found]
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Json) -> str | None:
     return None if value is None else written(value)
 
 
@@ -183,12 +183,12 @@ def _environment() -> Any:
 
 
 @cache
-def _view(names: tuple[str, ...]) -> Callable[[Case], Any]:
+def _view(names: tuple[str, ...]) -> Callable[[Case], object]:
     """What makes these names' values of a case, as the library takes them; conditions over the same names share it."""
     activation = _environment().Activation
     variables = [(name, VIEW[name]) for name in names]
 
-    def view(case: Case) -> Any:
+    def view(case: Case) -> object:
         values: dict[str, object] = {}
         for name, variable in variables:
             if variable.whole and not case.complete:

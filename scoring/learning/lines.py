@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, permutations
-from typing import Any, Final
+from typing import Final
 
 from scoring.metrics.value_origin import stands_in
 from scoring.scenario.relations import PAIRED, Relations
-from scoring.trace.span import Json
+from scoring.trace.span import Json, JsonRecord
 
 from .observed_run import ObservedRun
 
@@ -229,7 +229,7 @@ def _pattern(shape: str) -> str:
     return "^" + "".join(kinds.get(sign, re.escape(sign)) for sign in shape) + "$"
 
 
-def _arguments_fit(tool: str, schema: Mapping[str, Any], run: ObservedRun) -> bool:
+def _arguments_fit(tool: str, schema: JsonRecord, run: ObservedRun) -> bool:
     """Validate as the schema does, for the few keywords that are learned."""
     required, properties = frozenset(schema["required"]), schema["properties"]
     return run.names_only or all(
@@ -240,7 +240,7 @@ def _arguments_fit(tool: str, schema: Mapping[str, Any], run: ObservedRun) -> bo
     )
 
 
-def _value_fits(value: Json, schema: Mapping[str, Any]) -> bool:
+def _value_fits(value: Json, schema: JsonRecord) -> bool:
     types = schema.get("type")
     kind = _type(value)
     if types is not None and kind not in types and not (kind == "integer" and "number" in types):

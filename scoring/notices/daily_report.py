@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from scoring.status.status import Status
+from scoring.trace.span import JsonRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +85,7 @@ class DailyReportText:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, record: Mapping[str, Any]) -> DailyReportText:
+    def of_json(cls, record: JsonRecord) -> DailyReportText:
         """Read what ``to_json`` wrote."""
         courses = (ServiceDay(**{**each, "status": Status(each["status"])}) for each in record["courses"])
         return cls(

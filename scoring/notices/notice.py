@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from scoring.alerts.event import AlertEvent, event_of_json
+from scoring.trace.span import JsonRecord
 
 from .daily_report import DailyReportText
 
@@ -51,7 +50,7 @@ class Notice:
         }  # fmt: skip
 
     @classmethod
-    def of_json(cls, record: Mapping[str, Any]) -> Notice:
+    def of_json(cls, record: JsonRecord) -> Notice:
         """Read what ``to_json`` wrote."""
         return cls(
             id=record["id"], kind=NoticeKind(record["kind"]), at_ns=record["at_ns"],

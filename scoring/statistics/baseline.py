@@ -9,8 +9,9 @@ used is one standard error below the mean: a baseline that is too high by chance
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from scoring.trace.span import JsonRecord
 
 from .group import Together
 from .scale import Scale
@@ -76,7 +77,7 @@ class Baseline:
             "largest": self._scale.largest, "even": self._scale.even,
         }  # fmt: skip
 
-    def restore(self, record: Mapping[str, Any]) -> None:
+    def restore(self, record: JsonRecord) -> None:
         """Go on from what ``to_json`` wrote."""
         self._weight, self._failed, self._squared = (float(record[name]) for name in ("weight", "failed", "squared"))
         self._scale = Scale(float(record["largest"]), even=bool(record["even"]))

@@ -17,10 +17,12 @@ estimate).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
+
+from scoring.trace.span import JsonRecord
 
 from .group import Together
 from .scale import Scale
@@ -175,7 +177,7 @@ class Cusum:
             "largest": self._scale.largest, "even": self._scale.even,
         }  # fmt: skip
 
-    def restore(self, record: Mapping[str, Any]) -> None:
+    def restore(self, record: JsonRecord) -> None:
         """Go on from what ``to_json`` wrote."""
         self.score, self.n, self.alarmed = float(record["score"]), int(record["n"]), bool(record["alarmed"])
         self.since_ns = record["since_ns"]

@@ -25,8 +25,9 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+
+from scoring.trace.span import JsonRecord
 
 from .group import Together
 
@@ -188,7 +189,7 @@ class DesignEffect:
         """What a restart needs. Clusters that are still growing begin anew after it."""
         return dict(self._sums)
 
-    def restore(self, record: Mapping[str, Any]) -> None:
+    def restore(self, record: JsonRecord) -> None:
         """Go on from what ``to_json`` wrote."""
         self._sums = {name: float(record.get(name, 0.0)) for name in _SUMS}
         if "own_crossed" not in record:  # verdicts alone, of which it is the same

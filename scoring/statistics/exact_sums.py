@@ -12,8 +12,9 @@ True
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+
+from scoring.trace.span import JsonRecord
 
 from .exact_sum import ExactSum
 
@@ -89,7 +90,7 @@ class ExactSums:
         return {"n": dict(sorted(self._counts.items())), "sum": {name: parts for name, parts in totals if parts}}
 
     @classmethod
-    def of_json(cls, record: Mapping[str, Any]) -> ExactSums:
+    def of_json(cls, record: JsonRecord) -> ExactSums:
         """Read what ``to_json`` wrote; ``ValueError`` and ``TypeError`` for anything else."""
         found = cls()
         for name, n in record["n"].items():

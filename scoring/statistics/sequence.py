@@ -29,8 +29,9 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+
+from scoring.trace.span import JsonRecord
 
 from .group import Together
 from .scale import Scale
@@ -159,7 +160,7 @@ class ConfidenceSequence:
             "largest": self._scale.largest, "even": self._scale.even,
         }  # fmt: skip
 
-    def restore(self, record: Mapping[str, Any]) -> None:
+    def restore(self, record: JsonRecord) -> None:
         """Go on from what ``to_json`` wrote; levels that it lacks begin anew, all do where the bets differ."""
         if len(record["wealth"]) == len(BETS):
             known = [dict(zip(record["levels"], row, strict=True)) for row in record["wealth"]]

@@ -15,9 +15,9 @@ Mode ``point`` knows none of this: the seed's status is that of the moment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from scoring.trace.span import JsonRecord
 
 from .status import Status
 
@@ -67,7 +67,7 @@ class HysteresisState:
         }  # fmt: skip
 
     @classmethod
-    def of_json(cls, record: Mapping[str, Any]) -> HysteresisState:
+    def of_json(cls, record: JsonRecord) -> HysteresisState:
         """Read what ``to_json`` wrote."""
         looks = tuple(Look(status=Status(a), with_margin=Status(b), empty=bool(c)) for a, b, c in record["looks"])
         return cls(status=Status(record["status"]), since_ns=int(record["since_ns"]), looks=looks)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """A decoded JSON value: what contents are once their wrappers are off."""
+JsonRecord: TypeAlias = Mapping[str, Any]
+"""An object of JSON that this program wrote, in this version or another. Types are not checked where it is read:
+who reads it converts each field, and raises ``KeyError``, ``TypeError`` or ``ValueError`` for another shape."""
 
 
 class SpanKind(StrEnum):

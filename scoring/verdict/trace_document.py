@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from scoring.trace.span import Completion, Json
+from scoring.trace.span import Completion
 
 from .verdict_document import VerdictDocument
 
@@ -44,8 +45,8 @@ class BelatedDocument(TypedDict):
 class FiguresDocument(TypedDict):
     """What a run took; see ``RunFigures``."""
 
-    values: dict[str, float]
-    models: dict[str, Json]
+    values: Mapping[str, float]
+    models: Mapping[str, Sequence[float]]
     version: str | None
 
 
@@ -89,10 +90,11 @@ class TraceDocument(TypedDict, total=False):
     answered: bool
     agents: int
     tools: int
+    tool_calls: Mapping[str, Sequence[int]]
     calls: list[str]
     agents_called: list[str]
     input_beginning: str
-    reference: str
+    reference: str | None
     read_again_at: str
     belated: BelatedDocument
     sampling: SamplingDocument

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
+from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Final, TypeAlias
 
+_Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 _NEXT_S: Final = 0.25
 """How long an address may take before the next one is tried beside it."""
 
@@ -46,14 +48,14 @@ async def connected(host: str, port: int) -> socket.socket:
     return won.result()
 
 
-def _interleaved(found: list[Any]) -> list[tuple[int, int, Any]]:
+def _interleaved(found: Sequence[tuple[int, int, int, str, _Address]]) -> list[tuple[int, int, _Address]]:
     """Order addresses by families in turns, beginning with the one that the system prefers."""
     preferred = [(family, proto, to) for family, _, proto, _, to in found if family == found[0][0]]
     others = [(family, proto, to) for family, _, proto, _, to in found if family != found[0][0]]
     return [each for pair in zip_longest(preferred, others) for each in pair if each is not None]
 
 
-async def _try(family: int, proto: int, to: Any) -> socket.socket:
+async def _try(family: int, proto: int, to: _Address) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM, proto)
     try:
         made.setblocking(False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final, Protocol
 
 from .inflate import Damaged, TooLarge
 
@@ -14,6 +14,18 @@ _WINDOW_LOG: Final = 23
 """Largest window of the content encoding: 8 MiB (RFC 9659)."""
 _FRAMES: Final = 1000
 """Most frames of a body. Clients send one; each costs far more than its nine bytes or more."""
+
+
+class _Engine(Protocol):
+    """The decompressor of the standard library, and of its backport, for one frame."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, most: int, /) -> bytes: ...
 
 
 class ZstdInflater:
@@ -34,7 +46,7 @@ class ZstdInflater:
             if self._engine.eof:  # a body may be several frames put together
                 self._next_frame()
             try:
-                part: bytes = self._engine.decompress(data, min(_STEP, self._limit - self.size + 1))
+                part = self._engine.decompress(data, min(_STEP, self._limit - self.size + 1))
             except Exception as error:  # noqa: BLE001  # the library is not imported here, so neither is its error
                 raise Damaged(f"the body is not zstd: {error}") from None
             self._begun = True
@@ -60,7 +72,7 @@ class ZstdInflater:
         return body
 
 
-def _engine() -> Any:
+def _engine() -> _Engine:
     if sys.version_info >= (3, 14):
         from compression import zstd  # noqa: PLC0415  # only needed for a body of this encoding
     else:

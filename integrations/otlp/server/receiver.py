@@ -14,8 +14,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
 
 from integrations.otlp.wire.receipt import Consume, Overloaded, Receipt, Undecodable
 
@@ -23,11 +23,12 @@ from .admission import Admission
 from .body import BodyMemory, Disconnected, Receive, discard, read_body
 from .cors import Cors
 from .paths import SIGNALS, signal_of
-from .response import KINDS, Header, Refusal, Send, Signal, answer, refuse, shutting_down, success
+from .response import KINDS, Header, Message, Refusal, Send, Signal, answer, refuse, shutting_down, success
 
 _log = logging.getLogger("sidejudge.receiver")
 
-Scope = MutableMapping[str, Any]
+Scope: TypeAlias = Message
+AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class OtlpReceiver:

@@ -17,7 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from monitor.alerting.cascade_sums import CascadeSums
 from monitor.alerting.details import keeps_to_scenario
@@ -25,6 +25,7 @@ from monitor.alerting.observation import First, Key, Observation
 from monitor.alerting.windows import WindowContents
 from scoring.statistics.design_effect import LARGEST
 from scoring.statistics.exact_sums import ExactSums
+from scoring.trace.span import JsonRecord
 
 SLICE_NS: Final = 60 * 10**9
 MOST_CLUSTERS: Final = 500
@@ -70,7 +71,7 @@ class KeySlice:
         return {**self.sums.to_json(), "clusters": dict(sorted(self.clusters.items())), "firsts": firsts}
 
     @classmethod
-    def of_json(cls, record: Mapping[str, Any]) -> KeySlice:
+    def of_json(cls, record: JsonRecord) -> KeySlice:
         """Read what ``to_json`` wrote."""
         firsts = Counter({
             First(bool(passed), float(weight), kept, cluster): int(n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from integrations.delivery_errors import DestinationUnreachableError
 from integrations.jsonl import line
@@ -19,6 +19,7 @@ from monitor.deliver.verdict_sink import VerdictSink
 from monitor.evaluate.result import TraceResult
 from monitor.fleet.fleet import Fleet
 from scoring.checks.redaction import redaction_of
+from scoring.trace.span import JsonRecord
 
 FLEET: Final = "fleet"
 NOT_ARCHIVED: Final = "not_archived"
@@ -91,7 +92,7 @@ class FleetArchive(VerdictSink):
             await put_results(transaction, self._fleet.name, results)
 
 
-def _archived(record: Mapping[str, Any]) -> ArchivedResult:
+def _archived(record: JsonRecord) -> ArchivedResult:
     outcome = record["outcome"]
     return ArchivedResult(
         trace_id=outcome["trace_id"], revision=outcome["revision"], service=outcome["service"],

@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from integrations.jsonl import SinkError, line
@@ -21,6 +21,7 @@ from monitor.deliver.sink import SinkParts
 from monitor.deliver.verdict_sink import VerdictSink
 from monitor.evaluate.result import TraceResult
 from scoring.checks.redaction import redaction_of
+from scoring.trace.span import JsonRecord
 
 from .record import history_record
 from .wish import WISH, Wish, up_to_wish
@@ -160,7 +161,7 @@ class ParquetHistory(VerdictSink):
             return
         rows: list[Row] = []
         for entry in entries:
-            body: dict[str, Any] = json.loads(entry.body)
+            body: JsonRecord = json.loads(entry.body)
             rows.append(Row(kind="outcomes", day=body["day"], seq=entry.seq, record=body["outcome"]))
             rows += [Row(kind="verdicts", day=body["day"], seq=entry.seq, record=each) for each in body["verdicts"]]
         written = self._history.write(rows)

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from integrations.store.errors import StoreError
 from monitor.evaluate.stages import user_digest
@@ -20,6 +20,7 @@ from scoring.judging.request import JudgeRequest
 from scoring.questions.question import NoAnswer, Question
 from scoring.questions.registry import question_json, question_of_json
 from scoring.statistics.judge_drift import JudgeDrift, drifts
+from scoring.trace.span import JsonRecord
 
 from .answer_cache import CachedAnswer
 from .panel_member import UnansweredError
@@ -187,7 +188,7 @@ def _by_prompt(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
     return found
 
 
-def _request(stated: Mapping[str, Any]) -> JudgeRequest:
+def _request(stated: JsonRecord) -> JudgeRequest:
     questions = tuple(question_of_json(each) for each in stated["questions"])
     return JudgeRequest(
         messages=tuple(stated["messages"]), schema=stated["schema"], schema_name=stated["schema_name"],

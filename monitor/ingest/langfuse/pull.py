@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from integrations.backoff import Backoff
 from integrations.langfuse import legacy, observations
@@ -25,6 +25,7 @@ from monitor.ingest.intake import Overloaded
 from monitor.ingest.outcomes import TraceOutcomes
 from monitor.ingest.sampler import Sampler
 from scoring.status.pull_snapshot import PullSnapshot, PullState
+from scoring.trace.span import JsonRecord
 
 from .deletions import DeletedTraces, Erase
 from .fetch import TraceConsumer, TraceFetcher
@@ -53,8 +54,8 @@ _TOO_MUCH: Final = "more traces wait for judging than are read ahead"
 class PullObserver(Protocol):
     """What this needs of a store besides the traces."""
 
-    def fact(self, name: str) -> Any: ...
-    def details(self, trace_id: bytes, /) -> Any: ...
+    def fact(self, name: str) -> JsonRecord | None: ...
+    def details(self, trace_id: bytes, /) -> object: ...
     async def keep_fact(self, name: str, value: dict[str, object]) -> None: ...
 
 
@@ -187,7 +188,7 @@ class Pull:
         server = await introduced(self._langfuse)
         known = self._facts.fact(PULL)
         same = known is not None and known["project"] == server.project_id
-        self._from_ns = int(known["from_ns"]) if same else self._clock_ns() - self._look_back_ns
+        self._from_ns = int(known["from_ns"]) if known and same else self._clock_ns() - self._look_back_ns
         if not same:  # what was read of another project is not missing in this one
             await self._pulled.forget(self._clock_ns() + AHEAD_NS)
         self._server, self._full_ns = server, None

@@ -45,6 +45,7 @@ from monitor.sessions.windows import SessionLimits
 from scoring.case.case import Case
 from scoring.case.extract import extract
 from scoring.status.export_snapshot import ExportSnapshot
+from scoring.trace.span import JsonRecord
 from scoring.trace.trace import Trace
 from scoring.verdict.trace_document import TraceDocument
 
@@ -304,7 +305,7 @@ class Backfill:
         held = ((trace_id, self._held.get(trace_id)) for trace_id in trace_ids)
         return [([] if payload is None else [payload], self._store.details(trace_id)) for trace_id, payload in held]
 
-    def turns(self, key: bytes) -> list[tuple[int, dict[str, object]]]:
+    def turns(self, key: bytes) -> list[tuple[int, JsonRecord]]:
         """The turns of a session that is being judged."""
         return [(number, dict(turn.text)) for number, turn in enumerate(self._past[key].turns, 1)]
 

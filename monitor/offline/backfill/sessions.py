@@ -7,21 +7,22 @@ outside the stretch of time, or could not be read, is not complete and is judged
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from integrations.langfuse.observations import Window
 from integrations.store.sqlite import Store
 from monitor.ingest.closing import Closing
 from monitor.sessions.windows import Identity, SessionLimits, SessionWindows, key_of
+from scoring.trace.span import JsonRecord
 
 
 class HeldTurn(NamedTuple):
     """A turn as it is stored: ``text`` is its JSON read, ``size`` its bytes, times in ns since the epoch."""
 
     trace_id: bytes
-    text: Mapping[str, Any]
+    text: JsonRecord
     size: int
 
     @property

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from monitor.config.warnings import only_judged
 from scoring.lexical.label import label
 from scoring.rubrics import RUBRICS
+from scoring.trace.span import JsonRecord
 
 _MOST_KNOWN = 500
 """Different gaps that are counted, the first that come: a reason may quote the case, and memory stays constant."""
@@ -29,7 +29,7 @@ class Gaps:
     most: float = _MOST_KNOWN
     _times: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
-    def add(self, verdict: Mapping[str, Any]) -> None:
+    def add(self, verdict: JsonRecord) -> None:
         """Count what is missing in a verdict that neither passed nor failed; others are not looked at."""
         if verdict.get("passed") is not None:
             return

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from integrations.jsonl import line
 from monitor.offline.score.append_file import AnotherRunError, AppendFile
+from scoring.trace.span import JsonRecord
 
 
 class ResultsFile:
@@ -23,7 +24,7 @@ class ResultsFile:
         self._path = path
         self._agent = agent
         self._file: AppendFile
-        self._existing: dict[tuple[str, int], Mapping[str, Any]] = {}
+        self._existing: dict[tuple[str, int], JsonRecord] = {}
 
     def __enter__(self) -> Self:
         self._file = AppendFile(self._path)
@@ -37,7 +38,7 @@ class ResultsFile:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def existing(self, test_id: str, run: int, digest: str) -> Mapping[str, Any] | None:
+    def existing(self, test_id: str, run: int, digest: str) -> JsonRecord | None:
         """The result that holds for this test, unless the test has changed since; ``None`` when there is none."""
         record = self._existing.get((test_id, run))
         return record if record is not None and record.get("digest") == digest else None

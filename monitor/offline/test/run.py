@@ -13,7 +13,7 @@ from integrations.jsonl import line
 from monitor.offline.score.digest import case_digest
 from scoring.runs.summary import NO_OUTPUT, RunSummary, evaluated
 from scoring.trace.instant import written
-from scoring.trace.span import Json
+from scoring.trace.span import Json, JsonRecord
 
 from .answer import AnswerError, read_answer
 from .judge import RunJudge
@@ -36,7 +36,7 @@ class Agent(Protocol):
 class Results(Protocol):
     """Where results stand and go."""
 
-    def existing(self, test_id: str, run: int, digest: str) -> Mapping[str, Any] | None: ...
+    def existing(self, test_id: str, run: int, digest: str) -> JsonRecord | None: ...
     def append(self, result: Mapping[str, object]) -> None: ...
 
 
@@ -139,7 +139,7 @@ class Runner:
             "verdicts": [], "finished_at": written(time.time_ns()),
         }  # fmt: skip
 
-    async def _judged(self, record: Mapping[str, Any]) -> Sequence[Mapping[str, object]]:
+    async def _judged(self, record: JsonRecord) -> Sequence[Mapping[str, object]]:
         return [] if record["case"] is None else await self.judge.verdicts(record["case"], record["verdicts"])
 
     def _give_up_if_never_reached(self, refused: AgentError) -> None:

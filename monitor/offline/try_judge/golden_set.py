@@ -6,7 +6,7 @@ holds what it changes about the case. The right answer stays, unless the trap st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -14,6 +14,7 @@ from integrations.cases import case_of
 from monitor.config.document import read_document
 from scoring.judging.golden import TRAPS, GoldenCase, GoldenQuestion, Trap
 from scoring.questions.registry import question_of_json
+from scoring.trace.span import JsonRecord
 
 
 def golden_set() -> tuple[GoldenCase, ...]:
@@ -48,13 +49,11 @@ def _cases(one: Any) -> Iterator[GoldenCase]:
         yield _case(about, {**one["case"], **each["change"]}, changed)
 
 
-def _case(name: str, stated: Mapping[str, Any], questions: Sequence[GoldenQuestion]) -> GoldenCase:
+def _case(name: str, stated: JsonRecord, questions: Sequence[GoldenQuestion]) -> GoldenCase:
     return GoldenCase(case=case_of({**stated, "case_id": name}), questions=tuple(questions))
 
 
-def _question(
-    name: str, stated: Mapping[str, Any], *, trap: Trap | None = None, twin: str | None = None
-) -> GoldenQuestion:
+def _question(name: str, stated: JsonRecord, *, trap: Trap | None = None, twin: str | None = None) -> GoldenQuestion:
     given = {
         key: value for key, value in stated.items() if key != "right" and not (key in TRAPS and isinstance(value, dict))
     }
