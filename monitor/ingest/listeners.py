@@ -48,7 +48,7 @@ class Listeners:
     def __init__(self, config: Config, intake: RequestConsumer, active: ActiveRequests) -> None:
         otlp = config.sources.otlp
         self._config = config
-        self.peers: Any = None
+        self.peers: AsgiApp | None = None
         """The ASGI application that other monitors talk to; None where there are none."""
         self.certificates = read(otlp.tls) if otlp.tls else None
         if config.api.tls:

@@ -8,11 +8,12 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from integrations.addresses import why_not
-from integrations.otlp.server.receiver import OtlpReceiver, peer_of
-from integrations.otlp.server.response import JSON, Refusal, answer, refuse
+from integrations.otlp.server.body import Receive
+from integrations.otlp.server.receiver import AsgiApp, OtlpReceiver, Scope, peer_of
+from integrations.otlp.server.response import JSON, Refusal, Send, answer, refuse
 from integrations.otlp.wire.chunk import ChunkOrigin
 from integrations.otlp.wire.earliest import earliest_start
 from integrations.peers import MOST_BYTES, Message, PeerClient, parsed, plain, port_of, resolve
@@ -143,7 +144,7 @@ class PeerExchange:
     async def _announce(self, state: str) -> None:
         await asyncio.gather(*(self._client.post(url, self._message(state=state)) for url in self._hosts))
 
-    def _message(self, **more: Any) -> dict[str, Any]:
+    def _message(self, **more: object) -> dict[str, object]:
         return {"name": self.joining.name, "run": self._run, "port": self._port, **more}
 
     # The way to others, as ``Joining`` sees it.
@@ -184,10 +185,10 @@ class PeerExchange:
 
     # What others ask.
 
-    def app(self, receiver: OtlpReceiver) -> Any:
+    def app(self, receiver: OtlpReceiver) -> AsgiApp:
         """The ASGI application of ``/v1/peers``, for those whom the receiver admits."""
 
-        async def app(scope: Any, receive: Any, send: Any) -> None:
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
             try:
                 receiver.admit(scope, dict(scope["headers"]))
                 message = parsed(await _body(receive)) if scope["method"] == "POST" else None
@@ -199,7 +200,7 @@ class PeerExchange:
 
         return app
 
-    async def _answer(self, message: Message | None, host: str) -> dict[str, Any]:
+    async def _answer(self, message: Message | None, host: str) -> dict[str, object]:
         if message is None or not isinstance(message.get("name"), str):
             raise Refusal(400, "this is no message of a monitor")
         state, wanted = message.get("state"), message.get("traces")
@@ -240,7 +241,7 @@ class PeerExchange:
         return next((url for url, each in hosts.items() if each == host and port_of(url) == port), None)
 
 
-async def _body(receive: Any) -> bytes:
+async def _body(receive: Receive) -> bytes:
     body, more = b"", True
     while more:
         part = await receive()
