@@ -14,6 +14,8 @@ from dashboards.pages.rendering import clip, render, security_policy
 from dashboards.pages.status_page import StatusPage, status_page
 from scoring.statistics.estimate import estimate
 from scoring.status.cascade_snapshot import CascadeSnapshot
+from scoring.status.fleet_report import FleetMonitor, FleetReport
+from scoring.status.fleet_snapshot import FleetSnapshot
 from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy, Status, appraise
 
@@ -88,6 +90,19 @@ def test_a_window_without_an_estimate_shows_no_number():
     text = " ".join(Outline(page(standing(passes=0, failures=0))).text)
     assert "insufficient data" in text
     assert "0.0%" not in text
+
+
+def test_the_fleet_is_shown_with_the_share_of_this_monitor():
+    whole, own = standing("shop", passes=70, failures=20), standing("shop", passes=20, failures=10)
+    other = FleetMonitor(
+        name="east<1>", version="1.2.3", host="h", started_s=0.0, seen_s=7.0, state="working", verdicts=60
+    )
+    report = FleetReport(name="west", monitors=[other], services=[whole, standing("elsewhere")], own=[own], leader="e")
+    outline = Outline(page(own, fleet=FleetSnapshot(name="west", database="db:5432", state="ok"), whole_fleet=report))
+    text = " ".join(" ".join(outline.text).split())
+    assert "east<1> working 60 7 s ago" in text
+    assert "shop (prod) qa 90 30" in text
+    assert "elsewhere (prod) qa 30 0" in text
 
 
 def test_behind_a_cascade_it_says_what_the_stronger_judge_changed():
