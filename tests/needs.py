@@ -70,6 +70,11 @@ OPENSSL = _program("openssl", package="openssl")
 KUBECTL = _program("kubectl", package="kubernetes-client")
 BUILDAH = _program("buildah", package="buildah")
 MMDEBSTRAP = _program("mmdebstrap", package="mmdebstrap")
+COLLECTOR = Need(
+    "otelcol-contrib",
+    "install the contrib distribution of the OpenTelemetry Collector",
+    shutil.which("otelcol-contrib"),
+)
 UV = Need(
     "uv",
     "pip install uv",
