@@ -344,8 +344,6 @@ class Config(Section):
             return self
         if self.sinks.langfuse is None or self.sinks.langfuse.annotations is None:
             raise ValueError("alerts.corrected: no labels are read; add sinks.langfuse.annotations, or take it out")
-        if self.fleet is not None:
-            raise ValueError("alerts.corrected: the status of a fleet is that of the judge; take one of the two out")
         return self
 
     @model_validator(mode="after")

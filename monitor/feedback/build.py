@@ -24,6 +24,7 @@ from scoring.verdict.rubric import Rubric
 from .annotation_queue import AnnotationQueueFeeder
 from .failure_dataset import FailureDatasetFeeder
 from .human_labels import HumanLabels
+from .shared_labels import SharedLabels
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -35,8 +36,6 @@ ROUTE_NS: Final = 30 * 10**9
 """How often verdicts in doubt are put into the queue, and failing traces into the dataset."""
 
 
-LABELS: Final = "langfuse/labels"
-"""The lease of reading labels."""
 ELSEWHERE: Final = "another monitor of the fleet reads the labels"
 
 
@@ -58,9 +57,6 @@ class LangfuseFeedback:
         clock_ns: Callable[[], int],
         fleet: Fleet | None = None,
     ) -> None:
-        self._fleet = fleet
-        if fleet is not None and config.annotations is not None:
-            fleet.want(LABELS)
         self._scores_out, self._clock_ns = scores_out, clock_ns
         self._rubrics = rubrics = dict(rubrics)
         queue, read = config.annotation_queue, config.annotations
@@ -80,8 +76,10 @@ class LangfuseFeedback:
             facts=store, counters=counters, clock_ns=clock_ns,
             room=_room(fleet, f"item/{failures.name}", failures.per_day, 86_400.0),
         )  # fmt: skip
+        self._shared = None if fleet is None or read is None else SharedLabels(fleet, self._labels_read, self._version)
         self._every_ns = read.every.ns if read else 0
         self._read_due_ns = self._route_due_ns = 0
+        self._has_read = False
         self._task: asyncio.Task[None] | None = None
 
     def agreements(self) -> list[Agreement]:
@@ -89,14 +87,24 @@ class LangfuseFeedback:
         return self._people.agreements() if self._people else []
 
     def labels(self) -> Mapping[str, LabelSums]:
-        """A label for each labelled verdict, by rubric."""
-        return self._people.snapshot().labels if self._people else {}
+        """A label for each labelled verdict, by rubric, of the whole fleet where there is one."""
+        return self.snapshot().labels
+
+    def _labels_read(self) -> Mapping[str, LabelSums] | None:
+        """The same as this monitor has read it since it may."""
+        return self._people.snapshot().labels if self._people is not None and self._has_read else None
+
+    def _version(self, rubric: str) -> str | None:
+        known = self._rubrics.get(rubric)
+        return None if known is None else known.version
 
     def snapshot(self) -> AgreementSnapshot:
         """Agreement and the queue, at this moment."""
         found = self._people.snapshot() if self._people else AgreementSnapshot(source="langfuse")
         if self._people is not None and not self._reads_labels:
             found = replace(found, reason=found.reason or ELSEWHERE)
+        if self._shared is not None and not (self._reads_labels and self._has_read):
+            found = replace(found, elsewhere=self._shared.sums())
         return replace(found, queue=self._routing.snapshot()) if self._routing else found
 
     def exports(self) -> list[ExportSnapshot]:
@@ -130,7 +138,7 @@ class LangfuseFeedback:
     @property
     def _reads_labels(self) -> bool:
         """Whether no other monitor does: reading all labels of a project is for one of a fleet."""
-        return self._fleet is None or self._fleet.held(LABELS) is not None
+        return self._shared is None or self._shared.reads
 
     async def _run(self) -> None:
         while True:
@@ -147,9 +155,11 @@ class LangfuseFeedback:
         now_ns = self._clock_ns()
         if self._scores_out.server is None:
             return
+        self._has_read &= self._reads_labels  # what was read under an earlier lease is another's by now
         if self._people is not None and self._reads_labels and now_ns >= self._read_due_ns:
             self._read_due_ns = now_ns + self._every_ns
             await self._people.tick()
+            self._has_read |= self._people.is_read
         if now_ns >= self._route_due_ns:
             self._route_due_ns = now_ns + ROUTE_NS
             for feeder in (self._routing, self._failures):

@@ -134,6 +134,11 @@ class HumanLabels:
         else:
             self._reason = ""
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the latest tick read everything that there is."""
+        return self._read_ns is not None and not self._reason
+
     def agreements(self) -> list[Agreement]:
         """Kappa by rubric, for the condition that watches it."""
         return self._reported

@@ -252,7 +252,8 @@ class MonitorParts:
             return None
         return fleet_parts(
             self.fleet, self.board, self.watch, self.windows, watched=self._watched, rubrics=self.rubrics,
-            store=self.store, notifications=self.notifications, count=self._count_event, clock_ns=self.clock_ns,
+            store=self.store, notifications=self.notifications, count=self._count_event,
+            labels=self.annotating.labels if self.annotating else dict, clock_ns=self.clock_ns,
         )  # fmt: skip
 
     def _build_schedule(self, waiting: JudgeQueue) -> EvaluationSchedule:

@@ -37,6 +37,7 @@ class AgreementSnapshot:
     ``reason`` is why they cannot be read now, empty when they can; ``read_s`` is when they last were, in s since the
     epoch, None for never. ``passed_over`` counts labels that do not count for agreement, by reason. ``corrections``
     counts answers that people corrected, by rubric; ``corrected_passes`` those of them that we had passed.
+    ``elsewhere`` are labels that another monitor of the fleet has read, in place of what this one read.
     """
 
     source: str
@@ -47,10 +48,13 @@ class AgreementSnapshot:
     corrections: Mapping[str, int] = field(default_factory=dict)
     corrected_passes: Mapping[str, int] = field(default_factory=dict)
     queue: AnnotationQueueSnapshot | None = None
+    elsewhere: Mapping[str, LabelSums] = field(default_factory=dict)
 
     @property
     def labels(self) -> dict[str, LabelSums]:
         """One label of people for each labelled verdict, by rubric."""
+        if self.elsewhere:
+            return {**self.elsewhere}
         return {each.rubric: each.labels for each in self.measured if each.metric == PASS and each.labels is not None}
 
 

@@ -18,6 +18,7 @@ from monitor.alerting.windows import Windows
 from monitor.fleet.fleet import Fleet
 from scoring.alerts.event import AlertEvent
 from scoring.alerts.lifecycle import AlertTransition
+from scoring.statistics.ppi import LabelSums
 from scoring.status.fleet_report import FleetMonitor, FleetReport, MonitorState
 from scoring.verdict.rubric import Rubric
 
@@ -65,7 +66,7 @@ class FleetParts:
 def fleet_parts(
     fleet: Fleet, board: FleetBoard, watch: Watch, windows: Windows, *, watched: Mapping[str, WatchedWindow],
     rubrics: Mapping[str, Rubric], store: Failures, notifications: Notifications, count: AlertListener,
-    clock_ns: Callable[[], int],
+    labels: Callable[[], Mapping[str, LabelSums]], clock_ns: Callable[[], int],
 ) -> FleetParts:  # fmt: skip
     """The status of the fleet over these parts of a monitor; ``board`` shows it from now on."""
 
@@ -90,7 +91,7 @@ def fleet_parts(
         name=fleet.name, declared=watch.declared, watched=watched, publisher=publisher, clock_ns=clock_ns,
         pass_on=pass_on, note=notifications.note, illustrated=illustrated,
         in_force=lambda rubric, by: version(rubric) in (None, by),
-        undelivered=lambda: sum(each.waiting for each in notifications.exports()),
+        undelivered=lambda: sum(each.waiting for each in notifications.exports()), labels=labels,
     )  # fmt: skip
     board.status = status
     return FleetParts(fleet=fleet, board=board, publisher=publisher, status=status)

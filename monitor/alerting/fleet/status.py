@@ -30,6 +30,7 @@ from scoring.alerts.declaration import Declaration
 from scoring.alerts.event import AlertEvent, event_of_json
 from scoring.alerts.observed import Observed
 from scoring.alerts.quality import quality
+from scoring.statistics.ppi import LabelSums
 from scoring.status.service_status import ServiceStatus
 
 from .document import FleetDocument, read_document
@@ -87,19 +88,20 @@ class FleetStatus:
         note: notes that receivers have got an event from another monitor.
         illustrated: an event with examples.
         undelivered: how many notices wait for their receivers here.
+        labels: people's labels by rubric, of the whole fleet (``alerts.corrected``).
     """
 
     def __init__(
         self, *, name: str, declared: Declaration, watched: Mapping[str, WatchedWindow], publisher: SlicePublisher,
         clock_ns: Callable[[], int], pass_on: AlertListener, note: AlertListener,
         in_force: InForce = lambda _, __: True, illustrated: Callable[[AlertEvent], AlertEvent] = lambda event: event,
-        undelivered: Callable[[], int] = lambda: 0,
+        undelivered: Callable[[], int] = lambda: 0, labels: Callable[[], Mapping[str, LabelSums]] = dict,
     ) -> None:  # fmt: skip
         self.name = name
         self.document: FleetDocument | None = None
         self._declared, self._watched, self._publisher, self._in_force = declared, watched, publisher, in_force
         self._clock_ns, self._pass_on, self._note = clock_ns, pass_on, note
-        self._illustrated, self._undelivered = illustrated, undelivered
+        self._illustrated, self._undelivered, self._labels = illustrated, undelivered, labels
         among = {each.id: each for each in quality(declared)}
         self.conditions = [each for each in conditions(declared) if each.id in among or each.id == "judge_failure_rate"]
         self.conditions_by_id: Mapping[str, Condition] = {each.id: each for each in self.conditions}
@@ -157,6 +159,7 @@ class FleetStatus:
         async with transaction() as tables:
             rows = await tables.published(leader.unread_s(now_ns))
         if leader.is_due(now_ns):
+            leader.watch.take_labels(self._labels())
             document = await asyncio.to_thread(leader.look, rows, now_ns)
             async with transaction() as tables:
                 await tables.save({_STATE: leader.state(), _DOCUMENT: document.encoded()})
@@ -179,6 +182,7 @@ class FleetStatus:
         leader = _Leader(self.name, self._new_watch(windows), windows, self._watched, self._illustrated)
         async with transaction() as tables:
             kept = (await tables.load([_STATE])).get(_STATE)
+        leader.watch.take_labels(self._labels())
         if kept is not None:
             leader.restore(kept)
         log.info("this monitor leads the fleet", extra={"restored": kept is not None})
