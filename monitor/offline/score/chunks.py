@@ -11,8 +11,8 @@ from .remarks import RecordedRemarks
 from .tally import ScoreTally
 from .wanted import Wanted
 
-CHUNK_LINES: Final = 64
-CHUNK_BYTES: Final = 256 * 1024
+CHUNK_LINES: Final = 512
+CHUNK_BYTES: Final = 1024 * 1024
 """What a chunk holds at most, but for one line more: large enough that sending it costs little, small beside memory."""
 
 
