@@ -14,6 +14,7 @@ from integrations.raw import AttributeValue, RawSpan
 from scoring.trace.span import Json
 
 from . import feedback, unwrap
+from .by_names import by_names
 from .label_keys import NOISE, OF_PROCESS, LabelKeys, label_keys, process_keys
 from .span_fields import SpanFields
 
@@ -128,7 +129,13 @@ def _listed(
 def _entries(value: AttributeValue) -> dict[str, Json]:
     """The entries of a map of metadata, as text or as it is, but for what frameworks write there themselves."""
     found = unwrap.decoded(value)
-    return {key: held for key, held in found.items() if not NOISE.match(key)} if isinstance(found, dict) else {}
+    return {key: found[key] for key in _own_entries(tuple(found))} if isinstance(found, dict) else {}
+
+
+@by_names
+def _own_entries(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys of metadata that the application chose."""
+    return tuple(key for key in keys if not NOISE.match(key))
 
 
 def _from_langchain(metadata: dict[str, Json], found: SpanFields, provenance: dict[str, str]) -> None:
