@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import click
@@ -13,6 +13,9 @@ import click
 from .ask import ask, url_option
 from .errors import DATA, CommandError
 from .settings import format_option, own_name, show_json
+
+if TYPE_CHECKING:
+    from scoring.trace.span import JsonRecord
 
 NOT_KNOWN = 4
 """Exit code where nothing could be compared, as ``status`` has it for too little data."""
@@ -58,7 +61,7 @@ NOT_KNOWN = 4
 )
 @format_option
 @url_option
-def compare(url: str, form: str, margin: float | None, since: str | None, **wanted: Any) -> int:
+def compare(url: str, form: str, margin: float | None, since: str | None, **wanted: str | float | None) -> int:
     """Compare the verdicts of the running monitor at URL before and after a moment, or of two versions.
 
     The intervals hold at any look: the command may run after every deployment, or every minute. Exit code 0: nothing is
@@ -89,7 +92,7 @@ def _moment(text: str) -> str:
     return datetime.fromtimestamp(ns / 1e9, UTC).isoformat()
 
 
-def _exit_code(answer: Mapping[str, Any], margin: float | None) -> int:
+def _exit_code(answer: JsonRecord, margin: float | None) -> int:
     known = [each for each in answer["comparisons"] if each["verdict"] is not None]
     if not known:
         return NOT_KNOWN
@@ -99,7 +102,7 @@ def _exit_code(answer: Mapping[str, Any], margin: float | None) -> int:
     return 0 if all(each["lower"] > -margin if higher else each["upper"] < margin for each in known) else DATA
 
 
-def _show(answer: Mapping[str, Any]) -> None:
+def _show(answer: JsonRecord) -> None:
     from .table import number, table, visible
 
     rows: list[Sequence[str]] = []
@@ -133,7 +136,7 @@ def _show(answer: Mapping[str, Any]) -> None:
         click.echo("there are more verdicts than are read; the oldest are left out. Name a service or a rubric")
 
 
-def _counted(side: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+def _counted(side: JsonRecord, answer: JsonRecord) -> str:
     """``120 in 24 sessions``."""
     alone = answer["cluster"] == "none" or side["clusters"] == side["n"]
     return (

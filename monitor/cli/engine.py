@@ -14,7 +14,7 @@ from .errors import DATA, CommandError
 if TYPE_CHECKING:
     from monitor.offline.engine.engine import Engine
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class EngineChoice(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -15,8 +15,10 @@ from .settings import config_option, loaded
 
 if TYPE_CHECKING:
     from integrations.store.outbox import Dead
+    from scoring.trace.span import JsonRecord
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+T = TypeVar("T")
+_Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 @click.group()
@@ -74,14 +76,14 @@ def replay(ids: tuple[str, ...], every: bool, store: Path | None, config: Path |
     return DATA if count < len(ids) else 0
 
 
-def _from(store: Path | None, config: Path | None, use: Callable[[Path], Any]) -> Any:
+def _from(store: Path | None, config: Path | None, use: Callable[[Path], T]) -> T:
     from integrations.store.errors import StoreError
 
     with ending(StoreError, remedy="give --store, or --config of the monitor"):
         return use(store or loaded(config).config.store.path)
 
 
-def _record(score: Dead) -> dict[str, Any]:
+def _record(score: Dead) -> JsonRecord:
     body = json.loads(score.body) if score.body is not None else {}
     return {
         "id": score.id, "trace_id": score.trace_id, "name": body.get("name"), "value": body.get("value"),

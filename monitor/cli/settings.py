@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -14,7 +14,7 @@ from .errors import CommandError, warn
 if TYPE_CHECKING:
     from monitor.config import Loaded
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def config_option(function: Function) -> Function:
@@ -42,7 +42,7 @@ def show_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False, default=str))
 
 
-def own_name(_: click.Context, __: click.Parameter, given: Any) -> Any:
+def own_name(_: click.Context, __: click.Parameter, given: str | Iterable[str] | None) -> str | tuple[str, ...] | None:
     """Callback of options and arguments that name rubrics: an alias becomes the rubric's own name."""
     from monitor.config.values import rubric_named
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,9 @@ from scoring.lexical.amount import amount
 from .ask import ask, url_option
 from .errors import CommandError
 from .settings import format_option, show_json
+
+if TYPE_CHECKING:
+    from scoring.trace.span import JsonRecord
 
 EXIT_CODES: Mapping[str, int] = {"healthy": 0, "warning": 1, "critical": 3, "insufficient_data": 4}
 """By the overall status; 2 is the call that is wrong, here as everywhere, or a monitor that does not answer."""
@@ -64,7 +67,7 @@ def _once(url: str, form: str, *, any_state: bool) -> int:
     return code
 
 
-def _show(answer: Mapping[str, Any]) -> None:
+def _show(answer: JsonRecord) -> None:
     from .table import number, table, visible
 
     head = ("status", "service", "environment", "rubric", "pass ratio", "95 % from", "to", "n", "failed", "incomplete")
@@ -118,7 +121,7 @@ def _show(answer: Mapping[str, Any]) -> None:
     click.echo(visible(f"configuration {answer['config_fingerprint']}, up {answer['uptime_s']:.0f} s"))
 
 
-def _show_metrics(metrics: Sequence[Mapping[str, Any]]) -> None:
+def _show_metrics(metrics: Sequence[JsonRecord]) -> None:
     """Continuous metrics under their limits."""
     from .table import number, table, visible
 
@@ -139,13 +142,13 @@ def _show_metrics(metrics: Sequence[Mapping[str, Any]]) -> None:
             click.echo(visible(f"  {each['service']}, {each['environment']}, {each['metric']}: {each['reason']}"))
 
 
-def _counted(each: Mapping[str, Any]) -> str:
+def _counted(each: JsonRecord) -> str:
     """``120 in 24 sessions``."""
     apart = each["clusters"] is None or each["clusters"] == each["n"]
     return str(each["n"]) if apart else f"{each['n']} in {each['clusters']} session{'s' * (each['clusters'] != 1)}"
 
 
-def _show_prompts(prompts: Iterable[Mapping[str, Any]]) -> None:
+def _show_prompts(prompts: Iterable[JsonRecord]) -> None:
     """Prompts of Langfuse that cannot be read."""
     from .table import visible
 
@@ -155,7 +158,7 @@ def _show_prompts(prompts: Iterable[Mapping[str, Any]]) -> None:
             click.echo(visible(f"prompt {each['name']}: {each['reason']}; {used}"))
 
 
-def _show_pull(pull: Mapping[str, Any]) -> None:
+def _show_pull(pull: JsonRecord) -> None:
     from .table import visible
 
     reported = f"reading from {pull['server'] or 'Langfuse'}: {pull['state']}" + (
@@ -167,7 +170,7 @@ def _show_pull(pull: Mapping[str, Any]) -> None:
     )
 
 
-def _show_late_references(late: Mapping[str, Any]) -> None:
+def _show_late_references(late: JsonRecord) -> None:
     from .table import visible
 
     if not (late["waiting"] or late["given_up"] or late["failures"]):
@@ -178,7 +181,7 @@ def _show_late_references(late: Mapping[str, Any]) -> None:
     click.echo(visible(f"references that came late: {late['state']}{why}, {reported}{vain}"))
 
 
-def _show_judge(judge: Mapping[str, Any]) -> None:
+def _show_judge(judge: JsonRecord) -> None:
     from .table import visible
 
     spent = ", ".join(

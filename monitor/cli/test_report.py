@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,12 +15,15 @@ from scoring.runs.test_set import TestSet, complexity_of, tags_of
 
 from .table import number, paragraph, share, table, visible
 
+if TYPE_CHECKING:
+    from scoring.trace.span import JsonRecord
+
 _FAILURES = 10
 _REASON = 300
 _HEAD = ("n", "passed", "failed", "incomplete", "pass rate")
 
 
-def report(tests: TestSet, found: Sequence[FinishedTest], summary: Mapping[str, Any], expense: str | None) -> None:
+def report(tests: TestSet, found: Sequence[FinishedTest], summary: JsonRecord, expense: str | None) -> None:
     """Print it all. ``expense`` is what judging cost, None without a judge."""
     tally, tags, complexities = ScoreTally(), dict[str, Count](), dict[str, Count]()
     for one in found:
@@ -44,7 +47,7 @@ def _row(name: str, c: Count) -> tuple[str, ...]:
     return (label(name), str(c.n), str(c.passed), str(c.failed), str(c.incomplete), share(c.pass_rate))
 
 
-def _failures(found: Sequence[FinishedTest], summary: Mapping[str, Any]) -> Iterator[str]:
+def _failures(found: Sequence[FinishedTest], summary: JsonRecord) -> Iterator[str]:
     failed = [one for one in found if one.outcome.evaluation.passed is False]
     if not failed:
         return
@@ -73,7 +76,7 @@ def _incomplete(gaps: Gaps) -> Iterator[str]:
         yield ""
 
 
-def _repeats(summary: Mapping[str, Any]) -> Iterator[str]:
+def _repeats(summary: JsonRecord) -> Iterator[str]:
     if "repeats" not in summary:
         return
     reported = summary["repeats"]
@@ -84,7 +87,7 @@ def _repeats(summary: Mapping[str, Any]) -> Iterator[str]:
     yield table((f"over {reported['runs']} runs", "mean", "sd", "each"), rows) + "\n"
 
 
-def _last_line(tests: TestSet, found: Sequence[FinishedTest], summary: Mapping[str, Any]) -> str:
+def _last_line(tests: TestSet, found: Sequence[FinishedTest], summary: JsonRecord) -> str:
     parts = [f"{summary[name]} {name}" for name in ("passed", "failed", "incomplete")]
     if summary["errors"]:
         parts[1] += f" ({summary['errors']} without an output)"

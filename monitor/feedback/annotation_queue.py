@@ -19,7 +19,7 @@ from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.queues import ObjectType, holds, put, queues_named
 from scoring.status.agreement_snapshot import AnnotationQueueSnapshot
-from scoring.verdict.review_reason import ReviewReason, doubt
+from scoring.verdict.review_reason import ReviewReason, review_reason
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict_document import VerdictDocument
 
@@ -125,7 +125,7 @@ class AnnotationQueueFeeder:
         found = []
         for verdict in verdicts:
             rubric = self._rubrics.get(str(verdict.get("rubric")))
-            why = doubt(verdict, rubric.scale) if rubric is not None else None
+            why = review_reason(verdict, rubric.scale) if rubric is not None else None
             trace, session = verdict.get("trace_id"), verdict.get("session_id")
             if why is not None and (trace or session):
                 found.append(_Doubtful(str(trace or session), "TRACE" if trace else "SESSION", why))

@@ -1,4 +1,4 @@
-"""Effects: a metric asks questions and is given answers; it never learns who answered.
+"""Questions: a metric asks questions and is given answers; it never learns who answered.
 
 A metric that needs more than arithmetic is a generator. It *yields* a tuple of questions, all that it can ask at
 once, and *receives* the answers in the same order. Network, retries, budget and cache belong to the runtime, so a

@@ -1,4 +1,4 @@
-"""Doubt: whether a verdict is one that a person should look at, and why."""
+"""Review reason: whether a verdict is one that a person should look at, and why."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def contradicts(flags: Iterable[str]) -> bool:
     return any(flag not in _NOTES and flag != JUDGES_DISAGREE for flag in flags)
 
 
-def doubt(verdict: VerdictDocument, scale: float) -> ReviewReason | None:
-    """The gravest doubt of a verdict in its JSON form under a rubric of this scale; None for none.
+def review_reason(verdict: VerdictDocument, scale: float) -> ReviewReason | None:
+    """The gravest reason to look at a verdict in its JSON form under a rubric of this scale; None for none.
 
     A verdict that neither passed nor failed has no result that could be wrong.
     """

@@ -1,4 +1,4 @@
-"""Trial: whether the configured endpoint takes own traces and events, found out by requests that hold none."""
+"""Probe: whether the configured endpoint takes own traces and events, found out by requests that hold none."""
 
 from __future__ import annotations
 

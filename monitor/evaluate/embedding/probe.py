@@ -1,4 +1,4 @@
-"""Trial: does a model of embeddings work at all? One short text, for people who set one up."""
+"""Probe: does a model of embeddings work at all? One short text, for people who set one up."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.verdict.review_reason import COST_UNKNOWN, JUDGES_DISAGREE, NEAR, ReviewReason, doubt
+from scoring.verdict.review_reason import COST_UNKNOWN, JUDGES_DISAGREE, NEAR, ReviewReason, review_reason
 
 
 def line(composite=0.9, *, passed=True, mark=0.8, method="judge", flags=()):
@@ -31,10 +31,10 @@ def line(composite=0.9, *, passed=True, mark=0.8, method="judge", flags=()):
     ],
 )
 def test_a_verdict_is_in_doubt_for_the_gravest_reason_or_for_none(verdict, scale, why):
-    assert doubt(verdict, scale) is why
+    assert review_reason(verdict, scale) is why
 
 
 def test_a_metric_without_weight_does_not_make_a_verdict_borderline():
     verdict = line(0.8, method="exact")
     verdict["scores"].append({"metric": "told only", "weight": 0.0, "value": 0.1, "method": "judge"})
-    assert doubt(verdict, 1.0) is None
+    assert review_reason(verdict, 1.0) is None
