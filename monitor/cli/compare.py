@@ -13,6 +13,7 @@ import click
 from .ask import ask, url_option
 from .errors import DATA, CommandError
 from .settings import format_option, own_name, show_json
+from .table import in_clusters
 
 if TYPE_CHECKING:
     from scoring.trace.span import JsonRecord
@@ -137,10 +138,4 @@ def _show(answer: JsonRecord) -> None:
 
 
 def _counted(side: JsonRecord, answer: JsonRecord) -> str:
-    """``120 in 24 sessions``."""
-    alone = answer["cluster"] == "none" or side["clusters"] == side["n"]
-    return (
-        str(side["n"])
-        if alone
-        else f"{side['n']} in {side['clusters']} {answer['cluster']}{'s' * (side['clusters'] != 1)}"
-    )
+    return in_clusters(side["n"], None if answer["cluster"] == "none" else side["clusters"], answer["cluster"])

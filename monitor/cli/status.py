@@ -68,14 +68,14 @@ def _once(url: str, form: str, *, any_state: bool) -> int:
 
 
 def _show(answer: JsonRecord) -> None:
-    from .table import number, table, visible
+    from .table import in_clusters, number, table, visible
 
     head = ("status", "service", "environment", "rubric", "pass ratio", "95 % from", "to", "n", "failed", "incomplete")
     rows = [
         (
             str(each["status"]), str(each["service"]), str(each["environment"]), str(each["rubric"]),
             number(each["pass_ratio"]), number(each["interval_lower"]), number(each["interval_upper"]),
-            _counted(each), str(each["failures"]), str(each["incomplete"]),
+            in_clusters(each["n"], each["clusters"], "session"), str(each["failures"]), str(each["incomplete"]),
         )
         for each in answer["services"]
     ]  # fmt: skip
@@ -112,18 +112,13 @@ def _show(answer: JsonRecord) -> None:
     )
     click.echo(f"thresholds {thresholds['warning']:g} and {thresholds['critical']:g}")
     click.echo(f"since start: traces seen {outcomes['seen']}, open {outcomes['open']}, ended: {ended}")
-    click.echo(
-        visible(
-            f"sampling rate {answer['sampling']['rate']:g}, version {answer['version']}, ",
-        ),
-        nl=False,
-    )
+    click.echo(visible(f"sampling rate {answer['sampling']['rate']:g}, version {answer['version']}, "), nl=False)
     click.echo(visible(f"configuration {answer['config_fingerprint']}, up {answer['uptime_s']:.0f} s"))
 
 
 def _show_metrics(metrics: Sequence[JsonRecord]) -> None:
     """Continuous metrics under their limits."""
-    from .table import number, table, visible
+    from .table import in_clusters, number, table, visible
 
     if not metrics:
         return
@@ -131,8 +126,8 @@ def _show_metrics(metrics: Sequence[JsonRecord]) -> None:
     rows = [
         (
             str(each["status"]), str(each["service"]), str(each["environment"]), str(each["metric"]),
-            number(each["value"]), number(each["lower"]), number(each["upper"]), _counted(each),
-            number(each["warning"]), number(each["critical"]),
+            number(each["value"]), number(each["lower"]), number(each["upper"]),
+            in_clusters(each["n"], each["clusters"], "session"), number(each["warning"]), number(each["critical"]),
         )
         for each in metrics
     ]  # fmt: skip
@@ -140,12 +135,6 @@ def _show_metrics(metrics: Sequence[JsonRecord]) -> None:
     for each in metrics:
         if each["status"] in ("warning", "critical"):
             click.echo(visible(f"  {each['service']}, {each['environment']}, {each['metric']}: {each['reason']}"))
-
-
-def _counted(each: JsonRecord) -> str:
-    """``120 in 24 sessions``."""
-    apart = each["clusters"] is None or each["clusters"] == each["n"]
-    return str(each["n"]) if apart else f"{each['n']} in {each['clusters']} session{'s' * (each['clusters'] != 1)}"
 
 
 def _show_prompts(prompts: Iterable[JsonRecord]) -> None:

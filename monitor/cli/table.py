@@ -97,3 +97,8 @@ def number(value: float | None, digits: int = 3) -> str:
 def share(value: float | None) -> str:
     """A ratio as a percentage for people; ``-`` where there is none."""
     return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def in_clusters(n: int, clusters: int | None, what: str) -> str:
+    """``120 in 24 sessions``; the number alone where each stands for itself."""
+    return str(n) if clusters in (None, n) else f"{n} in {clusters} {what}{'s' * (clusters != 1)}"

@@ -118,7 +118,7 @@ def calibrated(
     if few:
         table = Confusion(tuple(tuple(pairs.get((x, y), 0) for y in found) for x in found))
     figures: dict[str, Figure] = {
-        "raw_agreement": _rate(sum(count for (x, y), count in pairs.items() if x == y), n, "there are no pairs")
+        "raw_agreement": error_rate(sum(count for (x, y), count in pairs.items() if x == y), n, "there are no pairs")
     }
     figures |= _chance_corrected(table, numbers if scale == "ordinal" else [])
     if binary and isinstance(table, Confusion):
@@ -152,8 +152,8 @@ def _errors(table: Confusion, passes: PassSums | None, labels: LabelSums | None)
     if labels is not None and labels.n:
         positives, negatives = labels.true_positive, labels.true_negative
     figures: dict[str, Figure] = {
-        "true_positive_rate": _rate(*positives, "people passed nothing"),
-        "true_negative_rate": _rate(*negatives, "people failed nothing"),
+        "true_positive_rate": error_rate(*positives, "people passed nothing"),
+        "true_negative_rate": error_rate(*negatives, "people failed nothing"),
     }
     if passes is None:
         return figures
@@ -184,7 +184,8 @@ def _prediction_powered(passes: PassSums, labels: LabelSums) -> Figure:
     return prediction_powered(others.pass_ratio, others.effective_n, labels)
 
 
-def _rate(successes: float, n: float, without: str) -> ErrorRate | Unavailable:
+def error_rate(successes: float, n: float, without: str) -> ErrorRate | Unavailable:
+    """The rate with its interval; without anything that it could be of, ``without`` is why there is none."""
     bounds = wilson(successes, n, Z_95_TWO_SIDED)
     if bounds is None:
         return Unavailable(without)

@@ -9,11 +9,10 @@ from typing import Final, TypeAlias
 
 from scoring.judging.golden import TRAPS, Facts, GoldenQuestion, Trap, is_right, stable
 from scoring.result.result import Unavailable
-from scoring.statistics.interval import Z_95_TWO_SIDED, wilson
 from scoring.statistics.percentile import p50, p95
 from scoring.statistics.sign_test import sign_test
 
-from .calibrated import ErrorRate
+from .calibrated import ErrorRate, error_rate
 
 MAX_UNANSWERED: Final = 0.01
 """Share of questions without an answer that a monitor can live with."""
@@ -167,12 +166,12 @@ def judge_report(
         repeats=max((len(answer.given) for answer in answers), default=0),
         questions=len(answers),
         cases=cases,
-        answered=_rate(len(every) - unanswered.total(), len(every), "nothing was asked"),
-        parsed=_rate(valid_at_once, valid_at_once + effort.invalid, "nothing was answered"),
-        repaired=_rate(effort.repaired, effort.invalid, "no answer had to be asked for again"),
-        accuracy=_rate(sum(bool(one.right) for one in graded), len(graded), "nothing was answered"),
-        same=_rate(sum(_same(given) for given in repeated), len(repeated), "nothing was answered twice"),
-        metrics={name: _rate(sum(known), len(known), "nothing was answered") for name, known in by_metric.items()},
+        answered=error_rate(len(every) - unanswered.total(), len(every), "nothing was asked"),
+        parsed=error_rate(valid_at_once, valid_at_once + effort.invalid, "nothing was answered"),
+        repaired=error_rate(effort.repaired, effort.invalid, "no answer had to be asked for again"),
+        accuracy=error_rate(sum(bool(one.right) for one in graded), len(graded), "nothing was answered"),
+        same=error_rate(sum(_same(given) for given in repeated), len(repeated), "nothing was answered twice"),
+        metrics={name: error_rate(sum(known), len(known), "nothing was answered") for name, known in by_metric.items()},
         biases=tuple(_bias(trap, answers) for trap in TRAPS),
         effort=effort,
         usd_per_case=sum(effort.usd) / len(effort.usd) if effort.usd and not effort.unpriced else None,
@@ -227,13 +226,6 @@ def _with_findings(report: JudgeReport, timeout_s: float, min_accuracy: float) -
 def _below(rate: Rate, least: float) -> float | None:
     """The rate where it is below what is asked for; None where it is not, or is not known."""
     return rate.value if isinstance(rate, ErrorRate) and rate.value < least else None
-
-
-def _rate(successes: int, n: int, without: str) -> Rate:
-    bounds = wilson(successes, n, Z_95_TWO_SIDED)
-    if bounds is None:
-        return Unavailable(without)
-    return ErrorRate(value=successes / n, lower=bounds.lower, upper=bounds.upper, n=n)
 
 
 def _json(rate: Rate) -> dict[str, object]:

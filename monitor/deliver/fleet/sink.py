@@ -7,18 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from integrations.delivery_errors import DestinationUnreachableError
-from integrations.jsonl import line
 from integrations.postgres.archive import ArchivedResult, erase_results, put_results
 from integrations.postgres.errors import DatabaseError, DatabaseRefuses
-from integrations.store.notification_outbox import Entry, PendingNotice
+from integrations.store.notification_outbox import PendingNotice
 from monitor.deliver.dispatcher import DeliveryTerms
-from monitor.deliver.parquet.record import history_record
-from monitor.deliver.parquet.wish import WISH, Wish, up_to_wish
+from monitor.deliver.parquet.wish import WISH, Wish
+from monitor.deliver.result_sink import ResultSink
 from monitor.deliver.sink import SinkParts
-from monitor.deliver.verdict_sink import VerdictSink
 from monitor.evaluate.result import TraceResult
 from monitor.fleet.fleet import Fleet
-from scoring.checks.redaction import redaction_of
 from scoring.trace.span import JsonRecord
 
 FLEET: Final = "fleet"
@@ -35,31 +32,18 @@ def fleet_sink(parts: SinkParts) -> FleetArchive | None:
     return FleetArchive(parts.fleet, parts)
 
 
-class FleetArchive(VerdictSink):
+class FleetArchive(ResultSink):
     """Each result is one entry: its outcome and its new or changed verdicts."""
 
     batch = 256
 
     def __init__(self, fleet: Fleet, parts: SinkParts) -> None:
-        super().__init__(FLEET, parts, _TERMS)
+        super().__init__(FLEET, parts, _TERMS, contents=parts.config.api.contents == "always")
         self._fleet = fleet
         self.gather_s = fleet.every_s / 3
-        judge = parts.config.evaluators.judge
-        self._redaction = redaction_of(judge.redact, judge.redact_patterns) if judge is not None else None
-        self._contents = parts.config.api.contents == "always"
-
-    def entries(self, result: TraceResult) -> Sequence[Entry]:
-        """The outcome and what is new or changed of its verdicts, as one entry."""
-        record = history_record(result, contents=self._contents, redaction=self._redaction)
-        identity = f"{result.trace_id.hex()}/{result.revision}"
-        return [Entry(destination=self.name, id=identity, body=line(record).decode())]
 
     def committed(self, _result: TraceResult) -> None:
         self._dispatcher.wake()
-
-    def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
-        """See ``up_to_wish``."""
-        return up_to_wish(entries)
 
     async def deliver(self, entries: Sequence[PendingNotice]) -> Mapping[int, str]:
         """Write the rows; one that the database has no form for is refused alone. See ``Destination``."""

@@ -12,19 +12,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from integrations.jsonl import SinkError, line
-from integrations.store.notification_outbox import Entry, NotificationOutbox, PendingNotice
+from integrations.jsonl import SinkError
+from integrations.store.notification_outbox import NotificationOutbox, PendingNotice
 from monitor.config.sinks import ParquetSink
 from monitor.deliver.dispatcher import DeliveryTerms
 from monitor.deliver.queue import StoredQueue
+from monitor.deliver.result_sink import ResultSink
 from monitor.deliver.sink import SinkParts
-from monitor.deliver.verdict_sink import VerdictSink
 from monitor.evaluate.result import TraceResult
-from scoring.checks.redaction import redaction_of
 from scoring.trace.span import JsonRecord
 
-from .record import history_record
-from .wish import WISH, Wish, up_to_wish
+from .wish import WISH, Wish
 
 if TYPE_CHECKING:
     from integrations.history.history import History
@@ -71,30 +69,22 @@ class PacedQueue(StoredQueue):
         self._answered = self._shown  # what was asked for meanwhile is still to be shown
 
 
-class ParquetHistory(VerdictSink):
+class ParquetHistory(ResultSink):
     """Each result is one entry: rows of its outcome and of its new or changed verdicts."""
 
     batch = 1024
 
     def __init__(self, section: ParquetSink, parts: SinkParts) -> None:
         self._queue = PacedQueue(parts.store.notifications, PARQUET)
-        super().__init__(PARQUET, parts, _TERMS, self._queue)
+        shown = parts.config.api.contents
+        contents = shown == "always" or (shown == "loopback" and "://" not in section.path)
+        super().__init__(PARQUET, parts, _TERMS, contents=contents, queue=self._queue)
         self._section, self._notes = section, parts.store.notifications
         self._clock_ns = parts.clock_ns
-        judge = parts.config.evaluators.judge
-        self._redaction = redaction_of(judge.redact, judge.redact_patterns) if judge is not None else None
-        shown = parts.config.api.contents
-        self._contents = shown == "always" or (shown == "loopback" and "://" not in section.path)
         self._history: History | None = None
         self._since_wake = 0
         self._timer: asyncio.TimerHandle | None = None
         self._compacted_s = 0.0
-
-    def entries(self, result: TraceResult) -> Sequence[Entry]:
-        """The outcome and what is new or changed of its verdicts, as one entry."""
-        record = history_record(result, contents=self._contents, redaction=self._redaction)
-        identity = f"{result.trace_id.hex()}/{result.revision}"
-        return [Entry(destination=self.name, id=identity, body=line(record).decode())]
 
     def committed(self, _result: TraceResult) -> None:
         """Have it written within ``every``, or sooner where many wait: few files are better than many."""
@@ -103,10 +93,6 @@ class ParquetHistory(VerdictSink):
             self._write()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._section.every.seconds, self._write)
-
-    def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
-        """See ``up_to_wish``."""
-        return up_to_wish(entries)
 
     async def deliver(self, entries: Sequence[PendingNotice]) -> Mapping[int, str]:
         """Write the rows; see ``Destination``."""
