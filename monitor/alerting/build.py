@@ -11,7 +11,7 @@ from scoring.status.hysteresis import Hysteresis
 from scoring.status.metric_limit import APPLICATION
 from scoring.status.status import Policy, Thresholds
 
-from .windows import Windows
+from .windows import MOST_VERDICTS, Windows
 
 
 def declaration(config: Config) -> Declaration:
@@ -67,17 +67,18 @@ def declaration(config: Config) -> Declaration:
     )
 
 
-def windows_of(declared: Declaration) -> Windows:
-    """The windows that statuses under this declaration look at."""
+def windows_of(declared: Declaration, most: int = MOST_VERDICTS) -> Windows:
+    """The windows that statuses under this declaration look at; ``most``: verdicts that they hold."""
     if declared.policy.mode != "adaptive":
-        return Windows(declared.window_ns)
-    return Windows(declared.window_ns, longest_ns=declared.longest_ns, enough=declared.policy.min_samples)
+        return Windows(declared.window_ns, max_verdicts=most)
+    enough = declared.policy.min_samples
+    return Windows(declared.window_ns, longest_ns=declared.longest_ns, enough=enough, max_verdicts=most)
 
 
-def figure_windows_of(declared: Declaration) -> Windows:
+def figure_windows_of(declared: Declaration, most: int = MOST_VERDICTS) -> Windows:
     """The windows of the application's figures: in mode ``adaptive`` they reach back until the limits have enough."""
     if declared.policy.mode != "adaptive":
-        return Windows(declared.window_ns)
+        return Windows(declared.window_ns, max_verdicts=most)
     needed = (limit.needed(declared.policy.min_samples) for limit in declared.metrics if limit.rubric == APPLICATION)
     enough = max(needed, default=declared.policy.min_samples)
-    return Windows(declared.window_ns, longest_ns=declared.longest_ns, enough=enough)
+    return Windows(declared.window_ns, longest_ns=declared.longest_ns, enough=enough, max_verdicts=most)

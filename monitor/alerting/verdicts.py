@@ -50,7 +50,7 @@ class VerdictObserver:
         if self._figures is not None and (figures := observe_figures(result)) is not None:
             key, seen = figures
             if seen.at_ns > result.ended_ns - self._figures.reach_ns:
-                self._figures.add(key, seen)
+                self._add_figures(self._figures, key, seen)
             self._watch.metrics.learn(key, seen)
         if result.lag_s is not None:
             self._schedule.lagged(result.ended_ns, result.lag_s)
@@ -73,9 +73,13 @@ class VerdictObserver:
         begin_ns, known_ns = now_ns - self._figures.reach_ns, self._watch.metrics.cursor_ns
         for key, seen in observe_stored_figures(self._store.figures_since(min(begin_ns, known_ns or begin_ns))):
             if seen.at_ns > begin_ns:
-                self._figures.add(key, seen)
+                self._add_figures(self._figures, key, seen)
             if seen.at_ns > known_ns:
                 self._watch.metrics.learn(key, seen)
+
+    def _add_figures(self, figures: Windows, key: Key, seen: Observation) -> None:
+        if figures.add(key, seen) and self._published is not None and self._watch.declared.metrics:
+            self._published.touched(seen.at_ns)
 
     def _add(self, key: Key, seen: Observation) -> None:
         self._touched(seen.identity, key.rubric)

@@ -28,6 +28,7 @@ from scoring.statistics.group import Together
 from scoring.statistics.ppi import LabelSums
 from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status.hysteresis import HysteresisState, Look, step
+from scoring.status.metric_status import MetricStatus
 from scoring.status.service_status import ServiceStatus, StatusChange
 from scoring.status.status import WORST_FIRST, Appraisal, Drops, Policy, Status, appraise
 from scoring.trace.span import JsonRecord
@@ -100,10 +101,9 @@ class StatusSource(Protocol):
     def declared(self) -> Declaration: ...
     @property
     def conditions(self) -> Sequence[Condition]: ...
-    @property
-    def metrics(self) -> MetricWatch: ...
     def service_statuses(self, now_ns: int, /) -> list[ServiceStatus]: ...
     def each_service_status(self, now_ns: int, /) -> Iterator[ServiceStatus]: ...
+    def metric_statuses(self) -> Iterator[MetricStatus]: ...
     def posted(self) -> Iterator[Posted]: ...
 
 
@@ -204,6 +204,10 @@ class Watch:
         """The same one by one, for who does not compute all of them without a pause."""
         for key in self._windows.keys():  # noqa: SIM118 - not a dict
             yield self._in_force(key, self._of_the_moment(key, now_ns))
+
+    def metric_statuses(self) -> Iterator[MetricStatus]:
+        """The statuses of continuous metrics under their limits, of the last look."""
+        return self.metrics.statuses()
 
     def statuses(self) -> Iterator[tuple[Key, Status]]:
         """The status in force of every key since the last look."""

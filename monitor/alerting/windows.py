@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from array import array
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from scoring.statistics.estimate import Estimate, check_weight, from_sums
 from scoring.statistics.exact_sum import ExactSum
@@ -26,6 +26,9 @@ from scoring.verdict.escalation import Escalation
 
 from .cascade_sums import CascadeSums
 from .observation import Key, Observation
+
+MOST_VERDICTS: Final = 20_000
+"""Verdicts that the windows of a process hold."""
 
 
 class WindowContents(NamedTuple):
@@ -175,7 +178,7 @@ class Windows:
     """
 
     def __init__(
-        self, window_ns: int, *, longest_ns: int = 0, enough: float = 0.0, max_verdicts: int = 20_000,
+        self, window_ns: int, *, longest_ns: int = 0, enough: float = 0.0, max_verdicts: int = MOST_VERDICTS,
         max_keys: int = 1_000, z: float = Z_95_ONE_SIDED,
     ) -> None:  # fmt: skip
         if window_ns <= 0 or max_verdicts <= 0 or max_keys <= 0:

@@ -207,7 +207,7 @@ class MonitorQueries:
             receiving=self.listeners.receiving(self.intake.counts),
             forwarding=self.listeners.forwarding(),
             alerts=in_order(self.watch.posted()),
-            metrics=sorted(self.watch.metrics.statuses(), key=lambda each: WORST_FIRST.index(each.appraisal.status)),
+            metrics=sorted(self.watch.metric_statuses(), key=lambda each: WORST_FIRST.index(each.appraisal.status)),
             conditions=self.watch.conditions,
         )
 
@@ -388,7 +388,7 @@ class MonitorQueries:
             judge=judge,
             anomalies=self._anomalies(),
             alerts=list(self.watch.posted()),
-            metrics=list(self.watch.metrics.statuses()),
+            metrics=list(self.watch.metric_statuses()),
         )
 
     def _judging(self) -> QueueSize:

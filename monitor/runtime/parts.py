@@ -251,8 +251,8 @@ class MonitorParts:
         if self.fleet is None or self.board is None:
             return None
         return fleet_parts(
-            self.fleet, self.board, self.watch, self.windows, watched=self._watched, rubrics=self.rubrics,
-            store=self.store, notifications=self.notifications, count=self._count_event,
+            self.fleet, self.board, self.watch, self.windows, figures=self.figures, watched=self._watched,
+            rubrics=self.rubrics, store=self.store, notifications=self.notifications, count=self._count_event,
             labels=self.annotating.labels if self.annotating else dict, clock_ns=self.clock_ns,
         )  # fmt: skip
 

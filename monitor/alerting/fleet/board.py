@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from monitor.alerting.metric_watch import MetricWatch
 from monitor.alerting.watch import Watch
 from monitor.fleet.fleet import Fleet
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.event import AlertEvent
+from scoring.status.metric_status import MetricStatus
 from scoring.status.service_status import ServiceStatus
 
 from .status import ALONE_AFTER_S, FleetStatus
@@ -34,11 +34,6 @@ class FleetBoard:
         return self._watch.conditions
 
     @property
-    def metrics(self) -> MetricWatch:
-        """The limits of continuous metrics, which each monitor watches by itself."""
-        return self._watch.metrics
-
-    @property
     def alone(self) -> bool:
         """Whether this monitor notifies for itself: the database has been away for long."""
         return self._fleet.away_for_s >= ALONE_AFTER_S
@@ -56,6 +51,12 @@ class FleetBoard:
     def own_statuses(self, now_ns: int) -> list[ServiceStatus]:
         """The statuses by what this monitor alone has seen."""
         return self._watch.service_statuses(now_ns)
+
+    def metric_statuses(self) -> Iterator[MetricStatus]:
+        """The statuses of continuous metrics under their limits, of the whole fleet or of this monitor."""
+        document = self.status.current(self._clock_ns()) if self.status is not None else None
+        found = document.metrics if document is not None else None
+        yield from self._watch.metric_statuses() if found is None else found
 
     def posted(self) -> Iterator[Posted]:
         """The alerts of this moment, in no order."""

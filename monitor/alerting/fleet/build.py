@@ -64,8 +64,9 @@ class FleetParts:
 
 
 def fleet_parts(
-    fleet: Fleet, board: FleetBoard, watch: Watch, windows: Windows, *, watched: Mapping[str, WatchedWindow],
-    rubrics: Mapping[str, Rubric], store: Failures, notifications: Notifications, count: AlertListener,
+    fleet: Fleet, board: FleetBoard, watch: Watch, windows: Windows, *, figures: Windows,
+    watched: Mapping[str, WatchedWindow], rubrics: Mapping[str, Rubric], store: Failures,
+    notifications: Notifications, count: AlertListener,
     labels: Callable[[], Mapping[str, LabelSums]], clock_ns: Callable[[], int],
 ) -> FleetParts:  # fmt: skip
     """The status of the fleet over these parts of a monitor; ``board`` shows it from now on."""
@@ -86,7 +87,8 @@ def fleet_parts(
         return replace(event, examples=examples(store, event.labels, since_ns))
 
     fleet.want(LEASE)
-    publisher = SlicePublisher(windows, watched, version)
+    limits = watch.declared.metrics
+    publisher = SlicePublisher(windows, watched, version, figures=figures if limits else None, limits=limits)
     status = FleetStatus(
         name=fleet.name, declared=watch.declared, watched=watched, publisher=publisher, clock_ns=clock_ns,
         pass_on=pass_on, note=notifications.note, illustrated=illustrated,

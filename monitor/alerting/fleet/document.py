@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from scoring.status.metric_status import MetricStatus
 from scoring.status.service_status import ServiceStatus
 
 MOST_BYTES: Final = 64 * 2**20
@@ -19,12 +20,14 @@ class FleetDocument:
     """The fleet at ``at_ns``, by the monitor ``leader``.
 
     ``alerts`` and ``sent`` are alerts and events in their JSON form; ``sent`` are those that receivers have got.
+    ``metrics`` are continuous metrics under their limits; None: by a leader of a version that does not watch them.
     ``shares`` counts the verdicts within the window that passed or failed, by monitor.
     """
 
     at_ns: int
     leader: str
     services: Sequence[ServiceStatus] = ()
+    metrics: Sequence[MetricStatus] | None = None
     alerts: Sequence[Mapping[str, object]] = ()
     sent: Sequence[Mapping[str, object]] = ()
     shares: Mapping[str, int] = field(default_factory=dict)

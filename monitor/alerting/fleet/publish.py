@@ -10,8 +10,10 @@ from typing import Final
 from monitor.alerting.details import WatchedWindow
 from monitor.alerting.observation import First, Key, Observation
 from monitor.alerting.windows import WindowContents, Windows
+from scoring.status.metric_limit import APPLICATION, MetricLimit
 
 from .slices import KeySlice, bounded, encoded, end_ns, first_of, key_slice, slice_of
+from .values import values_body
 
 MOST: Final = 60
 """Slices that are published at once; the rest in the next round."""
@@ -21,12 +23,15 @@ class SlicePublisher:
     """Watches what comes into this process's windows. ``rubric_version`` is that of a rubric in force.
 
     A slice is published again when a revision changes it, as long as the windows hold it whole: verdicts that were let
-    go for age or for lack of memory stay as they were published.
+    go for age or for lack of memory stay as they were published. ``figures`` are windows of the application's figures,
+    ``limits`` the metrics whose values are published beside the sums.
     """
 
     def __init__(
-        self, windows: Windows, watched: Mapping[str, WatchedWindow], rubric_version: Callable[[str], str | None]
-    ) -> None:
+        self, windows: Windows, watched: Mapping[str, WatchedWindow], rubric_version: Callable[[str], str | None],
+        *, figures: Windows | None = None, limits: Sequence[MetricLimit] = (),
+    ) -> None:  # fmt: skip
+        self._kinds, self._limits = [windows] if figures is None else [windows, figures], limits
         self._windows, self._watched, self._version = windows, watched, rubric_version
         self._changed: set[int] = set()
         self._firsts: dict[int, dict[Key, Counter[First]]] = {}
@@ -57,11 +62,13 @@ class SlicePublisher:
         wanted, members = set(numbers), dict[int, dict[Key, list[WindowContents]]]()
         if not wanted:
             return {}
-        for key in self._windows.keys():  # noqa: SIM118  # not a dict
-            for held in self._windows.members(key, now_ns):
-                if (number := slice_of(held.at_ns)) in wanted:
-                    members.setdefault(number, {}).setdefault(key, []).append(held)
-        whole_since_ns = max(map(self._windows.whole_since, self._windows.keys()), default=0)
+        whole_since_ns = 0
+        for windows in self._kinds:
+            for key in windows.keys():  # noqa: SIM118  # not a dict
+                for held in windows.members(key, now_ns):
+                    if (number := slice_of(held.at_ns)) in wanted:
+                        members.setdefault(number, {}).setdefault(key, []).append(held)
+                whole_since_ns = max(whole_since_ns, windows.whole_since(key))
         # What is no longer whole here stays as it was published.
         numbers = [number for number in numbers if end_ns(number - 1) >= whole_since_ns or number >= self._next]
         self._changed -= wanted - {*numbers}
@@ -77,8 +84,8 @@ class SlicePublisher:
 
     def _body(self, number: int, members: Mapping[Key, Sequence[WindowContents]]) -> bytes:
         firsts = self._firsts.get(number, {})
-        parts: dict[Key, KeySlice] = {key: key_slice(of) for key, of in members.items()}
+        parts = {key: key_slice(of) for key, of in members.items() if key.rubric != APPLICATION}
         for key, of in firsts.items():
             parts.setdefault(key, KeySlice()).firsts = bounded(of)
         versions = {key.rubric: version for key in parts if (version := self._version(key.rubric)) is not None}
-        return encoded(parts, versions)
+        return encoded(parts, versions) + values_body(number, members, self._limits, versions)

@@ -20,6 +20,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from monitor.alerting.details import WatchedWindow
+from monitor.alerting.metric_watch import MetricWatch
 from monitor.alerting.observation import First, Key
 from monitor.alerting.schedule import AlertListener
 from monitor.alerting.watch import Watch
@@ -28,6 +29,7 @@ from scoring.alerts.condition import Condition
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.event import AlertEvent, event_of_json
+from scoring.alerts.metric_conditions import metric_conditions
 from scoring.alerts.observed import Observed
 from scoring.alerts.quality import quality
 from scoring.statistics.ppi import LabelSums
@@ -36,6 +38,7 @@ from scoring.status.service_status import ServiceStatus
 from .document import FleetDocument, read_document
 from .publish import SlicePublisher
 from .slices import SLICE_NS, end_ns, slice_of
+from .values import FleetValues, divided
 from .windows import MAX_KEYS, FleetWindows, InForce
 
 log = logging.getLogger("sidejudge.fleet")
@@ -102,8 +105,11 @@ class FleetStatus:
         self._declared, self._watched, self._publisher, self._in_force = declared, watched, publisher, in_force
         self._clock_ns, self._pass_on, self._note = clock_ns, pass_on, note
         self._illustrated, self._undelivered, self._labels = illustrated, undelivered, labels
-        among = {each.id: each for each in quality(declared)}
-        self.conditions = [each for each in conditions(declared) if each.id in among or each.id == "judge_failure_rate"]
+        among = {each.id for each in quality(declared)}
+        limited = {each.id for each in metric_conditions(declared)} if declared.metrics else set()
+        among |= limited | {"judge_failure_rate"}
+        self.conditions = [each for each in conditions(declared) if each.id in among]
+        self._limited = limited
         self.conditions_by_id: Mapping[str, Condition] = {each.id: each for each in self.conditions}
         self._shown = self._new_watch(FleetWindows(declared.window_ns))
         self._leading: _Leader | None = None
@@ -121,6 +127,8 @@ class FleetStatus:
 
     def covers(self, condition: str) -> bool:
         """Whether the fleet watches this condition; the others are about each monitor itself."""
+        if condition in self._limited and self.document is not None and self.document.metrics is None:
+            return False  # the leader is of a version that watches no limits
         return condition in self.conditions_by_id
 
     def current(self, now_ns: int) -> FleetDocument | None:
@@ -179,7 +187,11 @@ class FleetStatus:
             enough=self._declared.policy.min_samples if self._declared.policy.mode == "adaptive" else 0.0,
             in_force=self._in_force,
         )  # fmt: skip
-        leader = _Leader(self.name, self._new_watch(windows), windows, self._watched, self._illustrated)
+        values = FleetValues(self._declared, self._in_force)
+        leader = _Leader(
+            self.name, watch=self._new_watch(windows, values.metrics), windows=windows, values=values,
+            watched=self._watched, illustrated=self._illustrated,
+        )  # fmt: skip
         async with transaction() as tables:
             kept = (await tables.load([_STATE])).get(_STATE)
         leader.watch.take_labels(self._labels())
@@ -211,18 +223,19 @@ class FleetStatus:
         shown.show(document.alerts)
         self.document, self._shown = document, shown
 
-    def _new_watch(self, windows: FleetWindows) -> Watch:
-        return Watch(self._declared, windows, self._watched, max_keys=MAX_KEYS, among=self.conditions)
+    def _new_watch(self, windows: FleetWindows, metrics: MetricWatch | None = None) -> Watch:
+        among = self.conditions
+        return Watch(self._declared, windows, self._watched, max_keys=MAX_KEYS, among=among, metrics=metrics)
 
 
 class _Leader:
     """What the leader knows beside the database. It is made anew with each lease."""
 
     def __init__(
-        self, name: str, watch: Watch, windows: FleetWindows, watched: Mapping[str, WatchedWindow],
-        illustrated: Callable[[AlertEvent], AlertEvent],
+        self, name: str, *, watch: Watch, windows: FleetWindows, values: FleetValues,
+        watched: Mapping[str, WatchedWindow], illustrated: Callable[[AlertEvent], AlertEvent],
     ) -> None:  # fmt: skip
-        self.watch = watch
+        self.watch, self._values = watch, values
         self._name, self._windows, self._watched, self._illustrated = name, windows, watched, illustrated
         self._declared = watch.declared
         self._learned: dict[str, int] = {}
@@ -245,7 +258,8 @@ class _Leader:
         self._windows.advance(now_ns)
         self._read_ns = now_ns
         further = reach_s < _longest_ns(self._declared) / 1e9
-        return further and self._windows.wants_more(slice_of(now_ns - int(reach_s * 1e9)))
+        more = self._windows.wants_more(slice_of(now_ns - int(reach_s * 1e9)))
+        return further and (more or self._values.wants_more())
 
     def unread_s(self, now_ns: int) -> float:
         """How far to read back, in s."""
@@ -263,14 +277,17 @@ class _Leader:
             self._learned[monitor] = max(self._learned.get(monitor, -1), number)
             self._pending.discard((monitor, number))
         self._windows.advance(now_ns)
+        self._values.advance(complete, slice_of(now_ns - _longest_ns(self._declared)))
         keys = self._windows.keys()
         details = {key: self._windows.details(key, self._watched.get(key.rubric, WatchedWindow())) for key in keys}
         acceptable = {rubric: watched.on_average for rubric, watched in self._watched.items()}
-        for event in self.watch.look(Observed(now_ns=now_ns), details, acceptable):
+        measured = self._values.metrics.measured(now_ns)()
+        for event in self.watch.look(Observed(now_ns=now_ns), details, acceptable, measured):
             self._waiting[event.id] = self._illustrated(event)
         self._looked_ns = now_ns
         return FleetDocument(
             at_ns=now_ns, leader=self._name, services=self.statuses(now_ns),
+            metrics=list(self.watch.metric_statuses()),
             alerts=[alert.to_json() for alert in self.watch.alerts.values()], sent=self._sent[-_MOST_SENT:],
             shares=self._windows.shares(now_ns),
         )  # fmt: skip
@@ -322,12 +339,15 @@ class _Leader:
             place = (monitor, number)
             if number < oldest or self._bodies.get(place) == hash(body):
                 continue
+            unread = place not in self._bodies and number > self._learned.get(monitor, -1)
             try:
-                firsts = self._windows.put(monitor, number, body)
+                slices, values = divided(body)
+                firsts = self._windows.put(monitor, number, slices)
+                self._values.put(monitor, number, values, first=unread)
             except ValueError as error:
                 log.warning("a slice could not be read", extra={"monitor": monitor, "slice": name, "cause": str(error)})
                 firsts = {}
-            if place not in self._bodies and number > self._learned.get(monitor, -1):
+            if unread:
                 self._pending.add(place)
                 for key, of in firsts.items():
                     self._firsts.setdefault(number, {}).setdefault(key, Counter()).update(of)

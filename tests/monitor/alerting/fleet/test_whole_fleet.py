@@ -31,7 +31,7 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
                 store={"path": str(tmp_path / f"{number}.sqlite")},
                 fleet={"database": database, "name": f"m{number}", "every": "200ms", "lease": "11s"},
                 alerts={
-                    "look": "1s", "min_samples": 30,
+                    "look": "1s", "min_samples": 30, "metrics": [{"metric": "latency_p50", "warning": "1h"}],
                     "notify": [{"webhook": {"url": receiver.url, "severity": "warning"}}],
                 },
             )  # fmt: skip
@@ -56,6 +56,8 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
             ]  # fmt: skip
         status = await monitors[0].get("/v1/status")
         assert (status["status"], status["services"][0]["n"]) == ("critical", 60)
+        (limited,) = status["metrics"]
+        assert (limited["metric"], limited["n"]) == ("latency_p50", 60)
         page = (await monitors[0].http.get(monitors[0].api + "/")).text
         assert "monitors, and what each adds" in page
         assert "m2" in page
