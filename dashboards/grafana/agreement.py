@@ -12,11 +12,13 @@ from integrations.prometheus.families import Family
 from scoring.alerts.declaration import Declaration
 
 from .board import GREEN, GREY, RED, DashboardRow, Panel, Query
+from .panels import series, stat
 from .words import SITE, WHERE
 
 _RUBRIC = f'{SITE},rubric=~"$rubric"'
 _PASS = f'{_RUBRIC},metric="pass"'
 _HERE = f'{WHERE},rubric=~"$rubric"'
+_OF = "{{service}} {{environment}}"
 
 
 def agreement(declared: Declaration) -> DashboardRow:
@@ -25,32 +27,27 @@ def agreement(declared: Declaration) -> DashboardRow:
     return DashboardRow(
         title="Agreement with people",
         panels=(
-            Panel(
-                title="Labels compared", kind="stat", unit="short", decimals=0, width=4, height=5,
-                steps=((None, GREY), (least, GREEN)),
-                description="Labels of people that were compared with the verdict on the same. Below "
-                f"{least:g} no alert on agreement fires.",
-                queries=(_least(f.AGREEMENT_PAIRS),),
+            stat(
+                "Labels compared",
+                f"Labels of people that were compared with the verdict on the same. Below {least:g} no alert on "
+                "agreement fires.",
+                _least(f.AGREEMENT_PAIRS), decimals=0, width=4, height=5, steps=((None, GREY), (least, GREEN)),
             ),
-            Panel(
-                title="Kappa", kind="stat", unit="short", decimals=2, width=5, height=5,
-                steps=((None, RED), (limit, GREEN)),
-                description="Cohen's kappa of people and verdicts: agreement beyond chance, 1 at most.",
-                queries=(_least(f.AGREEMENT_KAPPA),),
+            stat(
+                "Kappa", "Cohen's kappa of people and verdicts: agreement beyond chance, 1 at most.",
+                _least(f.AGREEMENT_KAPPA), decimals=2, width=5, height=5, steps=((None, RED), (limit, GREEN)),
             ),
-            Panel(
-                title="People would have passed", kind="stat", unit="percentunit", decimals=1, width=7, height=5,
-                description=f"Pass ratio of the last {window}, corrected for the judge's errors on labelled traces: "
-                "the smallest of the services.",
-                queries=(Query(expr=f"min({people.corrected(window)}{{{_HERE}}})"),),
+            stat(
+                "People would have passed",
+                f"Pass ratio of the last {window}, corrected for the judge's errors on labelled traces: the smallest "
+                "of the services.",
+                Query(expr=f"min({people.corrected(window)}{{{_HERE}}})"),
+                unit="percentunit", decimals=1, width=7, height=5,
             ),
-            Panel(
-                title="Corrected answers", kind="stat", unit="short", decimals=0, width=8, height=5,
-                description="Answers that people corrected, and those of them that had passed.",
-                queries=(
-                    _least(f.LABELS_CORRECTIONS, "corrected", of=_RUBRIC),
-                    _least(f.LABELS_CORRECTED_PASSES, "had passed", of=_RUBRIC),
-                ),
+            stat(
+                "Corrected answers", "Answers that people corrected, and those of them that had passed.",
+                _least(f.LABELS_CORRECTIONS, "corrected", of=_RUBRIC),
+                _least(f.LABELS_CORRECTED_PASSES, "had passed", of=_RUBRIC), decimals=0, width=8, height=5,
             ),
             Panel(
                 title="Kappa with its bounds, and AC1", kind="timeseries", unit="short", minimum=-1, maximum=1,
@@ -62,36 +59,30 @@ def agreement(declared: Declaration) -> DashboardRow:
                     _least(f.AGREEMENT_KAPPA_LOWER, "lower bound"), _least(f.AGREEMENT_AC1, "AC1"),
                 ),
             ),
-            Panel(
-                title="Pass ratio as people would have found it", kind="timeseries", unit="percentunit", minimum=0,
-                maximum=1,
-                description="The fleet's pass ratio beside the same corrected for the judge's errors (Rogan-Gladen); "
-                "bounds, two-sided 95 %, are those of the process whose are widest.",
-                queries=(
-                    Query(
-                        expr=f"max by (service, environment) ({f.PASS_CORRECTED_UPPER_RATIO.name}{{{_HERE}}})",
-                        legend="upper bound · {{service}} {{environment}}",
-                    ),
-                    Query(
-                        expr=f"{people.corrected(window)}{{{_HERE}}}",
-                        legend="corrected · {{service}} {{environment}}",
-                    ),
-                    Query(
-                        expr=f"min by (service, environment) ({f.PASS_CORRECTED_LOWER_RATIO.name}{{{_HERE}}})",
-                        legend="lower bound · {{service}} {{environment}}",
-                    ),
-                    Query(expr=f"{r.pass_ratio(window)}{{{_HERE}}}", legend="as judged · {{service}} {{environment}}"),
+            series(
+                "Pass ratio as people would have found it",
+                "The fleet's pass ratio beside the same corrected for the judge's errors (Rogan-Gladen); bounds, "
+                "two-sided 95 %, are those of the process whose are widest.",
+                "percentunit",
+                Query(
+                    expr=f"max by (service, environment) ({f.PASS_CORRECTED_UPPER_RATIO.name}{{{_HERE}}})",
+                    legend=f"upper bound · {_OF}",
                 ),
+                Query(expr=f"{people.corrected(window)}{{{_HERE}}}", legend=f"corrected · {_OF}"),
+                Query(
+                    expr=f"min by (service, environment) ({f.PASS_CORRECTED_LOWER_RATIO.name}{{{_HERE}}})",
+                    legend=f"lower bound · {_OF}",
+                ),
+                Query(expr=f"{r.pass_ratio(window)}{{{_HERE}}}", legend=f"as judged · {_OF}"),
+                maximum=1,
             ),
-            Panel(
-                title="The judge's errors on labelled traces", kind="timeseries", unit="percentunit", minimum=0,
+            series(
+                "The judge's errors on labelled traces",
+                "Of what people pass the share that passes here, and of what they fail the share that fails here.",
+                "percentunit",
+                Query(expr=f"min({people.TRUE_POSITIVE}{{{_RUBRIC}}})", legend="passes kept"),
+                Query(expr=f"min({people.TRUE_NEGATIVE}{{{_RUBRIC}}})", legend="failures found"),
                 maximum=1,
-                description="Of what people pass the share that passes here, and of what they fail the share that "
-                "fails here.",
-                queries=(
-                    Query(expr=f"min({people.TRUE_POSITIVE}{{{_RUBRIC}}})", legend="passes kept"),
-                    Query(expr=f"min({people.TRUE_NEGATIVE}{{{_RUBRIC}}})", legend="failures found"),
-                ),
             ),
             Panel(
                 title="Agreement by metric", kind="bargauge", unit="percentunit", minimum=0, maximum=1,

@@ -10,6 +10,7 @@ from dashboards.rules.promql import fleet
 from scoring.alerts.declaration import Declaration
 
 from .board import Board, DashboardRow, Panel, Query
+from .panels import series
 from .versions import version_change
 from .words import DRILL, WHERE, per_minute, per_second, ratio_steps, site_variables
 
@@ -17,6 +18,7 @@ _PLACE = "service", "environment"
 _NAMED = "{{service}} · {{environment}}"
 _VERSIONED = f"{{{{version}}}} · {_NAMED} · {{{{rubric}}}}"
 _NO_VERSION = "No verdict passed or failed on a trace that names a version (service.version)."
+_NO_LIMIT = "No metric has a limit: see alerts.metrics."
 _LIMITED = f"{{{{metric}}}} · {_NAMED}"
 _SHOWN = {
     f.APPLICATION_TRACES: ("cpm", "No trace was evaluated."),
@@ -43,22 +45,18 @@ def application(declared: Declaration) -> Board:
             DashboardRow(
                 title="Quality, and what it takes",
                 panels=(
-                    Panel(
-                        title="Pass ratio", kind="timeseries", unit="percentunit", minimum=0, maximum=1,
-                        steps=ratio_steps(declared), dashed=True, links=(DRILL,),
-                        description=f"Share of all traffic that passes, over the last {window}.",
-                        queries=(
-                            Query(expr=f"{r.pass_ratio(window)}{{{WHERE}}}", legend=f"{_NAMED} · {{{{rubric}}}}"),
-                        ),
+                    series(
+                        "Pass ratio", f"Share of all traffic that passes, over the last {window}.", "percentunit",
+                        Query(expr=f"{r.pass_ratio(window)}{{{WHERE}}}", legend=f"{_NAMED} · {{{{rubric}}}}"),
+                        maximum=1, steps=ratio_steps(declared), dashed=True, links=(DRILL,),
                     ),
-                    Panel(
-                        title="Latency", kind="timeseries", unit="s", minimum=0,
-                        empty="No whole trace with a root was drawn at random and evaluated.",
-                        description="Median and 95 % of the root spans of traces that were drawn at random.",
-                        queries=tuple(
+                    series(
+                        "Latency", "Median and 95 % of the root spans of traces that were drawn at random.", "s",
+                        *(
                             Query(expr=f"histogram_quantile({share}, {buckets})", legend=f"{name} · {_NAMED}")
                             for share, name in ((0.5, "median"), (0.95, "95 %"))
                         ),
+                        empty="No whole trace with a root was drawn at random and evaluated.",
                     ),
                     _each("Cost of a trace", f.APPLICATION_COST),
                     _each("Tokens of a trace", f.APPLICATION_TOKENS, "direction"),
@@ -67,11 +65,10 @@ def application(declared: Declaration) -> Board:
             DashboardRow(
                 title="Quality by version",
                 panels=(
-                    Panel(
-                        title="Pass ratio by version", kind="timeseries", unit="percentunit", minimum=0, maximum=1,
-                        steps=ratio_steps(declared), dashed=True, links=(DRILL,), empty=_NO_VERSION,
-                        description=f"Of the versions that were judged last, over the last {r.DAY}.",
-                        queries=(Query(expr=f"{v.PASS_RATIO}{{{WHERE}}}", legend=_VERSIONED),),
+                    series(
+                        "Pass ratio by version", f"Of the versions that were judged last, over the last {r.DAY}.",
+                        "percentunit", Query(expr=f"{v.PASS_RATIO}{{{WHERE}}}", legend=_VERSIONED),
+                        maximum=1, steps=ratio_steps(declared), dashed=True, links=(DRILL,), empty=_NO_VERSION,
                     ),
                     Panel(
                         title="Each version against the rest", kind="timeseries", unit="percentunit",
@@ -91,7 +88,7 @@ def application(declared: Declaration) -> Board:
                 panels=(
                     Panel(
                         title="Metrics with limits", kind="timeseries", unit="short",
-                        empty="No metric has a limit: see alerts.metrics.",
+                        empty=_NO_LIMIT,
                         description="Percentiles and means under limits (alerts.metrics), in their own units, in the "
                         "process where they are highest, with bounds that hold with 95 % at any look.",
                         queries=tuple(
@@ -102,14 +99,13 @@ def application(declared: Declaration) -> Board:
                             )
                         ),
                     ),
-                    Panel(
-                        title="Kept share", kind="timeseries", unit="percentunit", minimum=0, maximum=1,
-                        empty="No metric has a limit: see alerts.metrics.",
-                        description=f"Share of all traffic within a limit of a percentile, over the last {window}; of "
-                        "a mean its place on the scale, 1 being best.",
-                        queries=(
-                            Query(expr=f"{kept(window)}{{{WHERE}}}", legend=f"{_LIMITED} · {{{{level}}}}"),
-                        ),
+                    series(
+                        "Kept share",
+                        f"Share of all traffic within a limit of a percentile, over the last {window}; of a mean its "
+                        "place on the scale, 1 being best.",
+                        "percentunit",
+                        Query(expr=f"{kept(window)}{{{WHERE}}}", legend=f"{_LIMITED} · {{{{level}}}}"),
+                        maximum=1, empty=_NO_LIMIT,
                     ),
                 ),
             ),
@@ -117,18 +113,12 @@ def application(declared: Declaration) -> Board:
                 title="Models and versions",
                 panels=(
                     _stacked("Traces by version", f"Traces a minute. {_ALL}", f.APPLICATION_TRACES, "version"),
-                    Panel(
-                        title="Share of each version", kind="timeseries", unit="percentunit", minimum=0, maximum=1,
-                        stacked=True,
-                        description="Of the traffic of its service. A version that takes over is marked on all boards.",
-                        queries=(
-                            Query(
-                                expr=f"{per_second(f.APPLICATION_TRACES, WHERE, *_PLACE, 'version')} / on "
-                                f"({', '.join(_PLACE)}) group_left () "
-                                f"({per_second(f.APPLICATION_TRACES, WHERE, *_PLACE)} > 0)",
-                                legend=f"{_NAMED} · {{{{version}}}}",
-                            ),
-                        ),
+                    series(
+                        "Share of each version",
+                        "Of the traffic of its service. A version that takes over is marked on all boards.",
+                        "percentunit",
+                        Query(expr=_of_traces(f.APPLICATION_TRACES, "version"), legend=f"{_NAMED} · {{{{version}}}}"),
+                        maximum=1, stacked=True,
                     ),
                     _stacked("Cost by model", f"US dollars a minute. {_ALL}", f.APPLICATION_COST, "model"),
                     _stacked("Tokens by model", f"Tokens a minute. {_ALL}", f.APPLICATION_TOKENS, "model", "direction"),
@@ -139,22 +129,23 @@ def application(declared: Declaration) -> Board:
 
 
 def _stacked(title: str, description: str, family: f.Family, *by: str) -> Panel:
-    legend = " · ".join((_NAMED, *(f"{{{{{label}}}}}" for label in by)))
     unit, empty = _SHOWN[family]
-    return Panel(
-        title=title, kind="timeseries", unit=unit, minimum=0, stacked=True, description=description, empty=empty,
-        queries=(Query(expr=per_minute(family, WHERE, *_PLACE, *by), legend=legend),),
-    )  # fmt: skip
+    query = Query(expr=per_minute(family, WHERE, *_PLACE, *by), legend=_legend(*by))
+    return series(title, description, unit, query, stacked=True, empty=empty)
 
 
 def _each(title: str, family: f.Family, *by: str) -> Panel:
     """A sum for each trace, those that report nothing included."""
-    legend = " · ".join((_NAMED, *(f"{{{{{label}}}}}" for label in by)))
     unit, empty = _SHOWN[family]
+    description = "On average over all traces, also those that report nothing of it."
+    return series(title, description, unit, Query(expr=_of_traces(family, *by), legend=_legend(*by)), empty=empty)
+
+
+def _of_traces(family: f.Family, *by: str) -> str:
+    """A family by the traces of its service."""
     traces = per_second(f.APPLICATION_TRACES, WHERE, *_PLACE)
-    expr = f"{per_second(family, WHERE, *_PLACE, *by)} / on ({', '.join(_PLACE)}) group_left () ({traces} > 0)"
-    return Panel(
-        title=title, kind="timeseries", unit=unit, minimum=0, empty=empty,
-        description="On average over all traces, also those that report nothing of it.",
-        queries=(Query(expr=expr, legend=legend),),
-    )  # fmt: skip
+    return f"{per_second(family, WHERE, *_PLACE, *by)} / on ({', '.join(_PLACE)}) group_left () ({traces} > 0)"
+
+
+def _legend(*by: str) -> str:
+    return " · ".join((_NAMED, *(f"{{{{{label}}}}}" for label in by)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import integrations.prometheus.families as f
 
 from .board import Board, DashboardRow, Panel, Query
+from .panels import series
 from .words import SERVICE, per_minute, per_second, site_variables
 
 _ENDINGS = "completed|answered|answer_intact|not_refused"
@@ -32,33 +33,29 @@ def runs() -> Board:
                            "the service, or more than its budget: share of the runs."),
                     _share("Runs with gaps in their telemetry", "telemetry", "Dropped attributes, missing parents, no "
                            "contents, no token counts, clocks that differ: about the instrumentation alone."),
-                    Panel(
-                        title="Runs a minute", kind="timeseries", unit="cpm", minimum=0, stacked=True, width=24,
-                        description="Runs a minute that were looked at, drawn at random.",
-                        queries=(Query(expr=per_minute(f.RUNS, SERVICE, "service"), legend="{{service}}"),),
+                    series(
+                        "Runs a minute", "Runs a minute that were looked at, drawn at random.", "cpm",
+                        Query(expr=per_minute(f.RUNS, SERVICE, "service"), legend="{{service}}"),
+                        stacked=True, width=24,
                     ),
                 ),
             ),
             DashboardRow(
                 title="Tools",
                 panels=(
-                    Panel(
-                        title="Share of calls that fail", kind="timeseries", unit="percentunit", minimum=0,
-                        description="By status and by what the tool returned.",
-                        queries=(
-                            Query(
-                                expr=f"{_rate(f.TOOL_ERRORS, 'tool')} / ({_rate(f.TOOL_CALLS, 'tool')} > 0)",
-                                legend="{{service}} · {{tool}}",
-                            ),
+                    series(
+                        "Share of calls that fail", "By status and by what the tool returned.", "percentunit",
+                        Query(
+                            expr=f"{_rate(f.TOOL_ERRORS, 'tool')} / ({_rate(f.TOOL_CALLS, 'tool')} > 0)",
+                            legend="{{service}} · {{tool}}",
                         ),
                     ),
-                    Panel(
-                        title="Calls", kind="timeseries", unit="cpm", minimum=0, stacked=True,
-                        description="Tool calls a minute.",
-                        queries=(
-                            Query(expr=per_minute(f.TOOL_CALLS, SERVICE, "service", "tool"),
-                                  legend="{{service}} · {{tool}}"),
+                    series(
+                        "Calls", "Tool calls a minute.", "cpm",
+                        Query(
+                            expr=per_minute(f.TOOL_CALLS, SERVICE, "service", "tool"), legend="{{service}} · {{tool}}"
                         ),
+                        stacked=True,
                     ),
                 ),
             ),
@@ -68,14 +65,8 @@ def runs() -> Board:
 
 def _share(title: str, metrics: str, description: str) -> Panel:
     found = _rate(f.RUN_SIGNS, "metric", where=f',metric=~"{metrics}"')
-    return Panel(
-        title=title, kind="timeseries", unit="percentunit", minimum=0, description=description,
-        queries=(
-            Query(
-                expr=f"{found} / on (service) group_left () ({_rate(f.RUNS)} > 0)", legend="{{service}} · {{metric}}"
-            ),
-        ),
-    )  # fmt: skip
+    share = f"{found} / on (service) group_left () ({_rate(f.RUNS)} > 0)"
+    return series(title, description, "percentunit", Query(expr=share, legend="{{service}} · {{metric}}"))
 
 
 def _rate(family: f.Family, *by: str, where: str = "") -> str:
