@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
 import yaml
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from tests.needs import PROMETHEUS
+from tests.needs import PROMETHEUS, PROMTOOL
 from tests.running import free_port
+
+
+def backfill(data: Path, scraped: Mapping[str, str]) -> None:
+    """Write one scrape of each instance, as OpenMetrics, into the data of a server that is started afterwards.
+
+    A server looks for its targets only some seconds after its start; what it finds here is there at once.
+    """
+    now_s = time.time()
+    lines = []
+    for instance, text in scraped.items():
+        for family in text_string_to_metric_families(text):
+            for each in family.samples:
+                named = {**each.labels, "instance": instance, "job": "sidejudge"}.items()
+                labels = ",".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in named)
+                lines.append(f"{each.name}{{{labels}}} {each.value} {now_s:.3f}")
+    file = data.with_name("scraped.txt")
+    file.write_text("\n".join([*lines, "# EOF", ""]))
+    subprocess.run(
+        [PROMTOOL.path(), "tsdb", "create-blocks-from", "openmetrics", str(file), str(data)],
+        check=True, capture_output=True,
+    )  # fmt: skip
 
 
 class Prometheus:

@@ -10,7 +10,7 @@ import httpx
 import integrations.prometheus.families as f
 from dashboards.rules.promql import fleet
 from scoring.status.status import Status
-from tests.dashboards.prometheus_server import Prometheus
+from tests.dashboards.prometheus_server import Prometheus, backfill
 from tests.fakes.receiver import receiving
 from tests.needs import PROMETHEUS
 from tests.otlp_requests import LOW, S, request, span, trace
@@ -64,8 +64,9 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
         metrics = (await monitors[1].http.get(monitors[1].api + "/metrics")).text
         assert 'rubric="workflow",service="shop",status="critical"} 1.0' in metrics
         if PROMETHEUS.found is not None:
-            targets = [app.api.removeprefix("http://") for app in monitors]
-            await asyncio.to_thread(prometheus_finds, tmp_path, targets)
+            kind = {"accept": "application/openmetrics-text;version=1.0.0"}
+            scraped = [(await app.http.get(app.api + "/metrics", headers=kind)).text for app in monitors]
+            await asyncio.to_thread(prometheus_finds, tmp_path, scraped)
         fired = [alert["condition"] for alert in (await monitors[2].get("/v1/alerts"))["alerts"]]
         assert "pass_rate_critical" in fired
 
@@ -107,9 +108,10 @@ def shown(monitors):
     return [(each.appraisal.status, each.estimate.n) for found in documents if found for each in found.services]
 
 
-def prometheus_finds(folder, targets):
+def prometheus_finds(folder, scraped):
     """What the expressions of the generated rules find over all three: the status, and the weights of verdicts."""
-    prometheus = Prometheus(folder, targets)
+    backfill(folder / "data", {f"m{number}": text for number, text in enumerate(scraped)})
+    prometheus = Prometheus(folder, [])
     try:
         status = fleet(f.STATUS, "status", where='status="critical"', operation="max")
         weight, failed = fleet(f.VERDICT_WEIGHT), fleet(f.VERDICT_FAILED_WEIGHT)
