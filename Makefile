@@ -49,8 +49,9 @@ faults: $(VENV)/.dev ## kills, broken disks and hostile callers against a runnin
 bench: $(VENV)/.dev ## ratios against a baseline measured in the same run
 	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
-bench-scale: $(VENV)/.dev ## how the cost of a fleet's status grows with monitors and services, as a table
+bench-scale: $(VENV)/.dev ## how the cost of a fleet's status and of its series in Prometheus grows, as tables
 	@$(BIN)/python -m tests.bench.bench_scale
+	@$(BIN)/python -m tests.bench.bench_series 2>/dev/null
 
 bench-peers: ## what bench_scoring and bench_traffic compare with, in an environment of its own (.venv-peers)
 	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
