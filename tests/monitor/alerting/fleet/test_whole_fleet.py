@@ -64,9 +64,7 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
         metrics = (await monitors[1].http.get(monitors[1].api + "/metrics")).text
         assert 'rubric="workflow",service="shop",status="critical"} 1.0' in metrics
         if PROMETHEUS.found is not None:
-            kind = {"accept": "application/openmetrics-text;version=1.0.0"}
-            scraped = [(await app.http.get(app.api + "/metrics", headers=kind)).text for app in monitors]
-            await asyncio.to_thread(prometheus_finds, tmp_path, scraped)
+            await prometheus_finds(tmp_path, monitors)
         fired = [alert["condition"] for alert in (await monitors[2].get("/v1/alerts"))["alerts"]]
         assert "pass_rate_critical" in fired
 
@@ -108,8 +106,14 @@ def shown(monitors):
     return [(each.appraisal.status, each.estimate.n) for found in documents if found for each in found.services]
 
 
-def prometheus_finds(folder, scraped):
+async def prometheus_finds(folder, monitors):
     """What the expressions of the generated rules find over all three: the status, and the weights of verdicts."""
+    kind = {"accept": "application/openmetrics-text;version=1.0.0"}
+    scraped = [(await app.http.get(app.api + "/metrics", headers=kind)).text for app in monitors]
+    await asyncio.to_thread(evaluated, folder, scraped)
+
+
+def evaluated(folder, scraped):
     backfill(folder / "data", {f"m{number}": text for number, text in enumerate(scraped)})
     prometheus = Prometheus(folder, [])
     try:
