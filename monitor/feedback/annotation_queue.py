@@ -12,18 +12,17 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from integrations.langfuse.annotations import Annotation
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.queues import ObjectType, holds, put, queues_named
+from integrations.store.sqlite import Store
 from scoring.status.agreement_snapshot import AnnotationQueueSnapshot
 from scoring.verdict.review_reason import ReviewReason, review_reason
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict_document import VerdictDocument
-
-from .human_labels import LabelObserver
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -34,12 +33,6 @@ _AGAIN_NS: Final = 600 * 10**9
 """Verdicts are looked at again for this long: one may be committed after others that were reached later."""
 MOST_KNOWN: Final = 5_000
 """Objects that were put in and are remembered."""
-
-
-class QueueRecords(Protocol):
-    """The part of the store that is read."""
-
-    def verdicts_since(self, since_ns: int, /) -> list[VerdictDocument]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +55,13 @@ class AnnotationQueueFeeder:
         per_hour: int,
         langfuse: Langfuse,
         rubrics: Mapping[str, Rubric],
-        records: QueueRecords,
-        facts: LabelObserver,
+        store: Store,
         clock_ns: Callable[[], int],
         room: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._room = room
         self._name, self._per_hour = queue, per_hour
-        self._langfuse, self._rubrics, self._records, self._facts = langfuse, rubrics, records, facts
+        self._langfuse, self._rubrics, self._store = langfuse, rubrics, store
         self._clock_ns = clock_ns
         self._queue_id: str | None = None
         self._looked_ns: int | None = None
@@ -81,7 +73,7 @@ class AnnotationQueueFeeder:
 
     def restore(self) -> None:
         """Take up what was known before."""
-        known = self._facts.fact(FACT)
+        known = self._store.fact(FACT)
         if known is not None and known["queue"] == self._name:
             self._looked_ns, self._put, self._trying = known["looked_ns"], known["put"], known["trying"]
 
@@ -104,7 +96,7 @@ class AnnotationQueueFeeder:
             await self._remember()
             return
         since_ns = max(self._looked_ns - _AGAIN_NS, now_ns - _HOUR_NS)  # after an outage the hour's number is enough
-        verdicts = await asyncio.to_thread(self._records.verdicts_since, since_ns)
+        verdicts = await asyncio.to_thread(self._store.verdicts_since, since_ns)
         try:
             for each in self._doubtful(verdicts):
                 if each.object_id not in self._put and each.object_id not in self._left_out:
@@ -177,4 +169,4 @@ class AnnotationQueueFeeder:
 
     async def _remember(self) -> None:
         known = {"queue": self._name, "looked_ns": self._looked_ns, "put": self._put, "trying": self._trying}
-        await self._facts.keep_fact(FACT, known)
+        await self._store.keep_fact(FACT, known)

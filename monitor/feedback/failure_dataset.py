@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import Final, Protocol
+from typing import Final
 
 from integrations.dialects import normalise
 from integrations.langfuse.client import Langfuse
@@ -20,6 +20,7 @@ from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.probe import LangfuseServer
 from integrations.otlp.wire.kept import decode_kept
 from integrations.raw import RawSpan
+from integrations.store.sqlite import Store
 from monitor.deliver.task import DeliveryCounters, DeliveryStatus
 from monitor.ingest.langfuse.rows import UnreadError, spans_of
 from scoring.case.case import Case
@@ -30,7 +31,6 @@ from scoring.trace.trace import Trace
 from scoring.verdict.verdict_document import VerdictDocument
 
 from .failing_item import failing_item
-from .human_labels import LabelObserver
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -53,14 +53,6 @@ _AGAIN_NS: Final = 600 * 10**9
 _DESCRIPTION: Final = "Traces that failed, written by sidejudge. What would have been right is for people to add."
 
 
-class FailingTraces(Protocol):
-    """The part of the store that is read."""
-
-    @property
-    def verdicts(self) -> Callable[..., list[VerdictDocument]]: ...
-    def chunks(self, trace_id: bytes, /) -> list[bytes]: ...
-
-
 class FailureDatasetFeeder:
     """Writes failing traces into one dataset, in ticks.
 
@@ -72,8 +64,7 @@ class FailureDatasetFeeder:
         redaction: what is replaced in contents.
         langfuse: the project.
         server: what answers there; None while nothing does.
-        records: the store.
-        facts: what outlives the process.
+        store: where verdicts, spans and what was written are looked up.
         counters: counts what was written and what was not.
         clock_ns: ns since the epoch.
         room: whether an item may be written, where other monitors write to the same dataset; None: alone.
@@ -89,8 +80,7 @@ class FailureDatasetFeeder:
         redaction: Redaction,
         langfuse: Langfuse,
         server: Callable[[], LangfuseServer | None],
-        records: FailingTraces,
-        facts: LabelObserver,
+        store: Store,
         counters: DeliveryCounters,
         clock_ns: Callable[[], int],
         room: Callable[[str], Awaitable[bool]] | None = None,
@@ -98,7 +88,7 @@ class FailureDatasetFeeder:
         self._room = room
         self._dataset, self._per_day, self._rubrics, self._create = dataset, per_day, frozenset(rubrics), create
         self._redaction, self._langfuse, self._server = redaction, langfuse, server
-        self._records, self._facts, self._counters, self._clock_ns = records, facts, counters, clock_ns
+        self._store, self._counters, self._clock_ns = store, counters, clock_ns
         self._status = DeliveryStatus(LANGFUSE_DATASET)
         self._looked_ns: int | None = None
         self._written: dict[str, int] = {}
@@ -110,7 +100,7 @@ class FailureDatasetFeeder:
 
     def restore(self) -> None:
         """Take up what was known before."""
-        known = self._facts.fact(FACT)
+        known = self._store.fact(FACT)
         if known is not None and known["dataset"] == self._dataset:
             self._looked_ns, self._written = known["looked_ns"], known["written"]
 
@@ -155,7 +145,7 @@ class FailureDatasetFeeder:
         return trace_id not in self._left_out and item_id(self._dataset, trace_id) not in self._written
 
     def _failing(self, since_ns: int) -> list[VerdictDocument]:
-        found = self._records.verdicts(passed="false", since_ns=since_ns, limit=MOST_LOOKED_AT)
+        found = self._store.verdicts(passed="false", since_ns=since_ns, limit=MOST_LOOKED_AT)
         wanted = self._rubrics
         return [each for each in reversed(found) if each.get("trace_id") and (not wanted or each["rubric"] in wanted)]
 
@@ -224,10 +214,10 @@ class FailureDatasetFeeder:
         return await asyncio.to_thread(_case_of, trace_id, spans)
 
     def _held(self, trace_id: str) -> Case | None:
-        return _case_of(trace_id, decode_kept(self._records.chunks(bytes.fromhex(trace_id))).spans)
+        return _case_of(trace_id, decode_kept(self._store.chunks(bytes.fromhex(trace_id))).spans)
 
     async def _remember(self) -> None:
-        await self._facts.keep_fact(
+        await self._store.keep_fact(
             FACT, {"dataset": self._dataset, "looked_ns": self._looked_ns, "written": self._written}
         )
 

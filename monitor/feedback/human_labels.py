@@ -10,18 +10,18 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from integrations.langfuse.annotations import Annotation, read_annotations
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.probe import LangfuseServer
+from integrations.store.sqlite import Store
 from monitor.config.annotations import PeopleScore
 from scoring.alerts.agreements import Agreements
 from scoring.alerts.observed import Agreement
 from scoring.runs.calibrated import Calibrated
 from scoring.status.agreement_snapshot import AgreementSnapshot
-from scoring.trace.span import JsonRecord
 from scoring.verdict.rubric import Rubric
 
 from .comparison import OTHER_VERSION, UNMET, UNREADABLE, Label, LabelComparison
@@ -48,13 +48,6 @@ PASSED_OVER: Final = (UNSIGNED, UNMAPPED, ASKED_FOR, UNREADABLE, UNMET, OTHER_VE
 """Why a label does not count for agreement."""
 
 
-class LabelObserver(Protocol):
-    """What outlives the process, by name."""
-
-    def fact(self, name: str, /) -> JsonRecord | None: ...
-    async def keep_fact(self, name: str, value: Mapping[str, object], /) -> None: ...
-
-
 class HumanLabels:
     """Reads labels in ticks. ``requested_for`` returns whether we asked people to look at what a label is about.
 
@@ -68,12 +61,12 @@ class HumanLabels:
         server: Callable[[], LangfuseServer | None],
         rubrics: Sequence[Rubric],
         scores: Sequence[PeopleScore],
-        facts: LabelObserver,
+        store: Store,
         clock_ns: Callable[[], int],
         requested_for: Callable[[Annotation], bool] = lambda _: False,
         corrections_fail: Sequence[str] = (),
     ) -> None:
-        self._langfuse, self._server, self._facts, self._clock_ns = langfuse, server, facts, clock_ns
+        self._langfuse, self._server, self._store, self._clock_ns = langfuse, server, store, clock_ns
         self._rubrics = {rubric.id: rubric for rubric in rubrics}
         self._scores, self._corrections_fail, self._requested_for = scores, corrections_fail, requested_for
         self._find_scores()
@@ -107,12 +100,12 @@ class HumanLabels:
 
     def restore(self) -> None:
         """Take up what was known before; pairs of another version of a rubric are let go."""
-        known = self._facts.fact(FACT)
+        known = self._store.fact(FACT)
         if known is not None:
             self._read_ns, self._project = known["read_ns"], known["project"]
             self._comparison.corrected = known["corrected"]
         for rubric in self._rubrics.values():
-            stated = self._facts.fact(f"{FACT}/{rubric.id}")
+            stated = self._store.fact(f"{FACT}/{rubric.id}")
             if stated is not None and stated["version"] == rubric.version:
                 self._agreements.restore(rubric.id, stated)
         self._measure()
@@ -222,12 +215,12 @@ class HumanLabels:
         for rubric in self._agreements.rubrics():
             stated = self._agreements.to_json(rubric)
             if stated != self._kept.get(rubric):
-                await self._facts.keep_fact(f"{FACT}/{rubric}", stated)
+                await self._store.keep_fact(f"{FACT}/{rubric}", stated)
                 self._kept[rubric] = stated
         # After the pairs: killed in between, they are only recorded once more.
         self._read_ns = max(self._read_ns or 0, read_ns)
         known = {"read_ns": self._read_ns, "project": self._project, "corrected": self._comparison.corrected}
-        await self._facts.keep_fact(FACT, known)
+        await self._store.keep_fact(FACT, known)
         self._measure()
 
     def _measure(self) -> None:

@@ -31,7 +31,7 @@ class Scene:
     async def routing(self, *, per_hour=10, queue="doubtful") -> AnnotationQueueFeeder:
         found = AnnotationQueueFeeder(
             queue=queue, per_hour=per_hour, langfuse=self.bench.langfuse, rubrics={"qa": RUBRICS["qa"]},
-            records=self.bench.store, facts=self.bench.store, clock_ns=lambda: self.bench.now_ns,
+            store=self.bench.store, clock_ns=lambda: self.bench.now_ns,
         )  # fmt: skip
         found.restore()
         await found.tick()

@@ -57,8 +57,8 @@ class Scene:
             "dataset": NAME, "per_day": 20, "rubrics": (), "create": True, "redaction": Redaction(("key", "email")),
         } | more  # fmt: skip
         found = FailureDatasetFeeder(
-            langfuse=self.bench.langfuse, server=lambda: self.server, records=self.bench.store,
-            facts=self.bench.store, counters=self.bench, clock_ns=lambda: self.bench.now_ns, **settings,
+            langfuse=self.bench.langfuse, server=lambda: self.server, store=self.bench.store,
+            counters=self.bench, clock_ns=lambda: self.bench.now_ns, **settings,
         )  # fmt: skip
         found.restore()
         await found.tick()

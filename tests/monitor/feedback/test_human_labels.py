@@ -31,7 +31,7 @@ class Scene:
         server = await probe(self.bench.langfuse)
         found = HumanLabels(
             langfuse=self.bench.langfuse, server=lambda: server, rubrics=list(rubrics), scores=scores,
-            facts=self.bench.store, clock_ns=lambda: self.bench.now_ns, requested_for=requested_for,
+            store=self.bench.store, clock_ns=lambda: self.bench.now_ns, requested_for=requested_for,
             corrections_fail=corrections_fail,
         )  # fmt: skip
         found.restore()
