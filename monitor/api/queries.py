@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from itertools import islice
-from pathlib import Path
 from typing import Protocol
 
 import integrations.prometheus.families as f
@@ -19,8 +18,8 @@ from integrations.prometheus.exporter import Exporter
 from integrations.prometheus.snapshot import QueueSize, Snapshot
 from integrations.prometheus.source_metrics import fleet_totals, late_reference_totals, pull_totals
 from integrations.store.compared import ComparedFilter
-from integrations.store.judge_calls import JudgeCallTable
 from integrations.store.late_references import PendingRevisions
+from integrations.store.sqlite import Store
 from integrations.store.verdict_search import search_verdicts
 from monitor.alerting.archived_trends import ArchivedTrends
 from monitor.alerting.compared_verdicts import ComparedSource, ComparedVerdicts
@@ -56,7 +55,6 @@ from scoring.status.service_status import ServiceStatus
 from scoring.status.status import WORST_FIRST, Policy
 from scoring.status.trend import Trend
 from scoring.verdict.rubric import Rubric
-from scoring.verdict.trace_document import TraceDocument
 from scoring.verdict.verdict_document import VerdictDocument
 
 from .explain import JUDGE_CALLS_OFF
@@ -74,7 +72,7 @@ from .report import (
 )
 from .service_page import ServiceChoice
 from .totals import forwarding_totals, intake_totals, receiving_totals
-from .trace_details import TraceDetail, TraceDetails
+from .trace_details import TraceDetails
 
 _GROUPS = 10
 """Groups of failures on the page of a service."""
@@ -82,21 +80,6 @@ _AT_A_TIME = 16
 """Windows whose statuses are computed without a pause, 40 µs each: a probe waits less than a millisecond."""
 _OF_A_SERVICE = 5_000
 """Verdicts that the page of a service is made from at most, the latest."""
-
-
-class VerdictRecords(TraceDetail, Protocol):
-    """The part of the store that the view reads."""
-
-    @property
-    def path(self) -> Path: ...
-    @property
-    def verdicts(self) -> Callable[..., list[VerdictDocument]]: ...
-    @property
-    def traces(self) -> Callable[..., list[TraceDocument]]: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def judge_calls(self) -> JudgeCallTable: ...
 
 
 class Counting(Protocol):
@@ -118,7 +101,7 @@ class MonitorQueries:
     config: Config
     version: str
     policy: Policy
-    store: VerdictRecords
+    store: Store
     assembler: Assembler
     outcomes: TraceOutcomes
     intake: Intake

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 from dashboards.pages.trace_page import Absence, TracePage
 from integrations.otlp.wire.kept import decode_kept
 from integrations.store.late_references import PendingRevisions
+from integrations.store.sqlite import Store
 from monitor.config import Config
 from monitor.evaluate.pipeline import Pipeline
 from monitor.ingest.assembler import Assembler
@@ -31,19 +32,12 @@ _LISTED = (
 """The fields of a trace in a list."""
 
 
-class TraceDetail(Protocol):
-    """The part of the store that is read."""
-
-    def chunks(self, trace_id: bytes, /) -> list[bytes]: ...
-    def details(self, trace_id: bytes, /) -> TraceDocument | None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceDetails:
     """Finds what is known of a trace: in the store, among open traces, among those that sampling left out."""
 
     config: Config
-    store: TraceDetail
+    store: Store
     assembler: Assembler
     outcomes: TraceOutcomes
     pipeline: Pipeline

@@ -8,14 +8,15 @@ still owed (``monitor/revise/schedule.py``).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from integrations.otlp.wire.chunk import ChunkOrigin
 from integrations.otlp.wire.encode import encode_spans
 from integrations.raw import RawSpan
 from integrations.store.late_references import DueRevision
+from monitor.deliver.commit import Commit
 from monitor.evaluate.deferred import DeferredTraces
 from monitor.evaluate.judge_queue import JudgeQueue
 from monitor.evaluate.pipeline import Pipeline, one_by_one
@@ -33,12 +34,6 @@ from .first_verdict import drawn_as_before, spans_as_they_were
 
 MOST_HELD: Final = 4
 """Traces that are held in memory while they are judged."""
-
-
-class ReevaluationReporter(Protocol):
-    """Commits results; returns why each that was refused was, by trace id."""
-
-    async def commit(self, results: Sequence[TraceResult]) -> Mapping[bytes, BaseException]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +66,7 @@ class Reevaluation:
         self,
         stages: EvaluationStages,
         *,
-        commit: ReevaluationReporter,
+        commit: Commit,
         listeners: Sequence[Callable[[TraceResult], None]],
         details: Callable[[bytes], TraceDocument | None],
         still_owed: Callable[[bytes], bool],

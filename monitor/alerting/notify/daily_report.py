@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
+from integrations.store.judge_cache import JudgeCacheTable
 from integrations.store.notification_outbox import NotificationOutbox
 from integrations.store.period_sums import MetricMean, read_courses
 from monitor.alerting.details import WatchedWindow
@@ -39,12 +40,6 @@ FailuresOver: TypeAlias = Callable[[int], Awaitable[Sequence[FailureGroup]]]
 """Returns the groups of failures of so many ns until now, the largest first."""
 
 
-class Spent(Protocol):
-    """The judge's spending: US dollars by the hour's beginning (s)."""
-
-    def spent_since(self, since_s: int, /) -> dict[int, float]: ...
-
-
 class DailyReport:
     """Sends a report when it is due. ``judged`` is ``None`` without a judge."""
 
@@ -58,7 +53,7 @@ class DailyReport:
         watched: Mapping[str, WatchedWindow],
         statuses: Callable[[int], Sequence[ServiceStatus]],
         posted: Callable[[], Iterable[Posted]],
-        judged: Spent | None = None,
+        judged: JudgeCacheTable | None = None,
         agreements: Callable[[], Sequence[Agreement]] = tuple,
         failures: FailuresOver | None = None,
     ) -> None:
