@@ -11,7 +11,7 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -29,7 +29,7 @@ GROUP = "sidejudge.metrics"
 """Entry points whose objects are functions of a case, or metrics."""
 _MOST_WAITING = 1000
 """Functions that wait for answers; beyond it the oldest is given up."""
-_LIMIT = 300
+_LIMIT, _SHOWN = 300, 60
 Steps: TypeAlias = Generator[object, object, object]
 """What somebody else's function yields is checked where it arrives."""
 
@@ -85,14 +85,13 @@ def _advanced(
     except StopIteration as done:
         return "result", done.value
     single = isinstance(requested, Question)
+    questions = (requested,) if single else requested
+    if not isinstance(questions, list | tuple) or not all(isinstance(each, Question) for each in questions):
+        raise TypeError(f"the function yielded {label(repr(requested), _SHOWN)}, which is no question")
     waiting[number] = _Single(steps) if single and not isinstance(steps, _Single) else steps
     if len(waiting) > _MOST_WAITING:
         del waiting[next(iter(waiting))]
-    if isinstance(requested, Question):
-        return "ask", (requested,)
-    if not isinstance(requested, Iterable):
-        raise TypeError(f"the function yielded {type(requested).__name__}, which is no question")
-    return "ask", tuple(requested)
+    return "ask", tuple(questions)
 
 
 class _Single:

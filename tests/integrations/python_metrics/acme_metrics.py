@@ -87,3 +87,15 @@ def leaves(case):
 def asks_on(case):
     while True:
         yield SameEntity(("a",), ("b",))
+
+
+def yields_text(case):
+    yield "is it right?"
+
+
+def yields_texts(case):
+    yield ["is it right?"]
+
+
+def yields_number(case):
+    yield 5

@@ -42,6 +42,21 @@ def called(process, name, **more):
         ("applicable", {}, NotApplicable("no refund")),
         ("raises", {}, Failed("acme_metrics:raises: RuntimeError: no such order")),
         ("prints", {}, Scored(value=1.0)),
+        (
+            "yields_text",
+            {},
+            Failed("acme_metrics:yields_text: TypeError: the function yielded 'is it right?', which is no question"),
+        ),
+        (
+            "yields_texts",
+            {},
+            Failed("acme_metrics:yields_texts: TypeError: the function yielded ['is it right?'], which is no question"),
+        ),
+        (
+            "yields_number",
+            {},
+            Failed("acme_metrics:yields_number: TypeError: the function yielded 5, which is no question"),
+        ),
     ],
 )
 def test_what_a_function_returns_is_its_result(process, name, more, result):
