@@ -25,16 +25,17 @@ Message: TypeAlias = Mapping[str, Any]
 async def resolve(addresses: Iterable[str]) -> dict[str, str]:
     """The addresses behind configured ones, each with the IP address that its requests come from.
 
-    A name over http stands for all its addresses; over https for itself, because a certificate names it. Raises
-    ``OSError`` where a name does not resolve.
+    A name over http stands for all its addresses; over https for itself, because a certificate names it. A host with
+    addresses of both kinds is one host: then those of IPv4 count. Raises ``OSError`` where a name does not resolve.
     """
     found: dict[str, str] = {}
     loop = asyncio.get_running_loop()
     for address in addresses:
         parts = urlsplit(address)
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        for *_, place in await loop.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM):
-            host = plain(str(place[0]))
+        places = await loop.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+        hosts = {plain(str(place[0])) for *_, place in places}
+        for host in {each for each in hosts if ":" not in each} or hosts:
             named = f"[{host}]" if ":" in host else host
             found[address if parts.scheme == "https" else f"http://{named}:{port}"] = host
     return found

@@ -38,6 +38,7 @@ from monitor.evaluate.pipeline import Pipeline
 from monitor.ingest.anomaly import Anomaly, AnomalyKind
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.intake import Intake, IntakeCounts
+from monitor.ingest.joining import Joining
 from monitor.ingest.outcomes import Reason, TraceOutcomes
 from monitor.sessions.windows import SessionWindows
 from scoring.alerts.board import in_order
@@ -125,6 +126,7 @@ class MonitorQueries:
     trace_url: Callable[[str], str | None] = lambda _: None
     anomalies: Callable[[], Sequence[Anomaly]] = lambda: ()
     sessions: SessionWindows | None = None
+    joining: Joining | None = None
     load_share: Callable[[], float] = lambda: 1.0
     sampling_rate: Callable[[], float] = lambda: 1.0
     agreement: Callable[[], AgreementSnapshot | None] = lambda: None
@@ -350,6 +352,7 @@ class MonitorQueries:
                     items=self.assembler.open_traces, oldest_s=None if oldest_ns is None else oldest_ns / 1e9
                 ),
                 "judging": self._judging(),
+                **({} if self.joining is None else {"joining": QueueSize(items=self.joining.waiting)}),
                 **waits_for_judge,
                 **({} if pull is None else {"pull": QueueSize(items=pull.pending)}),
                 **({} if late is None else {"belated": QueueSize(items=late.waiting, oldest_s=late.oldest_s)}),

@@ -13,6 +13,12 @@ from .sources import sent_headers
 from .units import PositiveDuration, parse_duration
 
 
+def _is_not_empty(addresses: tuple[str, ...]) -> tuple[str, ...]:
+    if not addresses:
+        raise ValueError("must name at least one address")
+    return addresses
+
+
 class PeersSection(Section):
     """The monitors among which a Collector divides traces by their ids.
 
@@ -20,8 +26,7 @@ class PeersSection(Section):
     missing spans before it judges such a trace.
     """
 
-    addresses: Annotated[tuple[BaseUrl, ...], GIVEN_AS_LIST] = Field(
-        min_length=1,
+    addresses: Annotated[tuple[BaseUrl, ...], AfterValidator(_is_not_empty), GIVEN_AS_LIST] = Field(
         description="their OTLP/HTTP addresses, this monitor's own may be among them; a name stands for every address "
         "that it resolves to, as that of a headless Service does (with https for itself)",
     )

@@ -314,6 +314,7 @@ class MonitorParts:
             fleet=self.fleet.snapshot if self.fleet else lambda: None,
             anomalies=self.traffic.current,
             sessions=self.sessions,
+            joining=self.peers.joining if self.peers is not None else None,
             started_ns=self.clock_ns(),
             rubrics=tuple(self.rubrics),
             trace_url=self.sinks.langfuse.trace_url if self.sinks.langfuse else lambda _: None,

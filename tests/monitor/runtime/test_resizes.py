@@ -179,6 +179,9 @@ async def test_where_another_monitor_does_not_answer_the_verdict_is_incomplete_a
     (body,) = [part for _, part in traffic(1, 1000)]
     trace_id = ExportTraceServiceRequest.FromString(body).resource_spans[0].scope_spans[0].spans[0].trace_id.hex()
     await right.post(body)
+    await until(lambda: right.monitor.peers.joining.waiting == 1)
+    metrics = (await right.http.get(right.api + "/metrics")).text
+    assert 'sidejudge_queue_items{queue="joining"} 1.0' in metrics
     await right.settled(1)
     assert right.monitor.outcomes.balance().ended == {Reason.INCOMPLETE: 1}
     (verdict,) = (await right.get("/v1/verdicts"))["verdicts"]
