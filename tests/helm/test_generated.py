@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.helm.generate import ROOT, copies, references, renders
 
 
-@pytest.mark.parametrize("path", [*references(), *copies()], ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_generated_file_is_up_to_date(path):
-    assert path.read_text(encoding="utf-8") == {**references(), **copies()}[path], "python -m tests.helm.generate"
+def test_what_needs_no_engine_is_up_to_date():
+    made = {**references(), **copies()}
+    stale = [str(path.relative_to(ROOT)) for path, text in made.items() if path.read_text(encoding="utf-8") != text]
+    assert stale == [], "python -m tests.helm.generate"
 
 
 def test_what_is_rendered_is_up_to_date(engine):
