@@ -172,6 +172,7 @@ class Database:
         if state is None or state.startswith(_PASSING):
             return DatabaseAway(text)
         remedies = {
+            "25006": "name the primary: target_session_attrs=read-write in fleet.database, or let it take writes",
             "28": "correct user, password and database in fleet.database, or have the server admit them",
             "3F": "run `sidejudge fleet migrate` as a role that may create the schema",
             "42501": "grant the rights that docs/how-to/fleet.md lists",

@@ -57,6 +57,9 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     Sessions are judged too where they are configured, but not with --filter; one that goes on outside the time is not
     complete. The exit code is 1 when scores were given up, or traces could not be read.
 
+    With fleet.database several processes share the work: call the same command in each, with the same --from and --to
+    and another --state. What one of them does not end, because it is killed, another takes over.
+
     There is no --engine: a trace takes two requests to Langfuse, whose limit of requests a minute is reached by one
     process long before its processor is busy. It asks the judge for as many traces at a time as
     evaluators.judge.concurrency allows.
@@ -141,6 +144,7 @@ async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
                 at, exports = await begun.run(
                     lambda at: shown.step(at.done, lambda: (at.passed, at.failed, at.incomplete)),
                     lambda: shown.report("judged; waiting until Langfuse has stored the scores"),
+                    shown.report,
                 )
     return _outcome(at, exports.dead, job.store.path)
 
@@ -175,6 +179,8 @@ def _outcome(at: Progress, dead: int, path: Path) -> int:
         click.echo(f"  not complete, for turns lie outside --from and --to or were not read: {at.sessions_cut:,}")
     if at.unchanged or at.revised:
         click.echo(f"of these, in Langfuse already as they are: {at.unchanged:,}, next revision: {at.revised:,}")
+    if at.elsewhere:
+        click.echo(f"judged by other processes: {at.elsewhere:,}")
     if at.before:
         click.echo(f"judged by an earlier call: {at.before:,}")
     for why, count in sorted(at.unjudged.items()):

@@ -18,6 +18,7 @@ from integrations.store.sqlite import Store
 from monitor.config import Config
 from monitor.config.langfuse import LangfuseProject, LangfuseSink
 from monitor.config.match import MatchSection
+from monitor.config.model import StoreSection
 from monitor.config.rubrics import configured
 from monitor.config.units import Duration
 from monitor.evaluate.build import EvaluationBackends, build_backends
@@ -37,6 +38,7 @@ from .estimate import SAMPLE, SESSIONS, WorkEstimate, estimate_work
 from .listing import Listing, list_traces
 from .reading import MOST_ATTEMPTS, Reader, UnreadError
 from .run import READ_AHEAD, Backfill, Progress, case_of, sampler_of
+from .shards import Shards
 
 _AROUND_NS: Final = 30 * 60 * 10**9
 """How far from the listed times rows are searched, where `sources.langfuse.look_back` is not set."""
@@ -76,6 +78,13 @@ class Job:
     def name(self) -> str:
         """What distinguishes it from other jobs in the same store; not its window, which may be widened."""
         stated = json.dumps([self.config.fingerprint, self.wanted.describe()])
+        return hashlib.sha256(stated.encode()).hexdigest()[:16]
+
+    @property
+    def shared_name(self) -> str:
+        """The same for processes that share the work, wherever each keeps its state."""
+        alike = self.config.model_copy(update={"fleet": None, "store": StoreSection()})
+        stated = json.dumps([alike.fingerprint, self.wanted.describe()])
         return hashlib.sha256(stated.encode()).hexdigest()[:16]
 
     @property
@@ -183,10 +192,14 @@ class Begun:
             yield case_of(self.job.config, spans, self.references), spans
 
     async def run(
-        self, on_result: Callable[[Progress], None], judged: Callable[[], None]
+        self,
+        on_result: Callable[[Progress], None],
+        judged: Callable[[], None],
+        note: Callable[[str], None] = lambda _: None,
     ) -> tuple[Progress, ExportSnapshot]:
         """Judge, and wait until the scores are delivered. ``judged`` is called between the two.
 
+        ``note`` is called with what the caller must know meanwhile.
         Raises what ``Backfill.judge`` raises.
         """
         job = self.job
@@ -195,12 +208,20 @@ class Begun:
             server=self.scores, reader=self.reader, store=job.store, who=self.who, references=self.references,
             clock_ns=job.clock_ns, on_result=on_result, read_ahead=IN_BATCH if job.batch else READ_AHEAD,
         )  # fmt: skip
+        shards = None if job.config.fleet is None else Shards(
+            job.config.fleet, job.shared_name, self.found.drawn, is_delivered=run.is_delivered, note=note
+        )  # fmt: skip
         await run.scores_out.start()
         try:
-            await run.judge(self.found.drawn)
+            await run.judge(self.found.drawn, shards)
             judged()
-            return run.progress, await run.deliver()
+            exports = await run.deliver()
+            if shards is not None:
+                await shards.settle()
+            return run.progress, exports
         finally:
+            if shards is not None:
+                await shards.close()
             await run.scores_out.stop()
 
 

@@ -53,6 +53,7 @@ from .listing import OTHER
 from .numbering import Numbered, Numbering
 from .reading import Reader, UnreadError
 from .sessions import PastSession, bucket_of, past_sessions
+from .shards import Shards
 
 READ_AHEAD: Final = 64
 """Traces that are held in memory while they are judged."""
@@ -70,11 +71,12 @@ class Progress:
 
     ``sessions`` are those that were judged; ``sessions_cut`` of them were not complete, for turns lie outside the
     stretch of time or could not be read. Of the verdicts ``unchanged`` stood in Langfuse as they are, ``revised`` as
-    others.
+    others. ``elsewhere`` are traces that other processes of the same job judged.
     """
 
     done: int = 0
     before: int = 0
+    elsewhere: int = 0
     passed: int = 0
     failed: int = 0
     incomplete: int = 0
@@ -163,23 +165,43 @@ class Backfill:
         )
         self.progress = Progress()
 
-    async def judge(self, drawn: Sequence[ListedTrace]) -> None:
-        """Judge all of them, in their order. Raises ``LangfuseError``, ``StoreError`` and ``StoppedError``."""
+    async def judge(self, drawn: Sequence[ListedTrace], shards: Shards | None = None) -> None:
+        """Judge all of them, in their order; with ``shards`` those that are this process's.
+
+        Raises ``LangfuseError``, ``StoreError`` and ``StoppedError``.
+        """
         try:
-            for sighting in drawn:
-                if await asyncio.to_thread(self._is_through, sighting.trace_id):
-                    self.progress.before += 1
-                    self._through()
-                else:
-                    await self._take(sighting)
-            while self._held:
-                await self._go_on()
-            if self._sessions is not None:
-                await self._take_sessions(self._sessions)
-            while self._held:
-                await self._go_on()
+            if shards is None:
+                await self._judge(drawn)
+                return
+            async for part in shards.parts():
+                await self._judge(part)
+            self.progress.elsewhere = shards.elsewhere
         finally:
             await self._pipeline.close()
+
+    async def _judge(self, drawn: Sequence[ListedTrace]) -> None:
+        for sighting in drawn:
+            if await asyncio.to_thread(self._is_through, sighting.trace_id):
+                self.progress.before += 1
+                self._through()
+            else:
+                await self._take(sighting)
+        while self._held:
+            await self._go_on()
+        if self._sessions is not None:
+            await self._take_sessions(self._sessions)
+        while self._held:
+            await self._go_on()
+
+    async def is_delivered(self) -> bool:
+        """Whether all scores so far are taken and read back, or given up."""
+        self._exports()
+        counts = await asyncio.to_thread(self._store.outbox.counts)
+        if counts.unseen and not counts.waiting:
+            with suppress(LangfuseError):  # the delivery itself meets it too, and reports it
+                await self.scores_out.look_early()
+        return not counts.waiting and not counts.unseen
 
     async def deliver(self) -> ExportSnapshot:
         """Wait until all scores are taken and read back, or given up; where they stand then. Raises as ``judge``."""
