@@ -26,4 +26,5 @@ def label(text: str, most: int = MAX_LABEL) -> str:
 
 def labels(names: Iterable[str], most: int = MAX_LABELS) -> list[str]:
     """The first of many names, each cut."""
-    return [label(name) for name in islice(names, most)]
+    # Nearly every name is shown as it is, so it is not worth a call.
+    return [name if len(name) <= MAX_LABEL and name.isascii() else label(name) for name in islice(names, most)]

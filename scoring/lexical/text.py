@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 _SPACE = ord(" ")
 _MAX_MARKS = 30
@@ -139,10 +139,14 @@ class WordIndex:
     """The words of one long text, in which many phrases are looked up."""
 
     def __init__(self, text: str) -> None:
-        words = tokens(text)
+        self._in_order = words = tokens(text)
         self.words = frozenset(words)
-        self._spaced = f" {' '.join(words)} "
-        self._unspaced = "".join(words) if any(is_unspaced(word[0]) for word in self.words) else ""
+        unspaced = not text.isascii() and any(is_unspaced(word[0]) for word in self.words)
+        self._unspaced = "".join(words) if unspaced else ""
+
+    @cached_property
+    def _spaced(self) -> str:
+        return f" {' '.join(self._in_order)} "
 
     def has_phrase(self, phrase: str) -> bool:
         """Whether the words of the phrase stand here next to each other; punctuation and case do not count."""

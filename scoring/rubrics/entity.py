@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from itertools import islice
+from typing import TypeGuard
 
 from scoring.case.case import Case
 from scoring.lexical.label import MAX_LABELS, label, labels
@@ -22,12 +22,12 @@ from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 2"
 _PARTS = re.compile("[ _-]")
+_TEXT = frozenset({str})
 _NAMED = 5
 """Entities that a reason names; the details hold more."""
 _NOT_CONFIGURED = Unavailable("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
 
 
-@dataclass(frozen=True)
 class Detection:
     """One side of a comparison: precision, recall and F1 of a found set against an expected one.
 
@@ -37,45 +37,44 @@ class Detection:
     0.6666666666666666
     """
 
-    found: frozenset[str]
-    expected: frozenset[str]
+    __slots__ = ("_expected", "_found", "_matching", "details", "reason")
+
+    def __init__(self, found: frozenset[str], expected: frozenset[str]) -> None:
+        # Three metrics show the same reason and details, so they are made here, once.
+        self._found, self._expected, self._matching = len(found), len(expected), len(found & expected)
+        self.reason = f"{self._matching} of {self._found} found match, of {self._expected} expected"
+        self.details: Mapping[str, object] = {
+            "missed": labels(sorted(expected - found)),
+            "extra": labels(sorted(found - expected)),
+        }
+        """What was missed and what was too much, by name."""
 
     @property
     def precision(self) -> float:
-        return self._share_of(self.found)
+        return self._share_of(self._found)
 
     @property
     def recall(self) -> float:
-        return self._share_of(self.expected)
+        return self._share_of(self._expected)
 
     @property
     def f1(self) -> float:
         # 2PR / (P + R) with both ratios written out, so that equal counts give equal numbers.
-        total = len(self.found) + len(self.expected)
-        return 2 * len(self.found & self.expected) / total if total else 1.0
+        total = self._found + self._expected
+        return 2 * self._matching / total if total else 1.0
 
-    def _share_of(self, side: frozenset[str]) -> float:
+    def _share_of(self, side: int) -> float:
         if side:
-            return len(self.found & self.expected) / len(side)
-        return 0.0 if self.found or self.expected else 1.0
-
-    @cached_property
-    def details(self) -> dict[str, object]:
-        """What was missed and what was too much, by name."""
-        return {
-            "missed": labels(sorted(self.expected - self.found)),
-            "extra": labels(sorted(self.found - self.expected)),
-        }
-
-    @property
-    def reason(self) -> str:
-        matching = len(self.found & self.expected)
-        return f"{matching} of {len(self.found)} found match, of {len(self.expected)} expected"
+            return self._matching / side
+        return 0.0 if self._found or self._expected else 1.0
 
 
 def names(value: Json, key: str) -> frozenset[str]:
     """The strings of a list as a set after text normalisation: duplicates count once."""
-    return frozenset(normalise(item) for item in items(value, key) if isinstance(item, str))
+    found = items(value, key)
+    if _is_texts(found):
+        return frozenset(map(normalise, found))
+    return frozenset([normalise(item) for item in found if isinstance(item, str)])
 
 
 def detected_keywords(case: Case) -> frozenset[str]:
@@ -120,7 +119,7 @@ def configured(case: Case) -> frozenset[str] | Unavailable:
     if not case.config and not isinstance(truth, dict):
         return _NOT_CONFIGURED
     sources: tuple[tuple[str, Json, tuple[str, ...]], ...] = (
-        ("config", dict(case.config), ("keywords", "topics", "entities")),
+        ("config", case.config if isinstance(case.config, dict) else dict(case.config), ("keywords", "topics", "entities")),
         ("expected_outcome", None if isinstance(truth, Unavailable) else truth, ("valid_entity_set",)),
     )
     for name, source, keys in sources:
@@ -141,8 +140,8 @@ def _not_texts(field: str) -> Unavailable:
     return Unavailable(f"{field} is not a list of strings")
 
 
-def _is_texts(value: Json) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+def _is_texts(value: Json) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and _TEXT.issuperset(map(type, value))
 
 
 def _expected(case: Case, key: str) -> frozenset[str] | Unavailable:
@@ -215,10 +214,19 @@ class _Spoken:
 
     def __init__(self, text: str) -> None:
         self._words = WordIndex(text)
-        self._text = normalise(text)
+        self._spoken = text
+
+    @cached_property
+    def _text(self) -> str:
+        return normalise(self._spoken)
 
     def has(self, name: str) -> bool:
-        """Whether every word of the entity, split at space, ``_`` and ``-``, was spoken; symbols alone literally."""
+        """Whether every word of the entity, split at space, ``_`` and ``-``, was spoken; symbols alone literally.
+
+        ``name`` is normalised.
+        """
+        if name.isascii() and name.isalnum():  # one word, as it is
+            return self._words.has_word(name)
         words = [word for part in _PARTS.split(name) for word in tokens(part)]
         return all(map(self._words.has_word, words)) if words else name in self._text
 

@@ -107,7 +107,10 @@ class ScoreTally:
     def add(self, verdict: Mapping[str, object]) -> None:
         """Count one verdict, given as JSON."""
         self.gaps.add(verdict)
-        count = self.rubrics.setdefault(str(verdict["rubric"]), Count())
+        name = str(verdict["rubric"])
+        count = self.rubrics.get(name)
+        if count is None:
+            count = self.rubrics[name] = Count()
         count.add(verdict.get("passed"), verdict.get("composite"))
         if isinstance(cascade := verdict.get("cascade"), Mapping):
             passed = verdict.get("passed")
