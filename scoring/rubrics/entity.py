@@ -118,8 +118,9 @@ def configured(case: Case) -> frozenset[str] | Unavailable:
     truth = case.once(reference)
     if not case.config and not isinstance(truth, dict):
         return _NOT_CONFIGURED
+    given = case.config if isinstance(case.config, dict) else dict(case.config)
     sources: tuple[tuple[str, Json, tuple[str, ...]], ...] = (
-        ("config", case.config if isinstance(case.config, dict) else dict(case.config), ("keywords", "topics", "entities")),
+        ("config", given, ("keywords", "topics", "entities")),
         ("expected_outcome", None if isinstance(truth, Unavailable) else truth, ("valid_entity_set",)),
     )
     for name, source, keys in sources:

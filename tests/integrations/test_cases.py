@@ -134,6 +134,7 @@ def test_any_other_unknown_field_is_left_alone_and_remarked():
         ('{"case_id": "c", "case_id" :"c", "model_output": "x"}', "case_id"),
         ('{"case_id": "c", "model_output": {"questions": [{"score": 0, "score": 5}]}}', "score"),
         ('{"case_id": "c", "model_output": "x", "\\u0061": 1, "a": 2}', "a"),
+        ('{"case_id": "c", "task": "\\u003a", "model_output": "x", "model_output": "y"}', "model_output"),
     ],
 )
 def test_a_key_that_stands_twice_is_no_case_for_which_is_meant_nobody_knows(line, key):

@@ -22,6 +22,11 @@ def case_digest(line: bytes, scenario: Mapping[str, Json] | None) -> str:
         case = orjson.dumps(orjson.loads(line), option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):  # what it does not read or write: then as it stands
         case = line.strip()
+    return digest_of(case, scenario)
+
+
+def digest_of(case: bytes, scenario: Mapping[str, Json] | None) -> str:
+    """As ``case_digest``, of a case in its canonical form: sorted keys, no spaces."""
     stated = hashlib.sha256(case)
     if scenario is not None:
         stated.update(b"\n" + json.dumps(scenario, sort_keys=True).encode())

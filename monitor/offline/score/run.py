@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 import orjson
 
-from integrations.cases import CaseError, read_case_with_remarks
+from integrations.cases import CaseError, read_case_line
 from integrations.jsonl import line as json_line
 from monitor.config.match import task_of
 from monitor.evaluate.build import EvaluationBackends
@@ -25,7 +25,7 @@ from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Verdict
 
 from .chunks import JudgedChunk
-from .digest import case_digest
+from .digest import case_digest, digest_of
 from .in_flight import JudgeOutError, finish, in_order
 from .lines import MAX_LINE, NumberedLine
 from .remarks import Remarks
@@ -145,7 +145,7 @@ class Batch:
             self._bad(f"line {line.number}: is longer than {MAX_LINE} bytes")
             return []
         try:
-            case, remarks = read_case_with_remarks(line.text, line.number)
+            case, remarks, canonical = read_case_line(line.text, line.number)
         except CaseError as error:
             self._bad(str(error))
             return []
@@ -159,7 +159,7 @@ class Batch:
         if route is None:
             return []
         named = self.scenarios.get(route.scenario_name) if route.scenario_name is not None else None
-        digest = case_digest(line.text, named)
+        digest = digest_of(canonical, named) if canonical is not None else case_digest(line.text, named)
         case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
         kept: dict[str, object] = {"model_output": case.model_output} if self.keep_outputs else {}
         tasks = []
