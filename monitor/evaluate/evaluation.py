@@ -77,7 +77,8 @@ class Evaluation:
     """All metrics of all rubrics of a case, advanced together: a question is asked once, whoever shares it.
 
     ``at_once`` answers without waiting (None: no evaluator does). Metrics advance as far as its answers allow before
-    the others are asked, so that the remaining questions travel in one request.
+    the others are asked, so that the remaining questions travel in one request. ``alone``: there are no others, so that
+    what ``at_once`` does not answer has no answer, and nothing is ever open.
     """
 
     def __init__(
@@ -89,8 +90,10 @@ class Evaluation:
         max_cpu_s: float = math.inf,
         *,
         choice: JudgeChoice = ONE_JUDGE,
+        alone: bool = False,
     ) -> None:
         self.case = case
+        self._alone = alone
         self._climbs = climbs(case, rubrics, choice)
         self._first: frozenset[Question] | None = None
         self._work = work = _Work(max_cpu_s)
@@ -244,7 +247,7 @@ class Evaluation:
             for question in questions:
                 if question not in self._known and question not in self._passed:
                     reply = self._answer(question)
-                    if isinstance(reply, Answer) or reply.failed:
+                    if self._alone or isinstance(reply, Answer) or reply.failed:
                         self._known[question] = reply
                     else:
                         self._passed[question] = reply

@@ -48,10 +48,8 @@ class Evaluator:
         """
         rubrics = [self._rubrics[name] for name in dict.fromkeys(names)]
         choice = self.others.choice if self.others is not None else ONE_JUDGE
-        evaluation = Evaluation(case, rubrics, self._at_once, self._memo, self._max_cpu_s, choice=choice)
-        while self.others is None and evaluation.open:
-            evaluation.give({})
-        return evaluation
+        alone = self.others is None
+        return Evaluation(case, rubrics, self._at_once, self._memo, self._max_cpu_s, choice=choice, alone=alone)
 
     async def finish(
         self, evaluation: Evaluation, admit: Admit = lambda: None, account: JudgeAccount | None = None
