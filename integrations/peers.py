@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from .trust import trusted
+
 if TYPE_CHECKING:
     import httpx
 
@@ -64,7 +66,9 @@ class PeerClient:
         import httpx  # noqa: PLC0415  # only where monitors are configured
 
         if self._client is None:
-            self._client = httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False, headers=self._headers)
+            self._client = httpx.AsyncClient(
+                timeout=_TIMEOUT_S, trust_env=False, verify=trusted(), headers=self._headers
+            )  # fmt: skip
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 response = await self._client.post(url + PATH, json=message)
