@@ -27,7 +27,8 @@ def make(folder: Path) -> Made:
         subprocess.run([openssl, *arguments], cwd=folder, check=True, capture_output=True)
 
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
-    run("req", "-x509", *key, "-keyout", "ca_key.pem", "-out", "ca.pem", "-subj", "/CN=tests")
+    use = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")  # from 3.13 on Python trusts no authority without it
+    run("req", "-x509", *key, "-keyout", "ca_key.pem", "-out", "ca.pem", "-subj", "/CN=tests", *use)
     for name in ("server", "client"):
         run(
             "req", "-x509", *key, "-keyout", f"{name}_key.pem", "-out", f"{name}.pem", "-subj", f"/CN={name}",
@@ -47,7 +48,7 @@ def another(made: Made, name: str, names: str, days: int = 2) -> Made:
         "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}",
         "-keyout", f"{name}_key.pem", "-out", f"{name}.csr",
     )  # fmt: skip
-    (made.folder / f"{name}.ext").write_text(f"subjectAltName={names}\nbasicConstraints=CA:FALSE\n")
+    (made.folder / f"{name}.ext").write_text(f"subjectAltName={names}\nbasicConstraints=CA:FALSE\nauthorityKeyIdentifier=keyid\n")
     run(
         "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca_key.pem", "-CAcreateserial",
         "-days", str(days), "-extfile", f"{name}.ext", "-out", f"{name}.pem",
