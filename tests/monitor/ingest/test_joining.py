@@ -5,8 +5,8 @@ Each monitor here has a real assembler, real peers and real joining. The front, 
 
 from __future__ import annotations
 
-import asyncio
 import bisect
+import inspect
 import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -268,4 +268,4 @@ async def test_what_waits_is_bounded():
     assert node.joining.waiting == 3
     assert [closing.completion for closing in closed] == ["torn", "torn"]
     assert replace(closed[0], completion="root_ended").whole
-    assert asyncio.iscoroutinefunction(node.joining.round)
+    assert inspect.iscoroutinefunction(node.joining.round)
