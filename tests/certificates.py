@@ -48,7 +48,8 @@ def another(made: Made, name: str, names: str, days: int = 2) -> Made:
         "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}",
         "-keyout", f"{name}_key.pem", "-out", f"{name}.csr",
     )  # fmt: skip
-    (made.folder / f"{name}.ext").write_text(f"subjectAltName={names}\nbasicConstraints=CA:FALSE\nauthorityKeyIdentifier=keyid\n")
+    extensions = (f"subjectAltName={names}", "basicConstraints=CA:FALSE", "authorityKeyIdentifier=keyid")
+    (made.folder / f"{name}.ext").write_text("\n".join(extensions) + "\n")
     run(
         "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca_key.pem", "-CAcreateserial",
         "-days", str(days), "-extfile", f"{name}.ext", "-out", f"{name}.pem",
