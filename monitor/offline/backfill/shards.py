@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 import secrets
 import socket
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from typing import Final
 
 from integrations.postgres import schema, shared
 from integrations.postgres.database import Database, Transaction
-from integrations.postgres.errors import DatabaseError, LeaseLost
+from integrations.postgres.errors import DatabaseError, DatabaseRefuses, LeaseLost
 from integrations.postgres.leases import Leases
 from monitor.config.fleet import FleetSection
 from monitor.ingest.langfuse.listed_trace import ListedTrace
@@ -67,6 +68,7 @@ class Shards:
         self._left = {_id(number, of): of for number, of in sorted(parts.items())}
         self._judged: list[str] = []
         self._alone = self._is_migrated = False
+        self._away_since_s: float | None = None
         self._renewing: asyncio.Task[None] | None = None
 
     async def parts(self) -> AsyncIterator[Sequence[ListedTrace]]:
@@ -96,8 +98,9 @@ class Shards:
                             await shared.done(transaction, self._kind, [each])
                 await self._leases.release(transaction, [self._lease(each) for each in marked])
         except DatabaseError as error:
-            self._goes_on_alone(error)
+            self._failed(error)
         else:
+            self._away_since_s = None
             del self._judged[: len(marked)]
 
     async def close(self) -> None:
@@ -130,10 +133,12 @@ class Shards:
                             break
                         await self._leases.release(transaction, [name])
                 else:
+                    self._away_since_s = None
                     return None
         except DatabaseError as error:
-            self._goes_on_alone(error)
-            return next(iter(self._left), None)
+            self._failed(error)
+            return next(iter(self._left), None) if self._alone else None
+        self._away_since_s = None
         self._leases.keep([name], taken)
         return each
 
@@ -149,12 +154,18 @@ class Shards:
                     names = self._leases.names()
                     taken = await self._leases.take(transaction, names)
             except DatabaseError as error:
-                self._goes_on_alone(error)
+                self._failed(error)
             else:
+                self._away_since_s = None
                 self._leases.keep(names, taken)
 
-    def _goes_on_alone(self, error: DatabaseError) -> None:
-        if not self._alone:
+    def _failed(self, error: DatabaseError) -> None:
+        """Go on alone where only a person can help, or once the database was away for as long as a lease lasts."""
+        now_s = time.monotonic()
+        if self._away_since_s is None:
+            self._away_since_s = now_s
+        lasting = now_s - self._away_since_s >= self._section.lease.seconds
+        if not self._alone and (lasting or isinstance(error, DatabaseRefuses)):
             self._alone = True
             self._note(f"{error}\ngoes on alone: other processes may judge the same traces; no score is doubled")
 

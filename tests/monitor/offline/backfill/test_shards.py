@@ -67,6 +67,23 @@ async def test_what_is_not_delivered_is_not_done_and_another_does_it_once_the_le
     await other.close()
 
 
+async def test_a_database_that_is_away_for_a_while_is_waited_for_and_for_longer_is_done_without(
+    postgres: PostgresServer,
+) -> None:
+    database, notes = postgres.url(postgres.new_database()), list[str]()
+    waiting, alone = shards_of(database, 20, notes), shards_of("postgresql://127.0.0.1:1/none", 5, notes)
+    with postgres.stopped():
+        judging = asyncio.create_task(judge(waiting))
+        await asyncio.sleep(0.7)
+        assert not judging.done()
+    assert len(await judging) == 20
+    assert not notes
+    assert len(await judge(alone)) == 5
+    assert "goes on alone" in notes[0]
+    for each in (waiting, alone):
+        await each.close()
+
+
 @pytest.mark.parametrize("fault", ["no such database", "read-only"])
 async def test_without_a_database_that_takes_writes_all_is_judged_and_it_is_stated(
     postgres: PostgresServer, fault: str
