@@ -6,21 +6,19 @@ aliases may not multiply, and ``${NAME}`` is taken from the environment (``${NAM
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import yaml
 
 from scoring.trace.span import Json
 
 from .errors import Problem, path_of
+from .read_files import MAX_BYTES
 
 Location = tuple[str | int, ...]
 
-MAX_BYTES = 4 * 2**20
 MAX_VALUES = 200_000
 MAX_DEPTH = 100
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -38,18 +36,6 @@ _TAGS = frozenset(
     _STANDARD + name for name in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value")
 )
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def read_text(path: Path) -> str:
-    """A file's text, of at most ``MAX_BYTES``: not all that a path may name has an end.
-
-    Raises ``OSError`` where it cannot be read or is larger, ``UnicodeDecodeError`` where it is not UTF-8.
-    """
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise OSError(errno.EFBIG, f"larger than {MAX_BYTES >> 20} MiB", str(path))
-    return data.decode("utf-8-sig")
 
 
 @dataclass(slots=True)

@@ -6,15 +6,15 @@ has another inode at once.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from .document import read_text
-
 Stamp: TypeAlias = tuple[int, int, int, int]
 
 GONE: Final[Stamp] = (0, 0, 0, 0)
+MAX_BYTES: Final = 4 * 2**20
 
 
 def stamp(path: Path) -> Stamp:
@@ -24,6 +24,18 @@ def stamp(path: Path) -> Stamp:
     except (OSError, ValueError):
         return GONE
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def read_text(path: Path) -> str:
+    """A file's text, of at most ``MAX_BYTES``: not all that a path may name has an end.
+
+    Raises ``OSError`` where it cannot be read or is larger, ``UnicodeDecodeError`` where it is not UTF-8.
+    """
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise OSError(errno.EFBIG, f"larger than {MAX_BYTES >> 20} MiB", str(path))
+    return data.decode("utf-8-sig")
 
 
 @dataclass(slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from monitor.config.document import MAX_BYTES, read_document
+from monitor.config.document import read_document
+from monitor.config.read_files import MAX_BYTES
 from scoring.case.case import parse_output
 
 
