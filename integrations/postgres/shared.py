@@ -47,6 +47,10 @@ _MONITORS: Final = """
 SELECT monitor, version, host, started_at, extract(epoch FROM now() - seen_at)::float8, left_at IS NOT NULL
 FROM monitors ORDER BY monitor
 """
+_PRESENT: Final = """
+SELECT count(*), extract(epoch FROM clock_timestamp())::float8
+FROM monitors WHERE left_at IS NULL AND seen_at > now() - make_interval(secs => %s)
+"""
 _WINDOWS: Final = """
 INSERT INTO windows (monitor, name, body) VALUES (%s, %s, %s)
 ON CONFLICT (monitor, name) DO UPDATE SET body = excluded.body, written_at = now()
@@ -76,10 +80,10 @@ async def leave(transaction: Transaction, monitor: str) -> None:
     await transaction.execute("UPDATE monitors SET left_at = now() WHERE monitor = %s", (monitor,))
 
 
-async def monitors_present(transaction: Transaction, within_s: float) -> int:
-    """How many monitors were there within so many seconds, and have not left."""
-    sql = "SELECT count(*) FROM monitors WHERE left_at IS NULL AND seen_at > now() - make_interval(secs => %s)"
-    return int((await transaction.rows(sql, (within_s,)))[0][0])
+async def monitors_present(transaction: Transaction, within_s: float) -> tuple[int, float]:
+    """How many monitors were there within so many seconds, and have not left; and the database's clock, in s."""
+    [(count, now_s)] = await transaction.rows(_PRESENT, (within_s,))
+    return int(count), float(now_s)
 
 
 async def monitors(transaction: Transaction) -> list[MonitorRow]:

@@ -41,6 +41,8 @@ _LIST_S: Final = 60.0
 """How often the names of all monitors are read, unless their number changes."""
 _END_S: Final = 2.0
 """How long the end of the process waits to let others have its leases."""
+SKEW_S: Final = 60.0
+"""By how much this monitor's clock may differ from the database's: a slice of the fleet's windows."""
 GONE_ROUNDS: Final = 4
 """A monitor that missed so many rounds is gone, unless it left in order."""
 
@@ -55,9 +57,11 @@ class Fleet:
         *,
         clock_s: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
+        time_s: Callable[[], float] = time.time,
     ) -> None:
         self.section, self.every_s = section, section.every.seconds
-        self._room, self._clock_s, self._jitter = room, clock_s, jitter
+        self._room, self._clock_s, self._jitter, self._time_s = room, clock_s, jitter, time_s
+        self._skew_s = 0.0
         self.database = Database(
             section.database.get_secret_value(), schema=section.schema_name, timeout_s=section.timeout.seconds
         )
@@ -92,6 +96,14 @@ class Fleet:
     def away_for_s(self) -> float:
         """For how many seconds it has been away; 0 while it is there."""
         return 0.0 if self._away is None else self._clock_s() - self._away_since_s
+
+    @property
+    def wrong_clock(self) -> str | None:
+        """What to do about this monitor's clock, where it is more than ``SKEW_S`` from the database's."""
+        if abs(self._skew_s) <= SKEW_S:
+            return None
+        way = "ahead of" if self._skew_s > 0 else "behind"
+        return f"this monitor's clock is {abs(self._skew_s):,.0f} s {way} the database's; set both by NTP"
 
     def held(self, name: str) -> Lease | None:
         """The lease of this name while it is surely this monitor's."""
@@ -232,7 +244,8 @@ class Fleet:
             )  # fmt: skip
             await self.leases.release(transaction, given_up)
             taken = await self.leases.take(transaction, wanted)
-            count = await shared.monitors_present(transaction, self._gone_s)
+            count, database_s = await shared.monitors_present(transaction, self._gone_s)
+            self._compare_clocks(self._time_s() - database_s)
             monitors = self.monitors
             if count != self._count or self._clock_s() - self._listed_s >= _LIST_S:
                 self._listed_s = self._clock_s() - _LIST_S * _JITTER * self._jitter()
@@ -243,6 +256,13 @@ class Fleet:
         self._is_back()
         if news := sorted(taken.keys() - before):
             log.info("this monitor does what only one may do", extra={"leases": ", ".join(news)})
+
+    def _compare_clocks(self, skew_s: float) -> None:
+        before, self._skew_s = self.wrong_clock, skew_s
+        if before is None and self.wrong_clock is not None:
+            log.warning(
+                "verdicts stand in other minutes than those of other monitors", extra={"cause": self.wrong_clock}
+            )
 
     def _is_away(self, error: DatabaseError) -> None:
         state: FleetState = "stopped" if isinstance(error, DatabaseRefuses) else "retrying"

@@ -11,7 +11,12 @@ from integrations.postgres.database import Database
 from integrations.postgres.errors import DatabaseError
 from monitor.config.fleet import FleetSection
 
-_ABOUT: Final = "SELECT current_setting('server_version'), current_setting('max_connections')::int, pg_is_in_recovery()"
+from .fleet import SKEW_S
+
+_ABOUT: Final = """
+SELECT current_setting('server_version'), current_setting('max_connections')::int, pg_is_in_recovery(),
+    current_setting('transaction_read_only') = 'on', extract(epoch FROM clock_timestamp())::float8
+"""
 _RIGHTS: Final = """
 SELECT tablename FROM pg_tables
 WHERE schemaname = %s AND tablename <> 'schema_version'
@@ -32,14 +37,17 @@ async def _try(section: FleetSection) -> tuple[str, str]:
     begun_s = time.monotonic()
     try:
         async with database.transaction() as transaction:
-            [(server, connections, standby)] = await transaction.rows(_ABOUT)
+            [(server, connections, standby, read_only, database_s)] = await transaction.rows(_ABOUT)
+            skew_s = time.time() - database_s
             found = await schema.version_of(transaction)
             refused = [name for (name,) in await transaction.rows(_RIGHTS, (section.schema_name,))]
         took_ms = (time.monotonic() - begun_s) * 1e3
         known = f"PostgreSQL {server} at {database.shown}, {took_ms:.0f} ms, {connections} connections at most"
-        if standby:
+        if abs(skew_s) > SKEW_S:
+            return f"{known}; its clock is {skew_s:+,.0f} s behind this monitor's", "set both clocks by NTP"
+        if standby or read_only:
             return (
-                f"{known}; it is a standby",
+                f"{known}; it {'is a standby' if standby else 'takes no writes'}",
                 "name the primary: target_session_attrs=read-write in fleet.database",
             )
         if found.version == 0:

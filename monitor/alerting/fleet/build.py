@@ -50,7 +50,11 @@ class FleetParts:
                 name=self.fleet.name, monitors=monitors, services=document.services, own=own,
                 leader=document.leader, at_ns=document.at_ns,
             )  # fmt: skip
-        alone = self.fleet.away or "no monitor has reached a status of the fleet within the last minutes"
+        alone = (
+            self.fleet.away
+            or self.fleet.wrong_clock
+            or "no monitor has reached a status of the fleet within the last minutes"
+        )
         return FleetReport(name=self.fleet.name, monitors=monitors, services=own, own=own, alone=alone)
 
     async def round(self) -> None:

@@ -18,6 +18,7 @@ from integrations.store.sqlite import Store
 from monitor.config.fleet import FleetSection
 from monitor.config.units import parse_duration
 from monitor.fleet.fleet import Fleet
+from monitor.fleet.probe import try_database
 from tests.postgres_server import PostgresServer, SlowProxy
 from tests.waiting import until
 
@@ -114,6 +115,42 @@ async def test_a_part_that_is_refused_leaves_the_others_theirs(member: Callable[
     await fleet.start()
     await until(lambda: len(done) >= 2)
     assert fleet.away is None
+
+
+async def test_a_clock_that_is_ten_minutes_off_is_named_with_a_remedy_and_keeps_no_lease_from_anybody(
+    member: Callable[..., Fleet], caplog: pytest.LogCaptureFixture
+) -> None:
+    right, ahead = member("a"), member("b")
+    ahead._time_s = lambda: time.time() + 600
+    for each in (ahead, right):
+        each.want("labels")
+        await each.round()
+        await each.round()
+    assert right.wrong_clock is None
+    assert ahead.wrong_clock == "this monitor's clock is 600 s ahead of the database's; set both by NTP"
+    assert caplog.text.count("verdicts stand in other minutes") == 1
+    assert ahead.held("labels") is not None
+    assert right.held("labels") is None
+    ahead._time_s = time.time
+    await ahead.round()
+    assert ahead.wrong_clock is None
+
+
+@pytest.mark.parametrize(
+    ("options", "found", "remedy"),
+    [
+        ("-c%20default_transaction_read_only%3Don", "it takes no writes", "target_session_attrs=read-write"),
+        ("", "ms, ", ""),
+    ],
+)
+async def test_the_probe_names_a_database_that_takes_no_writes(
+    postgres: PostgresServer, options: str, found: str, remedy: str
+) -> None:
+    url = postgres.url(postgres.new_database()) + (f"?options={options}" if options else "")
+    section = FleetSection.model_validate({"database": url})
+    stated, to_do = await asyncio.to_thread(try_database, section)
+    assert found in stated
+    assert remedy in to_do
 
 
 async def test_a_name_is_kept_and_another_process_of_it_is_another_holder(tmp_path: Path) -> None:
