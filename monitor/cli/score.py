@@ -104,6 +104,7 @@ def score(
         ):  # fmt: skip
             remarks = ReportedRemarks(lambda text: shown.report(sources.located(text)))
             batch = request.batch(settings, remarks, expense)
+            batch.in_groups = sources.size is not None
             verdicts.counted(batch.tally)
 
             def reached(read: int) -> None:

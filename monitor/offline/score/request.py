@@ -121,6 +121,7 @@ class ChunkJudge:
 
     def __init__(self, request: ScoreRequest) -> None:
         self._batch = request.batch(request.settings(), RecordedRemarks())
+        self._batch.in_groups = True
 
     def judge(self, lines: Sequence[NumberedLine]) -> JudgedChunk:
         """Judge the lines of one chunk, at least one."""

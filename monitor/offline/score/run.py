@@ -24,7 +24,7 @@ from scoring.trace.span import Json
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Verdict
 
-from .chunks import JudgedChunk
+from .chunks import JudgedChunk, chunks
 from .digest import case_digest, digest_of
 from .in_flight import JudgeOutError, finish, in_order
 from .lines import MAX_LINE, NumberedLine
@@ -64,7 +64,8 @@ class Batch:
     ``repeat`` judges each case that often, and each verdict then names its ``run``. ``keep_outputs`` has each
     verdict carry the ``model_output`` that it is about, for audits.
     ``backends`` is who answers (default: by words alone). Where somebody has to be waited for, ``at_most`` cases are
-    judged at a time, and a judge that is out of reach is waited for, ``max_wait_s`` at most.
+    judged at a time, and a judge that is out of reach is waited for, ``max_wait_s`` at most. ``in_groups``: lines are
+    all there, so that some may be read before the first of them is judged; those of a pipe may take their time.
     """
 
     rubrics: Mapping[str, Rubric]
@@ -77,6 +78,7 @@ class Batch:
     repeat: int | None = None
     keep_outputs: bool = False
     backends: EvaluationBackends | None = None
+    in_groups: bool = False
     at_most: int = 1
     max_wait_s: float = 0.0
     tally: ScoreTally = field(default_factory=ScoreTally)
@@ -104,10 +106,12 @@ class Batch:
         if self._evaluator.others is not None:
             asyncio.run(self._run_in_flight(here, verdicts, progress))
         else:
-            for line in here:
-                for task in self._tasks(line, verdicts):
-                    self._take(task, self._judge(task), verdicts)
-                progress(line.read)
+            for group in chunks(here) if self.in_groups and elsewhere is None else ([line] for line in here):
+                # Stage by stage, as the monitor judges: the code and data of one stage fit into a processor's caches.
+                tasks = [task for line in group for task in self._tasks(line, verdicts)]
+                for task, reached in zip(tasks, [self._judge(task) for task in tasks], strict=True):
+                    self._take(task, reached, verdicts)
+                progress(group[-1].read)
         for chunk in elsewhere(lines) if elsewhere is not None else ():
             chunk.remarks.replay(self.remarks)
             self.tally.merge(chunk.tally)

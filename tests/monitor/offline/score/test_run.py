@@ -1,0 +1,66 @@
+"""Lines judged in groups give what they give one at a time, and a pipe is never waited for."""
+
+import re
+from dataclasses import dataclass, field
+
+import orjson
+
+from monitor.offline.score.lines import NumberedLine
+from monitor.offline.score.remarks import RecordedRemarks
+from monitor.offline.score.run import Batch
+from monitor.route.router import Router
+from scoring.rubrics import RUBRICS
+
+LABELS = {"detected_keywords": ["loan"], "detected_topics": ["fees"]}
+CASE = {
+    "model_output": LABELS, "expected_outcome": LABELS, "transcript": "loan", "config": {"keywords": ["loan", "fees"]},
+}  # fmt: skip
+TEXTS = [b"no case" if at % 50 == 7 else orjson.dumps({"case_id": f"c{at}", **CASE}) for at in range(1, 151)]
+
+
+@dataclass
+class Written:
+    """Takes verdicts; the first ``standing`` stand already."""
+
+    standing: list[bytes] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+    walked = False
+
+    def existing(self, wanted):
+        return orjson.loads(self.standing.pop(0)) if self.standing else None
+
+    def append(self, verdict):
+        self.lines.append(re.sub(rb'"created_at":"[^"]*"', b'"created_at":""', verdict))
+
+    def all_walked(self):
+        assert not self.standing
+
+
+def judged(source, *, in_groups, standing=()):
+    verdicts, remarks, progress = Written(list(standing)), RecordedRemarks(), []
+    batch = Batch(
+        rubrics=RUBRICS, router=Router((), {}), scenarios={}, chosen=("entity",), remarks=remarks, by_task=True,
+        in_groups=in_groups,
+    )  # fmt: skip
+    tally = batch.run(source(verdicts), verdicts, progress.append)
+    return verdicts.lines, remarks.kept, progress[-1], tally.counts, tally.bad_lines
+
+
+def all_at_once(_):
+    return [NumberedLine(number, text, 10 * number) for number, text in enumerate(TEXTS, 1)]
+
+
+def test_groups_of_lines_give_the_verdicts_remarks_and_counts_of_single_lines_also_after_some_that_stand():
+    alone = judged(all_at_once, in_groups=False)
+    assert judged(all_at_once, in_groups=True) == alone
+    assert (len(alone[0]), alone[2:]) == (147, (1500, (147, 0, 0), 3))
+    assert judged(all_at_once, in_groups=True, standing=alone[0][:70]) == (alone[0][70:], *alone[1:])
+
+
+def test_a_line_of_a_pipe_is_judged_before_the_next_one_comes():
+    def pipe(verdicts):
+        for number, text in enumerate(TEXTS[:5], 1):
+            assert len(verdicts.lines) == number - 1
+            yield NumberedLine(number, text, number)
+
+    assert len(judged(pipe, in_groups=False)[0]) == 5
