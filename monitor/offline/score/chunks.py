@@ -14,6 +14,9 @@ from .wanted import Wanted
 CHUNK_LINES: Final = 512
 CHUNK_BYTES: Final = 1024 * 1024
 """What a chunk holds at most, but for one line more: large enough that sending it costs little, small beside memory."""
+GROUP_LINES: Final = 64
+GROUP_BYTES: Final = 256 * 1024
+"""What is judged stage by stage at a time, likewise: small beside a processor's caches. 512 lines took 5 % longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from monitor.config.rubrics import configured
 from monitor.evaluate.build import EvaluationBackends, build_backends
 from monitor.evaluate.judge.observer import JudgeObserver
 from monitor.route.router import Router
+from monitor.runtime.tuning.gc import collect_rarely
 
 from .chunks import ChunkVerdicts, JudgedChunk
 from .gaps import Gaps
@@ -89,6 +90,7 @@ class ScoreRequest:
             from .ray_backends import remote_backends  # noqa: PLC0415  # it imports Ray, an extra
 
             backends = remote_backends(settings, self.actors)
+        collect_rarely()  # what was imported stays to the end: to walk through it again and again took a fifth of a run
         return Batch(
             rubrics=configured(settings),
             backends=backends,

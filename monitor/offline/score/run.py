@@ -24,7 +24,7 @@ from scoring.trace.span import Json
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Verdict
 
-from .chunks import JudgedChunk, chunks
+from .chunks import GROUP_BYTES, GROUP_LINES, JudgedChunk, chunks
 from .digest import case_digest, digest_of
 from .in_flight import JudgeOutError, finish, in_order
 from .lines import MAX_LINE, NumberedLine
@@ -106,7 +106,8 @@ class Batch:
         if self._evaluator.others is not None:
             asyncio.run(self._run_in_flight(here, verdicts, progress))
         else:
-            for group in chunks(here) if self.in_groups and elsewhere is None else ([line] for line in here):
+            in_groups = self.in_groups and elsewhere is None
+            for group in chunks(here, GROUP_LINES, GROUP_BYTES) if in_groups else ([line] for line in here):
                 # Stage by stage, as the monitor judges: the code and data of one stage fit into a processor's caches.
                 tasks = [task for line in group for task in self._tasks(line, verdicts)]
                 for task, reached in zip(tasks, [self._judge(task) for task in tasks], strict=True):
