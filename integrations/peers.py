@@ -88,6 +88,6 @@ def parsed(body: bytes) -> Message | None:
     """A message from its bytes; None for what is none."""
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for what is nested too deeply
         return None
     return found if isinstance(found, dict) else None

@@ -122,11 +122,13 @@ class Joining:
     async def round(self) -> None:
         """Ask the other monitors about what waits, and let go what has its spans, or has waited long enough."""
         self.more.clear()
-        await self._read_starts()
-        self._release([held for held in self._held.values() if not self._may_lack(held)])
-        if self.peers.met:
-            await self._ask_others()
-        self._give_up_waiting()
+        try:
+            await self._read_starts()
+            self._release([held for held in self._held.values() if not self._may_lack(held)])
+            if self.peers.met:
+                await self._ask_others()
+        finally:  # a store or a monitor that fails in every round would hold traces back for ever
+            self._give_up_waiting()
 
     async def _ask_others(self) -> None:
         now_ns = self._clock()

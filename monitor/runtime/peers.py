@@ -92,8 +92,8 @@ class PeerExchange:
         while True:
             try:
                 if loop.time() >= greet_s:
+                    greet_s = loop.time() + self._section.every.seconds  # first: what fails is not tried at once again
                     await self.greet()
-                    greet_s = loop.time() + self._section.every.seconds
                 await self.joining.round()
             except StoreError as error:
                 _log.warning("could not look for spans of other monitors", extra={"cause": str(error)})
@@ -158,7 +158,7 @@ class PeerExchange:
         return {
             bytes.fromhex(trace_id): Holding(word)
             for trace_id, word in found["traces"].items()
-            if trace_id in wanted and word in words
+            if trace_id in wanted and isinstance(word, str) and word in words
         }
 
     async def send(self, peer: Peer, trace_ids: Sequence[bytes]) -> set[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.peers import PeerClient, parsed, plain, port_of, resolve
+from integrations.peers import MOST_BYTES, PeerClient, parsed, plain, port_of, resolve
 from tests.fakes.receiver import receiving
 
 
@@ -22,7 +22,8 @@ async def test_a_name_stands_for_its_addresses_over_http_and_for_itself_over_htt
 def test_addresses_and_messages_are_read_as_they_are_written():
     assert [port_of(url) for url in ("http://a:1", "http://a", "https://a")] == [1, 80, 443]
     assert plain("::ffff:127.0.0.1") == "127.0.0.1"
-    assert [parsed(body) for body in (b'{"name": "a"}', b"[]", b"no", b"")] == [{"name": "a"}, None, None, None]
+    bodies = (b'{"name": "a"}', b"[]", b"no", b"", b"[" * MOST_BYTES)
+    assert [parsed(body) for body in bodies] == [{"name": "a"}, None, None, None, None]
 
 
 async def test_what_is_no_answer_of_a_monitor_is_none():

@@ -269,3 +269,21 @@ async def test_what_waits_is_bounded():
     assert [closing.completion for closing in closed] == ["torn", "torn"]
     assert replace(closed[0], completion="root_ended").whole
     assert inspect.iscoroutinefunction(node.joining.round)
+
+
+async def test_a_store_that_cannot_be_read_holds_nothing_back_for_ever():
+    world = start("a", "b")
+    node = world.nodes["a"]
+
+    async def broken(trace_ids):
+        raise OSError("no store")
+
+    node.joining._earliest = broken
+    node.take(chunk(bytes(15) + b"\1", 1, 0, BEGIN))
+    world.now += 3 * S
+    assert node.joining.admit(node.assembler.due(world.now)) == []
+    for seconds, completions in ((0, []), (WAIT // S, ["torn"])):
+        world.now += seconds * S
+        with pytest.raises(OSError, match="no store"):
+            await node.joining.round()
+        assert [closing.completion for closing in node.joining.admit([])] == completions
