@@ -46,13 +46,15 @@ def pages_in(meta: Row) -> int:
 async def by_number(langfuse: Langfuse, path: str, query: Query | None = None) -> AsyncIterator[list[Row]]:
     """The pages of a list that counts them, ``PAGE`` rows each. Raises ``LangfuseError``.
 
-    A list that names no number of pages ends with the first that is not full.
+    A list that names no number of pages ends with the first that is not full. One that is longer than what is read at
+    most ends with an error: a part would pass for the whole.
     """
     for number in range(1, _MOST_PAGES + 1):
         rows, meta = page_of(await langfuse.get(path, {"limit": PAGE, **(query or {}), "page": number}))
         yield rows
         if number >= pages_in(meta) if "totalPages" in meta else len(rows) < PAGE:
             return
+    raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, f"a list of more than {_MOST_PAGES} pages")
 
 
 async def by_cursor(langfuse: Langfuse, path: str, query: Query) -> AsyncIterator[list[Row]]:

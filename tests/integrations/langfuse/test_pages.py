@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.pages import meta_of, page_of, pages_in, rows_of
+from integrations.langfuse.pages import by_number, meta_of, page_of, pages_in, rows_of
 from scoring.trace.span import Json
 
 BROKEN: list[Json] = [None, 3, "data", [], {}, {"data": None}, {"data": 5}, {"data": {"id": "a"}}]
@@ -25,3 +25,16 @@ def test_rows_that_are_no_objects_are_left_out_and_a_meta_that_is_none_is_empty(
 @pytest.mark.parametrize(("meta", "pages"), [({"totalPages": 4}, 4), ({"totalPages": "4"}, 1), ({}, 1), (5, 1)])
 def test_a_list_has_one_page_where_no_number_is_given(meta: Json, pages: int) -> None:
     assert pages_in(meta_of({"meta": meta})) == pages
+
+
+class Endless:
+    """A server whose pages are all full and that names no number of them."""
+
+    async def get(self, path: str, query: object) -> Json:
+        return {"data": [{}] * 100}
+
+
+async def test_a_list_that_is_longer_than_what_is_read_does_not_pass_for_whole() -> None:
+    pages = by_number(Endless(), "v2/scores")  # type: ignore[arg-type]  # it answers one method
+    with pytest.raises(LangfuseError, match="more than 1000 pages"):
+        [rows async for rows in pages]
