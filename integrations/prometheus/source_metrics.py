@@ -56,3 +56,5 @@ def fleet_gauges(snapshot: FleetSnapshot) -> Iterator[Series]:
     yield f.FLEET_LEASES, (), len(snapshot.leases)
     if snapshot.read_s is not None:
         yield f.FLEET_LAST_SUCCESS, (), snapshot.read_s
+    if snapshot.clock_offset_s is not None:
+        yield f.FLEET_CLOCK_OFFSET, (), snapshot.clock_offset_s

@@ -61,7 +61,7 @@ class Fleet:
     ) -> None:
         self.section, self.every_s = section, section.every.seconds
         self._room, self._clock_s, self._jitter, self._time_s = room, clock_s, jitter, time_s
-        self._skew_s = 0.0
+        self._skew_s: float | None = None
         self.database = Database(
             section.database.get_secret_value(), schema=section.schema_name, timeout_s=section.timeout.seconds
         )
@@ -100,7 +100,7 @@ class Fleet:
     @property
     def wrong_clock(self) -> str | None:
         """What to do about this monitor's clock, where it is more than ``SKEW_S`` from the database's."""
-        if abs(self._skew_s) <= SKEW_S:
+        if self._skew_s is None or abs(self._skew_s) <= SKEW_S:
             return None
         way = "ahead of" if self._skew_s > 0 else "behind"
         return f"this monitor's clock is {abs(self._skew_s):,.0f} s {way} the database's; set both by NTP"
@@ -130,7 +130,7 @@ class Fleet:
             name=self.name, database=self.database.shown, state=self._state, reason=self._away or "",
             away_s=self.away_for_s, monitors=self.count, leases=tuple(self.leases.names()),
             schema_version=self._schema.version if self._schema else None, read_s=self._read_s,
-            rounds=tuple(sorted(self._rounds.items())),
+            rounds=tuple(sorted(self._rounds.items())), clock_offset_s=self._skew_s, wrong_clock=self.wrong_clock or "",
         )  # fmt: skip
 
     # What others add.

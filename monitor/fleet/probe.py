@@ -44,7 +44,8 @@ async def _try(section: FleetSection) -> tuple[str, str]:
         took_ms = (time.monotonic() - begun_s) * 1e3
         known = f"PostgreSQL {server} at {database.shown}, {took_ms:.0f} ms, {connections} connections at most"
         if abs(skew_s) > SKEW_S:
-            return f"{known}; its clock is {skew_s:+,.0f} s behind this monitor's", "set both clocks by NTP"
+            way = "behind" if skew_s > 0 else "ahead of"
+            return f"{known}; its clock is {abs(skew_s):,.0f} s {way} this monitor's", "set both clocks by NTP"
         if standby or read_only:
             return (
                 f"{known}; it {'is a standby' if standby else 'takes no writes'}",

@@ -41,6 +41,12 @@ FLEET_MONITORS = gauge(
     help="Monitors of the fleet that are there, as this one saw in its latest round; 1 before the first.",
 )  # fmt: skip
 FLEET_LEASES = gauge("sidejudge_fleet_leases", "Leases that this monitor holds: what it alone of the fleet may do.")
+FLEET_CLOCK_OFFSET = gauge(
+    "sidejudge_fleet_clock_offset_seconds",
+    help="By how much this monitor's clock is ahead of the fleet's database's; negative when it is behind.",
+    note="As the latest round found it; absent until one did. Beyond 60 s either way verdicts stand in other minutes than "
+    "those of other monitors, and the log and the status page name it.",
+)  # fmt: skip
 BELATED = counter(
     "sidejudge_belated_traces_total", labels=("outcome",),
     help="Traces that were judged again because a reference changed after their spans were let go, by what came of it.",

@@ -98,8 +98,10 @@ def test_the_fleet_is_shown_with_the_share_of_this_monitor():
         name="east<1>", version="1.2.3", host="h", started_s=0.0, seen_s=7.0, state="working", verdicts=60
     )
     report = FleetReport(name="west", monitors=[other], services=[whole, standing("elsewhere")], own=[own], leader="e")
-    outline = Outline(page(own, fleet=FleetSnapshot(name="west", database="db:5432", state="ok"), whole_fleet=report))
+    fleet = FleetSnapshot(name="west", database="db:5432", state="ok", wrong_clock="this clock is 600 s behind")
+    outline = Outline(page(own, fleet=fleet, whole_fleet=report))
     text = " ".join(" ".join(outline.text).split())
+    assert "this clock is 600 s behind. Until then" in text
     assert "east<1> working 60 7 s ago" in text
     assert "shop (prod) qa 90 30" in text
     assert "elsewhere (prod) qa 30 0" in text

@@ -475,7 +475,9 @@ def populated() -> Exporter:
             exports=[ExportSnapshot(destination="slack", state="stopped", dead=1)],
             connections={"slack": "stopped"},
             pull=PullSnapshot(state="ok", lag_s=1.0, read_s=2.0),
-            fleet=FleetSnapshot(name="a", database="postgresql://db", state="ok", read_s=2.0),
+            fleet=FleetSnapshot(
+                name="a", database="postgresql://db", state="ok", read_s=2.0, clock_offset_s=-600.0
+            ),
             late_references=LateReferenceSnapshot(state="ok"),
             judge=JudgeSnapshot(
                 name="openai/m", models=(JudgeModelSnapshot(model="openai/m", circuit="closed"),), outage=None,

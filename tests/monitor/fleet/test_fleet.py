@@ -129,8 +129,14 @@ async def test_a_clock_that_is_ten_minutes_off_is_named_with_a_remedy_and_keeps_
     assert right.wrong_clock is None
     assert ahead.wrong_clock == "this monitor's clock is 600 s ahead of the database's; set both by NTP"
     assert caplog.text.count("verdicts stand in other minutes") == 1
+    shots = [each.snapshot() for each in (ahead, right)]
+    assert [round(shot.clock_offset_s or 0, -1) for shot in shots] == [600, 0]
+    assert [shot.wrong_clock for shot in shots] == [ahead.wrong_clock, ""]
     assert ahead.held("labels") is not None
     assert right.held("labels") is None
+    ahead._time_s = lambda: time.time() - 600
+    await ahead.round()
+    assert ahead.wrong_clock == "this monitor's clock is 600 s behind the database's; set both by NTP"
     ahead._time_s = time.time
     await ahead.round()
     assert ahead.wrong_clock is None
