@@ -21,8 +21,8 @@ class FleetSnapshot:
     ``database`` is its address without credentials. ``monitors`` is how many were there in the latest round that
     reached it, this one included, and ``leases`` what this one alone may do. ``away_s`` is for how long it has been
     away, in s. ``read_s`` is when a round was last whole, s since the epoch. ``rounds`` counts since the start, by how
-    each ended. ``clock_offset_s`` is by how much this monitor's clock is ahead of the database's, in s, negative when it
-    is behind; None until it was read. ``wrong_clock`` is what to do about it, empty where it is right.
+    each ended. ``clock_offset_s`` is by how much this monitor's clock is ahead of the database's, in s, negative when
+    it is behind; None until it was read. ``wrong_clock`` is what to do about it, empty where it is right.
     """
 
     name: str

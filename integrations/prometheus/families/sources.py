@@ -44,8 +44,8 @@ FLEET_LEASES = gauge("sidejudge_fleet_leases", "Leases that this monitor holds: 
 FLEET_CLOCK_OFFSET = gauge(
     "sidejudge_fleet_clock_offset_seconds",
     help="By how much this monitor's clock is ahead of the fleet's database's; negative when it is behind.",
-    note="As the latest round found it; absent until one did. Beyond 60 s either way verdicts stand in other minutes than "
-    "those of other monitors, and the log and the status page name it.",
+    note="As the latest round found it; absent until one did. Beyond 60 s either way verdicts stand in other minutes "
+    "than those of other monitors, and the log and the status page name it.",
 )  # fmt: skip
 BELATED = counter(
     "sidejudge_belated_traces_total", labels=("outcome",),

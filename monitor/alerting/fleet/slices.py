@@ -17,7 +17,9 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
 
 from monitor.alerting.cascade_sums import CascadeSums
 from monitor.alerting.details import keeps_to_scenario
@@ -25,13 +27,18 @@ from monitor.alerting.observation import First, Key, Observation
 from monitor.alerting.windows import WindowContents
 from scoring.statistics.design_effect import LARGEST
 from scoring.statistics.exact_sums import ExactSums
-from scoring.trace.span import JsonRecord
 
 SLICE_NS: Final = 60 * 10**9
 MOST_CLUSTERS: Final = 500
 """Sessions of one service under one rubric in one minute of one monitor that are kept apart."""
 MOST_BYTES: Final = 64 * 2**20
 """A slice of more is not read: it is no slice of ours."""
+MOST_KEYS: Final = 20_000
+"""Services under rubrics of one monitor in one minute."""
+MOST_COUNT: Final = 10**9
+"""Verdicts of one monitor in one minute; more is an error of who wrote it."""
+MOST_TOTAL: Final = 1e100
+"""A part of a total. Sums of this many digits are still quick, and a product of two is still a float."""
 
 
 def slice_of(at_ns: int) -> int:
@@ -70,14 +77,38 @@ class KeySlice:
         )
         return {**self.sums.to_json(), "clusters": dict(sorted(self.clusters.items())), "firsts": firsts}
 
-    @classmethod
-    def of_json(cls, record: JsonRecord) -> KeySlice:
-        """Read what ``to_json`` wrote."""
-        firsts = Counter({
-            First(bool(passed), float(weight), kept, cluster): int(n)
-            for passed, weight, kept, cluster, n in record["firsts"]
-        })  # fmt: skip
-        return cls(ExactSums.of_json(record), Counter(record["clusters"]), firsts)
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNT)]
+Weight: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=MOST_TOTAL)]
+Part: TypeAlias = Annotated[float, msgspec.Meta(ge=-MOST_TOTAL, le=MOST_TOTAL)]
+
+
+class _Stated(msgspec.Struct):
+    """A key's slice as another monitor states it, in the ranges of its fields; what else it states is passed over."""
+
+    n: dict[str, Count]
+    sum: dict[str, list[Part]]
+    clusters: dict[str, Count]
+    firsts: list[tuple[bool, Weight, bool | None, str | None, Count]]
+
+    def read(self) -> KeySlice:
+        """The slice; ``ValueError`` where its fields contradict each other."""
+        sums = ExactSums.of_json({"n": self.n, "sum": self.sum})
+        for prefix in ("", "checked/"):
+            n, failures = sums.n(f"{prefix}n"), sums.n(f"{prefix}failures")
+            weight, failed = sums.total(f"{prefix}weight"), sums.total(f"{prefix}failed_weight")
+            if failures > n or failed > weight or (n > 0) != (weight > 0):
+                raise ValueError(f"{failures} of {n} verdicts failed, with weight {failed:g} of {weight:g}")
+        for name in self.sum:
+            if name.endswith("weight") and sums.total(name) < 0:
+                raise ValueError(f"{name} is negative")
+        firsts = Counter({First(passed, weight, kept, by): n for passed, weight, kept, by, n in self.firsts if n})
+        return KeySlice(sums, Counter(self.clusters), firsts)
+
+
+_SLICES: Final = msgspec.json.Decoder(
+    Annotated[list[tuple[str, str, str, str | None, _Stated]], msgspec.Meta(max_length=MOST_KEYS)]
+)
 
 
 def key_slice(members: Iterable[WindowContents]) -> KeySlice:
@@ -138,9 +169,9 @@ def encoded(slices: Mapping[Key, KeySlice], versions: Mapping[str, str]) -> byte
 def decoded(body: bytes) -> Iterator[tuple[Key, str | None, KeySlice]]:
     """Key, rubric version and sums of what ``encoded`` wrote; ``ValueError`` for what it did not."""
     try:
-        for service, environment, rubric, rubric_version, part in json.loads(_unpacked(body)):
-            yield Key(service, environment, rubric), rubric_version, KeySlice.of_json(part)
-    except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        for service, environment, rubric, rubric_version, part in _SLICES.decode(_unpacked(body)):
+            yield Key(service, environment, rubric), rubric_version, part.read()
+    except (zlib.error, ValueError, ArithmeticError, RecursionError, msgspec.MsgspecError) as error:
         raise ValueError(f"not a slice of verdicts: {error}") from error
 
 

@@ -54,6 +54,11 @@ _OVERLAP_S: Final = 60.0
 _GRACE: Final = 1
 """Slices that are waited for until verdicts are followed in their order; what comes later is followed when it comes."""
 _MOST_SENT: Final = 200
+_MOST_AHEAD: Final = 60
+"""Slices ahead of the leader's clock that still count; what is later is of a broken clock, and would never leave."""
+_LONGEST_NAME: Final = 15
+_UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, zlib.error)
+"""What comes of reading a record that another version wrote."""
 
 
 class SliceRow(NamedTuple):
@@ -147,7 +152,8 @@ class FleetStatus:
         if not self._is_known:
             async with transaction() as tables:
                 own = await tables.published(_longest_ns(self._declared) / 1e9, self.name)
-            self._publisher.known([int(row.name) for row in own])
+            latest = slice_of(now_ns) + _MOST_AHEAD
+            self._publisher.known([number for row in own if 0 <= (number := _number(row.name)) <= latest])
             self._is_known = True
         slices = await self._publisher.due(now_ns)
         async with transaction() as tables:
@@ -182,21 +188,18 @@ class FleetStatus:
             leader.all_sent()
 
     async def _take_over(self, transaction: OpenTables, now_ns: int) -> _Leader:
-        windows = FleetWindows(
-            self._declared.window_ns, longest_ns=_longest_ns(self._declared),
-            enough=self._declared.policy.min_samples if self._declared.policy.mode == "adaptive" else 0.0,
-            in_force=self._in_force,
-        )  # fmt: skip
-        values = FleetValues(self._declared, self._in_force)
-        leader = _Leader(
-            self.name, watch=self._new_watch(windows, values.metrics), windows=windows, values=values,
-            watched=self._watched, illustrated=self._illustrated,
-        )  # fmt: skip
         async with transaction() as tables:
             kept = (await tables.load([_STATE])).get(_STATE)
+        leader = self._new_leader()
         leader.watch.take_labels(self._labels())
         if kept is not None:
-            leader.restore(kept)
+            try:
+                leader.restore(kept)
+            except _UNREADABLE as error:
+                cause = f"{type(error).__name__}: {error}"[:300]
+                log.warning("what the last leader left could not be read; this one begins anew", extra={"cause": cause})
+                leader, kept = self._new_leader(), None
+                leader.watch.take_labels(self._labels())
         log.info("this monitor leads the fleet", extra={"restored": kept is not None})
         reach_s = self._declared.window_ns / 1e9
         while True:
@@ -206,17 +209,30 @@ class FleetStatus:
                 return leader
             reach_s *= 2
 
+    def _new_leader(self) -> _Leader:
+        windows = FleetWindows(
+            self._declared.window_ns, longest_ns=_longest_ns(self._declared),
+            enough=self._declared.policy.min_samples if self._declared.policy.mode == "adaptive" else 0.0,
+            in_force=self._in_force,
+        )  # fmt: skip
+        values = FleetValues(self._declared, self._in_force)
+        return _Leader(
+            self.name, watch=self._new_watch(windows, values.metrics), windows=windows, values=values,
+            watched=self._watched, illustrated=self._illustrated,
+        )  # fmt: skip
+
     async def _follow(self, body: bytes) -> None:
         try:
             document = read_document(body)
-        except ValueError as error:
-            log.warning("the fleet's status could not be read", extra={"cause": str(error)})
+            if self.document is not None and document.at_ns == self.document.at_ns:
+                return
+            sent = [event_of_json(stated) for stated in document.sent]
+            self._show(document)
+        except _UNREADABLE as error:
+            log.warning("the fleet's status could not be read", extra={"cause": f"{error}"[:300]})
             return
-        if self.document is not None and document.at_ns == self.document.at_ns:
-            return
-        self._show(document)
-        for stated in document.sent:
-            await self._note(event_of_json(stated))
+        for event in sent:
+            await self._note(event)
 
     def _show(self, document: FleetDocument) -> None:
         shown = self._new_watch(FleetWindows(self._declared.window_ns))
@@ -242,6 +258,7 @@ class _Leader:
         self._firsts: dict[int, dict[Key, Counter[First]]] = {}
         self._pending: set[tuple[str, int]] = set()
         self._bodies: dict[tuple[str, int], int] = {}
+        self._refused: set[str] = set()
         self._waiting: dict[str, AlertEvent] = {}
         self._passed: set[str] = set()
         self._sent: list[Mapping[str, object]] = []
@@ -335,18 +352,21 @@ class _Leader:
     def _take(self, rows: Sequence[SliceRow], now_ns: int) -> None:
         oldest = slice_of(now_ns - _longest_ns(self._declared))
         for monitor, name, body in rows:
-            number = int(name) if name.isdecimal() else -1
+            number = _number(name)
             place = (monitor, number)
             if number < oldest or self._bodies.get(place) == hash(body):
                 continue
+            if number > slice_of(now_ns) + _MOST_AHEAD:
+                self._refuse(monitor, name, "it is of a time that is more than an hour ahead; set clocks by NTP")
+                continue
             unread = place not in self._bodies and number > self._learned.get(monitor, -1)
+            firsts: Mapping[Key, Counter[First]] = {}
             try:
                 slices, values = divided(body)
                 firsts = self._windows.put(monitor, number, slices)
                 self._values.put(monitor, number, values, first=unread)
             except ValueError as error:
-                log.warning("a slice could not be read", extra={"monitor": monitor, "slice": name, "cause": str(error)})
-                firsts = {}
+                self._refuse(monitor, name, f"{error}"[:300])
             if unread:
                 self._pending.add(place)
                 for key, of in firsts.items():
@@ -354,6 +374,20 @@ class _Leader:
             self._bodies[place] = hash(body)
         for place in [place for place in self._bodies if place[1] < oldest]:
             del self._bodies[place]
+
+    def _refuse(self, monitor: str, name: str, cause: str) -> None:
+        """A monitor that writes such slices does it each minute: it is logged once by this leader."""
+        if monitor not in self._refused:
+            self._refused.add(monitor)
+            log.warning(
+                "a slice of the fleet could not be read, and counts nowhere; is this monitor of another version?",
+                extra={"monitor": monitor, "slice": name[:40], "cause": cause},
+            )
+
+
+def _number(name: str) -> int:
+    """The number of a slice; −1 where this is none."""
+    return int(name) if name.isdecimal() and len(name) <= _LONGEST_NAME else -1
 
 
 def _longest_ns(declared: Declaration) -> int:

@@ -77,7 +77,7 @@ def values_of(body: bytes, number: int) -> Iterator[tuple[str | None, Measured]]
                     str(name): float(value) for name, value in zip(names, values, strict=True) if value is not None
                 }
                 yield version, (key, _observation(number, at, float(weight), cluster, metrics))
-    except (zlib.error, ValueError, TypeError) as error:
+    except (zlib.error, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"not values of metrics: {error}") from error
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import random
+import zlib
 from contextlib import asynccontextmanager
 
 import pytest
@@ -13,6 +16,7 @@ from monitor.alerting.fleet.document import FleetDocument, read_document
 from monitor.alerting.fleet.publish import SlicePublisher
 from monitor.alerting.fleet.slices import SLICE_NS
 from monitor.alerting.fleet.status import FleetStatus, SliceRow
+from monitor.alerting.fleet.windows import FleetWindows
 from monitor.alerting.observation import Key, Observation
 from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
@@ -225,3 +229,62 @@ def test_the_document_is_read_as_it_was_written_and_nothing_else_is():
     for body in (b"", b"x", document.encoded()[:-9]):
         with pytest.raises(ValueError, match="not a status"):
             read_document(body)
+
+
+def _slice(**changed):
+    part = {
+        "n": {"members": 1, "n": 1, "alone": 1}, "sum": {"weight": [1.0], "squared_weight": [1.0]},
+        "clusters": {}, "firsts": [],
+    }  # fmt: skip
+    return zlib.compress(json.dumps([[*KEY, "1", {**part, **changed}]]).encode())
+
+
+ABSURD = {
+    "NaN": _slice(sum={"weight": [math.nan]}),
+    "infinite": _slice(sum={"weight": [math.inf]}),
+    "overflows": _slice(sum={"weight": [1e308] * 9}),
+    "negative weight": _slice(sum={"weight": [-1.0]}),
+    "negative n": _slice(n={"n": -5}),
+    "n beyond floats": _slice(n={"n": 10**400}),
+    "more failures than verdicts": _slice(n={"n": 1, "failures": 9}),
+    "a first without weight": _slice(firsts=[[True, 0.0, None, None, 1]]),
+    "a session counted in words": _slice(clusters={"s": "many"}),
+    "a service that is a list": zlib.compress(b'[[["x"],"prod","qa","1",{}]]'),
+    "another schema": zlib.compress(b'{"schema":2}'),
+    "nested": zlib.compress(b"[" * 200_000),
+    "a gigantic list": zlib.compress(json.dumps([[str(n), "p", "qa", "1", {}] for n in range(20_001)]).encode()),
+}
+
+
+@pytest.mark.parametrize("body", ABSURD.values(), ids=ABSURD)
+def test_a_slice_that_makes_no_sense_is_refused_with_a_reason_and_counts_nowhere(body):
+    windows = FleetWindows(DECLARED.window_ns)
+    windows.put("sound", 7, _slice())
+    with pytest.raises(ValueError, match="not a slice of verdicts: "):
+        windows.put("broken", 7, body)
+    assert (windows.estimate(KEY).n, windows.estimate(KEY).weight_sum, windows.keys()) == (1, 1.0, [KEY])
+
+
+def test_slices_and_states_of_a_broken_version_leave_the_status_as_it_is_without_them(caplog):
+    sound, harmed = Simulated(2), Simulated(2)
+    for fleet in (sound, harmed):
+        fleet.run(5, failing=0.1)
+    now = harmed.now_ns // SLICE_NS
+    for place, body in enumerate(ABSURD.values()):
+        harmed.tables.rows["broken", str(now - 1 - place % 3) if place < 3 else str(now - place)] = body
+    for name in (str(now + 10**6), "9" * 5000, "-1", "x"):
+        harmed.tables.rows["broken", name] = _slice()
+        harmed.tables.rows["m0", name] = _slice()
+    harmed.tables.states["alerts/state"] = zlib.compress(b'{"watch": 3}')
+    for fleet in (sound, harmed):
+        fleet.leader = fleet.members[1]  # who reads everything anew
+        fleet.run(5, failing=0.1)
+    of = [fleet.members[0].status.document for fleet in (sound, harmed)]
+    assert of[0].services[0].estimate == of[1].services[0].estimate
+    assert of[1].shares.keys() == {"m0", "m1"}
+    causes = [record.getMessage() for record in caplog.records]
+    assert sum("a slice of the fleet could not be read" in each for each in causes) <= 2 * 2
+    assert any("begins anew" in each for each in causes)
+    harmed.tables.states["alerts/status"] = zlib.compress(b'{"at_ns": 5, "leader": "x", "alerts": [{}]}')
+    asyncio.run(harmed.members[0].round(leading=False))
+    assert harmed.members[0].status.document == of[1]
