@@ -30,6 +30,17 @@ _BEGIN: Final = (
 _PASSING: Final = ("08", "25P03", "40", "53", "55P03", "57", "58")
 """SQLSTATE classes that time mends: connection, serialisation, resources (disk full, too many clients), shutdown."""
 _NOT_ADMITTED: Final = ("authentication failed", "does not exist", "pg_hba.conf", "permission denied")
+_LASTING: Final = {
+    "no encryption": "take TLS, sslmode=verify-full in fleet.database, or have the server admit this user without",
+    "SSL was required": "let the server offer TLS (ssl = on), or take sslmode out of fleet.database",
+    "certificate verify failed": "name the authority of the server's certificate: sslrootcert in fleet.database",
+    "root certificate file": "name a file that is there: sslrootcert in fleet.database",
+    "does not match host name": "name the server as its certificate does in fleet.database",
+    "invalid URI": "correct the address in fleet.database",
+    "invalid percent-encoded": "write the password in fleet.database percent-encoded",
+    "invalid sslmode": "correct sslmode in fleet.database",
+}
+"""What libpq names a failure to connect that no time mends, and the remedy."""
 
 
 class Transaction:
@@ -169,6 +180,8 @@ class Database:
         text = f"{where}: {cause(error, self._url)}"
         if state is None and "FATAL" in text and any(sign in text for sign in _NOT_ADMITTED):
             state = "28000"  # libpq keeps only the text of what a connection is refused for
+        if state in (None, "28000") and (mend := next((to_do for sign, to_do in _LASTING.items() if sign in text), "")):
+            return DatabaseRefuses(f"{text}\n{mend}")
         if state is None or state.startswith(_PASSING):
             return DatabaseAway(text)
         remedies = {

@@ -75,8 +75,8 @@ async def test_it_goes_on_after_a_restart_of_the_database(postgres: PostgresServ
         ("postgresql://owner:s3cret-Pass@127.0.0.1:1/postgres", DatabaseAway),
         ("postgresql://owner:s3cret-Pass@127.0.0.1:{port}/absent", DatabaseRefuses),
         ("postgresql://nobody-s3cret:s3cret-Pass@127.0.0.1:{port}/postgres", DatabaseRefuses),
-        ("postgresql://owner:s3cret-Pass@127.0.0.1:{port}/postgres?sslmode=verify-full", DatabaseAway),
-        ("postgresql://owner:s3cret-Pass@127.0.0.1:{port}/postgres?nonsense=s3cret-Pass", DatabaseAway),
+        ("postgresql://owner:s3cret-Pass@127.0.0.1:{port}/postgres?sslmode=verify-full", DatabaseRefuses),
+        ("postgresql://owner:s3cret-Pass@127.0.0.1:{port}/postgres?nonsense=s3cret-Pass", DatabaseRefuses),
         ("postgresql://owner:s3cret-Pass@127.0.0.1:99999999/postgres", DatabaseAway),
     ],
 )
@@ -122,3 +122,39 @@ async def test_what_waiting_mends_is_divided_from_what_needs_a_person(
     assert getattr(error.value, "data", None) is data
     assert await ask(database) == 1, "and it goes on"
     database.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "cause", "remedy"),
+    [
+        ("?sslmode=require", "SSL was required", "ssl = on"),
+        ("?sslmode=bogus", "invalid sslmode", "correct sslmode"),
+        ("?bogus=1&password=s3cret-Pass", "invalid URI", "correct the address"),
+    ],
+)
+async def test_an_address_that_cannot_work_is_refused_with_the_remedy_and_without_the_password(
+    postgres: PostgresServer, options: str, cause: str, remedy: str
+) -> None:
+    with pytest.raises(DatabaseRefuses) as caught:
+        async with Database(postgres.url() + options).transaction():
+            pass
+    stated, _, to_do = str(caught.value).partition("\n")
+    assert cause in stated
+    assert remedy in to_do
+    assert "s3cret" not in str(caught.value)
+
+
+async def test_a_server_that_wants_tls_is_named_as_such(postgres: PostgresServer) -> None:
+    rules = postgres.data / "pg_hba.conf"
+    before = rules.read_text()
+    postgres.sql("CREATE ROLE by_tls LOGIN")
+    rules.write_text("hostssl all by_tls 127.0.0.1/32 trust\nhost all owner 127.0.0.1/32 trust\n")
+    try:
+        postgres.sql("SELECT pg_reload_conf()")
+        await asyncio.sleep(0.3)
+        with pytest.raises(DatabaseRefuses, match=r"no encryption\ntake TLS, sslmode=verify-full"):
+            async with Database(postgres.url(user="by_tls")).transaction():
+                pass
+    finally:
+        rules.write_text(before)
+        postgres.sql("SELECT pg_reload_conf()")
