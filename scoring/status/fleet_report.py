@@ -31,6 +31,7 @@ class FleetReport:
 
     ``services`` are the fleet's, reached by ``leader`` at ``at_ns``. While no status of the fleet is known they are
     this monitor's own, ``leader`` and ``at_ns`` are None, and ``alone`` is why. ``own`` are always its own: its share.
+    ``other_settings`` is what to do where the leader has watched by another configuration for long.
     """
 
     name: str
@@ -40,6 +41,7 @@ class FleetReport:
     leader: str | None = None
     at_ns: int | None = None
     alone: str | None = None
+    other_settings: str | None = None
 
     def own_verdicts(self, status: ServiceStatus) -> int:
         """How many verdicts of a service under a rubric this monitor has reached within its own window."""

@@ -48,7 +48,7 @@ class FleetParts:
         if document is not None:
             return FleetReport(
                 name=self.fleet.name, monitors=monitors, services=document.services, own=own,
-                leader=document.leader, at_ns=document.at_ns,
+                leader=document.leader, at_ns=document.at_ns, other_settings=self.status.other_settings,
             )  # fmt: skip
         alone = (
             self.fleet.away

@@ -22,6 +22,7 @@ class FleetDocument:
     ``alerts`` and ``sent`` are alerts and events in their JSON form; ``sent`` are those that receivers have got.
     ``metrics`` are continuous metrics under their limits; None: by a leader of a version that does not watch them.
     ``shares`` counts the verdicts within the window that passed or failed, by monitor.
+    ``watches`` is a digest of thresholds, windows and rubrics that the leader watches by.
     """
 
     at_ns: int
@@ -31,6 +32,7 @@ class FleetDocument:
     alerts: Sequence[Mapping[str, object]] = ()
     sent: Sequence[Mapping[str, object]] = ()
     shares: Mapping[str, int] = field(default_factory=dict)
+    watches: str | None = None
 
     def encoded(self) -> bytes:
         """For the database."""

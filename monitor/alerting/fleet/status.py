@@ -11,12 +11,14 @@ While the database is away a monitor shows its own status, and says so. After ``
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from monitor.alerting.details import WatchedWindow
@@ -57,6 +59,8 @@ _MOST_SENT: Final = 200
 _MOST_AHEAD: Final = 60
 """Slices ahead of the leader's clock that still count; what is later is of a broken clock, and would never leave."""
 _LONGEST_NAME: Final = 15
+_DIFFERS_AFTER_NS: Final = 3600 * 10**9
+"""How long a leader may watch by other thresholds without a word: configurations differ while they are rolled out."""
 _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, zlib.error)
 """What comes of reading a record that another version wrote."""
 
@@ -119,6 +123,9 @@ class FleetStatus:
         self._shown = self._new_watch(FleetWindows(declared.window_ns))
         self._leading: _Leader | None = None
         self._is_known, self._restarts = False, 0
+        self._watches = _watches(declared, watched)
+        self._differs_since_ns: int | None = None
+        self.other_settings: str | None = None
 
     @property
     def leads(self) -> bool:
@@ -174,7 +181,8 @@ class FleetStatus:
             rows = await tables.published(leader.unread_s(now_ns))
         if leader.is_due(now_ns):
             leader.watch.take_labels(self._labels())
-            document = await asyncio.to_thread(leader.look, rows, now_ns)
+            document = replace(await asyncio.to_thread(leader.look, rows, now_ns), watches=self._watches)
+            self._compare(document)
             async with transaction() as tables:
                 await tables.save({_STATE: leader.state(), _DOCUMENT: document.encoded()})
             self._show(document)
@@ -228,6 +236,7 @@ class FleetStatus:
                 return
             sent = [event_of_json(stated) for stated in document.sent]
             self._show(document)
+            self._compare(document)
         except _UNREADABLE as error:
             log.warning("the fleet's status could not be read", extra={"cause": f"{error}"[:300]})
             return
@@ -238,6 +247,20 @@ class FleetStatus:
         shown = self._new_watch(FleetWindows(self._declared.window_ns))
         shown.show(document.alerts)
         self.document, self._shown = document, shown
+
+    def _compare(self, document: FleetDocument) -> None:
+        """Note for how long the leader watches by other settings; two fleets in one schema do so for good."""
+        if document.watches in (None, self._watches):
+            self._differs_since_ns = self.other_settings = None
+            return
+        self._differs_since_ns = self._differs_since_ns or document.at_ns
+        if document.at_ns - self._differs_since_ns < _DIFFERS_AFTER_NS or self.other_settings is not None:
+            return
+        self.other_settings = (
+            "for over an hour the fleet's leader has other rubrics, thresholds or windows than this monitor; where "
+            "these are two fleets, give one another fleet.schema_name, else roll one configuration out to all"
+        )
+        log.warning("one fleet, two configurations", extra={"leader": document.leader, "cause": self.other_settings})
 
     def _new_watch(self, windows: FleetWindows, metrics: MetricWatch | None = None) -> Watch:
         among = self.conditions
@@ -383,6 +406,12 @@ class _Leader:
                 "a slice of the fleet could not be read, and counts nowhere; is this monitor of another version?",
                 extra={"monitor": monitor, "slice": name[:40], "cause": cause},
             )
+
+
+def _watches(declared: Declaration, watched: Mapping[str, WatchedWindow]) -> str:
+    """A digest that is equal where thresholds, windows and rubrics are."""
+    settings = (declared.window_ns, declared.longest_ns, declared.policy, sorted(watched))
+    return hashlib.blake2b(repr(settings).encode(), digest_size=8).hexdigest()
 
 
 def _number(name: str) -> int:

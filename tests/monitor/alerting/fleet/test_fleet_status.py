@@ -288,3 +288,20 @@ def test_slices_and_states_of_a_broken_version_leave_the_status_as_it_is_without
     harmed.tables.states["alerts/status"] = zlib.compress(b'{"at_ns": 5, "leader": "x", "alerts": [{}]}')
     asyncio.run(harmed.members[0].round(leading=False))
     assert harmed.members[0].status.document == of[1]
+
+
+def test_two_configurations_in_one_fleet_are_named_after_an_hour_and_not_while_one_is_rolled_out(caplog):
+    fleet = Simulated(2)
+    leader, other = fleet.members
+    other.status._watches = "another"
+    fleet.run(50, failing=0.1, per_minute=1)
+    assert (leader.status.other_settings, other.status.other_settings) == (None, None)
+    other.status._watches = leader.status._watches
+    fleet.run(1, failing=0.1, per_minute=1)
+    other.status._watches = "another"
+    fleet.run(50, failing=0.1, per_minute=1)
+    assert other.status.other_settings is None
+    fleet.run(15, failing=0.1, per_minute=1)
+    assert "fleet.schema_name" in other.status.other_settings
+    assert leader.status.other_settings is None
+    assert [each.getMessage() for each in caplog.records].count("one fleet, two configurations") == 1
