@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from monitor.demo.traffic import SampleTraffic
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.forked import Forked
 from tests.postgres_server import PostgresServer
 from tests.waiting import until
 
@@ -36,23 +35,22 @@ def fake() -> Iterator[FakeLangfuse]:
 
 
 class Call:
-    """The command in a process of its own."""
+    """The command in a process of its own. ``lease`` is how long its shards stay its own where it is gone."""
 
-    def __init__(self, folder: Path, name: str, fake: FakeLangfuse, database: str) -> None:
+    def __init__(self, folder: Path, name: str, fake: FakeLangfuse, database: str, *, lease: str = "1m") -> None:
         keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY, "scores": "all"}
         path = folder / f"{name}.yaml"
         path.write_text(yaml.safe_dump({
-            "sampling": {"rate": 1.0}, "sinks": {"langfuse": {**keys, "requests_per_minute": 600}},
-            "fleet": {"database": database, "every": "500ms", "timeout": "2s", "lease": "5s"},
+            "sampling": {"rate": 1.0}, "sinks": {"langfuse": {**keys, "requests_per_minute": 6000}},
+            "fleet": {"database": database, "every": "100ms", "timeout": "1s", "lease": lease},
         }))  # fmt: skip
-        arguments = ["backfill", str(path), *TIMES, "--state", str(folder / name)]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "monitor", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
+        arguments = ["backfill", path, *TIMES, "--state", folder / name]
+        self.process = Forked(*arguments, stdout=self._out, stderr=self._err)
 
     def end(self) -> tuple[int, str, str]:
-        out, err = self.process.communicate(timeout=60)
-        return self.process.returncode, out, err
+        code = self.process.wait(60)
+        return code, self._out.read_text(), self._err.read_text()
 
 
 def elsewhere(out: str) -> int:
@@ -73,10 +71,10 @@ async def test_two_calls_share_the_work_and_take_over_what_a_killed_one_left(
     tmp_path: Path, fake: FakeLangfuse, postgres: PostgresServer
 ) -> None:
     database = postgres.url(postgres.new_database())
-    killed = Call(tmp_path, "killed", fake, database)
+    killed = Call(tmp_path, "killed", fake, database, lease="2200ms")
     await until(lambda: bool(fake.scores.stored()), seconds=30)
     killed.process.kill()
-    killed.process.communicate()
+    killed.process.wait(10)
     calls = [Call(tmp_path, name, fake, database) for name in "ab"]
     ends = [call.end() for call in calls]
     assert [code for code, _, _ in ends] == [0, 0], ends
