@@ -86,16 +86,19 @@ def step(held: HysteresisState | None, look: Look, now_ns: int, rule: Hysteresis
 
 def _next(held: HysteresisState, looks: tuple[Look, ...], now_ns: int, rule: Hysteresis) -> Status:
     present = held.status
-    if looks[-1].empty or (len(looks) == rule.looks and all(look.status is Status.INSUFFICIENT_DATA for look in looks)):
+    seen = [look.status for look in looks]
+    if looks[-1].empty or seen.count(Status.INSUFFICIENT_DATA) == rule.looks:
         return Status.INSUFFICIENT_DATA
-    for worse in (Status.CRITICAL, Status.WARNING):
-        bad = sum(_at_least(look.status, worse) for look in looks)
+    collapsed = seen.count(Status.CRITICAL)
+    fallen = collapsed + seen.count(Status.WARNING)
+    for worse, bad in ((Status.CRITICAL, collapsed), (Status.WARNING, fallen)):
         if bad >= rule.needed and (present is Status.INSUFFICIENT_DATA or _SEVERITY[worse] > _SEVERITY[present]):
             return worse
+    if present is Status.HEALTHY:
+        return present
     if present is Status.INSUFFICIENT_DATA:
-        good = sum(look.status is Status.HEALTHY for look in looks)
-        doubt = any(_at_least(look.status, Status.WARNING) for look in looks)
-        sure = good >= rule.needed or (good and not doubt)
+        good = seen.count(Status.HEALTHY)
+        sure = good >= rule.needed or (good and not fallen)
         return Status.HEALTHY if sure else present
     recent = looks[-rule.needed :]
     if len(recent) < rule.needed or any(look.with_margin is Status.INSUFFICIENT_DATA for look in recent):
@@ -103,7 +106,3 @@ def _next(held: HysteresisState, looks: tuple[Look, ...], now_ns: int, rule: Hys
     best = max((look.with_margin for look in recent), key=_SEVERITY.__getitem__)
     lasted = now_ns - held.since_ns >= rule.hold_ns
     return best if lasted and _SEVERITY[best] < _SEVERITY[present] else present
-
-
-def _at_least(status: Status, worse: Status) -> bool:
-    return status is not Status.INSUFFICIENT_DATA and _SEVERITY[status] >= _SEVERITY[worse]

@@ -10,6 +10,7 @@ import numpy as np
 from scoring.alerts.declaration import Declaration
 from scoring.statistics.cusum import Cusum
 from scoring.statistics.estimate import Estimate, from_sums
+from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status.hysteresis import HysteresisState, Look, step
 from scoring.status.status import Policy, Status, appraise
 
@@ -70,16 +71,23 @@ def service(
 
 
 def estimates(verdicts: Verdicts, looks_ns: np.ndarray, window_ns: int) -> Iterator[Estimate | None]:
-    """The estimate of the window at each look, from the same sums that the windows keep."""
+    """The estimate of the window at each look, from the same sums that the windows keep.
+
+    It is the same object for as long as the same verdicts are in the window.
+    """
     w, failed = verdicts.weight, ~verdicts.passed
     sums = [np.concatenate([[0], np.cumsum(each)]) for each in (np.ones(len(w)), failed, w, w * failed, w * w)]
     begins = np.searchsorted(verdicts.at_ns, looks_ns - window_ns, side="right")
     ends = np.searchsorted(verdicts.at_ns, looks_ns, side="right")
-    for begin, end in zip(begins, ends, strict=True):
-        n, failures, weight, failed_weight, squared = (float(each[end] - each[begin]) for each in sums)
-        yield from_sums(
-            n=round(n), failures=round(failures), weight=weight, failed_weight=failed_weight, squared_weight=squared
-        )
+    held, reported = (-1, -1), None
+    for window in zip(begins.tolist(), ends.tolist(), strict=True):
+        if window != held:
+            held = begin, end = window
+            n, failures, weight, failed_weight, squared = (float(each[end] - each[begin]) for each in sums)
+            reported = from_sums(
+                n=round(n), failures=round(failures), weight=weight, failed_weight=failed_weight, squared_weight=squared
+            )
+        yield reported
 
 
 def statuses(declared: Declaration, verdicts: Verdicts, *, hours: float) -> Iterator[tuple[int, Status]]:
@@ -87,9 +95,11 @@ def statuses(declared: Declaration, verdicts: Verdicts, *, hours: float) -> Iter
     rule = declared.rule
     policy = declared.policy_of(RUBRIC)
     raised = policy.raised(rule.recovery_margin)
-    sequence = declared.new_sequence(RUBRIC) if policy.mode == "sequence" else None
+    sequence = evidence_at(declared, policy, raised) if policy.mode == "sequence" else None
     looks_ns = np.arange(1, int(hours * HOUR_NS / declared.look_ns) + 1) * declared.look_ns
     held: HysteresisState | None = None
+    look: Look | None = None
+    last: Estimate | None = None
     fed = 0
     for now_ns, reported in zip(looks_ns, estimates(verdicts, looks_ns, declared.window_ns), strict=True):
         while sequence is not None and fed < len(verdicts) and verdicts.at_ns[fed] <= now_ns:
@@ -97,23 +107,37 @@ def statuses(declared: Declaration, verdicts: Verdicts, *, hours: float) -> Iter
                 passed=bool(verdicts.passed[fed]), weight=float(verdicts.weight[fed]), at_ns=int(verdicts.at_ns[fed])
             )
             fed += 1
-        look = Look(
-            status=appraise(reported, policy, sequence).status,
-            with_margin=appraise(reported, raised, sequence).status,
-            empty=reported is None,
-        )
+        if look is None or reported is not last:  # else no verdict came or went: a look sees what the last one saw
+            last = reported
+            look = Look(
+                status=appraise(reported, policy, sequence).status,
+                with_margin=appraise(reported, raised, sequence).status,
+                empty=reported is None,
+            )
         held = step(held, look, int(now_ns), rule)
         yield int(now_ns), held.status
 
 
+def evidence_at(declared: Declaration, *policies: Policy) -> ConfidenceSequence:
+    """The declared sequence at the thresholds alone, which are what statuses ask for: each level bets by itself."""
+    error, period_ns = declared.new_sequence(RUBRIC).promise
+    bounds = [each.thresholds for each in policies]
+    levels = [level for each in bounds for level in (each.warning, each.critical)]
+    return ConfidenceSequence(levels, error=error, period_ns=period_ns)
+
+
 def entries(reported: Iterator[tuple[int, Status]], levels: Sequence[Status] = ALARMS) -> list[int]:
     """When (ns) an alarm began: a look in one of the levels after one that was not."""
-    found, before = [], False
+    return list(entered(reported, levels))
+
+
+def entered(reported: Iterator[tuple[int, Status]], levels: Sequence[Status] = ALARMS) -> Iterator[int]:
+    """Likewise, one by one: who asks for the first need not look on."""
+    before = False
     for now_ns, status in reported:
         if status in levels and not before:
-            found.append(now_ns)
+            yield now_ns
         before = status in levels
-    return found
 
 
 def early_warnings(declared: Declaration, verdicts: Verdicts, *, per_hour: float) -> list[tuple[int, int | None]]:

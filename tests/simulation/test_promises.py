@@ -34,9 +34,9 @@ def alarms(declared: Declaration, *, ratio: float, per_hour: float, hours: float
 def delay_minutes(declared: Declaration, *, ratio: float, per_hour: float, seed: int, level=simulated.ALARMS) -> float:
     rng = np.random.default_rng(seed)
     verdicts = simulated.service(rng, per_hour=per_hour, stretches=[(4, 0.95), (20, ratio)])
-    reported = simulated.entries(simulated.statuses(declared, verdicts, hours=24), level)
-    after = [at for at in reported if at > 4 * HOUR_NS]
-    return (after[0] / HOUR_NS - 4) * 60 if after else float("inf")
+    reported = simulated.entered(simulated.statuses(declared, verdicts, hours=24), level)
+    after = next((at for at in reported if at > 4 * HOUR_NS), None)
+    return float("inf") if after is None else (after / HOUR_NS - 4) * 60
 
 
 @pytest.mark.parametrize("per_hour", [30, 120, 1200])
@@ -69,6 +69,19 @@ def test_with_much_traffic_a_sequence_is_the_fastest_because_it_need_not_wait_fo
     bound = [delay_minutes(BOUND, ratio=0.6, per_hour=1200, seed=seed) for seed in range(3)]
     sequence = [delay_minutes(SEQUENCE, ratio=0.6, per_hour=1200, seed=seed) for seed in range(3)]
     assert max(sequence) < min(bound)
+
+
+def test_what_is_looked_at_is_the_evidence_of_the_sequence_that_the_product_keeps():
+    whole = SEQUENCE.new_sequence(simulated.RUBRIC)
+    policy = SEQUENCE.policy_of(simulated.RUBRIC)
+    alone = simulated.evidence_at(SEQUENCE, policy, policy.raised(SEQUENCE.rule.recovery_margin))
+    verdicts = simulated.service(np.random.default_rng(10), per_hour=120, stretches=[(6, 0.8)], forced=True)
+    for at_ns, passed, weight in zip(verdicts.at_ns, verdicts.passed, verdicts.weight, strict=True):
+        for sequence in (whole, alone):
+            sequence.add(passed=bool(passed), weight=float(weight), at_ns=int(at_ns))
+        assert [alone.evidence(level) for level in alone.levels] == [whole.evidence(level) for level in alone.levels]
+    assert alone.evidence(0.85) > 0
+    assert len(alone.levels) == 4
 
 
 def reached(rng: np.random.Generator, *, ratio: float, n: int) -> bool:
