@@ -13,6 +13,7 @@ from monitor.cli import COMMANDS, main
 from monitor.config import resolve
 from monitor.config.evaluators import EmbeddingSection
 from monitor.config.extras import EMBEDDINGS, installed, missing
+from tests.forked import sidejudge
 
 CORPUS = Path(__file__).parents[1] / "config"
 ENTRY = Path(sys.executable).with_name("sidejudge")
@@ -20,7 +21,7 @@ HEAVY = ("pydantic", "fastapi", "rich", "google.protobuf", "prometheus_client", 
 
 
 def entry(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Calls the real entry point."""
+    """Calls the real entry point, for what a start is; others fork (``sidejudge``)."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
     return subprocess.run(
         [str(ENTRY), *arguments], capture_output=True, text=True, timeout=60, env={**clean, **environ}, check=False
@@ -66,7 +67,7 @@ def test_a_wrong_call_is_two_lines_and_exit_2() -> None:
         (("score",), "Missing argument", "sidejudge score --help"),
         (("explain", "no_such_metric"), "neither a trace id", "sidejudge metrics"),
     ):
-        reported = entry(*arguments)
+        reported = sidejudge(*arguments)
         assert reported.returncode == 2
         assert reported.stdout == ""
         first, second = reported.stderr.splitlines()
@@ -89,13 +90,11 @@ def test_debug_shows_the_traceback() -> None:
 
 
 def test_check_shows_what_is_in_force() -> None:
-    reported = entry(
+    reported = sidejudge(
         "check",
         "--all",
         str(CORPUS / "flow_variables.good.yaml"),
-        RATE="0.25",
-        FOLDER="/x",
-        SIDEJUDGE_LOG__FORMAT="json",
+        env={"RATE": "0.25", "FOLDER": "/x", "SIDEJUDGE_LOG__FORMAT": "json"},
     )
     assert reported.returncode == 0
     rows = {line.split()[0]: line.split()[1:] for line in reported.stdout.splitlines() if line.strip()}
@@ -105,7 +104,7 @@ def test_check_shows_what_is_in_force() -> None:
 
 
 def test_check_reports_all_five_mistakes_at_once_and_exits_2() -> None:
-    reported = entry("check", str(CORPUS / "five_mistakes.bad.yaml"))
+    reported = sidejudge("check", str(CORPUS / "five_mistakes.bad.yaml"))
     assert reported.returncode == 2
     causes = [line for line in reported.stderr.splitlines() if line.startswith("error: ")]
     assert len(causes) == 5
@@ -116,7 +115,7 @@ def test_check_reports_all_five_mistakes_at_once_and_exits_2() -> None:
 
 
 def test_a_file_that_is_not_there_is_named_plainly_and_the_remedy_is_the_path(tmp_path: Path) -> None:
-    checked, examined = entry("check", "nofile.yaml"), entry("doctor", "--config", "nofile.yaml")
+    checked, examined = sidejudge("check", "nofile.yaml"), sidejudge("doctor", "--config", "nofile.yaml")
     for reported in (checked, examined):
         assert "(nofile.yaml)" not in reported.stderr + reported.stdout
     assert checked.stderr.splitlines() == [
