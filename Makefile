@@ -20,8 +20,11 @@ test: $(VENV)/.dev ## everything that CI checks: style, types, architecture, the
 	@$(MAKE) --no-print-directory suite
 
 # Processes that collect at the same moment each rewrite every assertion: 12 s of CPU each, 4 where it is done before.
-rewritten: $(VENV)/.dev
+rewritten: $(VENV)/.rewritten
+
+$(VENV)/.rewritten: $(VENV)/.dev $(shell find tests -name '*.py')
 	@$(BIN)/python -m pytest -q -n0 --collect-only $(TESTS) >/dev/null 2>&1 || true
+	@$(if $(TESTS),,touch $@)
 
 suite: $(VENV)/.dev ## the suite alone
 	$(BIN)/python -m pytest $(SPREAD) -q $(TESTS)
