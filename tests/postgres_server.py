@@ -117,10 +117,16 @@ class PostgresServer:
 
 
 class SlowProxy:
-    """Passes bytes on to a port, ``delay_s`` later."""
+    """Passes bytes on to a port, ``delay_s`` later.
+
+    ``cut_after``: what a client sends with these bytes in it is passed on, and its connection is cut: nobody knows
+    whether it took place.
+    """
 
     def __init__(self, port: int, *, delay_s: float = 0.0) -> None:
         self._to, self.delay_s, self.port = port, delay_s, 0
+        self.cut_after: bytes | None = None
+        self.cuts = 0
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -141,17 +147,23 @@ class SlowProxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._to)
-        for pair in ((reader, far_writer), (far_reader, writer)):
+        for pair in ((reader, far_writer, writer), (far_reader, writer, far_writer)):
             task = asyncio.create_task(self._pass(*pair))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, back: asyncio.StreamWriter
+    ) -> None:
         try:
             while body := await reader.read(65536):
                 await asyncio.sleep(self.delay_s)
                 writer.write(body)
                 await writer.drain()
+                if self.cut_after is not None and self.cut_after in body:
+                    self.cuts += 1
+                    back.transport.abort()
+                    break
         except OSError:
             pass
         finally:

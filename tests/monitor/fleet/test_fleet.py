@@ -100,6 +100,45 @@ async def test_a_slow_database_holds_up_nothing_but_the_round(
         assert time.monotonic() - begun < 1.5, "the end does not wait either"
 
 
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_a_commit_of_unknown_outcome_is_done_once_and_leaves_no_connection(
+    member: Callable[..., Fleet], postgres: PostgresServer
+) -> None:
+    async with SlowProxy(postgres.port) as proxy:
+        fleet = member("a", port=proxy.port)
+        fleet.want("labels")
+        work: list[int] = []
+
+        async def write(transaction: Transaction) -> None:
+            work.append(1)
+            await shared.put_windows(transaction, "a", {"w": b"1"})
+
+        fleet.each_round("windows", write)
+        await fleet.round()
+        before = open_files()
+        for _ in range(10):
+            proxy.cut_after = b"COMMIT"
+            await fleet.round()
+            assert fleet.away is not None
+            proxy.cut_after = None
+            await fleet.round()
+            assert fleet.away is None
+        assert proxy.cuts == 10
+        lease = fleet.held("labels")
+        assert lease is not None
+        assert lease.token == 1, "its own lease, whether the renewal took place or not"
+        database = fleet.database.shown.rpartition("/")[2]
+        assert postgres.sql("SELECT count(*) FROM sidejudge.windows", database) == [(1,)]
+        assert postgres.sql("SELECT count(*) FROM sidejudge.monitors", database) == [(1,)]
+        open_now = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'"
+        await until(lambda: postgres.sql(open_now) == [(0,)])
+        await until(lambda: open_files() <= before + 2)
+        assert len(work) == 11
+
+
 async def test_a_part_that_is_refused_leaves_the_others_theirs(member: Callable[..., Fleet]) -> None:
     fleet, done = member("a"), []
 
