@@ -75,7 +75,7 @@ class PeerClient:
             if not response.is_success or len(response.content) > MOST_BYTES:
                 return None
             return parsed(response.content)
-        except (httpx.HTTPError, TimeoutError):
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
             return None
 
     async def close(self) -> None:

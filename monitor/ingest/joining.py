@@ -154,7 +154,9 @@ class Joining:
 
     async def _ask_all(self, asked: Mapping[str, Sequence[_Held]]) -> set[bytes]:
         """Ask every monitor that is concerned; return the traces of which some answer is missing."""
-        answers = await asyncio.gather(*(self._ask(name, several) for name, several in asked.items()))
+        async with asyncio.TaskGroup() as group:  # one that fails ends the others: the next round asks anew
+            asking = [group.create_task(self._ask(name, several)) for name, several in asked.items()]
+        answers = [each.result() for each in asking]
         fresh = {held.closing.trace_id for held in self._held.values() if held.start_ns is None}  # held meanwhile
         return set().union(fresh, *answers)
 

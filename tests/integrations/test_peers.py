@@ -34,4 +34,5 @@ async def test_what_is_no_answer_of_a_monitor_is_none():
         assert sent.json == {"name": "a"}
         assert sent.headers["authorization"] == "Bearer x"
     assert await client.post("http://127.0.0.1:9", {"name": "a"}) is None
+    assert await client.post("http://[fe80::1%eth0]:x", {"name": "a"}) is None
     await client.close()

@@ -137,6 +137,7 @@ class Backfill:
         self._sessions = session_limits(config.sessions) if config.sessions and wanted == MatchSection() else None
         self._past: dict[bytes, PastSession] = {}
         self._torn: set[str] = set()
+        self._turns: dict[bytes, frozenset[str]] = {}
         sampler = sampler_of(config, wanted)
         hashed = config.sampling.randomness == "hashed"
         self._origin = ChunkOrigin(None, None, sampler.admission, hashed=hashed)
@@ -245,6 +246,9 @@ class Backfill:
     async def _take_sessions(self, limits: SessionLimits) -> None:
         for past in await asyncio.to_thread(past_sessions, self._store, limits, self._reader.window):
             name, beyond = past.identity.session_id, past.beyond(self._reader.window, limits, self._reader.around_ns)
+            if self._turns.get(past.closing.trace_id) == past.traces:  # taken with an earlier shard
+                continue
+            self._turns[past.closing.trace_id] = past.traces
             more = await self._reader.traces_of(name, beyond)
             await self._take_session(past.cut() if name in self._torn or not more <= past.traces else past)
 

@@ -67,9 +67,9 @@ class Scene:
         return found
 
     async def run(
-        self, *, job="job", wanted=EVERYTHING, heard=lambda _: None, minutes=120, config=None, places=()
+        self, *, job="job", wanted=EVERYTHING, heard=lambda _: None, minutes=120, config=None, places=(), shards=None
     ) -> Progress:
-        """One call of the command."""
+        """One call of the command; ``shards`` is a function of what is drawn."""
         config = config or self.config
         store = Store(self.folder / "backfill.sqlite")
         try:
@@ -91,7 +91,7 @@ class Scene:
             )  # fmt: skip
             await run.scores_out.start()
             try:
-                await run.judge(found.drawn)
+                await run.judge(found.drawn, shards and shards(found.drawn))
                 await run.deliver()
             finally:
                 run.scores_out._delivery._task.cancel()

@@ -83,6 +83,29 @@ async def test_the_turns_of_the_range_are_judged_as_one_conversation_whose_score
     assert session_scores(scene) == rows
 
 
+class EachAlone:
+    """Every trace is a shard."""
+
+    elsewhere = 0
+
+    def __init__(self, drawn) -> None:
+        self.drawn = drawn
+
+    async def parts(self):
+        for each in self.drawn:
+            yield [each]
+
+
+async def test_a_session_of_an_earlier_shard_is_not_looked_for_again(scene, talk):
+    talk(1, 110, "early")
+    for number in (2, 3, 4, 5):
+        talk(number, 60, None)
+    at = await scene.run(shards=EachAlone)
+    assert (at.sessions, at.done) == (1, 5)
+    asked = [request for request in scene.fake.requests if ("sessionId", "early") in request.query]
+    assert len(asked) == 1
+
+
 async def test_the_time_of_a_sessions_scores_is_the_end_of_its_last_turn(scene, talk):
     talk(1, 60)
     talk(2, 50)
