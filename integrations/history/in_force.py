@@ -1,9 +1,9 @@
-"""In force: the verdicts of a history that count, newest day first: last revisions, without those withdrawn."""
+"""In force: the rows of a history that count, newest day first: last revisions, without withdrawn verdicts."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
@@ -17,13 +17,19 @@ MOST_ROWS: Final = 2_000_000
 """Rows that are read at most at a time."""
 MOST_S: Final = 10.0
 """Seconds after which no further day is begun: an object store may be slow."""
-_KEYS: Final = pa.schema([SCHEMAS["verdicts"].field(name) for name in (*KEYS["verdicts"], "created_at")])
+_TIMES: Final[Mapping[Kind, str]] = {"verdicts": "created_at", "outcomes": "ended_at"}
 _WITHDRAWN: Final = pa.schema([SCHEMAS["outcomes"].field(name) for name in ("trace_id", "ended_at", "withdrawn")])
-_Name: TypeAlias = tuple[str | None, str | None, str | None]
+_Name: TypeAlias = tuple[str | None, ...]
 
 
-def verdicts_in_force(
-    place: Place, schema: pa.Schema, *, since_ns: int, until_ns: int, clock_s: Callable[[], float] = time.monotonic
+def rows_in_force(
+    place: Place,
+    kind: Kind,
+    schema: pa.Schema,
+    *,
+    since_ns: int,
+    until_ns: int,
+    clock_s: Callable[[], float] = time.monotonic,
 ) -> Iterator[tuple[str, pa.Table | None]]:
     """Each day's folder (``day=2026-11-22``) with its rows, from the day of ``until_ns`` back to that of ``since_ns``.
 
@@ -33,28 +39,30 @@ def verdicts_in_force(
 
     Args:
         place: Where the history is.
-        schema: The columns that are read; those of ``KEYS`` and ``created_at`` must be among them.
+        kind: Of verdicts and outcomes, which.
+        schema: The columns that are read; those of ``KEYS`` and the time must be among them.
         since_ns: In ns since the epoch, as ``until_ns``.
         until_ns: See above.
         clock_s: Seconds that never go back.
     """
     begin, rows = clock_s(), 0
     first, last = (f"day={datetime.fromtimestamp(ns / 1e9, UTC).date().isoformat()}" for ns in (since_ns, until_ns))
-    verdicts, outcomes = _days(place, "verdicts", first), _days(place, "outcomes", first)
+    days, withdrawing = _days(place, kind, first), _days(place, "outcomes", first) if kind == "verdicts" else {}
+    keys = pa.schema([SCHEMAS[kind].field(name) for name in (*KEYS[kind], _TIMES[kind])])
     later: dict[_Name, int] = {}
     withdrawn: dict[tuple[str, str], int] = {}
-    for folder in sorted(verdicts.keys() | outcomes.keys(), reverse=True):
+    for folder in sorted(days.keys() | withdrawing.keys(), reverse=True):
         if rows > MOST_ROWS or clock_s() - begin > MOST_S:
             yield folder, None
             return
-        for name in outcomes.get(folder, ()):
+        for name in withdrawing.get(folder, ()):
             _note(part_of(place, name, "outcomes", _WITHDRAWN), withdrawn)
-        wanted = schema if folder <= last else _KEYS
-        read = (part_of(place, name, "verdicts", wanted) for name in verdicts.get(folder, ()))
+        wanted = schema if folder <= last else keys
+        read = (part_of(place, name, kind, wanted) for name in days.get(folder, ()))
         parts = [part for part in read if part is not None]
         if not parts:
             continue
-        kept = _in_force(pa.concat_tables(parts), later, withdrawn)
+        kept = _in_force(pa.concat_tables(parts), kind, later, withdrawn)
         if folder <= last:
             rows += kept.num_rows
             yield folder, kept
@@ -92,15 +100,15 @@ def _note(outcomes: pa.Table | None, withdrawn: dict[tuple[str, str], int]) -> N
             withdrawn[trace_id, rubric] = max(at_us or 0, withdrawn.get((trace_id, rubric), 0))
 
 
-def _in_force(rows: pa.Table, later: dict[_Name, int], withdrawn: dict[tuple[str, str], int]) -> pa.Table:
+def _in_force(rows: pa.Table, kind: Kind, later: dict[_Name, int], withdrawn: dict[tuple[str, str], int]) -> pa.Table:
     """The rows that nothing later replaces or withdraws, each once; what they replace is added to ``later``."""
-    names = zip(*(rows[column].to_pylist() for column in ("trace_id", "case_id", "rubric")), strict=True)
-    rest = zip(rows["revision"].to_pylist(), pc.cast(rows["created_at"], pa.int64()).to_pylist(), strict=True)
+    names = zip(*(rows[column].to_pylist() for column in KEYS[kind] if column != "revision"), strict=True)
+    rest = zip(rows["revision"].to_pylist(), pc.cast(rows[_TIMES[kind]], pa.int64()).to_pylist(), strict=True)
     last: dict[_Name, tuple[int, int]] = {}
     for at, (name, (stated, at_us)) in enumerate(zip(names, rest, strict=True)):
         revision = stated or 1
         # A trace that was judged again by a rubric that it had lost has a verdict of a later date.
-        gone = withdrawn.get((name[0] or name[1] or "", name[2] or ""), -1) >= (at_us or 0)
+        gone = bool(withdrawn) and withdrawn.get((name[0] or name[1] or "", name[2] or ""), -1) >= (at_us or 0)
         if not gone and later.get(name, 0) <= revision and (name not in last or last[name][0] <= revision):
             last[name] = revision, at
     later.update((name, revision) for name, (revision, _) in last.items() if revision > 1)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from scoring.status.trend import Stretch, VerdictSums
 
-from .in_force import verdicts_in_force
+from .in_force import rows_in_force
 from .place import Place
 from .rows import SCHEMAS
 
@@ -31,11 +31,13 @@ def history_trends(
 ) -> list[Stretch]:
     """The stretches from ``since_ns`` on whose verdicts were reached before ``until_ns``; of revisions the last counts.
 
-    Beyond the bounds of ``verdicts_in_force`` older days are left out, and with them the stretch that would be
+    Beyond the bounds of ``rows_in_force`` older days are left out, and with them the stretch that would be
     incomplete. A file that is no part of a history is left out. Raises ``OSError`` where the place cannot be read.
     """
     found, oldest_ns = list[pa.Table](), since_ns
-    for folder, rows in verdicts_in_force(place, _SCHEMA, since_ns=since_ns, until_ns=until_ns, clock_s=clock_s):
+    for folder, rows in rows_in_force(
+        place, "verdicts", _SCHEMA, since_ns=since_ns, until_ns=until_ns, clock_s=clock_s
+    ):
         if rows is None:
             oldest_ns = _day_ns(folder) + 86_400 * 10**9
         else:

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from integrations.history.in_force import part_of, verdicts_in_force
+from integrations.history.in_force import part_of, rows_in_force
 from integrations.history.place import Place
 from integrations.history.rows import SCHEMAS
 from integrations.store.compared import NO_METRICS, ComparedFilter, ComparedVerdict
@@ -21,17 +21,23 @@ _COLUMNS: Final = (
     "sampling_probability",
 )  # fmt: skip
 _OUTCOME: Final = pa.schema([SCHEMAS["outcomes"].field(name) for name in ("trace_id", "revision", "record")])
+_FIGURES: Final = pa.schema([
+    SCHEMAS["outcomes"].field(name)
+    for name in ("trace_id", "revision", "service", "environment", "ended_at", "record")
+])  # fmt: skip
 _UNKNOWN: Final = {"service": "unknown_service", "environment": "unknown"}
 
 
 def history_compared(
     place: Place, wanted: ComparedFilter, *, clock_s: Callable[[], float] = time.monotonic
 ) -> tuple[list[ComparedVerdict], bool]:
-    """Those that match, the newest first, and whether older ones were left out; figures are of the store alone.
+    """Those that match, the newest first, and whether older ones were left out.
 
-    They are left out beyond ``wanted.most`` and the bounds of ``verdicts_in_force``. Raises ``OSError`` where the place
+    They are left out beyond ``wanted.most`` and the bounds of ``rows_in_force``. Raises ``OSError`` where the place
     cannot be read.
     """
+    if wanted.figure:
+        return _figures(place, wanted, clock_s)
     with_scores = wanted.all_metrics or wanted.metric is not None
     names = (*_COLUMNS, "record") if with_scores else _COLUMNS
     schema = pa.schema([SCHEMAS["verdicts"].field(name) for name in names])
@@ -40,7 +46,7 @@ def history_compared(
     for name in place.names("outcomes"):
         outcomes.setdefault(name.split("/")[1], []).append(name)
     found: list[ComparedVerdict] = []
-    for folder, rows in verdicts_in_force(place, schema, clock_s=clock_s, **span):
+    for folder, rows in rows_in_force(place, "verdicts", schema, clock_s=clock_s, **span):
         if rows is None or len(found) >= wanted.most:
             return found[: wanted.most], True
         matching = _matching(rows, wanted)
@@ -51,19 +57,44 @@ def history_compared(
     return found[: wanted.most], len(found) > wanted.most
 
 
-def _matching(rows: pa.Table, wanted: ComparedFilter) -> pa.Table:
-    at_us = pc.cast(rows["created_at"], pa.int64())
+def _figures(place: Place, wanted: ComparedFilter, clock_s: Callable[[], float]) -> tuple[list[ComparedVerdict], bool]:
+    """Traces with a figure of the application, in the form of verdicts that neither passed nor failed."""
+    found: list[ComparedVerdict] = []
+    span = {"since_ns": wanted.since_ns, "until_ns": wanted.until_ns}
+    for _, rows in rows_in_force(place, "outcomes", _FIGURES, clock_s=clock_s, **span):
+        if rows is None or len(found) >= wanted.most:
+            return found[: wanted.most], True
+        matching = _matching(rows, wanted, "ended_at").to_pylist()
+        of_day = [figure for row in matching if (figure := _figure(row, wanted)) is not None]
+        found += sorted(of_day, key=lambda each: each.closed_ns, reverse=True)
+    return found[: wanted.most], len(found) > wanted.most
+
+
+def _figure(row: JsonRecord, wanted: ComparedFilter) -> ComparedVerdict | None:
+    story, name = _object(row["record"]), wanted.metric or ""
+    value = _inner(_inner(story, "figures"), "values").get(name)
+    probability = _inner(story, "sampling").get("probability")
+    if not isinstance(value, int | float) or not isinstance(probability, int | float) or probability <= 0:
+        return None
+    of_none = {"rubric": None, "rubric_version": None, "passed": None, "sampling_probability": probability}
+    return _verdict({**row, **of_none}, story, wanted)._replace(metrics={name: (float(value), False)})
+
+
+def _matching(rows: pa.Table, wanted: ComparedFilter, at: str = "created_at") -> pa.Table:
+    at_us = pc.cast(rows[at], pa.int64())
     kept = pc.and_(pc.greater_equal(at_us, wanted.since_ns // 1000), pc.less(at_us, wanted.until_ns // 1000))
-    kept = pc.and_(kept, pc.greater(pc.fill_null(rows["sampling_probability"], 1.0), 0.0))
+    if "sampling_probability" in rows.column_names:
+        kept = pc.and_(kept, pc.greater(pc.fill_null(rows["sampling_probability"], 1.0), 0.0))
     for column, value in (
         ("service", wanted.service), ("environment", wanted.environment), ("rubric", wanted.rubric),
     ):  # fmt: skip
-        if value is not None:
+        if value is not None and column in rows.column_names:  # a figure is of no rubric
             unknown = _UNKNOWN.get(column, "")
             stated = pc.fill_null(rows[column], unknown)
             kept = pc.and_(kept, pc.equal(pc.if_else(pc.equal(stated, ""), unknown, stated), value))
     found = rows.append_column("at_us", at_us).filter(pc.fill_null(kept, fill_value=False))
-    return found.append_column("key", pc.coalesce(found["trace_id"], found["case_id"]))  # a session has no trace id
+    keys = [found[name] for name in ("trace_id", "case_id") if name in found.column_names]
+    return found.append_column("key", pc.coalesce(*keys))  # a session has no trace id
 
 
 def _stories(place: Place, names: Collection[str], traces: Collection[str]) -> dict[str, JsonRecord]:
@@ -113,4 +144,9 @@ def _object(text: str | None) -> JsonRecord:
         found = json.loads(text or "null")
     except ValueError:
         return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _inner(record: JsonRecord, name: str) -> JsonRecord:
+    found = record.get(name)
     return found if isinstance(found, dict) else {}

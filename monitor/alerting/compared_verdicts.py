@@ -45,13 +45,13 @@ class ComparedSource:
     def read(self, wanted: ComparedFilter, now_ns: int) -> ComparedVerdicts:
         """Those that match, each once: of a trace and a rubric the store's. It may block long.
 
-        Figures of the application are of the store alone. While the history cannot be read, the store's verdicts are
-        all there is; the first time that is logged. Raises ``StoreError``, ``SearchTooLong``.
+        While the history cannot be read, the store's verdicts are all there is; the first time that is logged. Raises
+        ``StoreError``, ``SearchTooLong``.
         """
         stored = read_compared(self._path, wanted)
         old_ns = min(wanted.until_ns, now_ns - self._retention_ns)
         capped = len(stored) >= wanted.most
-        if self._history is None or wanted.figure or capped or wanted.since_ns >= old_ns:
+        if self._history is None or capped or wanted.since_ns >= old_ns:
             return ComparedVerdicts(stored, capped)
         with self._one:
             archived = self._archived(self._history, wanted, old_ns)

@@ -132,6 +132,58 @@ def test_only_verdicts_in_force_count_in_comparisons_and_trends(tmp_path: Path, 
     assert sum(each.sums.failed for each in trends) == passed.count(False)
 
 
+def took(number: int, days_ago: float, *, latency: float | None, revision: int = 1, probability: float = 0.5) -> tuple:
+    kind, at_ns, record = ended(number, days_ago, revision=revision)
+    figures = {"values": {} if latency is None else {"latency": latency}, "version": "v1", "models": []}
+    return kind, at_ns, record | {"service": "shop", "figures": figures, "sampling": {"probability": probability}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "wanted", "latencies"),
+    [
+        ([took(1, 9, latency=2.0)], {}, [2.0]),
+        ([took(1, 9, latency=2.0), took(2, 8, latency=3.0)], {}, [3.0, 2.0]),
+        ([took(1, 9, latency=2.0), took(1, 9, latency=2.0)], {}, [2.0]),
+        ([took(1, 9, latency=2.0), took(1, 9, latency=4.0, revision=2)], {}, [4.0]),
+        ([took(1, 9, latency=2.0), took(1, 1, latency=4.0, revision=2)], {}, []),
+        ([took(1, 9, latency=None), took(2, 9, latency=1.0, probability=0.0), ended(3, 9)], {}, []),
+        ([took(1, 9, latency=2.0)], {"service": "shop", "environment": "unknown"}, [2.0]),
+        ([took(1, 9, latency=2.0)], {"service": "elsewhere"}, []),
+        ([took(1, 9, latency=2.0)], {"rubric": "qa"}, [2.0]),
+        ([took(1, 9, latency=2.0)], {"metric": "cost"}, []),
+    ],
+    ids=["one", "the newest first", "delivered twice", "revised", "revised within the retention", "without a value",
+         "of its place", "of another place", "of no rubric", "another figure"],
+)  # fmt: skip
+def test_figures_of_the_application_come_from_outcomes_in_force(
+    tmp_path: Path, rows: list, wanted: dict, latencies: list
+) -> None:
+    place = import_module("integrations.history.place").Place(archive(tmp_path / "history", rows))
+    span = {"since_ns": NOW - 30 * DAY, "until_ns": NOW - 7 * DAY, "figure": True, "metric": "latency"}
+    read = import_module("monitor.alerting.archived_verdicts").history_compared
+    found, capped = read(place, ComparedFilter(**span | wanted))
+    assert ([each.metrics["latency"] for each in found], capped) == ([(value, False) for value in latencies], False)
+    assert all((each.weight, each.passed, each.model) == (2.0, None, "m") for each in found)
+
+
+async def test_figures_of_store_and_history_together_are_each_trace_once(store: Store, tmp_path: Path) -> None:
+    for number, days_ago in ((101, 1), (102, 6), (103, 8)):
+        _, at_ns, record = took(number, days_ago, latency=float(number))
+        await store.finish(
+            FinishedTrace(
+                trace_id=bytes.fromhex(key(number)), service="shop", reason="scored", completion="root_ended",
+                revision=1, closed_ns=at_ns, verdicts=[],
+                details={k: record[k] for k in ("name", "session_id", "release", "model", "figures", "sampling")},
+            )
+        )  # fmt: skip
+    path = archive(tmp_path / "history", [took(n, d, latency=float(n)) for n, d in ((102, 6), (103, 8), (104, 20))])
+    wanted = ComparedFilter(**SPAN, figure=True, metric="latency")
+    found = ComparedSource(store.path, path, 7 * DAY).read(wanted, NOW)
+    assert [each.metrics["latency"][0] for each in found.verdicts] == [101.0, 102.0, 103.0, 104.0]
+    alone = ComparedSource(store.path, None, 7 * DAY).read(wanted, NOW)
+    assert found.verdicts[2]._replace(closed_ns=0) == alone.verdicts[2]._replace(closed_ns=0)
+
+
 async def test_a_reading_stands_for_ten_minutes_and_what_is_away_leaves_the_store(
     store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
