@@ -19,6 +19,7 @@ from typing import TypeAlias
 import orjson
 
 from scoring.case.case import Case, Utterance
+from scoring.errors import SidejudgeError
 from scoring.trace.span import Json, ToolCall
 
 from .case_names import OTHER_NAMES, in_our_names
@@ -33,7 +34,7 @@ _TOLERATED = frozenset(("dialects", "provenance", "spans", "remarks"))
 _Read: TypeAlias = Callable[[Json, str], object]
 
 
-class CaseError(ValueError):
+class CaseError(SidejudgeError, ValueError):
     """A line that is not a valid case: 1-based line, field (``$`` for the line itself), cause and remedy."""
 
     def __init__(self, line: int, field: str, message: str, remedy: str) -> None:
@@ -44,7 +45,7 @@ class CaseError(ValueError):
         super().__init__(f"line {line}: {field}: {message}; {remedy}")
 
 
-class FieldError(ValueError):
+class FieldError(SidejudgeError, ValueError):
     """A field that violates the format: its path, what is wrong, and a remedy."""
 
     def __init__(self, field: str, message: str, remedy: str) -> None:

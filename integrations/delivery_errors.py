@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from scoring.errors import SidejudgeError
 
-class DestinationUnreachableError(Exception):
+
+class DestinationUnreachableError(SidejudgeError):
     """The receiver did not take it now and may later: nothing of what was handed over is known to have arrived.
 
     ``retry_after_s`` is how long the receiver asks to be left alone, ``None`` when it names no time.
@@ -14,7 +16,7 @@ class DestinationUnreachableError(Exception):
         self.reason, self.retry_after_s = reason, retry_after_s
 
 
-class RefusedError(Exception):
+class RefusedError(SidejudgeError):
     """The receiver will not take this however often it is sent; a person must mend the content or the configuration."""
 
     def __init__(self, reason: str) -> None:

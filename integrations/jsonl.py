@@ -10,6 +10,8 @@ from typing import IO
 
 import orjson
 
+from scoring.errors import SidejudgeError
+
 from .delivery_errors import DestinationUnreachableError
 
 
@@ -21,7 +23,7 @@ def line(record: Mapping[str, object]) -> bytes:
         return json.dumps(record).encode() + b"\n"
 
 
-class SinkError(Exception):
+class SinkError(SidejudgeError):
     """A file that cannot be appended to."""
 
 

@@ -12,6 +12,7 @@ from monitor.config.load import load_config
 from monitor.config.rubrics import configured
 from scoring.case.case import Case
 from scoring.declared.ask import ask
+from scoring.errors import SidejudgeError
 from scoring.evaluators.score import score
 from scoring.metrics.metric import Metric
 from scoring.questions.question import Answer, NoAnswer
@@ -35,6 +36,7 @@ __all__ = [
     "RefusedError",
     "Rubric",
     "Scored",
+    "SidejudgeError",
     "Span",
     "ToolCall",
     "Trace",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -37,6 +38,18 @@ def test_a_room_opens_with_one_sentence(room: str) -> None:
     stated = ast.get_docstring(ast.parse((ROOT / room).read_text()))
     assert stated, "its docstring: what comes in and what goes out"
     assert re.fullmatch(r"[A-Z`].*[.]", stated.split("\n\n")[0], re.DOTALL)
+
+
+def test_errors_have_one_root() -> None:
+    builtin = {name for name, each in vars(builtins).items() if isinstance(each, type) and issubclass(each, Exception)}
+    apart = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in PRODUCT
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name != "SidejudgeError"
+        if node.bases and isinstance(first := node.bases[0], ast.Name) and first.id in builtin
+    ]
+    assert apart == [], "SidejudgeError comes first among the bases"
 
 
 def test_nothing_lies_beside_the_rooms() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scoring.errors import SidejudgeError
 from scoring.trace.span import Json
 
 
@@ -26,7 +27,7 @@ class AgentReply:
     attempts: int = 1
 
 
-class AgentError(Exception):
+class AgentError(SidejudgeError):
     """The agent gave no answer, and why. ``unreachable``: the request did not reach it."""
 
     def __init__(self, reason: str, *, attempts: int = 1, unreachable: bool = False) -> None:
@@ -36,7 +37,7 @@ class AgentError(Exception):
         self.unreachable = unreachable
 
 
-class NoSuchAgentError(Exception):
+class NoSuchAgentError(SidejudgeError):
     """The named object cannot be an agent: one line of cause and one of remedy."""
 
     def __init__(self, cause: str, remedy: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 
+from scoring.errors import SidejudgeError
 from scoring.trace.span import Json
 
 CLASS = "__class__"
@@ -40,7 +41,7 @@ _STRING_STARTS = frozenset("'\"bBrRuUfF")
 _LOOKS = re.compile(r"\s*+(?:[\[({]|[^\W\d][\w.]*+\()")
 
 
-class UnreadableError(ValueError):
+class UnreadableError(SidejudgeError, ValueError):
     """The text is not the repr of plain data."""
 
 

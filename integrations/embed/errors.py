@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from scoring.errors import SidejudgeError
+
 INSTALL = "pip install 'sidejudge[embeddings]'"
 
 
-class EmbeddingError(Exception):
+class EmbeddingError(SidejudgeError):
     """No vectors came of it. ``remedy`` is what to do about it, empty where it may pass by itself.
 
     ``of_texts``: other texts may fare better, so those that were given together may be tried one by one.

@@ -10,11 +10,13 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import fs, parquet
 
+from scoring.errors import SidejudgeError
+
 _HIDDEN: Final = "."
 """A file that is being written begins with it: readers of Parquet leave such files out."""
 
 
-class NotOursError(Exception):
+class NotOursError(SidejudgeError):
     """A file that no history has written, or that is damaged."""
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, cast, overload
 
+from scoring.errors import SidejudgeError
 from scoring.verdict.trace_document import TraceDocument
 from scoring.verdict.verdict_document import VerdictDocument
 
 
-class HistoryError(Exception):
+class HistoryError(SidejudgeError):
     """A history that cannot be read, or pyarrow that is missing."""
 
 

@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Final
 
+from scoring.errors import SidejudgeError
 from scoring.lexical.label import label
 from scoring.lexical.secrets import struck
 from scoring.trace.span import Json
@@ -70,7 +71,7 @@ _BY_STATUS: Final = {
 }  # fmt: skip
 
 
-class LangfuseError(Exception):
+class LangfuseError(SidejudgeError):
     """A request that came to nothing. ``message`` is the server's own word, bounded.
 
     ``status`` is None where no answer came; ``retry_after_s`` is the wait that the server asked for, None without one;

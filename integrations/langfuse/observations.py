@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from scoring.errors import SidejudgeError
 from scoring.trace.instant import read_instant
 
 from .client import Langfuse
@@ -41,7 +42,7 @@ SMALLEST_NS: Final = 10**9
 """A window that is not halved any more."""
 
 
-class TraceTooLarge(Exception):  # noqa: N818  # it names a state, as StoreCorrupt does
+class TraceTooLarge(SidejudgeError):  # noqa: N818  # it names a state, as StoreCorrupt does
     """A trace of more rows or larger contents than are held in memory for one trace."""
 
 

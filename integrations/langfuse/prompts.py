@@ -8,6 +8,7 @@ from urllib.parse import quote
 import httpx
 
 from integrations.trust import trusted
+from scoring.errors import SidejudgeError
 
 from .client import Access
 
@@ -15,7 +16,7 @@ TIMEOUT_S = 10.0
 MAX_BYTES = 1_000_000
 
 
-class PromptError(Exception):
+class PromptError(SidejudgeError):
     """A prompt that cannot be used; the message states why, in a few words."""
 
 

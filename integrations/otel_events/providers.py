@@ -22,6 +22,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import NoOpTracer, Tracer
 
 from integrations.memory_queue import MemoryQueue
+from scoring.errors import SidejudgeError
 from scoring.trace.loop_guard import OWN_SCOPE, OWN_SERVICE
 
 from .queue import EventsInto, SpansInto
@@ -33,7 +34,7 @@ _LONGEST: Final = 2_000
 """Characters of an attribute's value."""
 
 
-class DisabledError(Exception):
+class DisabledError(SidejudgeError):
     """OpenTelemetry's SDK is switched off in this process."""
 
 

@@ -6,12 +6,14 @@ import re
 from typing import Final
 from urllib.parse import urlsplit
 
+from scoring.errors import SidejudgeError
+
 _LONGEST: Final = 300
 _PASSWORD: Final = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
 _USERINFO: Final = re.compile(r"(://[^/\s:@]*:)[^/\s]*@")
 
 
-class DatabaseError(Exception):
+class DatabaseError(SidejudgeError):
     """A transaction failed; nothing of it was committed, or it is unknown whether it was."""
 
 

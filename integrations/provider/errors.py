@@ -15,6 +15,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
 
+from scoring.errors import SidejudgeError
 from scoring.lexical.label import label
 from scoring.lexical.secrets import struck
 
@@ -67,7 +68,7 @@ class _Answered(Protocol):
     response: _Response | None
 
 
-class ProviderError(Exception):
+class ProviderError(SidejudgeError):
     """A call without an answer. ``message`` is the provider's own text, bounded, without anything like a key.
 
     ``retry_after_s`` is the wait that the provider asked for, or None. ``usage`` is what was consumed all the same: a

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from scoring.case.case import Case
+from scoring.errors import SidejudgeError
 from scoring.questions.question import Begun, Question, Reply, Steps
 from scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
 from scoring.trace.span import Json
@@ -42,7 +43,7 @@ _RESULTS: Final = (Scored, NotApplicable, Unavailable, Failed)
 _Answer: TypeAlias = tuple[str, Any]  # its second part goes by the first, as child.py describes
 
 
-class FunctionError(ValueError):
+class FunctionError(SidejudgeError, ValueError):
     """A function that cannot be used; the message says why."""
 
 

@@ -6,6 +6,8 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
+from scoring.errors import SidejudgeError
+
 _PASSING: Final = {
     sqlite3.SQLITE_FULL: "the disk is full (free space on its volume), or store.max_bytes is reached",
     sqlite3.SQLITE_BUSY: "another process holds its lock; only one monitor may use a store",
@@ -19,7 +21,7 @@ _PASSING: Final = {
 _BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-class StoreError(Exception):
+class StoreError(SidejudgeError):
     """A request to the store failed; nothing of it was committed."""
 
 

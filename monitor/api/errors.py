@@ -16,12 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dashboards.pages.problem_page import problem_page
 from dashboards.pages.rendering import security_policy
 from integrations.store.errors import StoreError
+from scoring.errors import SidejudgeError
 
 log = logging.getLogger("sidejudge.api")
 _QUIET_S = 10
 
 
-class ProblemError(Exception):
+class ProblemError(SidejudgeError):
     """A request that cannot be answered: one line of cause, one of remedy, and the status code."""
 
     def __init__(self, error: str, remedy: str, code: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY) -> None:

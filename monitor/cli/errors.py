@@ -7,13 +7,15 @@ from contextlib import contextmanager
 
 import click
 
+from scoring.errors import SidejudgeError
+
 DATA = 1
 """Exit code: done, and something is wrong with the data."""
 CALL = 2
 """Exit code: the call or the configuration is wrong."""
 
 
-class CommandError(Exception):
+class CommandError(SidejudgeError):
     """Ends a command. ``cause`` may hold several lines when several things are wrong; ``remedy`` is one."""
 
     def __init__(self, cause: str, remedy: str, code: int = CALL) -> None:

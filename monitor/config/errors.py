@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scoring.errors import SidejudgeError
+
 if TYPE_CHECKING:
     from .read_files import ReadFiles
 
@@ -53,7 +55,7 @@ class Problem:
         return f"{self.path} ({where})" if where is not None else self.path
 
 
-class ConfigError(Exception):
+class ConfigError(SidejudgeError):
     """The configuration cannot be used; ``problems`` holds every mistake that was found, in file order.
 
     ``files`` are those that were read, so that a change of one can be noticed.

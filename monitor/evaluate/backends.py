@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeAlias, cast
 from monitor.config.evaluators import Priority
 from monitor.config.judge_choice import JudgeChoice
 from scoring.case.case import Case
+from scoring.errors import SidejudgeError
 from scoring.questions.question import NoAnswer, Question, Reply
 
 from .addressed import plain
@@ -73,7 +74,7 @@ Returns None to proceed, or a ``NoAnswer`` that replaces the judge's replies. It
 """
 
 
-class PostponedError(Exception):
+class PostponedError(SidejudgeError):
     """The judge cannot be asked now; the evaluation starts again later."""
 
 

@@ -14,6 +14,7 @@ import uvicorn
 
 from integrations.otlp.server.receiver import AsgiApp
 from monitor.config.sources import TlsSection
+from scoring.errors import SidejudgeError
 
 from .http_connection import ConnectionLimits, HttpConnection, OpenConnections
 
@@ -23,7 +24,7 @@ _SWEEP_S: Final = 1.0
 """Seconds between two checks of the connections' deadlines."""
 
 
-class AddressError(Exception):
+class AddressError(SidejudgeError):
     """An address that cannot be listened on: in use, not of this machine, or not permitted."""
 
 

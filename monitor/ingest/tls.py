@@ -7,9 +7,10 @@ from pathlib import Path
 
 from integrations.otlp.server.grpc_receiver import Certificates
 from monitor.config.sources import TlsSection
+from scoring.errors import SidejudgeError
 
 
-class CertificateError(Exception):
+class CertificateError(SidejudgeError):
     """A certificate or key that cannot be used; the message names the configuration key."""
 
 

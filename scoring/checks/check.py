@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TypeAlias
 
 from scoring.case.case import Case
+from scoring.errors import SidejudgeError
 from scoring.questions.question import Begun
 from scoring.result.result import Method, Result
 from scoring.trace.span import Json
@@ -34,7 +35,7 @@ class Subject(StrEnum):
     """The whole case; ``on`` has no meaning."""
 
 
-class CheckError(ValueError):
+class CheckError(SidejudgeError, ValueError):
     """A declaration that cannot be used. ``path`` is the place below the check, empty for the check itself."""
 
     def __init__(self, message: str, path: str = "") -> None:

@@ -9,6 +9,8 @@ from typing import Final
 
 import re2
 
+from scoring.errors import SidejudgeError
+
 from .privacy import KINDS
 
 MAX_PATTERN: Final = 1_000
@@ -19,7 +21,7 @@ _MEMORY: Final = 1 << 20
 """Bytes that a compiled pattern may take."""
 
 
-class RedactionError(ValueError):
+class RedactionError(SidejudgeError, ValueError):
     """A kind that does not exist, or a pattern that RE2 does not take."""
 
 

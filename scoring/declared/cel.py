@@ -18,6 +18,7 @@ from typing import Any, Final
 from scoring.case.case import Case
 from scoring.case.grounds import written
 from scoring.checks.check import library
+from scoring.errors import SidejudgeError
 from scoring.lexical.label import label
 from scoring.result.result import Failed, Method, Result, Scored, Unavailable
 from scoring.trace.span import Json, Span, ToolCall
@@ -128,7 +129,7 @@ class Program:
     measure: Callable[[Case], Result]
 
 
-class CelError(ValueError):
+class CelError(SidejudgeError, ValueError):
     """An expression that cannot be used; the message has line and column."""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from scoring.errors import SidejudgeError
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -18,7 +20,7 @@ class Fault:
         return Fault((*above, *self.path), self.message)
 
 
-class DeclarationError(ValueError):
+class DeclarationError(SidejudgeError, ValueError):
     """A declaration that cannot be used, with all its faults."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scoring.case.case import parse_output
+from scoring.errors import SidejudgeError
 from scoring.questions import contract
 from scoring.questions.question import Question
 
@@ -22,7 +23,7 @@ MAX_WORDS = 80
 """Words of an explanation (seed 002 §2.2; rubrics §8)."""
 
 
-class ParseError(ValueError):
+class ParseError(SidejudgeError, ValueError):
     """A judge's text that breaks its contract; the message is the cause, a few words long."""
 
 

@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from scoring.errors import SidejudgeError
 from scoring.lexical.nearest import nearest
 from scoring.trace.span import Json
 
@@ -27,7 +28,7 @@ _FIELDS = ("metrics", "pass_threshold", "model", "provider")
 _SELECTION_FIELDS = ("metric", "weight")
 
 
-class JudgeConfigError(ValueError):
+class JudgeConfigError(SidejudgeError, ValueError):
     """A configuration that cannot be used; ``problems`` holds all of them, each ``field.path: what is wrong``."""
 
     def __init__(self, problems: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from scoring.errors import SidejudgeError
 from scoring.lexical.claims import stems, words_of
 from scoring.lexical.facts import numbers
 from scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS, STOPWORDS
@@ -21,7 +22,7 @@ _WINDOW = 2
 _LIGHT = STOPWORDS | AGENT_WORDS | CUSTOMER_WORDS
 
 
-class TooMuchError(ValueError):
+class TooMuchError(SidejudgeError, ValueError):
     """Tracing would cost more than ``BUDGET``."""
 
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import islice
 
 from scoring.case.case import Case, ParsedOutput
+from scoring.errors import SidejudgeError
 from scoring.lexical.label import label
 from scoring.result.bands import must_be_one
 from scoring.result.result import Result, Scored, Unavailable
@@ -39,7 +40,7 @@ _NEAREST = 20
 """Expected shapes that are compared with a wrong item; the most similar one shows what is wrong with it."""
 
 
-class TooVariedError(ValueError):
+class TooVariedError(SidejudgeError, ValueError):
     """The two sides cannot be compared within ``MAX_STEPS``."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from scoring.errors import SidejudgeError
 from scoring.lexical.label import label
 
 PASS = "pass"  # noqa: S105  # a verdict, no password
@@ -17,7 +18,7 @@ Subject: TypeAlias = tuple[str, str]
 _LARGEST = 1e15
 
 
-class LabelLineError(Exception):
+class LabelLineError(SidejudgeError):
     """A line that is no label: the message names the field and what is wrong with it."""
 
 

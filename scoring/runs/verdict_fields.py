@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from scoring.errors import SidejudgeError
 from scoring.lexical.label import label
 
 _LARGEST = 1e15
 """No latency, no number of tokens and no composite is larger; sums of such values are exact and finite."""
 
 
-class VerdictLineError(ValueError):
+class VerdictLineError(SidejudgeError, ValueError):
     """A line that is no verdict: the message names the field and what is wrong with it."""
 
 

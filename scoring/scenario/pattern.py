@@ -16,6 +16,8 @@ from typing import Final, Protocol
 
 import re2
 
+from scoring.errors import SidejudgeError
+
 MAX_TEXT: Final = 4096
 """Characters of a text; a longer one matches nothing."""
 MAX_PATTERN: Final = 1000
@@ -42,7 +44,7 @@ class _Compiled(Protocol):
     def search(self, text: bytes) -> object: ...
 
 
-class PatternError(ValueError):
+class PatternError(SidejudgeError, ValueError):
     """The pattern is malformed, too large, or uses what is not supported; the message names the remedy."""
 
 

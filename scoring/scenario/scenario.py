@@ -45,6 +45,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, TypeAlias
 
+from scoring.errors import SidejudgeError
 from scoring.lexical.nearest import nearest
 from scoring.trace.span import Json
 
@@ -78,7 +79,7 @@ _STEPS_OF_A_VALUE: Final = 60
 """Comparing a value with one that a schema lists takes as long as so many steps of a pattern."""
 
 
-class ScenarioError(ValueError):
+class ScenarioError(SidejudgeError, ValueError):
     """A scenario that cannot be used; ``problems`` holds all of them, each ``field.path: what is wrong``."""
 
     def __init__(self, name: str, problems: list[str]) -> None:

@@ -14,6 +14,7 @@ from typing import Final, cast
 import httptools
 
 from integrations.otlp.server.response import Header
+from scoring.errors import SidejudgeError
 
 _HEAD: Final = 100_000
 """Bytes of the head of a response, and of what comes between or after the parts of its body, at most."""
@@ -21,7 +22,7 @@ _AHEAD: Final = 1 << 18
 """Bytes of a response that are held until they are read; reading from upstream pauses beyond."""
 
 
-class UpstreamError(Exception):
+class UpstreamError(SidejudgeError):
     """No response came: the status to answer with, the ``reason`` from a closed list, and the cause in words."""
 
     def __init__(self, status: int, reason: str, cause: str) -> None:

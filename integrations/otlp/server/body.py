@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
+from scoring.errors import SidejudgeError
+
 from .inflate import Damaged, Inflater, TooLarge
 from .inflate_zstd import ZstdInflater
 from .response import Message, Refusal
@@ -25,7 +27,7 @@ _ACCEPTED: Final = "gzip, deflate, zstd or identity"
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 
 
-class Disconnected(Exception):  # noqa: N818  # it is an event, not a fault
+class Disconnected(SidejudgeError):  # noqa: N818  # it is an event, not a fault
     """The client went away before its request was complete."""
 
 

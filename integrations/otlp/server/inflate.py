@@ -6,6 +6,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Final
 
+from scoring.errors import SidejudgeError
+
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _ZLIB: Final = zlib.MAX_WBITS
 _RAW: Final = -zlib.MAX_WBITS
@@ -15,11 +17,11 @@ _MEMBERS: Final = 1000
 """Most gzip members of a body. Clients send one; an empty one has 20 bytes and costs far more than they do."""
 
 
-class TooLarge(Exception):  # noqa: N818  # it names what the body is
+class TooLarge(SidejudgeError):  # noqa: N818  # it names what the body is
     """The body is larger than the limit."""
 
 
-class Damaged(ValueError):  # noqa: N818  # likewise
+class Damaged(SidejudgeError, ValueError):  # noqa: N818  # likewise
     """The body is not what its content encoding promises."""
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from integrations.otlp.wire.receipt import Encoding, Receipt
 from integrations.otlp.wire.varint import varint
+from scoring.errors import SidejudgeError
 
 from .rpc_status import CODES, rpc_status
 
@@ -26,7 +27,7 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
 
 
-class Refusal(Exception):  # noqa: N818  # it is a response, not a fault
+class Refusal(SidejudgeError):  # noqa: N818  # it is a response, not a fault
     """A response other than 200: HTTP status, a message for people, and the headers that go with the status."""
 
     def __init__(

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from google.protobuf.message import DecodeError
 
 from integrations.raw import AttributeValue, RawEvent, RawSpan
+from scoring.errors import SidejudgeError
 
 from .attribute_decoder import decode_attributes
 from .schema import classes
@@ -26,7 +27,7 @@ Read: TypeAlias = Callable[[Iterable[Any]], dict[str, AttributeValue]]
 """Decodes attributes as one view of the schema has parsed them."""
 
 
-class UndecodableError(ValueError):
+class UndecodableError(SidejudgeError, ValueError):
     """The bytes are not an export request: cut short, damaged, or something else."""
 
 

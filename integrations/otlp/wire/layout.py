@@ -15,6 +15,8 @@ from typing import Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
+from scoring.errors import SidejudgeError
+
 from .schema import classes
 from .varint import varint
 from .work import OverBudget, WorkBudget
@@ -30,7 +32,7 @@ Place: TypeAlias = tuple[int, int, bytes, bytes, bytes, bytes]
 """Number of a resource in a request and of a scope in it; then the bytes of both, each with its schema URL."""
 
 
-class Unusual(IndexError):  # noqa: N818  # it is a layout, not a fault
+class Unusual(SidejudgeError, IndexError):  # noqa: N818  # it is a layout, not a fault
     """The body does not have the layout that encoders write, or is no request at all.
 
     Functions of this module raise its base class if a length leads beyond the body, which means the same.

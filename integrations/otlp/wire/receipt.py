@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from scoring.errors import SidejudgeError
+
 Encoding: TypeAlias = Literal["protobuf", "json"]
 """The two encodings of an OTLP request."""
 
@@ -26,11 +28,11 @@ Consume: TypeAlias = Callable[[bytes, Encoding], Awaitable[Receipt]]
 """Consumes a decompressed request, and returns once what is kept of it is committed."""
 
 
-class Undecodable(ValueError):  # noqa: N818  # it names what the data is
+class Undecodable(SidejudgeError, ValueError):  # noqa: N818  # it names what the data is
     """The request is not an OTLP trace request; sending it again cannot help."""
 
 
-class Overloaded(Exception):  # noqa: N818  # it names what the receiver is
+class Overloaded(SidejudgeError):  # noqa: N818  # it names what the receiver is
     """The request was not accepted and may be sent again after ``retry_after_s`` seconds; nothing of it was kept."""
 
     def __init__(self, retry_after_s: float, reason: str = "more is waiting to be committed than may wait") -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from integrations.contents_in_logs import join
 from integrations.raw import RawLogRecord, RawSpan
+from scoring.errors import SidejudgeError
 
 from .decode import Decoded, UndecodableError, decode
 from .decode_json import decode_json, load_object
@@ -16,7 +17,7 @@ from .decode_logs import decode_logs, decode_logs_json
 _GZIP = b"\x1f\x8b"
 
 
-class RecordingError(ValueError):
+class RecordingError(SidejudgeError, ValueError):
     """Files that cannot be read as recorded requests; ``problems`` has a line for each bad file.
 
     ``compressed``: some of them only need to be unpacked.

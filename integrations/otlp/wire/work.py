@@ -9,12 +9,14 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+from scoring.errors import SidejudgeError
+
 _CONTROL: Final = bytes(range(0x20))
 _PER_STEP: Final = 32
 """Messages that protobuf parses in one step."""
 
 
-class OverBudget(Exception):  # noqa: N818  # it is a decision, not a fault
+class OverBudget(SidejudgeError):  # noqa: N818  # it is a decision, not a fault
     """A request takes more work than the budget allows; it is not known to be wrong."""
 
 

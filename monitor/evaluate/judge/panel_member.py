@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from integrations.judge.client import Completion, JudgeCall, JudgeModel, TokenPrice
 from integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage
+from scoring.errors import SidejudgeError
 from scoring.judging.request import AnswerReading, JudgeRequest
 
 from .breaker import Breaker, BreakerState, Circuit, Permit
@@ -43,7 +44,7 @@ class Client(Protocol):
     async def price(self, model: JudgeModel) -> TokenPrice | None: ...
 
 
-class UnansweredError(Exception):
+class UnansweredError(SidejudgeError):
     """A request without an answer; the message is the reason. ``kind`` is None where no provider failed."""
 
     def __init__(self, reason: str, *, kind: ProviderErrorKind | None = None) -> None:

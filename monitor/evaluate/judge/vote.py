@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from scoring.errors import SidejudgeError
+
 Rule = Literal["majority", "median"]
 Field: TypeAlias = bool | int | float | str
 
@@ -25,7 +27,7 @@ _WHOLE: Final = ""
 """The name of the only field of an answer that is no object."""
 
 
-class SplitError(ValueError):
+class SplitError(SidejudgeError, ValueError):
     """No answer has the panel behind it."""
 
 

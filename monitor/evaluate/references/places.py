@@ -13,6 +13,7 @@ from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError
 from integrations.langfuse.references import Correction, corrections, dataset_items
 from scoring.case.case import Case
+from scoring.errors import SidejudgeError
 from scoring.trace.jsontext import decoded
 from scoring.trace.span import Json
 
@@ -25,7 +26,7 @@ _EXPECTED: Final = ("expected_outcome", "expected_output", "expectedOutput")
 _LONGEST_LINE: Final = 4 * 2**20
 
 
-class Unreadable(Exception):  # noqa: N818  # it names a state, as StoreCorrupt does
+class Unreadable(SidejudgeError):  # noqa: N818  # it names a state, as StoreCorrupt does
     """A place that could not be read now; what was read before stands."""
 
 

@@ -13,6 +13,7 @@ from integrations.langfuse.observations import TraceTooLarge, Window, of_trace
 from integrations.langfuse.pages import Row
 from integrations.langfuse.probe import LangfuseServer, probe
 from integrations.raw import RawSpan
+from scoring.errors import SidejudgeError
 
 from .preselect import all_own
 
@@ -25,7 +26,7 @@ PERHAPS_ITS: Final = (
 """Failures that may be the fault of the requested trace."""
 
 
-class UnreadError(Exception):
+class UnreadError(SidejudgeError):
     """A trace that cannot be judged as it was read: the message has the reason."""
 
 

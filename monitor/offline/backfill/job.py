@@ -32,6 +32,7 @@ from monitor.runtime.builders import conversations
 from monitor.sessions.windows import Identity, draw
 from scoring.case.case import Case
 from scoring.case.session import conversation, turn_of
+from scoring.errors import SidejudgeError
 from scoring.status.export_snapshot import ExportSnapshot
 
 from .estimate import SAMPLE, SESSIONS, WorkEstimate, estimate_work
@@ -49,7 +50,7 @@ IN_BATCH: Final = 1000
 _Each = TypeVar("_Each")
 
 
-class NoReferencesError(Exception):
+class NoReferencesError(SidejudgeError):
     """References cannot be read: judged without them, history would be judged otherwise. The message states why."""
 
 

@@ -44,6 +44,7 @@ from monitor.sessions.turns import SessionTurn
 from monitor.sessions.windows import SessionLimits
 from scoring.case.case import Case
 from scoring.case.extract import extract
+from scoring.errors import SidejudgeError
 from scoring.status.export_snapshot import ExportSnapshot
 from scoring.trace.span import JsonRecord
 from scoring.trace.trace import Trace
@@ -61,7 +62,7 @@ _PAUSE_S: Final = 0.25
 _LONGEST_PAUSE_S: Final = 16.0
 
 
-class StoppedError(Exception):
+class StoppedError(SidejudgeError):
     """Scores are refused for a reason that needs a person; the message names it."""
 
 

@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from scoring.errors import SidejudgeError
 from scoring.runs.embedding_calibration import KINDS, MeaningPair
 
 SHIPPED: Final = "shipped"
@@ -14,7 +15,7 @@ SHIPPED: Final = "shipped"
 _MOST: Final = 10_000
 
 
-class PairFileError(Exception):
+class PairFileError(SidejudgeError):
     """A line is no pair; the message names it and its fault."""
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import yaml
 
+from scoring.errors import SidejudgeError
 
-class NotWrittenError(Exception):
+
+class NotWrittenError(SidejudgeError):
     """The thresholds could not be written; the message is the reason, and the file is as it was."""
 
 

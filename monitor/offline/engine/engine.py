@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol, TypeVar
 
+from scoring.errors import SidejudgeError
+
 S = TypeVar("S")
 P = TypeVar("P")
 R = TypeVar("R")
@@ -13,7 +15,7 @@ AHEAD: Final = 8
 """Pieces a processor that are sent ahead of the one that is waited for, so that a slow one keeps no other waiting."""
 
 
-class ElsewhereError(Exception):
+class ElsewhereError(SidejudgeError):
     """Other processes cannot work, or were lost: the cause and the remedy. What came of them before stands."""
 
     def __init__(self, cause: str, remedy: str) -> None:

@@ -10,13 +10,14 @@ from integrations.agents.reply import Request
 from integrations.langfuse.client import Access
 from monitor.config import Config
 from monitor.offline.test.run import Agent
+from scoring.errors import SidejudgeError
 from scoring.verdict.score_name import pass_name
 
 from .evaluators import RubricEvaluator, RunAggregate
 from .inline import InlineJudge
 
 
-class NoDatasetError(Exception):
+class NoDatasetError(SidejudgeError):
     """The dataset cannot be read, or has no items; the message states why."""
 
 

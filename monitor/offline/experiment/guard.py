@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from monitor.config import Config
+from scoring.errors import SidejudgeError
 from scoring.verdict.verdict import Verdict
 
 from .evaluators import evaluations
@@ -25,7 +26,7 @@ log = logging.getLogger("sidejudge.guard")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-class GuardError(Exception):
+class GuardError(SidejudgeError):
     """An output did not pass. ``verdict`` has the reasons."""
 
     def __init__(self, verdict: Verdict) -> None:

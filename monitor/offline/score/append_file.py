@@ -6,8 +6,10 @@ import fcntl
 import os
 from pathlib import Path
 
+from scoring.errors import SidejudgeError
 
-class AnotherRunError(Exception):
+
+class AnotherRunError(SidejudgeError):
     """The file holds what this run did not give, or another run is writing it."""
 
 

@@ -13,6 +13,7 @@ from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
+from scoring.errors import SidejudgeError
 from scoring.trace.span import Json
 
 from .lines import MAX_LINE, NumberedLine, lines
@@ -33,7 +34,7 @@ _LISTS: Final = frozenset({"context", "contexts", "retrieval_context", "retrieve
 _TRUE: Final[Mapping[str, bool]] = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 
 
-class TableError(Exception):
+class TableError(SidejudgeError):
     """A table that cannot be read as cases: the cause and the remedy."""
 
     def __init__(self, cause: str, remedy: str) -> None:

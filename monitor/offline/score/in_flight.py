@@ -11,6 +11,7 @@ from typing import TypeVar
 from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
 from monitor.evaluate.evaluation import Evaluation, JudgementsByMetric
 from monitor.evaluate.evaluator import Evaluator
+from scoring.errors import SidejudgeError
 from scoring.questions.question import NoAnswer
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ LASTING = ("authentication failed", "model not found", "credit exhausted", "lite
 _ATTEMPTS = 3
 
 
-class JudgeOutError(Exception):
+class JudgeOutError(SidejudgeError):
     """The judge cannot be asked, and it is no use waiting. What was judged so far stands."""
 
 

@@ -17,6 +17,7 @@ from monitor.evaluate.build import EvaluationBackends, build_backends
 from monitor.evaluate.judge.observer import JudgeObserver
 from monitor.route.router import Router
 from monitor.runtime.tuning.gc import collect_rarely
+from scoring.errors import SidejudgeError
 
 from .chunks import ChunkVerdicts, JudgedChunk
 from .gaps import Gaps
@@ -39,7 +40,7 @@ class Actors:
     embeddings: int
 
 
-class OtherConfigError(Exception):
+class OtherConfigError(SidejudgeError):
     """The configuration that a process reads is not the one that the run began with."""
 
 

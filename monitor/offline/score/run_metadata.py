@@ -8,9 +8,10 @@ from pathlib import Path
 from monitor.config.document import read_document
 from monitor.config.read_files import MAX_BYTES
 from scoring.case.case import parse_output
+from scoring.errors import SidejudgeError
 
 
-class MetadataError(Exception):
+class MetadataError(SidejudgeError):
     """The file holds no metadata that could be checked; the message names it, and every fault in it."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from scoring.errors import SidejudgeError
 from scoring.lexical.label import label
 from scoring.runs.aggregates import Accumulator, Aggregates
 from scoring.runs.sample import read_sample, sample_of_any
@@ -20,7 +21,7 @@ _MANY = 10
 """Versions of the rubric that are distinguished."""
 
 
-class UnusableError(Exception):
+class UnusableError(SidejudgeError):
     """A file that gates cannot be held against; the message names it and the line."""
 
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from monitor.config import Config
 from monitor.config.rubrics import configured
+from scoring.errors import SidejudgeError
 
 from .case_sources import CaseSources
 from .request import ScoreRequest
@@ -19,7 +20,7 @@ Output: TypeAlias = VerdictFile | VerdictStream | VerdictShards
 ShardForm: TypeAlias = Literal["jsonl", "parquet"]
 
 
-class OutputError(Exception):
+class OutputError(SidejudgeError):
     """The place of verdicts cannot be reached or written."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from integrations.cases import field_errors
 from integrations.jsonl import line
+from scoring.errors import SidejudgeError
 from scoring.trace.span import Json
 
 from .plain import not_plain
@@ -18,7 +19,7 @@ FIELDS = (
 """The fields of an answer beside its ``output``, each as in a case. Anything else is ignored."""
 
 
-class AnswerError(ValueError):
+class AnswerError(SidejudgeError, ValueError):
     """The agent's reply is no answer; the message states why."""
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 from integrations.agents.reply import AgentError, AgentReply, Request
 from integrations.jsonl import line
 from monitor.offline.score.digest import case_digest
+from scoring.errors import SidejudgeError
 from scoring.runs.summary import NO_OUTPUT, RunSummary, evaluated
 from scoring.trace.instant import written
 from scoring.trace.span import Json, JsonRecord
@@ -40,7 +41,7 @@ class Results(Protocol):
     def append(self, result: Mapping[str, object]) -> None: ...
 
 
-class AgentUnreachableError(Exception):
+class AgentUnreachableError(SidejudgeError):
     """No request reached the agent."""
 
 

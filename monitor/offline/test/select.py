@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from monitor.config.document import plain_value
 from monitor.config.errors import nearest
+from scoring.errors import SidejudgeError
 from scoring.runs.test_set import TestSet
 from scoring.trace.span import Json
 
 
-class SelectionError(ValueError):
+class SelectionError(SidejudgeError, ValueError):
     """A tag or a field that no test has."""
 
 

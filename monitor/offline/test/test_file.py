@@ -9,6 +9,7 @@ from pathlib import Path
 from integrations.cases import field_errors, near_field
 from monitor.config.document import Document, Location, read_document
 from monitor.config.errors import UNREADABLE, Problem, nearest, path_of
+from scoring.errors import SidejudgeError
 from scoring.runs.test_set import DEFAULT_COMPLEXITY, TestSet
 from scoring.scenario.scenario import ScenarioError, parse_scenario
 from scoring.trace.span import Json
@@ -31,7 +32,7 @@ _TOP = ("name", "tests")
 _SUFFIXES = (".yaml", ".yml", ".json", ".jsonl", ".ndjson")
 
 
-class TestSetError(Exception):
+class TestSetError(SidejudgeError):
     """The file is no test set; ``problems`` holds every mistake that was found, in file order."""
 
     __test__ = False  # it is no test
