@@ -7,16 +7,17 @@ from contextlib import contextmanager
 
 import click
 
-from scoring.errors import SidejudgeError
-
 DATA = 1
 """Exit code: done, and something is wrong with the data."""
 CALL = 2
 """Exit code: the call or the configuration is wrong."""
 
 
-class CommandError(SidejudgeError):
-    """Ends a command. ``cause`` may hold several lines when several things are wrong; ``remedy`` is one."""
+class CommandError(Exception):
+    """Ends a command. ``cause`` may hold several lines when several things are wrong; ``remedy`` is one.
+
+    It is no ``SidejudgeError``: this file is imported before it is certain that the packages are ours.
+    """
 
     def __init__(self, cause: str, remedy: str, code: int = CALL) -> None:
         super().__init__(cause)

@@ -94,9 +94,9 @@ def test_a_condition_on_what_is_not_known_is_unavailable(source, about):
 )
 def test_a_condition_that_cannot_be_decided_fails_alone_and_soon(source, about):
     program = compile_cel(source)
-    before = time.perf_counter()
+    before = time.process_time()  # others may use the machine
     assert isinstance(program.measure(Case(case_id="c", model_output="x", **about)), Failed)
-    assert time.perf_counter() - before < 1.0
+    assert time.process_time() - before < 1.0
 
 
 def test_every_name_of_the_view_has_a_meaning_and_can_be_used():
