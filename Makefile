@@ -54,7 +54,7 @@ bench: $(VENV)/.dev ## ratios against a baseline measured in the same run
 
 bench-scale: $(VENV)/.dev ## how the cost of a fleet's status and of its series in Prometheus grows, as tables
 	@$(BIN)/python -m tests.bench.bench_scale
-	@$(BIN)/python -m tests.bench.bench_series 2>/dev/null
+	@$(BIN)/python -m tests.bench.bench_series
 
 bench-peers: ## what bench_scoring and bench_traffic compare with, in an environment of its own (.venv-peers)
 	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from scoring.lexical.label import label
 from scoring.lexical.secrets import struck
@@ -21,6 +22,12 @@ def why_not(error: BaseException) -> str:
             return label(os.strerror(below.errno) if plain else below.strerror or str(below), _SHOWN)
         below = below.__cause__ or below.__context__
     return label(struck(str(error)) or type(error).__name__, _SHOWN)
+
+
+def port_of(url: str) -> int:
+    """The port of an address, or that of its scheme."""
+    parts = urlsplit(url)
+    return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def is_local(host: str) -> bool:

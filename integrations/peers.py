@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from .addresses import port_of
 from .trust import trusted
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ async def resolve(addresses: Iterable[str]) -> dict[str, str]:
     loop = asyncio.get_running_loop()
     for address in addresses:
         parts = urlsplit(address)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
+        port = port_of(address)
         places = await loop.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
         hosts = {plain(str(place[0])) for *_, place in places}
         for host in {each for each in hosts if ":" not in each} or hosts:
@@ -46,12 +47,6 @@ async def resolve(addresses: Iterable[str]) -> dict[str, str]:
 def plain(host: str) -> str:
     """An IP address as IPv4 where it is one: a socket for both kinds reports 127.0.0.1 as ::ffff:127.0.0.1."""
     return host.removeprefix("::ffff:")
-
-
-def port_of(url: str) -> int | None:
-    """The port of an address."""
-    parts = urlsplit(url)
-    return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 class PeerClient:

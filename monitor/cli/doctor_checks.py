@@ -17,6 +17,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
+from integrations.addresses import port_of
 from monitor.alerting.thin_traffic import thin_traffic
 from monitor.config import Config, ConfigError, Loaded
 from monitor.config.evaluators import EmbeddingSection
@@ -200,10 +201,8 @@ def _certificates(config: Config) -> Iterator[CheckResult]:
 
 def _upstream(url: str) -> CheckResult:
     """Whether a connection can be made; nothing is sent over it."""
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
-        socket.create_connection((parts.hostname or "", port), timeout=3.0).close()
+        socket.create_connection((urlsplit(url).hostname or "", port_of(url)), timeout=3.0).close()
     except OSError as error:
         why = f"{url} cannot be reached ({error.strerror or error})"
         return CheckResult("forward.url", "fail", why, "start it, or set forward.url to where it is")

@@ -154,11 +154,15 @@ class Joining:
 
     async def _ask_all(self, asked: Mapping[str, Sequence[_Held]]) -> set[bytes]:
         """Ask every monitor that is concerned; return the traces of which some answer is missing."""
-        async with asyncio.TaskGroup() as group:  # one that fails ends the others: the next round asks anew
-            asking = [group.create_task(self._ask(name, several)) for name, several in asked.items()]
-        answers = [each.result() for each in asking]
+        asking = (self._ask(name, several) for name, several in asked.items())
+        missing: set[bytes] = set()
+        # What one was sending is ended here before another's failure is raised.
+        for answer in await asyncio.gather(*asking, return_exceptions=True):
+            if isinstance(answer, BaseException):
+                raise answer
+            missing |= answer
         fresh = {held.closing.trace_id for held in self._held.values() if held.start_ns is None}  # held meanwhile
-        return set().union(fresh, *answers)
+        return missing | fresh
 
     async def _ask(self, name: str, several: Sequence[_Held]) -> set[bytes]:
         peer = self.peers.named(name)

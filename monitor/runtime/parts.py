@@ -94,8 +94,10 @@ class MonitorParts:
         # The configuration of judging; a reload changes these where they are, for others hold them too.
         self.rubrics, self.router = configured(config), router_of(config)
         self._watched = {name: WatchedWindow.of(rubric) for name, rubric in self.rubrics.items()}
-        metrics = MetricWatch(declared, windows=self.windows, figures=self.figures)
-        self.watch = Watch(declared, self.windows, self._watched, metrics=metrics)
+        self.watch = Watch(
+            declared, self.windows, self._watched,
+            metrics=MetricWatch(declared, windows=self.windows, figures=self.figures),
+        )  # fmt: skip
         labels = known(config, self.watch, self.version)
         self.exporter = Exporter(CollectorRegistry(), labels, label_cap=config.metrics.label_cap)
         self.fleet = fleet_of(config, self.store)
@@ -122,7 +124,8 @@ class MonitorParts:
             under_way=self._judges, late_references=self.store.late_references,
         )  # fmt: skip
         self.baselines = Baselines(self.store.kept.room("baselines"))
-        waiting = judge_queue(config, stages := self._build_stages(), clock_ns)
+        stages = self._build_stages()
+        waiting = judge_queue(config, stages, clock_ns)
         # What becomes of it: statuses and alerts, then the commit that notifies them.
         self.drift = _drift_watch(config, self.backends, self.store, clock_ns)
         self.failures = FailureGroups(

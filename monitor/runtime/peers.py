@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from integrations.addresses import why_not
-from integrations.otlp.server.body import Receive
+from integrations.addresses import port_of, why_not
+from integrations.otlp.server.body import Disconnected, Receive, next_part
 from integrations.otlp.server.receiver import AsgiApp, OtlpReceiver, Scope, peer_of
 from integrations.otlp.server.response import JSON, Refusal, Send, answer, refuse
 from integrations.otlp.wire.chunk import ChunkOrigin
 from integrations.otlp.wire.earliest import earliest_start
-from integrations.peers import MOST_BYTES, Message, PeerClient, parsed, plain, port_of, resolve
+from integrations.peers import MOST_BYTES, Message, PeerClient, parsed, plain, resolve
 from integrations.store.sqlite import Store, StoreError
 from monitor.config.peers import PeersSection
 from monitor.ingest.assembler import Assembler
@@ -244,11 +244,11 @@ class PeerExchange:
 async def _body(receive: Receive) -> bytes:
     body, more = b"", True
     while more:
-        part = await receive()
-        if part["type"] == "http.disconnect":
-            raise Refusal(400, "the request breaks off")
-        body += part.get("body", b"")
-        more = part.get("more_body", False)
+        try:
+            part, more = await next_part(receive)
+        except Disconnected:
+            raise Refusal(400, "the request breaks off") from None
+        body += part
         if len(body) > MOST_BYTES:
             raise Refusal(413, "the message is too long")
     return body

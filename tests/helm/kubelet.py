@@ -93,9 +93,10 @@ class Kubelet:
             return None
 
     def wait(self) -> None:
-        """Until the liveness probe succeeds."""
+        """Until each of the container's probes succeeds."""
         end = time.monotonic() + 30
-        while self.probe("liveness") != 200:
+        kinds = [kind for kind in ("liveness", "readiness", "startup") if f"{kind}Probe" in self.container]
+        while any(self.probe(kind) != 200 for kind in kinds):
             assert self.process is not None
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < end, self.log.read_text()

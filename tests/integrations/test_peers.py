@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.peers import MOST_BYTES, PeerClient, parsed, plain, port_of, resolve
+from integrations.addresses import port_of
+from integrations.peers import MOST_BYTES, PeerClient, parsed, plain, resolve
 from tests.fakes.receiver import receiving
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from integrations.addresses import port_of
 from integrations.otlp.server.response import Header
 
 from .connect import connected
@@ -72,7 +73,7 @@ class Upstream:
         parts = urlsplit(url)
         self.name = f"{parts.scheme}://{parts.netloc}"
         self._host = parts.hostname or ""
-        self._port, self._base = parts.port or (443 if parts.scheme == "https" else 80), parts.path.encode()
+        self._port, self._base = port_of(url), parts.path.encode()
         self._authority = parts.netloc.encode()
         self._replaced = [(name.lower().encode(), value.encode()) for name, value in (replaced or {}).items()]
         self._timeout_s = timeout_s

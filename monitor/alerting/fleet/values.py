@@ -97,7 +97,7 @@ class FleetValues:
         self.metrics = MetricWatch(declared, windows=self._verdicts, figures=self._figures)
         self._in_force = in_force
         self._held: dict[tuple[str, int], list[str]] = {}
-        self._unlearned: dict[int, list[Measured]] = {}
+        self._unlearned: dict[tuple[str, int], list[Measured]] = {}
         self._enough = max((limit.needed(declared.policy.min_samples) for limit in declared.metrics), default=0.0)
 
     def put(self, monitor: str, number: int, body: bytes, *, first: bool) -> None:
@@ -112,14 +112,15 @@ class FleetValues:
             self._of_kind(key.rubric).add(key, replace(seen, identity=f"{monitor}/{number}/{place}"))
         if found:
             self._held[monitor, number] = [key.rubric for key, _ in found]
-            if first:
-                self._unlearned.setdefault(number, []).extend(found)
+        if first or (monitor, number) in self._unlearned:
+            self._unlearned[monitor, number] = found
 
     def advance(self, complete: int, oldest: int) -> None:
         """Follow the values of slices up to ``complete``, in their order; let go of what is older than ``oldest``."""
-        for number in sorted(each for each in self._unlearned if each <= complete):
-            for key, seen in sorted(self._unlearned.pop(number), key=lambda each: each[1].at_ns):
-                self.metrics.learn(key, seen)
+        ready = [place for place in self._unlearned if place[1] <= complete]
+        values = [each for place in ready for each in self._unlearned.pop(place)]
+        for key, seen in sorted(values, key=lambda each: each[1].at_ns):
+            self.metrics.learn(key, seen)
         for place in [place for place in self._held if place[1] < oldest]:
             del self._held[place]
 

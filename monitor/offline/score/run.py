@@ -25,7 +25,7 @@ from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Verdict
 
 from .chunks import GROUP_BYTES, GROUP_LINES, JudgedChunk, chunks
-from .digest import case_digest, digest_of
+from .digest import digest_of
 from .in_flight import JudgeOutError, finish, in_order
 from .lines import MAX_LINE, NumberedLine
 from .remarks import Remarks
@@ -164,7 +164,7 @@ class Batch:
         if route is None:
             return []
         named = self.scenarios.get(route.scenario_name) if route.scenario_name is not None else None
-        digest = digest_of(canonical, named) if canonical is not None else case_digest(line.text, named)
+        digest = digest_of(canonical or line.text.strip(), named)
         case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
         kept: dict[str, object] = {"model_output": case.model_output} if self.keep_outputs else {}
         tasks = []

@@ -5,6 +5,7 @@ Each monitor here has a real assembler, real peers and real joining. The front, 
 
 from __future__ import annotations
 
+import asyncio
 import bisect
 import inspect
 import random
@@ -287,3 +288,31 @@ async def test_a_store_that_cannot_be_read_holds_nothing_back_for_ever():
         with pytest.raises(OSError, match="no store"):
             await node.joining.round()
         assert [closing.completion for closing in node.joining.admit([])] == completions
+
+
+async def test_a_monitor_that_fails_does_not_cut_off_what_is_being_sent_to_another():
+    world = start("a", "b", "c")
+    node = world.nodes["a"]
+    ask, send = node.ask, node.send
+
+    async def fails_at_c(peer, traces):
+        if peer.name == "c":
+            raise OSError("no c")
+        return await ask(peer, traces)
+
+    async def slow(peer, trace_ids):
+        await asyncio.sleep(0.01)  # c fails meanwhile
+        return await send(peer, trace_ids)
+
+    node.ask, node.send = fails_at_c, slow
+    trace_id = bytes(15) + b"\1"
+    world.nodes["b"].take(chunk(trace_id, 1, 0, BEGIN))
+    node.take(chunk(trace_id, 2, 1, BEGIN))
+    others = {name: (name, world.nodes[name].run) for name in ("b", "c")}
+    node.joining.peers.found(others, world.now, listed=True)
+    world.now += 121 * S  # nothing comes any more
+    assert node.joining.admit(node.assembler.due(world.now)) == []
+    with pytest.raises(OSError, match="no c"):
+        await node.joining.round()
+    assert trace_id not in node.store, "it was sent, and has ended here"
+    assert len(world.nodes["b"].store[trace_id]) == 2

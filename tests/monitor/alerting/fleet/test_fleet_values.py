@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import zlib
 from typing import Final
@@ -13,7 +14,7 @@ from monitor.alerting.fleet.document import FleetDocument, read_document
 from monitor.alerting.fleet.publish import SlicePublisher
 from monitor.alerting.fleet.slices import SLICE_NS, decoded
 from monitor.alerting.fleet.status import FleetStatus
-from monitor.alerting.fleet.values import divided, values_of
+from monitor.alerting.fleet.values import FleetValues, divided, values_of
 from monitor.alerting.metric_watch import MetricWatch
 from monitor.alerting.observation import Key, Observation
 from monitor.alerting.windows import Windows
@@ -120,6 +121,19 @@ def test_a_revision_takes_the_place_of_the_first_and_what_is_not_in_force_stays_
     member.round(BEGIN + 4 * SLICE_NS, leading=True)
     (status,) = member.status.current(member.now_ns).metrics
     assert (status.estimate.n, status.estimate.value) == (1, 7.0)
+
+
+def test_a_slice_that_is_published_anew_before_it_is_followed_is_followed_as_it_stands_last():
+    declared = Declaration(policy=Policy(mode="bound"), metrics=LIMITS[:1])
+    values, number = FleetValues(declared, lambda *_: True), BEGIN // SLICE_NS
+    learned: list[float] = []
+    values.metrics.learn = lambda _, seen: learned.append(seen.metrics["latency"])  # type: ignore[method-assign]  # seen
+    for latency, first in ((2.0, True), (7.0, False)):
+        stated = [["shop", "prod", "", None, ["latency"], [[1, 1.0, None, latency]]]]
+        values.put("m", number, zlib.compress(json.dumps(stated).encode()), first=first)
+    values.advance(number, 0)
+    values.advance(number, 0)
+    assert learned == [7.0]
 
 
 def test_monitors_of_the_version_before_read_the_slices_and_pass_over_the_values():
