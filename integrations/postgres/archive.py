@@ -70,7 +70,10 @@ async def purge(transaction: Transaction, *, results_s: float, windows_s: float,
         ("DELETE FROM monitors WHERE seen_at < now() - make_interval(secs => %s)", 7 * 86_400.0),
         ("DELETE FROM leases WHERE expires_at < now() - make_interval(secs => %s)", 7 * 86_400.0),
         ("DELETE FROM answers WHERE written_at < now() - make_interval(secs => %s)", answers_s),
-    )
+        # Whoever reads a place writes it each minute; what nobody reads any more holds contents for nothing.
+        ("DELETE FROM states WHERE starts_with(name, 'references/') AND written_at < now() - make_interval(secs => %s)",
+         86_400.0),
+    )  # fmt: skip
     for sql, seconds in aged:
         await transaction.execute(sql, (seconds,))
     await transaction.execute(

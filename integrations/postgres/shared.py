@@ -113,6 +113,11 @@ async def save(transaction: Transaction, lease: Lease, states: Mapping[str, byte
     await transaction.each(_SAVE, [(name, lease.name, lease.token, body) for name, body in sorted(states.items())])
 
 
+async def touch(transaction: Transaction, name: str) -> None:
+    """A state is needed as it stands: ``purge`` counts from now. What it holds is not written again."""
+    await transaction.execute("UPDATE states SET written_at = now() WHERE name = %s", (name,))
+
+
 async def load(transaction: Transaction, names: Sequence[str]) -> dict[str, HandedState]:
     """The states of these names that there are."""
     sql = """

@@ -121,7 +121,7 @@ class MonitorParts:
         share_upkeep(self.fleet, config)
         self.references = references(
             config, self.langfuse, self.store, self.assembler, clock_ns,
-            under_way=self._judges, late_references=self.store.late_references,
+            under_way=self._judges, late_references=self.store.late_references, fleet=self.fleet,
         )  # fmt: skip
         self.baselines = Baselines(self.store.kept.room("baselines"))
         stages = self._build_stages()

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 from tests.end_to_end.test_judge import DEAR, judged_by, requested
 from tests.fakes.judge import judges
+from tests.fakes.langfuse import datasets
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.fakes.openai import Provider
 from tests.needs import LITELLM
 from tests.otlp_requests import S, request, span, trace
@@ -15,6 +17,7 @@ from tests.postgres_server import PostgresServer
 from tests.running import Running
 
 SECRET = "s3cret-Pass"
+SAID = '[{"role": "assistant", "parts": [{"type": "text", "content": "three days"}]}]'
 
 
 def fleet(monitor: Running) -> dict:
@@ -93,3 +96,29 @@ def test_two_monitors_spend_one_budget(serving: Callable[..., Running], postgres
     assert sum(each["over_budget"] for each in ended) > 0, "which is not enough for all"
     hours = postgres.sql("SELECT sum(granted), sum(spent) FROM sidejudge.judge_spend GROUP BY hour", database)
     assert all(spent <= granted <= limit + 1e-9 for granted, spent in hours)
+
+
+def answered(number: int) -> S:
+    said = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": SAID}
+    return S(trace_id=trace(number), span_id=span(number), attributes=said)
+
+
+def test_references_that_one_monitor_reads_are_anothers_that_cannot_reach_langfuse(
+    serving: Callable[..., Running], postgres: PostgresServer
+) -> None:
+    with FakeLangfuse(Mode.NEW, parts=[datasets.part]) as langfuse:
+        datasets.datasets_of(langfuse)["golden"] = [datasets.item("three days", sourceTraceId=trace(1).hex())]
+        database = postgres.new_database()
+        section = {"database": postgres.url(database), "every": "200ms"}
+        access = {"base_url": langfuse.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY, "timeout": "500ms"}
+        shared = {"sinks": {"langfuse": access}, "references": [{"langfuse_dataset": "golden"}]}
+        reader = serving(fleet={**section, "name": "a"}, **shared)
+        reader.until(lambda: fleet(reader)["state"] == "ok", "there are no tables", 20)
+        kept = "SELECT count(*) FROM sidejudge.states WHERE starts_with(name, 'references/')"
+        reader.until(lambda: postgres.sql(kept, database) == [(2,)], "it shares nothing", 20)
+    other = serving(fleet={**section, "name": "b"}, routes=[{"rubrics": ["text"]}], **shared)
+    other.until(lambda: dict(fleet(other)["rounds"]).get("ok", 0) > 0, "it is alone", 20)
+    assert other.post(request([answered(1), answered(2)])).status_code == 200
+    other.settled(2)
+    without = {each["trace_id"] for each in other.verdicts() if "no expected_outcome" in each["reason"]}
+    assert without == {trace(2).hex()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from integrations.langfuse.client import Langfuse
@@ -9,6 +10,7 @@ from integrations.langfuse.connections import Connections
 from integrations.store.sqlite import Store
 from monitor.config import Config
 from monitor.config.references import ReferenceSection
+from monitor.fleet.fleet import Fleet
 from monitor.ingest.assembler import Assembler
 
 from .lookup import LateReferences, References
@@ -24,8 +26,9 @@ def references(
     *,
     under_way: Callable[[bytes], bool] = lambda _: False,
     late_references: LateReferences | None = None,
+    fleet: Fleet | None = None,
 ) -> References | None:
-    """What looks references up; None where they are in the traces alone.
+    """What looks references up; None where they are in the traces alone. What is in Langfuse a ``fleet`` reads once.
 
     ``under_way`` returns whether a trace that the assembler does not hold is being judged.
     """
@@ -39,9 +42,10 @@ def references(
     project = config.langfuse
     wanted = any(each.in_langfuse for each in config.references)
     langfuse = connections.to(project.access) if project is not None and wanted else None
+    # Twice as far back: whatever a verdict was held against is read anew for as long as it may be revised.
+    sources = [_source(each, langfuse, clock_ns, 2 * config.kept_for.ns) for each in config.references]
     return References(
-        # Twice as far back: whatever a verdict was held against is read anew for as long as it may be revised.
-        [_source(each, langfuse, clock_ns, 2 * config.kept_for.ns) for each in config.references],
+        [_shared(each, config, fleet) for each in sources] if fleet is not None else sources,
         store=store,
         reopen=reopen,
         clock_ns=clock_ns,
@@ -63,3 +67,14 @@ def _source(
     if each.langfuse_dataset is not None:
         return InDataset(langfuse, each.langfuse_dataset, each.key)
     return InCorrections(langfuse, clock_ns, kept_ns)
+
+
+def _shared(source: str | ReferencePlace, config: Config, fleet: Fleet) -> str | ReferencePlace:
+    """A place in Langfuse is the same for every monitor with these keys; a file may be another on each machine."""
+    if isinstance(source, str | InFile) or config.langfuse is None:
+        return source
+    from .shared import SharedPlace  # noqa: PLC0415  # only in a fleet
+
+    access = config.langfuse.access
+    identity = (access.base_url, access.public_key, source.entries.place, source.key, config.kept_for.ns)
+    return SharedPlace(source, json.dumps(identity), fleet)

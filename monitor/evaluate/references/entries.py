@@ -36,6 +36,11 @@ class Entries:
     def __len__(self) -> int:
         return len(self._held)
 
+    @property
+    def held(self) -> Mapping[str, Json]:
+        """All references, by their keys."""
+        return self._held
+
     def get(self, key: str) -> Json:
         """The reference under a key; None when there is none."""
         return self._held.get(key)

@@ -67,22 +67,23 @@ class InCorrections:
 
     An edit keeps the time of the first writing, and a deletion leaves nothing to list: so all of that while are listed
     anew, each minute where a request holds them, less often the more there are. In between, what is new is listed.
-    One that is older than the while is held as it was read last.
+    One that is older than the while is held as it was read last. Where others replaced the entries meanwhile, as in a
+    fleet, what was listed before is out of date: all are listed anew.
     """
 
     def __init__(self, langfuse: Langfuse, clock_ns: Callable[[], int], kept_ns: int) -> None:
         self.entries = Entries("corrections")
         self.key = SOURCE_TRACE
         self._langfuse, self._clock_ns, self._kept_ns = langfuse, clock_ns, kept_ns
-        self._since_ns: int | None = None
-        self._all_due_ns = 0
+        self._since_ns = self._all_due_ns = 0
         self._held: dict[str, Correction] = {}
+        self._listed_version = self.entries.version
 
     async def refresh(self) -> None:
         begun_ns = self._clock_ns()
         oldest_ns = begun_ns - self._kept_ns
-        every = self._since_ns is None or begun_ns >= self._all_due_ns
-        since_ns = oldest_ns if every or self._since_ns is None else self._since_ns
+        every = begun_ns >= self._all_due_ns or self.entries.version != self._listed_version
+        since_ns = oldest_ns if every else self._since_ns
         found: dict[str, Correction] = {}
         try:
             async for each in corrections(self._langfuse, since_ns):
@@ -107,6 +108,7 @@ class InCorrections:
         # A score is there some time after its timestamp: what is new is looked for a while back.
         self._since_ns = begun_ns - _SCORES_LAG_NS
         _take(self.entries, gathering, whole=len(found) < MOST_ENTRIES)
+        self._listed_version = self.entries.version
 
 
 class InFile:
