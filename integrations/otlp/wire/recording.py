@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from integrations.contents_in_logs import join
 from integrations.raw import RawLogRecord, RawSpan
@@ -47,56 +48,97 @@ class Recording:
         return sum(1 for record in self.logs if record.event and (record.trace_id, record.span_id) not in known)
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedFile:
+    """A file of one request, or of JSON requests a line each (as a Collector's file exporter writes them)."""
+
+    name: str
+    open: Callable[[], BinaryIO]
+
+    @classmethod
+    def at(cls, path: Path) -> RecordedFile:
+        """The file at a path."""
+        return cls(str(path), lambda: path.open("rb"))
+
+
 def read_files(paths: Iterable[Path]) -> Recording:
     """Read all files as one delivery; their order changes nothing. Raises ``RecordingError`` with every bad file."""
-    parts: list[Recording] = []
+    parts = list(requests_of(RecordedFile.at(path) for path in paths))
+    logs = [record for part in parts for record in part.logs]
+    return Recording(
+        spans=joined((span for part in parts for span in part.spans), logs),
+        skipped=sum(part.skipped for part in parts),
+        logs=_in_order_of_time(logs),
+    )
+
+
+def requests_of(files: Iterable[RecordedFile]) -> Iterator[Recording]:
+    """The requests of all files, one at a time. Raises ``RecordingError`` with every bad file, at the end."""
     problems: list[str] = []
     compressed = False
-    for path in paths:
-        payload = b""
+    for each in files:
+        first = b""
         try:
-            payload = path.read_bytes()
-            parts.append(read_payload(payload))
+            with each.open() as file:
+                first = _first_line(file)
+                yield from _requests(first, file)
         except OSError as error:
-            problems.append(f"{path}: {error.strerror or error}")
+            problems.append(f"{each.name}: {error.strerror or error}")
         except UndecodableError as error:
-            packed = payload.startswith(_GZIP)
+            packed = first.startswith(_GZIP)
             compressed = compressed or packed
-            problems.append(f"{path}: {_why(path, payload, error) if not packed else 'is compressed with gzip'}")
+            problems.append(
+                f"{each.name}: {_why(each.name, first, error) if not packed else 'is compressed with gzip'}"
+            )
     if problems:
         raise RecordingError(problems, compressed=compressed)
-    logs = tuple(sorted((record for part in parts for record in part.logs), key=lambda r: (r.time_ns, repr(r))))
-    return Recording(
-        spans=tuple(join(_in_order(span for part in parts for span in part.spans), logs)),
-        skipped=sum(part.skipped for part in parts),
-        logs=logs,
-    )
 
 
-def _why(path: Path, payload: bytes, error: UndecodableError) -> str:
-    """Word what is wrong with a file: one that is named as JSON is not called protobuf."""
-    if path.suffix.lower() in (".json", ".jsonl") and payload.lstrip()[:1] != b"{":
-        return "is not JSON with an OTLP export request, nor is it protobuf"
-    return str(error)
+def joined(spans: Iterable[RawSpan], logs: Iterable[RawLogRecord]) -> tuple[RawSpan, ...]:
+    """Spans in order of their start, with their contents from log records, whatever order both came in."""
+    return tuple(join(_in_order(spans), _in_order_of_time(logs)))
 
 
-def read_payload(payload: bytes) -> Recording:
-    """Read one request, or JSON requests a line each (as a Collector's file exporter writes them)."""
-    start = payload.lstrip()[:1]
-    if start != b"{":
-        return _protobuf(payload)
+def _first_line(file: BinaryIO) -> bytes:
+    """The file up to the end of its first line that is not blank: a request in protobuf begins with a line's end."""
+    first = b""
+    while not first.strip() and (line := file.readline()):
+        first += line
+    return first
+
+
+def _requests(first: bytes, file: BinaryIO) -> Iterator[Recording]:
+    """The requests of a file of which this was read."""
+    if not first.lstrip().startswith(b"{"):
+        yield _protobuf(first + file.read())
+        return
+    try:
+        yield _json(first)
+    except UndecodableError:
+        yield _whole(first + file.read())
+    for number, line in enumerate(file, first.count(b"\n") + 1):
+        if line.strip():
+            try:
+                yield _json(line)
+            except UndecodableError as error:
+                raise UndecodableError(f"line {number}: {error}") from None
+
+
+def _whole(payload: bytes) -> Recording:
+    """One request over several lines. In protobuf, a length of 123 looks like the brace that JSON begins with."""
     try:
         return _json(payload)
-    except UndecodableError as whole:
-        try:
-            parts = [_json(line) for line in payload.splitlines() if line.strip()]
-        except UndecodableError:
-            raise whole from None
-    return Recording(
-        spans=tuple(span for part in parts for span in part.spans),
-        skipped=sum(part.skipped for part in parts),
-        logs=tuple(record for part in parts for record in part.logs),
-    )
+    except UndecodableError:
+        if not payload.startswith(b"\n"):
+            raise
+        return _protobuf(payload)
+
+
+def _why(name: str, first: bytes, error: UndecodableError) -> str:
+    """Word what is wrong with a file: one that is named as JSON is not called protobuf."""
+    if Path(name).suffix.lower() in (".json", ".jsonl") and first.lstrip()[:1] != b"{":
+        return "is not JSON with an OTLP export request, nor is it protobuf"
+    return str(error)
 
 
 def _protobuf(payload: bytes) -> Recording:
@@ -135,3 +177,7 @@ def _in_order(spans: Iterable[RawSpan]) -> tuple[RawSpan, ...]:
     if len({(span.trace_id, span.span_id) for span in ordered}) == len(ordered):
         return tuple(ordered)
     return tuple(sorted(ordered, key=lambda span: (span.start_ns, span.trace_id, span.span_id, repr(span))))
+
+
+def _in_order_of_time(logs: Iterable[RawLogRecord]) -> tuple[RawLogRecord, ...]:
+    return tuple(sorted(logs, key=lambda record: (record.time_ns, repr(record))))

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from integrations.cases import CaseError, read_case
-from integrations.otlp.wire.recording import read_files
+from integrations.otlp.wire.recorded_traces import recorded_traces
+from integrations.otlp.wire.recording import RecordedFile
 from monitor.api.inspect import inspect_spans
 from monitor.config.match import MatchSection
 from monitor.offline.engine.engine import Engine, Here
@@ -69,7 +70,8 @@ class RunSource:
             elif file not in recorded:
                 yield from self._of_cases(file, complain, engine or Here())
         if recorded:
-            yield from self.observed(found.case for found in inspect_spans(read_files(recorded).spans))
+            for spans in recorded_traces(RecordedFile.at(file) for file in recorded):
+                yield from self.observed(found.case for found in inspect_spans(spans))
 
     def _of_cases(self, file: Path, complain: Callable[[str], None], engine: Engine) -> Iterator[ObservedRun]:
         with case_lines(file) as found:

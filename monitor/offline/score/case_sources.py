@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import io
 import sys
-import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
@@ -20,7 +19,8 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
-from integrations.otlp.wire.recording import RecordingError, read_files
+from integrations.otlp.wire.recorded_traces import recorded_traces
+from integrations.otlp.wire.recording import RecordedFile, RecordingError
 from monitor.api.inspect import inspect_spans
 
 from .case_lines import TABLES, Format, TableError, form_of, lines_of
@@ -152,21 +152,11 @@ def _stored(system: Any, info: Any, scheme: str) -> CaseFile:
 
 
 def _recorded(files: Sequence[CaseFile]) -> Iterator[NumberedLine]:
-    """The cases of recorded OTLP requests, one a trace; all files together are held, for a trace may be in several."""
-    with ExitStack() as kept:
-        folder = Path(kept.enter_context(tempfile.TemporaryDirectory()))
-        paths = []
-        for number, each in enumerate(files):
-            path = Path(each.name)
-            if "://" in each.name or each.name == "-":
-                path = folder / f"{number}-{path.name}"
-                with each.open() as file:
-                    path.write_bytes(file.read())
-            paths.append(path)
-        try:
-            spans = read_files(paths).spans
-        except (RecordingError, OSError) as error:
-            raise TableError(str(error)[:500], "give files that each hold one OTLP export request") from None
+    """The cases of recorded OTLP requests, one a trace, which may be in several files."""
     total = sum(each.size or 0 for each in files)
-    for number, found in enumerate(inspect_spans(spans), 1):
-        yield NumberedLine(number, orjson.dumps(found.to_json()), total)
+    try:
+        for number, spans in enumerate(recorded_traces(RecordedFile(each.name, each.open) for each in files), 1):
+            for found in inspect_spans(spans):
+                yield NumberedLine(number, orjson.dumps(found.to_json()), total)
+    except RecordingError as error:
+        raise TableError(str(error)[:500], "give files that each hold one OTLP export request") from None

@@ -12,7 +12,7 @@ from integrations.otlp.wire.chunk import ChunkOrigin
 from integrations.otlp.wire.decode import decode_spans
 from integrations.otlp.wire.kept import decode_kept
 from integrations.otlp.wire.receipt import Undecodable
-from integrations.otlp.wire.recording import read_files, read_payload
+from integrations.otlp.wire.recording import read_files
 from integrations.otlp.wire.request import identify, read_headers, split
 from integrations.otlp.wire.request_logs import split_logs, split_logs_json
 from tests.otlp_requests import LOW, S, request, span, trace
@@ -122,7 +122,7 @@ def test_recorded_conversations_in_log_records_come_out_as_a_recording_of_them_d
                 reported = split_logs_json(path.with_suffix(".json").read_bytes(), admit()).chunks
                 assert [decode_kept([c.payload]) for c in binary] == [decode_kept([c.payload]) for c in reported]
                 chunks += binary
-            elif read_payload(body).spans:
+            elif read_files([path]).spans:
                 chunks += split(body, admit()).chunks
         trace_ids = {chunk.trace_id for chunk in chunks}
         spans = [s for t in trace_ids for s in decode_kept(c.payload for c in chunks if c.trace_id == t).spans]
