@@ -10,7 +10,7 @@ from scoring.alerts.finding import Labels
 from scoring.alerts.quality import place_of
 from scoring.lexical.label import label
 from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
-from scoring.verdict.open_verdict import open_reason
+from scoring.verdict.open_reason import open_reason
 from scoring.verdict.verdict_document import VerdictDocument
 
 MOST = 3

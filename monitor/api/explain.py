@@ -9,6 +9,7 @@ from integrations.store.judge_calls import AnswerDocument, ExchangeDocument, Jud
 from monitor.config import Config
 from monitor.ingest.sampler import probability, random_bits, threshold
 from scoring.lexical.amount import amount
+from scoring.rubrics import SCENARIO_RUBRICS
 from scoring.trace.instant import written
 from scoring.verdict.escalation import escalation_text
 from scoring.verdict.trace_document import BelatedDocument, SamplingDocument, TraceDocument
@@ -178,7 +179,7 @@ def _verdict(verdict: VerdictDocument) -> Iterator[str]:
         rating = f" {score['rating']}" if score.get("rating") else ""
         reason = f": {score['reason']}" if score.get("reason") else ""
         yield f"    {score['metric']} {shown}{rating}, weight {score.get('weight', 0):g}{reason}"
-        if verdict["rubric"] == "workflow" and "unexpected: " in reason:
+        if verdict["rubric"] in SCENARIO_RUBRICS and "unexpected: " in reason:
             yield "      what should be called closes what may be called; 'closed: false' in the scenario allows others"
 
 

@@ -17,8 +17,9 @@ from monitor.ingest.assembler import Assembler
 from monitor.ingest.outcomes import Reason, TraceOutcomes
 from monitor.ingest.sampler import probability, random_bits, threshold
 from scoring.rubrics import RUBRICS
+from scoring.rubrics.open_verdict import open_verdict
 from scoring.trace.instant import written
-from scoring.verdict.open_verdict import GAP, open_reason, open_verdict
+from scoring.verdict.open_reason import GAP, open_reason
 from scoring.verdict.trace_document import BelatedDocument, TraceDocument
 from scoring.verdict.verdict_document import VerdictDocument
 

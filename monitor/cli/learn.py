@@ -226,7 +226,9 @@ def _watching(scenarios: Mapping[str, object], file: str, group_by: str) -> str:
     """The routes that compare each run with the scenario of its group, besides judging it by run_health."""
     import yaml
 
-    rubrics = ["run_health", "workflow"]
+    from scoring.rubrics import SCENARIO_RUBRICS
+
+    rubrics = ["run_health", *SCENARIO_RUBRICS]
     routes = [
         {**({"match": {group_by: group}} if group != "all" else {}), "rubrics": rubrics, "scenario": group}
         for group in scenarios

@@ -9,8 +9,8 @@ from monitor.evaluate.result import TraceResult
 from monitor.ingest.outcomes import Reason
 from scoring.lexical.label import label
 from scoring.result.result import Failed
+from scoring.rubrics.open_verdict import open_verdict
 from scoring.status.service_status import UNKNOWN_SERVICE
-from scoring.verdict.open_verdict import open_verdict
 
 log = logging.getLogger("sidejudge.traces")
 

@@ -24,6 +24,7 @@ class Metric:
     ``id`` is its name everywhere (YAML, Langfuse, Prometheus, documentation); ``formula`` is the seed's, in words;
     ``bounds`` are (low, high) with None for unbounded; ``methods`` are the ways to decide it; ``undefined`` is when it
     has no value. ``short`` stands for the id in score names that would else be too long (``score_name``).
+    ``details_name_parts``: its details name parts of the application (agents, tools), nothing that anybody wrote.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Metric:
     methods: tuple[Method, ...] = (Method.EXACT,)
     undefined: str = "never"
     short: str | None = None
+    details_name_parts: bool = False
 
     def start(self, case: Case) -> Begun:
         """The metric's result for this case, or the steps to it where it asks.

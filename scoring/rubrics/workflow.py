@@ -293,6 +293,7 @@ agents = Metric(
     measure=_measured(_agents),
     bands=must_be_one(),
     undefined=_UNDEFINED + "agents_called is absent while the scenario expects something of agents",
+    details_name_parts=True,
 )
 tools = Metric(
     id="tools",
@@ -303,6 +304,7 @@ tools = Metric(
     measure=_measured(_tools),
     bands=must_be_one(),
     undefined=_UNDEFINED + "tools_used is absent while the scenario expects something of tools",
+    details_name_parts=True,
 )
 order = Metric(
     id="order",
@@ -313,6 +315,7 @@ order = Metric(
     measure=_measured(_order),
     bands=must_be_one(),
     undefined=_UNDEFINED + "tools_used is absent; not applicable unless the scenario asks",
+    details_name_parts=True,
 )
 call_budget = Metric(
     id="call_budget",

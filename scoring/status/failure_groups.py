@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from scoring.evaluators.vector import Vector, cosine
-from scoring.verdict.open_verdict import GAP, open_reason
+from scoring.verdict.open_reason import GAP, open_reason
 
 COMPOSITE: Final = "composite"
 """The metric of a verdict that failed although none of its metrics did."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from monitor.evaluate.result import TraceResult
 from scoring.checks.redaction import Redaction
-from scoring.verdict.open_verdict import GAP, open_verdict
+from scoring.rubrics.open_verdict import open_verdict
+from scoring.verdict.open_reason import GAP
 
 
 def history_record(result: TraceResult, *, contents: bool, redaction: Redaction | None) -> dict[str, object]:

@@ -15,7 +15,7 @@ from scoring.evaluators.score import score
 from scoring.learning.contract import MIN_RUNS, learn
 from scoring.learning.observed_run import observe_run
 from scoring.metrics.run_steps import run_steps
-from scoring.rubrics import RUBRICS
+from scoring.rubrics import RUBRICS, SCENARIO_RUBRICS
 from scoring.status.service_status import UNKNOWN_SERVICE
 from scoring.trace.loop_guard import evaluator_traffic
 from scoring.trace.span import Json
@@ -192,7 +192,7 @@ def _route(
 ) -> ProposedRoute:
     agents = Counter(agent for case in cases for agent in set(case.agents_called or ()))
     tools = Counter(name for case in cases for name in {call.name for call in case.tools_used or ()})
-    chosen = {"workflow": learned} if learned else {}
+    chosen = dict.fromkeys(SCENARIO_RUBRICS, learned) if learned else {}
     chosen[HEALTH] = _HEALTH
     if judged:
         rubric = judged_rubric(cases)

@@ -52,8 +52,8 @@ with _watched:
     from scoring.case.extract import extract
     from scoring.evaluators.score import score
     from scoring.rubrics import RUBRICS
+    from scoring.rubrics.open_verdict import open_verdict
     from scoring.trace.trace import Trace
-    from scoring.verdict.open_verdict import open_verdict
 
 _ORIGIN = ChunkOrigin(None, None, 0)
 

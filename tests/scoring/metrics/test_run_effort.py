@@ -10,7 +10,7 @@ from scoring.evaluators.score import score
 from scoring.metrics.run_effort import UNITS, run_effort
 from scoring.result.result import NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS
-from scoring.verdict.open_verdict import open_reason
+from scoring.verdict.open_reason import open_reason
 from tests.scoring.metrics.test_run_health import SOUND, judged, model, run, tool
 
 HEALTH = RUBRICS["run_health"]

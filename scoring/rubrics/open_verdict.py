@@ -1,0 +1,64 @@
+"""Open verdict: a verdict without anything that people or models wrote, for those who may not see contents.
+
+Of reasons, sentences of ours are kept (``open_reason``); of details, numbers, and names of the application's parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scoring.rubrics import RUBRICS
+from scoring.verdict.open_reason import open_reason
+
+_FIGURE = 10**9
+"""A number from here on may be one that somebody wrote, such as that of a card."""
+_NAMING = frozenset(
+    (rubric.id, metric.id) for rubric in RUBRICS.values() for metric in rubric.metrics if metric.details_name_parts
+)
+_OPEN = frozenset({
+    "case_id", "trace_id", "trace_url", "task", "rubric", "rubric_version", "state", "rating", "blockers", "judge",
+    "service", "environment", "session_id", "selection", "created_at", "closed_ns", "metric", "status", "method",
+    "cascade",
+})  # fmt: skip
+"""Fields that are shown as they are, besides numbers: none of them is content."""
+
+
+def open_verdict(verdict: Mapping[str, object]) -> dict[str, object]:
+    """A verdict in its JSON form without contents.
+
+    Returns:
+        The same fields; ``reason`` and ``details`` hold only what is ours. ``withheld`` names the fields of the verdict
+        or of a score of which something is left out; it is absent where nothing is.
+    """
+    scores = verdict.get("scores")
+    listed = [each for each in scores if isinstance(each, Mapping)] if isinstance(scores, list | tuple) else []
+    metrics = frozenset(str(each.get("metric")) for each in listed)
+    return {
+        **_opened(verdict, metrics, named=False),
+        "scores": [
+            _opened(each, metrics, named=(verdict.get("rubric"), each.get("metric")) in _NAMING) for each in listed
+        ],
+    }
+
+
+def _opened(fields: Mapping[str, object], metrics: frozenset[str], *, named: bool) -> dict[str, object]:
+    shown: dict[str, object] = {}
+    withheld: list[str] = []
+    for name, value in fields.items():
+        if name == "reason":
+            shown[name] = open_reason(str(value or ""), metrics)
+        elif name == "details" and isinstance(value, Mapping):
+            shown[name] = dict(value) if named else {key: each for key, each in value.items() if _is_figure(each)}
+        elif name in _OPEN or _is_figure(value):
+            shown[name] = value
+        elif name == "scores":
+            continue
+        if shown.get(name) != value:
+            withheld.append(name)
+    return {**shown, "withheld": withheld} if withheld else shown
+
+
+def _is_figure(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return all(type(each) is int and abs(each) < 10_000 for each in value)  # numbers of turns
+    return value is None or (isinstance(value, bool | int | float) and abs(value) < _FIGURE)
