@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from integrations.consumed import Consumed
 from scoring.status.judge_snapshot import CIRCUITS, JudgeSnapshot
@@ -23,6 +24,19 @@ class KnownJudge:
     models: Iterable[str]
     failures: Iterable[str]
     flags: Iterable[str]
+
+
+class AttemptedRequest(Protocol):
+    """One request to a model; ``failure`` is why it brought nothing, None when it did."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def duration_s(self) -> float: ...
+    @property
+    def usage(self) -> Consumed: ...
+    @property
+    def failure(self) -> str | None: ...
 
 
 class JudgeMetrics:
@@ -50,20 +64,13 @@ class JudgeMetrics:
     def asking(self, questions: object) -> None:
         """What is asked is not counted."""
 
-    def attempted(
-        self,
-        model: str,
-        *,
-        duration_s: float,
-        usage: Consumed,
-        failure: str | None,
-        completion: object = None,  # noqa: ARG002  # its text is not counted
-    ) -> None:
-        """One request to a model is over; ``failure`` is why it brought nothing, None when it did."""
+    def attempted(self, attempt: AttemptedRequest) -> None:
+        """One request to a model is over."""
+        model, usage, failure = attempt.model, attempt.usage, attempt.failure
         self._counted.counter(f.JUDGE_REQUESTS, model).inc()
         if failure is not None:
             self._counted.counter(f.JUDGE_REQUESTS_FAILED, model, self._reasons.bound(failure, "unknown")).inc()
-        self._counted.histogram(f.JUDGE_DURATION, model).observe(max(0.0, duration_s))
+        self._counted.histogram(f.JUDGE_DURATION, model).observe(max(0.0, attempt.duration_s))
         self._counted.counter(f.JUDGE_TOKENS, model, "input").inc(usage.input_tokens)
         self._counted.counter(f.JUDGE_TOKENS, model, "output").inc(usage.output_tokens)
         self._counted.counter(f.JUDGE_COST, model).inc(usage.cost_usd or 0.0)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from monitor.evaluate.judge.breaker import BreakerState, Circuit
-from monitor.evaluate.judge.observer import JudgeObserver
+from monitor.evaluate.judge.observer import JudgeAttempt, JudgeObserver
 
 log = logging.getLogger("sidejudge.judge")
 
@@ -29,7 +29,7 @@ class JudgeLog(JudgeObserver):
     def watch(self, watched: JudgeLogObserver) -> None:
         self._watched = watched
 
-    def attempted(self, *_: object, **__: object) -> None:
+    def attempted(self, attempt: JudgeAttempt) -> None:  # noqa: ARG002  # whichever it was
         for name, state in self._watched.states().items() if self._watched is not None else ():
             if state.circuit is Circuit.OPEN and name not in self._out:
                 self._out[name] = state.since

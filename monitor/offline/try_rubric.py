@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from integrations.judge.client import Completion
-from integrations.provider.errors import ProviderUsage
 from monitor.evaluate.backends import JudgeAccount
 from monitor.evaluate.build import EvaluationBackends
 from monitor.evaluate.evaluation import Evaluation
-from monitor.evaluate.judge.observer import SilentJudgeObserver
+from monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
 from scoring.case.case import Case
 from scoring.judging.request import requests
 from scoring.questions.question import Question, Reply
@@ -44,17 +42,10 @@ class RawAnswers(SilentJudgeObserver):
 
     seen: list[RawAnswer] = field(default_factory=list)
 
-    def attempted(
-        self,
-        model: str,
-        *,
-        duration_s: float,  # noqa: ARG002  # the observer's signature
-        usage: ProviderUsage,  # noqa: ARG002  # likewise
-        failure: str | None,
-        completion: Completion | None = None,
-    ) -> None:
+    def attempted(self, attempt: JudgeAttempt) -> None:
         """Keep the text of a request that is over."""
-        self.seen.append(RawAnswer(model, completion.text if completion is not None else "", failure))
+        text = attempt.completion.text if attempt.completion is not None else ""
+        self.seen.append(RawAnswer(attempt.model, text, attempt.failure))
 
 
 async def try_rubric(

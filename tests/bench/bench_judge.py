@@ -109,11 +109,11 @@ class Counted:
 
     def judging(self, case) -> None: ...
     def asking(self, questions) -> None: ...
-    def attempted(self, model, *, duration_s, usage, failure, completion=None) -> None:
+    def attempted(self, attempt) -> None:
         self.calls += 1
-        self.usd += usage.cost_usd or 0.0
-        if failure is not None:
-            self.failures[str(failure)] += 1
+        self.usd += attempt.usage.cost_usd or 0.0
+        if attempt.failure is not None:
+            self.failures[str(attempt.failure)] += 1
 
     def repaired(self, model, *, requested, answered) -> None: ...
     def looked_up(self, *, hits, misses) -> None: ...

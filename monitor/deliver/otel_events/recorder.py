@@ -14,13 +14,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from integrations.judge.client import Completion
 from integrations.otel_events.evaluation import report
 from integrations.otel_events.judged import EvaluationSubject
 from integrations.otel_events.own_trace import Call, OwnTrace
 from integrations.otel_events.providers import Telemetry
-from integrations.provider.errors import ProviderUsage
-from monitor.evaluate.judge.observer import JudgeObserver
+from monitor.evaluate.judge.observer import JudgeAttempt, JudgeObserver
 from monitor.evaluate.result import TraceResult
 from scoring.case.case import Case
 from scoring.questions.declared import AskDeclared
@@ -63,22 +61,14 @@ class Recorder(JudgeObserver):
     def asking(self, questions: Sequence[Question]) -> None:
         self._prompt.set(_prompt(questions))
 
-    def attempted(
-        self,
-        model: str,
-        *,
-        duration_s: float,
-        usage: ProviderUsage,
-        failure: str | None,
-        completion: Completion | None = None,
-    ) -> None:
+    def attempted(self, attempt: JudgeAttempt) -> None:
         subject = self._subject.get()
         if subject is None or not self._traces:
             return
         end_ns = self._clock_ns()
         call = Call(
-            model=model, start_ns=end_ns - max(0, int(duration_s * 1e9)), end_ns=end_ns, usage=usage,
-            failure=failure, completion=completion, prompt=self._prompt.get(),
+            model=attempt.model, start_ns=end_ns - max(0, int(attempt.duration_s * 1e9)), end_ns=end_ns,
+            usage=attempt.usage, failure=attempt.failure, completion=attempt.completion, prompt=self._prompt.get(),
         )  # fmt: skip
         with _harmless():
             self._own(*subject).add(call)

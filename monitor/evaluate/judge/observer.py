@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from integrations.judge.client import Completion
@@ -12,6 +13,21 @@ from scoring.case.case import Case
 from scoring.questions.question import Question
 
 Flag = Literal["contradiction", "disagreement"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeAttempt:
+    """One request to a model, over. ``model`` is its configured name, ``usage`` the request's tokens and dollars.
+
+    ``failure`` is a ``ProviderErrorKind``, ``parse_error`` when no answer in it was valid, or None; ``completion`` the
+    model's response, None without one.
+    """
+
+    model: str
+    duration_s: float
+    usage: ProviderUsage
+    failure: str | None = None
+    completion: Completion | None = None
 
 
 class JudgeObserver(Protocol):
@@ -29,24 +45,8 @@ class JudgeObserver(Protocol):
         """The running task puts these questions to a model: its next requests are about them."""
         return
 
-    def attempted(
-        self,
-        model: str,
-        *,
-        duration_s: float,
-        usage: ProviderUsage,
-        failure: str | None,
-        completion: Completion | None = None,
-    ) -> None:
-        """One request to a model is over.
-
-        Args:
-            model: the model's configured name.
-            duration_s: of the request.
-            usage: tokens and dollars of the request.
-            failure: a ``ProviderErrorKind``, ``parse_error`` when no answer in it was valid, or None.
-            completion: the model's response; None without one.
-        """
+    def attempted(self, attempt: JudgeAttempt) -> None:
+        """One request to a model is over."""
         return
 
     def repaired(self, model: str, *, requested: int, answered: int) -> None:
@@ -80,17 +80,9 @@ class JudgeObservers(JudgeObserver):
         for observer in self._each:
             observer.asking(questions)
 
-    def attempted(
-        self,
-        model: str,
-        *,
-        duration_s: float,
-        usage: ProviderUsage,
-        failure: str | None,
-        completion: Completion | None = None,
-    ) -> None:
+    def attempted(self, attempt: JudgeAttempt) -> None:
         for observer in self._each:
-            observer.attempted(model, duration_s=duration_s, usage=usage, failure=failure, completion=completion)
+            observer.attempted(attempt)
 
     def repaired(self, model: str, *, requested: int, answered: int) -> None:
         for observer in self._each:

@@ -25,7 +25,7 @@ from .budget import JudgeBudget
 from .call_record import Exchange
 from .failure_policy import REACTIONS, pause
 from .health_probe import HEALTH_PROBE
-from .observer import JudgeObserver
+from .observer import JudgeAttempt, JudgeObserver
 from .rate_limits import RateLimits
 
 OUTAGE: Final = "judge unavailable"
@@ -168,13 +168,14 @@ class PanelMember:
         return reading
 
     def _report(self, completion: Completion, failure: str | None) -> None:
-        self.observer.attempted(
-            self.model.name,
+        attempt = JudgeAttempt(
+            model=self.model.name,
             duration_s=completion.duration_s,
             usage=completion.usage,
             failure=failure,
             completion=completion,
         )
+        self.observer.attempted(attempt)
 
     async def _until_answered(self, request: JudgeRequest, bill: JudgeBill) -> Completion:
         for attempt in range(self.retries + 1):
@@ -258,8 +259,9 @@ class PanelMember:
         except (ProviderError, TimeoutError) as failure:
             error = failure if isinstance(failure, ProviderError) else ProviderError(ProviderErrorKind.TIMEOUT)
             self.breaker.failed(permit, error, self.clock())
+            duration_s = time.monotonic() - began
             self.observer.attempted(
-                self.model.name, duration_s=time.monotonic() - began, usage=error.usage, failure=error.kind
+                JudgeAttempt(model=self.model.name, duration_s=duration_s, usage=error.usage, failure=error.kind)
             )
             raise error from None
         except BaseException:

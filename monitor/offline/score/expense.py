@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from integrations.provider.errors import ProviderUsage
-from monitor.evaluate.judge.observer import SilentJudgeObserver
+from monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
 
 
 @dataclass(slots=True)
@@ -20,15 +19,16 @@ class Expense(SilentJudgeObserver):
     usd: float = 0.0
     unpriced: int = 0
 
-    def attempted(self, model: str, *, usage: ProviderUsage, failure: str | None, **_: object) -> None:  # noqa: ARG002  # the observer's signature
+    def attempted(self, attempt: JudgeAttempt) -> None:
+        usage = attempt.usage
         self.requests += 1
-        self.failed += failure is not None
+        self.failed += attempt.failure is not None
         self.input_tokens += usage.input_tokens
         self.output_tokens += usage.output_tokens
         self.usd += usage.cost_usd or 0.0
         self.unpriced += usage.cost_usd is None
 
-    def looked_up(self, *, hits: int, misses: int) -> None:  # noqa: ARG002  # likewise
+    def looked_up(self, *, hits: int, misses: int) -> None:  # noqa: ARG002  # the observer's signature
         self.hits += hits
 
     def reported(self) -> str | None:

@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
-from integrations.judge.client import Completion
-from integrations.provider.errors import ProviderUsage
 from monitor.config.values import DEFAULT_JUDGE
 from monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage
-from monitor.evaluate.judge.observer import SilentJudgeObserver
+from monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
 from monitor.evaluate.judge.panel_member import Client
 from monitor.evaluate.judge.settings import JudgeSettings
 from scoring.judging.golden import GoldenCase, GoldenQuestion, facts
@@ -38,24 +36,17 @@ class _Counting(SilentJudgeObserver):
     invalid: int = 0
     repaired_answers: int = 0
 
-    def attempted(
-        self,
-        model: str,
-        *,
-        duration_s: float,
-        usage: ProviderUsage,
-        failure: str | None,  # noqa: ARG002  # the observer's signature
-        completion: Completion | None = None,
-    ) -> None:
+    def attempted(self, attempt: JudgeAttempt) -> None:
+        model, usage = attempt.model, attempt.usage
         self.requests += 1
         self.input_tokens += usage.input_tokens
         self.output_tokens += usage.output_tokens
         effort = _CALL.get()
-        effort.seconds[model] = effort.seconds.get(model, 0.0) + duration_s
+        effort.seconds[model] = effort.seconds.get(model, 0.0) + attempt.duration_s
         effort.usd += usage.cost_usd or 0.0
-        effort.unpriced |= usage.cost_usd is None and completion is not None
+        effort.unpriced |= usage.cost_usd is None and attempt.completion is not None
 
-    def repaired(self, model: str, *, requested: int, answered: int) -> None:  # noqa: ARG002  # likewise
+    def repaired(self, model: str, *, requested: int, answered: int) -> None:  # noqa: ARG002  # the observer's signature
         self.invalid += requested
         self.repaired_answers += answered
 

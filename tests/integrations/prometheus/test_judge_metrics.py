@@ -32,6 +32,14 @@ class Used:
     cost_usd: float | None = 0.125
 
 
+@dataclass
+class Attempt:
+    duration_s: float
+    usage: Used
+    failure: str | None
+    model: str = MODEL
+
+
 def new(judge=KNOWN) -> Exporter:
     return Exporter(CollectorRegistry(), KnownLabels(rubrics=[], ended_reasons=[], judge=judge))
 
@@ -73,8 +81,8 @@ def test_without_a_judge_no_model_is_counted():
 
 def test_attempts_are_counted_with_what_they_took_and_cost():
     exporter = new()
-    exporter.judge.attempted(MODEL, duration_s=0.5, usage=Used(), failure=None)
-    exporter.judge.attempted(MODEL, duration_s=-1.0, usage=Used(7, 0, None), failure="timeout")
+    exporter.judge.attempted(Attempt(0.5, Used(), None))
+    exporter.judge.attempted(Attempt(-1.0, Used(7, 0, None), "timeout"))
     exporter.judge.looked_up(hits=2, misses=3)
     exporter.judge.flagged(MODEL, "contradiction")
     found = samples(exporter)

@@ -11,6 +11,7 @@ from integrations.otel_events.providers import telemetry
 from integrations.provider.errors import ProviderUsage
 from monitor.deliver.otel_events import recorder as under_test
 from monitor.deliver.otel_events.recorder import Recorder
+from monitor.evaluate.judge.observer import JudgeAttempt
 from monitor.evaluate.result import TraceResult
 from monitor.ingest.outcomes import Reason
 from scoring.case.case import Case
@@ -38,7 +39,7 @@ class Bench:
         return self.now_ns
 
     def attempt(self, model="mistral/large", failure=None):
-        self.recorder.attempted(model, duration_s=0.0005, usage=USED, failure=failure)
+        self.recorder.attempted(JudgeAttempt(model=model, duration_s=0.0005, usage=USED, failure=failure))
 
     def end(self, number, revision=1, **found):
         case = case_of(number)

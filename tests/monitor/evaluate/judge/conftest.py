@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from integrations.judge.client import Completion, JudgeClient, JudgeModel
-from integrations.provider.errors import ProviderUsage
+from integrations.judge.client import JudgeClient, JudgeModel
 from integrations.provider.library import LiteLLM
 from integrations.store.sqlite import Store
 from monitor.evaluate.judge.judge_backend import JudgeBackend
+from monitor.evaluate.judge.observer import JudgeAttempt
 from monitor.evaluate.judge.settings import JudgeSettings
 from scoring.case.case import Case
 from tests.fakes.judge import judges
@@ -39,18 +39,10 @@ class Watched:
 
     def asking(self, questions) -> None: ...
 
-    def attempted(
-        self,
-        model: str,
-        *,
-        duration_s: float,
-        usage: ProviderUsage,
-        failure: str | None,
-        completion: Completion | None = None,
-    ) -> None:
-        assert duration_s >= 0
-        self.attempts.append(failure and str(failure))
-        self.cost_usd += usage.cost_usd or 0.0
+    def attempted(self, attempt: JudgeAttempt) -> None:
+        assert attempt.duration_s >= 0
+        self.attempts.append(attempt.failure and str(attempt.failure))
+        self.cost_usd += attempt.usage.cost_usd or 0.0
 
     def repaired(self, model: str, *, requested: int, answered: int) -> None:
         self.repairs.append((requested, answered))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integrations.provider.errors import ProviderUsage
+from monitor.evaluate.judge.observer import JudgeAttempt
 from monitor.offline.score.expense import Expense
 
 PAID, FREE = (
@@ -32,6 +33,6 @@ UNKNOWN = ProviderUsage(input_tokens=10, output_tokens=2, cost_usd=None)
 def test_what_was_asked_and_paid_is_one_line(requests, hits, line):
     expense = Expense()
     for usage, failure in requests:
-        expense.attempted("m", duration_s=1.0, usage=usage, failure=failure)
+        expense.attempted(JudgeAttempt(model="m", duration_s=1.0, usage=usage, failure=failure))
     expense.looked_up(hits=hits, misses=0)
     assert expense.reported() == line
