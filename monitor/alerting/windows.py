@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 
 from scoring.statistics.estimate import Estimate, check_weight, from_sums
 from scoring.statistics.exact_sum import ExactSum
-from scoring.statistics.interval import Z_95_ONE_SIDED
 from scoring.statistics.missing import missing_band
 from scoring.statistics.sequence import ConfidenceSequence
 from scoring.statistics.two_phase import LEAST_DRAWN, corrected
@@ -179,7 +178,7 @@ class Windows:
 
     def __init__(
         self, window_ns: int, *, longest_ns: int = 0, enough: float = 0.0, max_verdicts: int = MOST_VERDICTS,
-        max_keys: int = 1_000, z: float = Z_95_ONE_SIDED,
+        max_keys: int = 1_000,
     ) -> None:  # fmt: skip
         if window_ns <= 0 or max_verdicts <= 0 or max_keys <= 0:
             raise ValueError(
@@ -189,7 +188,7 @@ class Windows:
         self.design: dict[Key, float] = {}
         self.shortened = 0
         self._enough = enough
-        self._max_verdicts, self._max_keys, self._z = max_verdicts, max_keys, z
+        self._max_verdicts, self._max_keys = max_verdicts, max_keys
         self._windows: dict[Key, _Window] = {}
         self._where: dict[tuple[str, str], Key] = {}
 
@@ -258,7 +257,6 @@ class Windows:
             weight=window.weight.value,
             failed_weight=window.failed_weight.value,
             squared_weight=window.squared_weight.value,
-            z=self._z,
             clusters=window.alone + len(window.clusters) if window.clusters else None,
             design_effect=self.design.get(key, 1.0),
         )

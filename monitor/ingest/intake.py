@@ -102,10 +102,7 @@ class IntakeCounts:
     shed: int = 0
     own: int = 0
     handed_over: int = 0
-    undecodable: int = 0
-    overloaded: int = 0
     logs: int = 0
-    kept_logs: int = 0
     late_logs: int = 0
     too_large_logs: int = 0
     own_logs: int = 0
@@ -176,7 +173,6 @@ class Intake:
             await self._keep(found.chunks)
         counts = self.counts
         counts.logs += found.records
-        counts.kept_logs += found.kept
         counts.own_logs += found.own
         counts.untraced_logs += found.untraced
         counts.plain_logs += found.plain
@@ -186,24 +182,18 @@ class Intake:
     async def _split(self, body: bytes, encoding: Encoding, split: _Splitter[_Found]) -> _Found:
         self.counts.requests += 1
         self._check_load()
-        try:
-            if len(body) <= _INLINE_BYTES[encoding]:
-                with contextlib.suppress(OverBudget):
-                    return split(body, self._admit, WorkBudget(_INLINE_STEPS))
-            async with self._in_thread:
-                self._check_load()
-                return await asyncio.to_thread(split, body, self._admit, None)
-        except Undecodable:
-            self.counts.undecodable += 1
-            raise
+        if len(body) <= _INLINE_BYTES[encoding]:
+            with contextlib.suppress(OverBudget):
+                return split(body, self._admit, WorkBudget(_INLINE_STEPS))
+        async with self._in_thread:
+            self._check_load()
+            return await asyncio.to_thread(split, body, self._admit, None)
 
     def _check_load(self) -> None:
         """Raise ``Overloaded`` where the store or judging cannot keep up."""
         if self._waiting > self._max_waiting:
-            self.counts.overloaded += 1
             raise Overloaded(1.0)
         if self._shedding is not None and self._shedding.full:
-            self.counts.overloaded += 1
             raise Overloaded(5.0, "more traces wait to be judged than assembly.max_waiting_traces; sample less")
 
     def _admit(self, resource: bytes) -> ChunkOrigin:
@@ -335,7 +325,6 @@ class Intake:
                 await self._store.append(new, now_ns)
             committed = True
         except StoreError as error:
-            self.counts.overloaded += 1
             for chunk in new:
                 self._left_out.pop(chunk.trace_id, None)
             raise Overloaded(5.0, str(error)) from error

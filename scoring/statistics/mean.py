@@ -58,15 +58,15 @@ class MeanSums:
     squared_square: ExactSum
 
 
-def mean_from_sums(sums: MeanSums, *, z: float = Z_95_ONE_SIDED) -> MeanEstimate | None:
+def mean_from_sums(sums: MeanSums) -> MeanEstimate | None:
     """The same estimate from exact sums, in whole numbers, so that nothing cancels; ``None`` of fewer than two."""
     if sums.n < 2:
         return None
     w, p, q = sums.weight.units, sums.product.units, sums.squared_product.units
     apart = sums.squared_square.units * w * w - 2 * p * q * w + p * p * sums.squared_weight.units
     spread = max(0, apart) * UNIT / w**4
-    mean, margin = p / w, z * math.sqrt(spread * sums.n / (sums.n - 1))
+    mean, margin = p / w, Z_95_ONE_SIDED * math.sqrt(spread * sums.n / (sums.n - 1))
     return MeanEstimate(
         n=sums.n, effective_n=kish(sums.n, sums.weight.value, sums.squared_weight.value), mean=mean,
-        lower=mean - margin, upper=mean + margin, z=z,
+        lower=mean - margin, upper=mean + margin,
     )  # fmt: skip

@@ -105,16 +105,14 @@ def label_sums(labels: Iterable[tuple[bool, bool, float]]) -> LabelSums:
     )  # fmt: skip
 
 
-def prediction_powered(
-    rate: float, size: float, labels: LabelSums, *, z: float = Z_95_TWO_SIDED
-) -> Corrected | Unavailable:
+def prediction_powered(rate: float, size: float, labels: LabelSums) -> Corrected | Unavailable:
     """The corrected rate with its bounds; ``rate`` of ``size`` effective verdicts is the judge's.
 
     Raises ``ValueError`` for a rate or a size that cannot be.
     """
     if not (0 <= rate <= 1 and 0 <= size < math.inf):
         raise ValueError(f"no rate of so many: {rate} of {size}")
-    n = labels.size
+    n, z = labels.size, Z_95_TWO_SIDED
     if size == 0:
         return Unavailable("there are no verdicts that passed or failed")
     if n < LEAST_LABELS - 1e-9:
@@ -149,13 +147,14 @@ def offset(labels: LabelSums) -> tuple[float, float] | Unavailable:
     return up - down, (more + less - (more - less) ** 2) / n
 
 
-def rectified(rate: float, size: float, labels: LabelSums, *, z: float = Z_95_TWO_SIDED) -> Corrected | Unavailable:
+def rectified(rate: float, size: float, labels: LabelSums) -> Corrected | Unavailable:
     """The corrected rate of a window, with its bounds: λ = 1.
 
     The distances of the window's bounds (Wilson) and of the offset's are joined (MOVER, Zou and Donner 2008,
     doi:10.1002/sim.3095).
     """
     found = offset(labels)
+    z = Z_95_TWO_SIDED
     bounds = wilson(rate * size, size, z)
     if isinstance(found, Unavailable) or bounds is None:
         return found if isinstance(found, Unavailable) else Unavailable("there are no verdicts that passed or failed")

@@ -38,12 +38,7 @@ class Corrected:
 
 
 def rogan_gladen(
-    rate: float,
-    n: float,
-    true_positive: tuple[float, float],
-    true_negative: tuple[float, float],
-    *,
-    z: float = Z_95_TWO_SIDED,
+    rate: float, n: float, true_positive: tuple[float, float], true_negative: tuple[float, float]
 ) -> Corrected | Unavailable:
     """The corrected rate; ``true_positive`` and ``true_negative`` are (right, of so many).
 
@@ -59,6 +54,7 @@ def rogan_gladen(
     s, t = right_1 / m_1, right_0 / m_0
     if right_1 * m_0 + right_0 * m_1 <= m_1 * m_0:  # s + t - 1 <= 0, in whole numbers
         return Unavailable(f"true-positive rate {s:.3f} + true-negative rate {t:.3f} - 1 is not above 0")
+    z = Z_95_TWO_SIDED
     corrected = min(1.0, max(0.0, (rate + t - 1) / (s + t - 1)))
     p_, s_, t_ = (n * rate + z * z / 2) / (n + z * z), (right_1 + 1) / (m_1 + 2), (right_0 + 1) / (m_0 + 2)
     power = s_ + t_ - 1

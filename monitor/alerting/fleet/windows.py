@@ -17,7 +17,6 @@ from monitor.alerting.details import Details, WatchedWindow
 from monitor.alerting.observation import First, Key
 from scoring.statistics.estimate import Estimate, from_sums
 from scoring.statistics.exact_sums import ExactSums
-from scoring.statistics.interval import Z_95_ONE_SIDED
 from scoring.statistics.mean import MeanEstimate, MeanSums, mean_from_sums
 from scoring.statistics.missing import missing_band
 from scoring.statistics.sequence import ConfidenceSequence
@@ -81,11 +80,11 @@ class FleetWindows:
 
     def __init__(
         self, window_ns: int, *, longest_ns: int = 0, enough: float = 0.0, max_keys: int = MAX_KEYS,
-        in_force: InForce = lambda _, __: True, z: float = Z_95_ONE_SIDED,
+        in_force: InForce = lambda _, __: True,
     ) -> None:  # fmt: skip
         self.window_ns, self.reach_ns = window_ns, max(window_ns, longest_ns)
         self.design: dict[Key, float] = {}
-        self._enough, self._max_keys, self._in_force, self._z = enough, max_keys, in_force, z
+        self._enough, self._max_keys, self._in_force = enough, max_keys, in_force
         self._windows: dict[Key, _KeyWindow] = {}
         self._held: dict[tuple[str, int], _Held] = {}
         self._now_ns = 0
@@ -239,7 +238,7 @@ class FleetWindows:
         return from_sums(
             n=sums.n(f"{prefix}n"), failures=sums.n(f"{prefix}failures"), weight=sums.total(f"{prefix}weight"),
             failed_weight=sums.total(f"{prefix}failed_weight"), squared_weight=sums.total(f"{prefix}squared_weight"),
-            z=self._z, clusters=clusters, design_effect=design_effect,
+            clusters=clusters, design_effect=design_effect,
         )  # fmt: skip
 
 

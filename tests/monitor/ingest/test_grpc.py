@@ -106,7 +106,7 @@ async def test_events_in_log_records_join_their_spans(listening):
     await call(logs((trace(1), span(1), "gen_ai.user.message", "hello", {})), LOGS)
     await call(one())
     await app.settled(1)
-    assert app.monitor.intake.counts.kept_logs == 1
+    assert app.monitor.intake.counts.logs == 1
     assert len(app.monitor.store.chunks(trace(1))) == 2
 
 

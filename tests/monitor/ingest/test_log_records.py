@@ -41,7 +41,7 @@ async def test_records_that_come_first_wait_for_their_spans_and_are_no_trace(mon
     m = monitor()
     receipt = await m.intake.consume_logs(logs(event(), event(2, tail=LOW)))
     assert (receipt.rejected, m.woken, m.outcomes.balance().seen, m.assembler.open_traces) == (0, 0, 0, 0)
-    assert (m.intake.counts.logs, m.intake.counts.kept_logs) == (2, 1)
+    assert (m.intake.counts.logs, m.intake.counts.untraced_logs, m.intake.counts.plain_logs) == (2, 0, 0)
     await m.intake.consume(spans())
     assert (m.outcomes.balance().seen, stated(m)) == (1, [["hello"]])
 
@@ -135,7 +135,7 @@ async def test_what_is_no_log_request_is_no_trace_either(monitor):
     m = monitor()
     with pytest.raises(Undecodable):
         await m.intake.consume_logs(b"\xff")
-    assert (m.intake.counts.undecodable, m.outcomes.balance().seen) == (1, 0)
+    assert (m.intake.counts.requests, m.intake.counts.logs, m.outcomes.balance().seen) == (1, 0, 0)
 
 
 async def test_a_store_that_cannot_write_is_overload(monitor):
