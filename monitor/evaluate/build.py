@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from monitor.evaluate.embedding.observer import EmbeddingObserver
     from monitor.evaluate.embedding.vector_cache import VectorCacheStorage
     from monitor.evaluate.judge.call_record import CallStorage, KeptCalls
-    from monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage
+    from monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage, OnAnswered
     from monitor.evaluate.judge.observer import JudgeObserver
     from monitor.evaluate.judge.panel_member import Client
     from monitor.evaluate.judge.settings import JudgeSettings
@@ -80,6 +80,7 @@ def build_backends(
     embedding_observer: EmbeddingObserver | None = None,
     calls: CallStorage | None = None,
     batches: BatchNotes | None = None,
+    on_answered: OnAnswered | None = None,
     clock_ns: Callable[[], int],
 ) -> EvaluationBackends:
     """The backends of a configuration, in its order. Nothing is loaded and no endpoint is called yet.
@@ -92,6 +93,7 @@ def build_backends(
         embedding_observer: the same for embeddings.
         calls: keeps what judges are sent and answer, where that is configured.
         batches: judges are asked in batches, and it is kept here which are under way. None: one by one.
+        on_answered: is called with each request that a judge answered.
         clock_ns: ns since the epoch.
     """
     section = config.evaluators
@@ -111,7 +113,10 @@ def build_backends(
 
             client = in_lots = BatchJudgeClient(JudgeClient(library), library, batches)
             settings = in_batches(settings)
-        judge = _judge(settings, client, memory, observer, _kept_calls(section.judge, calls), clock_ns=clock_ns)
+        judge = _judge(
+            settings, client, memory, observer=observer, calls=_kept_calls(section.judge, calls),
+            on_answered=on_answered, clock_ns=clock_ns,
+        )  # fmt: skip
     if section.embedding is not None:
         from monitor.evaluate.embedding.build import embedding_backend  # noqa: PLC0415  # imported only where it is configured
 
@@ -140,9 +145,10 @@ def _judge(
     settings: JudgeSettings,
     client: Client,
     memory: JudgeStorage,
+    *,
     observer: JudgeObserver | None,
     calls: KeptCalls | None,
-    *,
+    on_answered: OnAnswered | None,
     clock_ns: Callable[[], int],
 ) -> JudgeBackend:
     from monitor.evaluate.judge.judge_backend import JudgeBackend  # noqa: PLC0415  # imported only where it is configured
@@ -157,6 +163,7 @@ def _judge(
         memory=memory,
         observer=JudgeObservers(*filter(None, (observer, judge_log))),
         calls=calls,
+        on_answered=on_answered,
         clock_ns=clock_ns,
     )
     judge_log.watch(judge)

@@ -141,8 +141,8 @@ class Monitor(MonitorParts):
         if (pushed := self.config.sinks.otel_metrics) is not None:
             self._metrics_push = MetricsPush(pushed, self.exporter.metrics, self.clock_ns)
             self._repeat(self._metrics_push.push, self._metrics_push.every_s)
-        if self.drift is not None:
-            self._repeat(self.drift.round, DRIFT_S)
+        if self.drift is not None and self.backends.judge is not None:
+            self._repeat(partial(self.drift.round, self.backends.judge), DRIFT_S)
         self._repeat(self.failures.refresh, FAILURES_S)
         if self.references is not None:
             self._repeat(self.references.refresh, REFRESH_S)

@@ -116,6 +116,7 @@ class MonitorParts:
         )  # fmt: skip
         # What is evaluated, and by whom.
         self.sinks = self._build_sinks()
+        self.drift = _drift_watch(config, self.store, clock_ns)
         self.backends = self._build_backends()
         share_judging(self.fleet, self.backends, clock_ns)
         share_upkeep(self.fleet, config)
@@ -127,7 +128,6 @@ class MonitorParts:
         stages = self._build_stages()
         waiting = judge_queue(config, stages, clock_ns)
         # What becomes of it: statuses and alerts, then the commit that notifies them.
-        self.drift = _drift_watch(config, self.backends, self.store, clock_ns)
         self.failures = FailureGroups(
             self.store, clock_ns, self.backends.embedding.vectors if self.backends.embedding is not None else None
         )
@@ -214,6 +214,7 @@ class MonitorParts:
             observer=observing(self.exporter.judge, self.sinks.otel_events),
             embedding_observer=self.exporter.embedding,
             calls=self.store.judge_calls,
+            on_answered=self.drift.take if self.drift is not None else None,
             clock_ns=self.clock_ns,
         )
 
@@ -360,20 +361,15 @@ class MonitorParts:
         self.exporter.alert_reported(event.condition, event.transition.value)
 
 
-def _drift_watch(
-    config: Config, backends: EvaluationBackends, store: Store, clock_ns: Callable[[], int]
-) -> DriftWatch | None:
-    section, judge = config.evaluators.drift, backends.judge
-    if section is None or judge is None:
+def _drift_watch(config: Config, store: Store, clock_ns: Callable[[], int]) -> DriftWatch | None:
+    section = config.evaluators.drift
+    if section is None:
         return None
     from monitor.evaluate.judge.drift_watch import DriftWatch  # noqa: PLC0415  # only where it is configured
 
-    watch = DriftWatch(
-        store.kept.room(DRIFT), judge, prompts=section.prompts, keep_ns=section.keep.ns, error=section.error,
-        clock_ns=clock_ns,
-    )  # fmt: skip
-    judge.on_answered = watch.take
-    return watch
+    return DriftWatch(
+        store.kept.room(DRIFT), prompts=section.prompts, keep_ns=section.keep.ns, error=section.error, clock_ns=clock_ns
+    )
 
 
 def _annotating(

@@ -65,14 +65,13 @@ class DriftWatch:
     def __init__(
         self,
         memory: DriftMemory,
-        judge: RepeatableJudge,
         *,
         prompts: int,
         keep_ns: int,
         error: float,
         clock_ns: Callable[[], int],
     ) -> None:
-        self._memory, self._judge, self._clock_ns = memory, judge, clock_ns
+        self._memory, self._clock_ns = memory, clock_ns
         self._prompts, self._keep_ns, self._error = prompts, keep_ns, error
         self._known: dict[str, int] = {}
         self._new: dict[str, str] = {}
@@ -115,8 +114,8 @@ class DriftWatch:
             },
         })  # fmt: skip
 
-    async def round(self) -> None:
-        """Write what was taken, and once a day send the sample again. The store's trouble ends a round."""
+    async def round(self, judge: RepeatableJudge) -> None:
+        """Write what was taken, and once a day send the sample to the judge again. The store's trouble ends a round."""
         now_ns = self._clock_ns()
         try:
             await self._write()
@@ -125,12 +124,12 @@ class DriftWatch:
             # First: a process that dies of the round does not pay for it again at each start.
             self._last_ns = now_ns
             await self._remember()
-            await self._compare(now_ns)
+            await self._compare(judge, now_ns)
             await self._remember()
         except StoreError as error:
             log.warning("could not look for drift of the judge", extra={"cause": str(error)})
 
-    async def _compare(self, now_ns: int) -> None:
+    async def _compare(self, judge: RepeatableJudge, now_ns: int) -> None:
         kept = await asyncio.to_thread(self._memory.all)
         sample = {name: json.loads(text) for name, text in kept.items() if name.startswith(_PROMPT)}
         gone = [name for name, each in sample.items() if now_ns - each["taken_ns"] > self._keep_ns]
@@ -140,7 +139,7 @@ class DriftWatch:
                 continue
             try:
                 request = _request(each["request"])
-                answers = await self._judge.repeat(each["judge"], request)
+                answers = await judge.repeat(each["judge"], request)
             except (ValueError, KeyError, TypeError):  # written by another version
                 gone.append(name)
                 continue

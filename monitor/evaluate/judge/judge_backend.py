@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from integrations.judge.client import JudgeModel
 from integrations.provider.errors import ProviderError, ProviderErrorKind
@@ -48,6 +48,10 @@ REDACTED: Final = "redacted"
 """Flag of an answer that was given without the personal data of the case."""
 
 
+OnAnswered: TypeAlias = Callable[[Case, str, JudgeRequest, Mapping[Question, object]], None]
+"""Is called with each answered request, the name of its judge, and the answers."""
+
+
 class JudgeStorage(AnswerCacheStorage, Protocol):
     """The part of the store that a judge uses: answers, and dollars spent by the hour."""
 
@@ -69,6 +73,7 @@ class JudgeBackend:
         memory: JudgeStorage,
         observer: JudgeObserver | None = None,
         calls: KeptCalls | None = None,
+        on_answered: OnAnswered | None = None,
         clock_ns: Callable[[], int] = time.time_ns,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -78,6 +83,7 @@ class JudgeBackend:
         self._observer = observer or SilentJudgeObserver()
         self._clock_ns = clock_ns
         self._calls = calls
+        self._on_answered = on_answered
         self._cache = AnswerCache(memory, entries=settings.cache_entries, clock_ns=clock_ns)
         self.budget: Final = JudgeBudget(
             per_hour=settings.budget_usd_per_hour,
@@ -91,8 +97,6 @@ class JudgeBackend:
         self._others = {name: self._panel_of(other) for name, other in settings.others.items()}
         self.name: Final = self._panel.name
         """The model or the panel, as verdicts name it."""
-        self.on_answered: Callable[[Case, str, JudgeRequest, Mapping[Question, object]], None] | None = None
-        """Is called with each answered request, the name of its judge, and the answers."""
         self._context_tokens: dict[str, int] = {}
         self._under_way: dict[str, asyncio.Event] = {}
 
@@ -277,8 +281,8 @@ class JudgeBackend:
         finally:
             bill.take(own)
             await self._keep(case, call, sent, own, answers)
-        if self.on_answered is not None:
-            self.on_answered(case, panel.name, sent, answers)
+        if self._on_answered is not None:
+            self._on_answered(case, panel.name, sent, answers)
         replies: dict[Question, Reply] = {}
         for question, answer in answers.items():
             if isinstance(answer, NoAnswer):

@@ -31,10 +31,10 @@ async def test_a_judge_that_moved_raises_an_alert_that_names_what_moved(configur
                 s.now += SPACING_NS
                 case = Case(case_id=f"{number:032x}", model_output="", transcript=f"call {number}")
                 await monitor.backends.judge.answer(case, [Supported(f"claim {number}")])
-            await monitor.drift.round()
+            await monitor.drift.round(monitor.backends.judge)
             provider.standing = supported(0)
             s.now += DAY_NS
-            await monitor.drift.round()
+            await monitor.drift.round(monitor.backends.judge)
             await monitor.schedule.look(s.now)
             alerts = (await s.get("/v1/alerts")).json()["alerts"]
             await monitor.backends.close()

@@ -87,8 +87,8 @@ def made(provider, library, store, watched) -> Callable[..., JudgeBackend]:
     def make(*, names=("openai/gpt-4o-mini",), model: dict[str, Any] | None = None, **settings: Any) -> JudgeBackend:
         reported = {"api_base": provider.url, "api_key": KEY, "timeout_s": 20.0, **(model or {})}
         models = tuple(JudgeModel(name=name, **reported) for name in names)
-        settings, calls = {"retries": 2, **settings}, settings.pop("calls", None)
-        settings.pop("calls", None)
+        calls, on_answered = settings.pop("calls", None), settings.pop("on_answered", None)
+        settings = {"retries": 2, **settings}
         others = {
             name: JudgeSettings(models=(JudgeModel(name=model, **reported),), **settings)
             for name, model in settings.pop("others", {}).items()
@@ -99,6 +99,7 @@ def made(provider, library, store, watched) -> Callable[..., JudgeBackend]:
             memory=store.judged,
             observer=watched,
             calls=calls,
+            on_answered=on_answered,
             jitter=lambda: 0.0,
         )
 

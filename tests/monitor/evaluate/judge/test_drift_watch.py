@@ -39,12 +39,10 @@ def clock():
 @pytest.fixture
 def watched_judge(made, store, clock):
     def make(judge=None, **settings):
-        judge = judge or made()
         given = {"prompts": 12, "keep_ns": 90 * DAY_NS, "error": 0.05, **settings}
-        watch = DriftWatch(store.kept.room("drift"), judge, clock_ns=clock, **given)
+        watch = DriftWatch(store.kept.room("drift"), clock_ns=clock, **given)
         watch.restore()
-        judge.on_answered = watch.take
-        return watch, judge
+        return watch, judge or made(on_answered=watch.take)
 
     return make
 
@@ -63,22 +61,22 @@ async def test_a_judge_that_moved_is_found_with_what_moved_and_it_is_asked_once_
     watch, judge = watched_judge()
     await fill(judge, clock, 14)
     assert len(provider.seen) == 14
-    await watch.round()
+    await watch.round(judge)
     assert len(store.kept.under(SAMPLE)) == 12
     assert len(provider.seen) == 14 + 12, "the sample is full at twelve, and asked whatever the cache holds"
     assert [each.moved for each in watch.latest] == [False, False]
     provider.standing = score(0)
-    await watch.round()
+    await watch.round(judge)
     assert len(provider.seen) == 26, "once a day"
     clock.now_ns += DAY_NS
-    await watch.round()
+    await watch.round(judge)
     assert {(each.metric, each.n, each.higher, each.lower, each.moved) for each in watch.latest} == {
         ("fabrication_free_rate", 12, 0, 12, True), ("same_fact", 12, 0, 12, True)
     }  # fmt: skip
 
-    again, _ = watched_judge()
+    again, judge = watched_judge()
     assert again.latest == watch.latest
-    await again.round()
+    await again.round(judge)
     assert len(provider.seen) == 38, "a restart asks nothing anew"
 
 
@@ -86,12 +84,12 @@ async def test_what_is_forgotten_is_asked_no_more_and_nothing_of_it_is_left(watc
     provider.standing = score(1)
     watch, judge = watched_judge()
     await fill(judge, clock, 12)
-    await watch.round()
+    await watch.round(judge)
     erase(store.path, [bytes.fromhex(f"{3:032x}")], scores=False, now_ns=clock.now_ns)
     assert not any("call 3" in text for text in store.kept.room("drift").all().values())
     clock.now_ns += DAY_NS
     before = len(provider.seen)
-    await watch.round()
+    await watch.round(judge)
     assert len(provider.seen) == before + 11
     assert not any("call 3" in text for text in store.kept.room("drift").all().values())
 
@@ -112,7 +110,7 @@ async def test_a_person_is_forgotten_when_nothing_but_the_sample_is_left_of_thei
             transcript=user,
         )
         await judge.answer(case, [Supported(user)])
-    await watch.round()
+    await watch.round(judge)
     selection = Selection(users=frozenset({"ann"}))
     assert set(selection.selected(held_traces(store.path))) == {bytes(16)}
     assert set(Selection(sessions=frozenset({"s-ben"})).selected(held_traces(store.path))) == {b"\0" * 15 + b"\1"}
@@ -127,17 +125,17 @@ async def test_what_is_too_long_or_too_old_or_of_another_judge_is_not_in_the_sam
     watch, judge = watched_judge(keep_ns=2 * DAY_NS)
     await fill(judge, clock, 1, text="x" * MAX_BYTES)
     await fill(judge, clock, 2)
-    await watch.round()
+    await watch.round(judge)
     assert len(provider.seen) == 3 + 2
     clock.now_ns += 2 * DAY_NS + 1
-    await watch.round()
+    await watch.round(judge)
     assert [name for name in store.kept.room("drift").all() if name != "latest"] == []
     other, another = watched_judge(made(names=("openai/other",)))
     await fill(judge, clock, 1)
-    await watch.round()
+    await watch.round(judge)
     other.restore()
     clock.now_ns += DAY_NS
-    await other.round()
+    await other.round(another)
     assert [name for name in store.kept.room("drift").all() if name != "latest"] == []
     assert another.name != judge.name
 
@@ -146,10 +144,10 @@ async def test_a_spent_budget_ends_in_no_conclusion(watched_judge, made, provide
     provider.standing = score(1)
     watch, judge = watched_judge()
     await fill(judge, clock, 12)
-    await watch.round()
+    await watch.round(judge)
     known = watch.latest
     provider.standing = fake.no_credit()
     clock.now_ns += DAY_NS
-    await watch.round()
+    await watch.round(judge)
     assert watch.latest == known
     assert json.loads(json.dumps([each.to_json() for each in known]))
