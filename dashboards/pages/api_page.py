@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from scoring.trace.span import JsonRecord
 
 from .rendering import render
 
 
-def api_page(document: Mapping[str, Any]) -> str:
+def api_page(document: JsonRecord) -> str:
     """Every path of an OpenAPI 3 document with its parameters and responses, and the models, as HTML."""
     return render("api.html", title=f"{document['info']['title']} API", here="/docs", document=document)

@@ -14,16 +14,18 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
 from integrations.provider.library import LiteLLM
+from scoring.trace.span import JsonRecord
 
 from .client import Completion, JudgeCall, JudgeClient, JudgeModel, TokenPrice, arguments_of, response_format
 
+_Done = TypeVar("_Done")
 log = logging.getLogger("sidejudge.judge")
 
 DISCOUNT: Final = 0.5
@@ -241,8 +243,8 @@ class BatchJudgeClient:
             if future is not None and not future.done():
                 future.set_exception(error)
 
-    async def _provider(self, model: JudgeModel, work: Callable[[Any], Any]) -> Any:
-        async def calling(_: Any) -> Any:
+    async def _provider(self, model: JudgeModel, work: Callable[[Any], Awaitable[_Done]]) -> _Done:
+        async def calling(_: object) -> _Done:
             sdk = import_module("openai")
             async with sdk.AsyncOpenAI(api_key=model.api_key, base_url=model.api_base, max_retries=3) as client:
                 return await work(client)
@@ -263,7 +265,7 @@ def _body(request: JudgeCall, model: JudgeModel) -> dict[str, object]:
     return body
 
 
-def _error_of(found: Mapping[str, Any], status: int) -> ProviderError:
+def _error_of(found: JsonRecord, status: int) -> ProviderError:
     body = (found.get("response") or {}).get("body") or {}
     stated = (body.get("error") if isinstance(body, Mapping) else None) or found.get("error") or {}
     message = str(stated.get("message", "no answer")) if isinstance(stated, Mapping) else "no answer"
@@ -275,7 +277,7 @@ def _error_of(found: Mapping[str, Any], status: int) -> ProviderError:
     return ProviderError(kind, message[:300])
 
 
-def _completion(body: Mapping[str, Any], model: JudgeModel, duration_s: float) -> Completion:
+def _completion(body: JsonRecord, model: JudgeModel, duration_s: float) -> Completion:
     usage = body.get("usage") or {}
     read, written = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
     choice = body["choices"][0]

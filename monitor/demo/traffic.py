@@ -17,7 +17,10 @@ from itertools import chain
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from scoring.trace.span import JsonRecord
 
 ENVIRONMENT = "demo"
 _ENVIRONMENT_KEYS = ("deployment.environment.name", "langfuse.environment")
@@ -40,7 +43,7 @@ class SampleTraffic:
         self._draw = random.Random(seed)  # noqa: S311 - which trace comes next is no secret
         self._fresh = random.SystemRandom()
         here = files(__package__)
-        self._calls: list[dict[str, Any]] = json.loads((here / "calls.json").read_text(encoding="utf-8"))
+        self._calls: list[JsonRecord] = json.loads((here / "calls.json").read_text(encoding="utf-8"))
         self._agents = [_read(f"agents-{dialect}.pb") for dialect in AGENT_DIALECTS]
         self._call_centre = _read("call-centre.pb")
 
@@ -126,7 +129,7 @@ class SampleTraffic:
             for event in span.events:
                 event.time_unix_nano += shift
         resources = (each.resource for each in request.resource_spans)
-        for attributes in (held.attributes for held in chain[Any](resources, _spans(request))):
+        for attributes in (held.attributes for held in chain[Resource | Span](resources, _spans(request))):
             for attribute in attributes:
                 if attribute.key == "service.name":
                     attribute.value.string_value = service
@@ -153,14 +156,14 @@ def _set(span: Span, key: str, value: str) -> None:
     span.attributes.add(key=key).value.string_value = value
 
 
-def _expected_qa(call: dict[str, Any]) -> dict[str, Any]:
+def _expected_qa(call: JsonRecord) -> JsonRecord:
     return {"questions": call["questions"]}
 
 
-def _expected_entities(call: dict[str, Any]) -> dict[str, Any]:
+def _expected_entities(call: JsonRecord) -> JsonRecord:
     keywords, topics = call["keywords"], call["topics"]
     return {"detected_keywords": keywords, "detected_topics": topics, "valid_entity_set": [*keywords, *topics]}
 
 
-def _config(call: dict[str, Any]) -> dict[str, Any]:
+def _config(call: JsonRecord) -> JsonRecord:
     return {"keywords": call["keywords"], "topics": call["topics"]}

@@ -6,12 +6,13 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 from integrations.postgres import shared
 from integrations.postgres.database import Transaction
 from monitor.fleet.fleet import Fleet
 from scoring.statistics.ppi import LabelSums
+from scoring.trace.span import JsonRecord
 
 log = logging.getLogger("sidejudge.fleet")
 
@@ -86,7 +87,7 @@ class SharedLabels:
 
 def _read(body: bytes) -> dict[str, tuple[str | None, LabelSums]]:
     """What another monitor saved; names that this version does not know are passed over."""
-    stated: Mapping[str, Mapping[str, Any]] = json.loads(body)
+    stated: Mapping[str, JsonRecord] = json.loads(body)
     known = LabelSums.__dataclass_fields__
     return {
         rubric: (each["version"], LabelSums(**{name: value for name, value in each.items() if name in known}))

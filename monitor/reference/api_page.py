@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import cast
 
 from monitor.api.routes import MonitorView, create_app
+from scoring.trace.span import JsonRecord
 
 _HEAD = """# HTTP API
 
@@ -35,7 +36,7 @@ def api_page() -> str:
     return "\n".join(lines)
 
 
-def _operation(title: str, operation: Mapping[str, Any]) -> Iterator[str]:
+def _operation(title: str, operation: JsonRecord) -> Iterator[str]:
     yield f"## {title}\n"
     yield f"{' '.join((operation.get('description') or operation.get('summary') or '').split()).replace('``', '`')}\n"
     parameters = operation.get("parameters", ())
@@ -47,7 +48,7 @@ def _operation(title: str, operation: Mapping[str, Any]) -> Iterator[str]:
     yield f"Answers: {'; '.join(answers)}\n"
 
 
-def _parameter(parameter: Mapping[str, Any]) -> str:
+def _parameter(parameter: JsonRecord) -> str:
     schema = parameter.get("schema", {})
     stated = parameter.get("description") or schema.get("description") or ""
     choices = schema.get("enum") or next((each["enum"] for each in schema.get("anyOf", ()) if "enum" in each), ())

@@ -14,9 +14,9 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NoReturn, Protocol
 
 from integrations.otlp.proxy.forward import Forward
 from integrations.otlp.proxy.forward_grpc import export
@@ -40,6 +40,17 @@ _STREAMS: Final = 16
 MESSAGES: Final = 4
 """Messages that are read at a time, each of the largest size at most; half of them from one sender."""
 _HEADROOM: Final = 1024
+
+
+class GrpcContext(Protocol):
+    """One request, as the library hands it over."""
+
+    def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]] | None: ...
+    def peer(self) -> str: ...
+    async def read(self) -> object: ...
+    async def abort(
+        self, code: object, details: str, trailing_metadata: Sequence[tuple[str, str | bytes]], /
+    ) -> NoReturn: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +125,8 @@ class GrpcReceiver:
         if self._server is not None:
             await self._server.stop(grace_s)
 
-    def _handler(self, signal: Signal) -> Any:
-        async def export(_: Any, context: Any) -> bytes:
+    def _handler(self, signal: Signal) -> Callable[[object, GrpcContext], Awaitable[bytes]]:
+        async def export(_: object, context: GrpcContext) -> bytes:
             import grpc  # noqa: PLC0415  # it is loaded by now
 
             try:
@@ -133,9 +144,9 @@ class GrpcReceiver:
 
         return export
 
-    async def _receive(self, signal: Signal, context: Any) -> bytes:
+    async def _receive(self, signal: Signal, context: GrpcContext) -> bytes:
         receiver = self._receiver
-        sent: dict[str, Any] = dict(context.invocation_metadata() or ())
+        sent: dict[str, str | bytes] = dict(context.invocation_metadata() or ())
         sender = receiver.gate.admit(str(sent.get("authorization", "")).encode(), _host(context.peer()))
         if not receiver.accepting:
             raise shutting_down()
@@ -155,7 +166,7 @@ class GrpcReceiver:
             share.release()
         return success(receipt, signal, "protobuf")
 
-    async def _read(self, context: Any, sender: bytes) -> bytes:
+    async def _read(self, context: GrpcContext, sender: bytes) -> bytes:
         """The message of a request.
 
         Raises:

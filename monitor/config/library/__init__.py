@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
 
 from monitor.config.document import read_document
-from scoring.trace.span import Json
+from scoring.trace.span import Json, JsonRecord
 
 _SOURCE = "# Source: "
 
@@ -25,7 +24,7 @@ class ReadyRubric:
     text: str
     source: str
     declared: Mapping[str, Json]
-    examples: tuple[Mapping[str, Any], ...]
+    examples: tuple[JsonRecord, ...]
 
     @property
     def title(self) -> str:

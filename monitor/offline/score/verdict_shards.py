@@ -10,9 +10,11 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import dropwhile
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 import orjson
+
+from scoring.trace.span import JsonRecord
 
 from .append_file import AnotherRunError
 from .lines import NumberedLine
@@ -41,7 +43,7 @@ class VerdictShards:
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._place, self._form, self._run, self._clock_s = place, form, dict(run), clock_s
-        self._shards: list[dict[str, Any]] = []
+        self._shards: list[JsonRecord] = []
         self._open: list[bytes] = []
         self._whole: list[bytes] = []
         self._size = 0
@@ -132,7 +134,7 @@ class VerdictShards:
         stated = {"run": self._run, "complete": complete, "shards": self._shards}
         self._place.put(_MANIFEST, orjson.dumps(stated, option=orjson.OPT_INDENT_2))
 
-    def _verdicts(self, name: str) -> Iterator[dict[str, Any]]:
+    def _verdicts(self, name: str) -> Iterator[JsonRecord]:
         if self._form == "parquet":
             texts = self._place.read(name)["record"].to_pylist()
         else:
