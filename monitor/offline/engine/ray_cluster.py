@@ -7,10 +7,13 @@ here. What the driver has written is the record of a run, so that one whose driv
 from __future__ import annotations
 
 import os
+import socket
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final, Self, TypeVar
+from urllib.parse import urlsplit
 
 from .engine import AHEAD, ElsewhereError
 
@@ -18,6 +21,8 @@ S = TypeVar("S")
 P = TypeVar("P")
 R = TypeVar("R")
 
+_KNOCK_S: Final = 5.0
+_LATEST: Final = Path("/tmp/ray/ray_current_cluster")  # noqa: S108  # where Ray keeps what ``auto`` stands for
 _RETRIES: Final = 3
 """How often a piece is worked on again whose worker or node was lost."""
 
@@ -75,13 +80,25 @@ class RayCluster:
         else:
             options |= {"address": self._address}
         try:
+            _knock(self._address)
             ray.init(**options)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise ElsewhereError(
                 f"Ray cannot be reached at {self._address or 'this machine'}: {str(error)[:300]}",
                 "name the head's address, such as auto or ray-head:6379, or leave out --address",
             ) from None
         self._ray = ray
+
+
+def _knock(address: str | None) -> None:
+    """Raise ``OSError`` where nothing listens: Ray itself tries for minutes, and no interrupt ends that."""
+    if address == "auto":
+        address = os.environ.get("RAY_ADDRESS") or (_LATEST.read_text() if _LATEST.is_file() else None)
+    if address is None:
+        return
+    place = urlsplit(address if "://" in address else f"//{address}")
+    if place.hostname and place.port:
+        socket.create_connection((place.hostname, place.port), timeout=_KNOCK_S).close()
 
 
 _made: dict[str, Callable[[Any], Any]] = {}

@@ -221,6 +221,20 @@ def test_the_file_of_verdicts_is_the_same_though_driver_worker_and_node_are_kill
     assert remarks(report.read_text()) == remarks(stated)
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:{port}", "ray://127.0.0.1:{port}", "no-such-host.invalid:6379", "auto"])
+def test_an_address_where_no_cluster_is_ends_the_command_at_once(tmp_path: Path, address: str) -> None:
+    cases = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)])
+    stated = {"RAY_ADDRESS": f"127.0.0.1:{free_port()}"} if address == "auto" else {}
+    address, report = address.format(port=free_port()), tmp_path / "report"
+    run = Forked(
+        "score", cases, "--out", tmp_path / "v.jsonl", "--engine", "ray", "--address", address,
+        env=TOKEN | stated, stderr=report,
+    )  # fmt: skip
+    assert run.wait(20) == 1
+    assert f"Ray cannot be reached at {address}: " in report.read_text()
+    assert "remedy: name the head's address" in report.read_text()
+
+
 def test_an_address_without_the_engine_is_refused(tmp_path: Path) -> None:
     cases = written(tmp_path / "c.jsonl", [qa_case(1)])
     done = sidejudge("score", cases, "--out", "v.jsonl", "--address", "auto", cwd=tmp_path)
