@@ -22,7 +22,7 @@ from scoring.trace.instant import read_instant
 
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
-from .pages import ENDLESS, Row, following, page_of
+from .pages import Cursors, Row, page_of
 
 """An observation as Langfuse returns it."""
 
@@ -132,6 +132,7 @@ def instant(at_ns: int) -> str:
 
 async def _read(langfuse: Langfuse, query: Mapping[str, str], fields: str, limit: int) -> AsyncIterator[Sequence[Row]]:
     cursor: str | None = None
+    cursors = Cursors()
     while True:
         requested: dict[str, str | int] = {**query, "fields": fields, "limit": limit}
         if cursor is not None:
@@ -145,12 +146,9 @@ async def _read(langfuse: Langfuse, query: Mapping[str, str], fields: str, limit
             raise
         rows, meta = page_of(body)
         yield rows
-        next_cursor = following(meta)
-        if next_cursor is None:
+        cursor = cursors.following(meta)
+        if cursor is None:
             return
-        if next_cursor == cursor:
-            raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, ENDLESS)
-        cursor = next_cursor
 
 
 def _between(window: Window) -> dict[str, str]:

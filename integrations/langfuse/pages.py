@@ -13,9 +13,10 @@ from .errors import LangfuseError, LangfuseErrorKind
 Row: TypeAlias = Mapping[str, Json]
 PAGE: Final = 100
 """Rows of a page; most endpoints refuse more."""
-ENDLESS: Final = "it gives the same cursor again: its pages would never end"
 _MOST_PAGES: Final = 1000
-"""Pages of one list that are read at most."""
+"""Pages of one list that counts them, at most."""
+_MOST_CURSORS: Final = 10_000
+"""Pages of one list that names where the next begins, at most: such pages are small where large ones cost too much."""
 
 
 def page_of(body: Json) -> tuple[list[Row], Row]:
@@ -60,19 +61,34 @@ async def by_number(langfuse: Langfuse, path: str, query: Query | None = None) -
 async def by_cursor(langfuse: Langfuse, path: str, query: Query) -> AsyncIterator[list[Row]]:
     """The pages of a list that names where the next begins. Raises ``LangfuseError``, also where it has no end."""
     cursor: str | None = None
-    known: set[str] = set()
+    cursors = Cursors()
     while True:
         rows, meta = page_of(await langfuse.get(path, query if cursor is None else {**query, "cursor": cursor}))
         yield rows
-        cursor = following(meta)
+        cursor = cursors.following(meta)
         if cursor is None:
             return
-        if cursor in known:
-            raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, ENDLESS)
-        known.add(cursor)
 
 
-def following(meta: Row) -> str | None:
-    """The cursor of the next page; None after the last."""
-    cursor = meta.get("cursor")
-    return cursor if isinstance(cursor, str) and cursor else None
+class Cursors:
+    """The cursors of one list. A server that always names another page would be read for ever."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def following(self, meta: Row) -> str | None:
+        """The cursor of the next page; None after the last.
+
+        Raises:
+            LangfuseError: the cursor came before, or there are more pages than are read.
+        """
+        cursor = meta.get("cursor")
+        if not isinstance(cursor, str) or not cursor:
+            return None
+        if cursor in self._known:
+            endless = "it gives the same cursor again: its pages would never end"
+            raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, endless)
+        self._known.add(cursor)
+        if len(self._known) >= _MOST_CURSORS:
+            raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, f"a list of more than {_MOST_CURSORS} pages")
+        return cursor

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
+
 import pytest
 
 from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.pages import by_number, meta_of, page_of, pages_in, rows_of
+from integrations.langfuse.observations import Window, traces_of_session
+from integrations.langfuse.pages import by_cursor, by_number, meta_of, page_of, pages_in, rows_of
 from scoring.trace.span import Json
 
 BROKEN: list[Json] = [None, 3, "data", [], {}, {"data": None}, {"data": 5}, {"data": {"id": "a"}}]
@@ -38,3 +42,29 @@ async def test_a_list_that_is_longer_than_what_is_read_does_not_pass_for_whole()
     pages = by_number(Endless(), "v2/scores")  # type: ignore[arg-type]  # it answers one method
     with pytest.raises(LangfuseError, match="more than 1000 pages"):
         [rows async for rows in pages]
+
+
+class Further:
+    """A server whose every page names another one by these cursors."""
+
+    def __init__(self, cursors: Iterable[str]) -> None:
+        self._cursors = iter(cursors)
+
+    async def get(self, path: str, query: object) -> Json:
+        return {"data": [{"id": "a"}], "meta": {"cursor": next(self._cursors)}}
+
+
+@pytest.mark.parametrize(
+    ("cursors", "cause"),
+    [
+        (map(str, itertools.count()), "more than 10000 pages"),
+        (itertools.cycle("abc"), "gives the same cursor again"),
+    ],
+)
+async def test_a_list_whose_cursors_have_no_end_is_an_error(cursors: Iterable[str], cause: str) -> None:
+    pages = by_cursor(Further(cursors), "v3/scores", {})  # type: ignore[arg-type]  # it answers one method
+    with pytest.raises(LangfuseError, match=cause):
+        [rows async for rows in pages]
+    window = Window(from_ns=0, to_ns=10**9)
+    with pytest.raises(LangfuseError, match=cause):
+        await traces_of_session(Further(cursors), "s", window=window)  # type: ignore[arg-type]  # likewise
