@@ -20,6 +20,8 @@ RAISED: Final = 0.2
 LET_GO: Final = 0.1
 _LATEST: Final = 200
 _ENOUGH: Final = 100
+_NO_EVIDENCE: Final = ("pressure", "shutdown", "torn")
+"""Completions of traces that were closed before their spans had the time to come, and of those that a resize tore."""
 _BEHIND: Final = "behind several monitors, route by trace id (Collector: loadbalancing exporter, routing_key: traceID)"
 _REMEDIES: Final = {
     AnomalyKind.SPLIT_TRACES: (
@@ -42,8 +44,8 @@ class Fragmentation:
         self._raised: set[AnomalyKind] = set()
 
     def saw(self, closing: Closing) -> None:
-        """Count a closed trace. Revisions, and traces closed early under pressure, are no evidence and are skipped."""
-        if closing.revision > 1 or closing.completion == "pressure":
+        """Count a closed trace. Revisions are no evidence and are skipped, as are those of ``_NO_EVIDENCE``."""
+        if closing.revision > 1 or closing.completion in _NO_EVIDENCE:
             return
         fragment = None if closing.whole else AnomalyKind.SPLIT_TRACES
         self._move(AnomalyKind.ROOTLESS_TRACES if closing.completion == "pseudo_root" else fragment)

@@ -95,12 +95,10 @@ class JudgingLoop:
         self.shedding.update(sum(closing.give_up is None for closing in self.pipeline.waiting), now_ns)
         closed = self.assembler.due(now_ns)
         sessions = self.sessions.due(now_ns) if self.sessions is not None else []
-        if self.joining is not None:
-            closed = self.joining.admit(closed)
-        traces = [*self.traffic.closed(closed)]
         if self.draining:
-            drained = self.assembler.drain(now_ns, DRAIN_QUIET_NS, whole=self.hands_over)
-            traces += drained if self.joining is None else self.joining.admit(drained)
+            closed += self.assembler.drain(now_ns, DRAIN_QUIET_NS, whole=self.hands_over)
+        traces = self.traffic.closed(closed if self.joining is None else self.joining.admit(closed))
+        if self.draining:
             torn = self.assembler.torn_traces if self.hands_over else 0
             if self.sessions is not None and self.outcomes.open <= torn:  # what is open may be a turn of a conversation
                 sessions += self.sessions.drain(now_ns)

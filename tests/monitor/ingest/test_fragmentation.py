@@ -46,10 +46,11 @@ def test_many_fragments_are_told_with_what_helps_until_they_have_become_few(comp
     assert kinds(watch) == []
 
 
-def test_pressure_and_revisions_tell_nothing():
+@pytest.mark.parametrize("completion", ["pressure", "shutdown", "torn"])
+def test_revisions_and_what_was_closed_early_or_torn_by_a_resize_are_no_evidence(completion):
     watch = Fragmentation()
     for _ in range(500):
-        watch.saw(closing("pressure", whole=False))
+        watch.saw(closing(completion, whole=False))
         watch.saw(closing("idle", whole=False, revision=2))
     assert kinds(watch) == []
 
