@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -25,22 +25,23 @@ _TIMEOUT_S: Final = 4.0
 Message: TypeAlias = Mapping[str, Any]
 
 
-async def resolve(addresses: Iterable[str]) -> dict[str, str]:
-    """The addresses behind configured ones, each with the IP address that its requests come from.
+async def resolve(address: str) -> dict[str, str]:
+    """The addresses behind a configured one, each with the IP address that its requests come from.
 
     A name over http stands for all its addresses; over https for itself, because a certificate names it. A host with
-    addresses of both kinds is one host: then those of IPv4 count. Raises ``OSError`` where a name does not resolve.
+    addresses of both kinds is one host: then those of IPv4 count. Raises ``OSError`` where the name does not resolve.
     """
+    parts, port = urlsplit(address), port_of(address)
+    try:
+        async with asyncio.timeout(_TIMEOUT_S):  # a name server that is silent is waited for by nobody
+            places = await asyncio.get_running_loop().getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:
+        raise OSError(f"{parts.hostname} is no name of a host") from error
+    hosts = {plain(str(place[0])) for *_, place in places}
     found: dict[str, str] = {}
-    loop = asyncio.get_running_loop()
-    for address in addresses:
-        parts = urlsplit(address)
-        port = port_of(address)
-        places = await loop.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
-        hosts = {plain(str(place[0])) for *_, place in places}
-        for host in {each for each in hosts if ":" not in each} or hosts:
-            named = f"[{host}]" if ":" in host else host
-            found[address if parts.scheme == "https" else f"http://{named}:{port}"] = host
+    for host in {each for each in hosts if ":" not in each} or hosts:
+        named = f"[{host}]" if ":" in host else host
+        found[address if parts.scheme == "https" else f"http://{named}:{port}"] = host
     return found
 
 
@@ -70,7 +71,7 @@ class PeerClient:
             if not response.is_success or len(response.content) > MOST_BYTES:
                 return None
             return parsed(response.content)
-        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError):
             return None
 
     async def close(self) -> None:

@@ -61,6 +61,7 @@ class PeerExchange:
         self._client = PeerClient(section.sent_headers)
         self._room = store.kept.room("peers")
         self._run = secrets.token_hex(8)
+        self._led: dict[str, dict[str, str]] = {}
         self._hosts: dict[str, str] = {}
         self._recent: dict[str, tuple[str, float]] = {}
         self._port: int | None = None
@@ -118,19 +119,25 @@ class PeerExchange:
         self.joining.peers.found(others, self._clock(), listed=len(others) < len(names), silent=silent)
 
     async def _resolve(self) -> None:
-        try:
-            found = await resolve(self._section.addresses)
-        except OSError as error:  # who was there before is still asked
-            if self._trouble is None:
-                _log.warning("peers.addresses do not resolve", extra={"cause": why_not(error)})
-            self._trouble = why_not(error)
-        else:
-            self._trouble = None
-            self._hosts = found
-            now_s = asyncio.get_running_loop().time()
-            self._recent = {
-                url: (host, at_s) for url, (host, at_s) in self._recent.items() if at_s > now_s - _RECENT_S
-            } | {url: (host, now_s) for url, host in found.items()}  # fmt: skip
+        """An address that does not resolve keeps what it led to before, and the others lead to theirs."""
+        addresses = self._section.addresses
+        answers = await asyncio.gather(*(resolve(each) for each in addresses), return_exceptions=True)
+        trouble = None
+        for address, found in zip(addresses, answers, strict=True):
+            if isinstance(found, OSError):
+                trouble = why_not(found)
+            elif isinstance(found, BaseException):
+                raise found
+            else:
+                self._led[address] = found
+        if trouble is not None and self._trouble is None:
+            _log.warning("peers.addresses do not resolve", extra={"cause": trouble})
+        self._trouble = trouble
+        self._hosts = {url: host for found in self._led.values() for url, host in found.items()}
+        now_s = asyncio.get_running_loop().time()
+        self._recent = {
+            url: (host, at_s) for url, (host, at_s) in self._recent.items() if at_s > now_s - _RECENT_S
+        } | {url: (host, now_s) for url, host in self._hosts.items()}  # fmt: skip
 
     async def leaves(self, *, hands_over: bool) -> None:
         """The process is going to end: the others know before traces go to them."""
