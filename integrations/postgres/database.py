@@ -80,7 +80,7 @@ class Database:
         self._lock = asyncio.Lock()
         self._connection: AsyncConnection[Row] | None = None
         self._leaving: asyncio.TimerHandle | None = None
-        self.connects = self.transactions = 0
+        self.connects = 0
 
     @asynccontextmanager
     async def transaction(self, *, timeout_s: float | None = None) -> AsyncIterator[Transaction]:
@@ -110,7 +110,6 @@ class Database:
                     limit = str(int(limit_s * 1000))
                     await connection.execute(_BEGIN, (self.schema, limit, limit, limit))
                     yield Transaction(connection)
-                self.transactions += 1
             except psycopg.Error as error:
                 self._drop()
                 raise self._explained(error, limit_s if cut else None) from None

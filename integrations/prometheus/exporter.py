@@ -152,7 +152,7 @@ class Exporter:
         """Sampling has chosen a trace."""
         self._counter(f.TRACES_KEPT, self._service(service), selection).inc()
 
-    def traces_ended(self, service: str | None, reason: str, count: int = 1) -> None:
+    def traces_ended(self, service: str | None, reason: str, count: int) -> None:
         """Traces have ended with this reason; it is the ``on_ended`` of the outcomes."""
         self._counter(f.TRACES, self._service(service), self._label("reason", reason)).inc(count)
 
@@ -177,10 +177,10 @@ class Exporter:
         """An alert changed, and those who want to know were notified."""
         self._counter(f.ALERT_EVENTS, alert, turn).inc()
 
-    def workflow_violation(self, scenario: str, kind: str, trace_id: str | None = None, count: int = 1) -> None:
+    def workflow_violation(self, scenario: str, kind: str, trace_id: str | None = None) -> None:
         """A trace departed from its scenario."""
         labels = (self._label("scenario", scenario), self._label("kind", kind))
-        self._counter(f.WORKFLOW_VIOLATIONS, *labels).inc(count, _exemplar(trace_id))
+        self._counter(f.WORKFLOW_VIOLATIONS, *labels).inc(1, _exemplar(trace_id))
 
     def verdict(self, verdict: Verdict, version: str | None = None) -> None:
         """A verdict was committed. The first on a trace is counted; a revision only as a revision.

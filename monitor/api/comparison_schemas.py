@@ -56,7 +56,7 @@ class ComparisonBody(ResponseBody):
                 difference=None, lower=None, upper=None, confidence=None, strata=None, compared=None, verdict=None,
                 unavailable=found.reason,
             )  # fmt: skip
-        worse, better = (found.worse_by(higher_is_better=higher is higher_is_better) for higher in (True, False))
+        worse, better = (found.is_worse(higher_is_better=higher is higher_is_better) for higher in (True, False))
         return cls(
             service=key.service, environment=key.environment, rubric=key.rubric,
             before=SideBody.of(each.before, found.before), after=SideBody.of(each.after, found.after),

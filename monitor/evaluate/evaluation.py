@@ -264,13 +264,12 @@ class Evaluation:
         self._work.count()
         return reply
 
-    def verdicts(self, *, created_at: str, selection: Selection = "random", revision: int = 1) -> tuple[Verdict, ...]:
+    def verdicts(self, *, created_at: str, selection: Selection = "random") -> tuple[Verdict, ...]:
         """A verdict for each rubric that was not dropped, in order. Nothing may be open.
 
         Args:
             created_at: the verdicts' time, ISO 8601.
             selection: how the trace was drawn.
-            revision: of the verdicts, from 1.
         """
         requested = self.judgements
         shares = _shares(requested) if requested else {}
@@ -289,7 +288,6 @@ class Evaluation:
                 memo=self._memo,
                 created_at=created_at,
                 selection=selection,
-                revision=revision,
             )
             for rubric in self._rubrics
             if rubric.id not in dropped

@@ -13,7 +13,7 @@ from scoring.questions.question import Question, Reply
 from scoring.result.result import Failed
 from scoring.verdict.outcome import OutcomeMemo
 from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict import Selection, Verdict, reach_verdict
+from scoring.verdict.verdict import Verdict, reach_verdict
 
 from .backends import Admit, Backends, JudgeAccount
 from .evaluation import Evaluation
@@ -72,14 +72,12 @@ class Evaluator:
             if not await asyncio.to_thread(evaluation.escalate):
                 break
 
-    def evaluate(
-        self, case: Case, names: Sequence[str], *, created_at: str, selection: Selection = "random", revision: int = 1
-    ) -> tuple[Verdict, ...]:
+    def evaluate(self, case: Case, names: Sequence[str], *, created_at: str) -> tuple[Verdict, ...]:
         """One verdict for each rubric named, in that order, from what ``at_once`` answers."""
         evaluation = self.open(case, names)
         while evaluation.open:
             evaluation.give({})
-        return evaluation.verdicts(created_at=created_at, selection=selection, revision=revision)
+        return evaluation.verdicts(created_at=created_at)
 
     def verdicts(self, case: Case, names: Sequence[str], *, created_at: str) -> tuple[Verdict, ...]:
         """As ``evaluate``; a bug in a metric costs this case its values and does not end the run."""

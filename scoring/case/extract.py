@@ -24,7 +24,7 @@ _STEPS = (SpanKind.AGENT, SpanKind.CHAIN)
 _CONFIG_KEYS = ("keywords", "topics", "critical_facts", "target_language", "instructions")
 
 
-def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: Sequence[str] = REFERENCE_KEYS) -> Case:
+def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> Case:
     """The case that a trace is about. Never raises; what the trace does not hold stays None.
 
     ``agents_called`` holds one entry an invocation, in order of start. ``tools_used`` holds hand-offs too, flagged:
@@ -71,7 +71,6 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
         user_id=index.user_id,
         service=index.service,
         environment=index.environment,
-        sampling_probability=sampling_probability,
         name=index.trace_name or (root.name if root else None),
         error=index.error,
         complete=trace.complete,

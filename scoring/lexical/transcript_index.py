@@ -297,8 +297,8 @@ class TranscriptIndex:
         there = [unit for unit in self._units(claim) if not near.isdisjoint(self._places_of(unit, claim))]
         return len(there) / len(self._units(claim)) >= _AT_MOMENT
 
-    def _best(self, claim: Claim, only_by: str | None = None) -> tuple[tuple[int, ...], frozenset[str]]:
-        """The window in which most of the content stands; with ``only_by``, counting only that party's words.
+    def _best(self, claim: Claim) -> tuple[tuple[int, ...], frozenset[str]]:
+        """The window in which most of the content stands.
 
         Of windows with equally much, the one in which the party that the claim speaks of spoke most of it.
         """
@@ -306,7 +306,7 @@ class TranscriptIndex:
         by_named: Counter[int] = Counter()
         places_of: dict[str, list[int]] = {}
         for unit in self._units(claim):
-            places = self._by(only_by, self._places_of(unit, claim))
+            places = self._places_of(unit, claim)
             places_of[unit] = places
             tally.update(_around(places))
             by_named.update(_around(self._by(claim.role, places)))

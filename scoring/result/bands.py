@@ -48,9 +48,9 @@ def at_least(*, good: float, acceptable: float, otherwise: str = "fail") -> Band
     return Bands((("good", good), ("acceptable", acceptable)), otherwise)
 
 
-def at_most(*, good: float, acceptable: float, otherwise: str = "fail") -> Bands:
+def at_most(*, good: float, acceptable: float) -> Bands:
     """Bands of a value that should be low (a rate of errors)."""
-    return Bands((("good", good), ("acceptable", acceptable)), otherwise, higher_is_better=False)
+    return Bands((("good", good), ("acceptable", acceptable)), "fail", higher_is_better=False)
 
 
 def count(*, passes: int, warns: int) -> Bands:

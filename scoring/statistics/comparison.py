@@ -90,13 +90,9 @@ class Difference:
     strata: int
     compared: float
 
-    def worse_by(self, margin: float = 0.0, *, higher_is_better: bool = True) -> bool:
-        """Whether *after* is convincingly worse, by more than the margin."""
-        return self.upper < -margin if higher_is_better else self.lower > margin
-
-    def within(self, margin: float, *, higher_is_better: bool = True) -> bool:
-        """Whether *after* is convincingly not worse by the margin or more."""
-        return self.lower > -margin if higher_is_better else self.upper < margin
+    def is_worse(self, *, higher_is_better: bool = True) -> bool:
+        """Whether *after* is convincingly worse."""
+        return self.upper < 0 if higher_is_better else self.lower > 0
 
 
 def difference(

@@ -6,12 +6,10 @@ Metrics, API and status page show the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 FleetState: TypeAlias = Literal["starting", "ok", "retrying", "stopped"]
 """Not reached yet; all well; the database is away and waiting helps; only a person can (address, rights, schema)."""
-ROUNDS: Final = ("ok", "away", "cut", "failed")
-"""How a round may end: whole; not reached; cut short by the database; by an error of our own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,10 +76,6 @@ class Policy:
         return replace(self, thresholds=self.thresholds.raised(margin))
 
 
-SEED = Policy(mode="point", min_samples=1, min_failures=0)
-"""Seed 004's monitor: the ratio itself, from the first verdict on."""
-
-
 @dataclass(frozen=True, slots=True)
 class Appraisal:
     """A status and, in one short sentence, the numbers that led to it."""

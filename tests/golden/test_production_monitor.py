@@ -11,7 +11,7 @@ from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.observed import Observed
-from scoring.status.status import SEED
+from tests.seed_policy import SEED
 
 KEY = Key("shop", "production", "dimensions")
 FOREVER_NS = 10**18

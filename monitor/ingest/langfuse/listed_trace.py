@@ -21,14 +21,13 @@ _LONGEST: Final = 800
 class ListedTrace:
     """One trace that is not taken yet, or that has grown since.
 
-    ``spans`` are its rows' ids, ``seen_ns`` when the first was seen here and ``changed_ns`` when the latest was.
+    ``spans`` are its rows' ids, ``changed_ns`` when the latest was seen here.
     ``written_ns`` is when Langfuse wrote the latest. ``taken`` are ids that were taken before. ``disagreed`` counts
     readings that found other rows than were expected, ``failures`` those that failed while others succeeded (there had
     been ``others_read`` of them at the last); after either the next one is not before ``retry_ns``.
     """
 
     trace_id: str
-    seen_ns: int
     changed_ns: int
     start_ns: int
     last_ns: int
@@ -54,7 +53,7 @@ class ListedTrace:
     @classmethod
     def of(cls, trace_id: str, now_ns: int, taken: frozenset[bytes] = frozenset()) -> ListedTrace:
         """A trace of which nothing has been looked at yet."""
-        return cls(trace_id=trace_id, seen_ns=now_ns, changed_ns=now_ns, start_ns=1 << 63, last_ns=0, taken=taken)
+        return cls(trace_id=trace_id, changed_ns=now_ns, start_ns=1 << 63, last_ns=0, taken=taken)
 
     def add(self, rows: Iterable[Row], now_ns: int) -> None:
         """Add the rows that a listing has of it."""

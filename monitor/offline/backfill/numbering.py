@@ -58,8 +58,6 @@ class Numbering:
             for rubric in rubrics.values() if any(c.metric.unit == "ms" for c in rubric.criteria)
             for name in (composite_name(rubric.id), pass_name(rubric.id))
         }  # fmt: skip
-        self.overtaken = 0
-        """Scores that were not sent, for a later word stood there."""
 
     async def number(self, verdicts: Sequence[Verdict], at_ns: int) -> list[Numbered]:
         """The verdicts of one trace or session; ``at_ns`` is the time of what is new. Raises ``LangfuseError``."""
@@ -71,13 +69,11 @@ class Numbering:
         """Ids of scores of which another word stands there that is not older than ours. Raises ``LangfuseError``."""
         bodies = {row.id: json.loads(row.body) for row in rows if row.body is not None}
         there = await existing_scores(self._langfuse, list(bodies), v3=self._v3) if bodies else {}
-        found = frozenset(
+        return frozenset(
             name
             for name, existing in there.items()
             if existing.revision >= bodies[name]["metadata"][REVISION] and not self._states(existing, bodies[name])
         )
-        self.overtaken += len(found)
-        return found
 
     def _numbered(self, verdict: Verdict, there: Mapping[str, ExistingScore], at_ns: int) -> Numbered:
         rubric = self._rubrics[verdict.rubric]

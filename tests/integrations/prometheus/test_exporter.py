@@ -273,7 +273,8 @@ def test_plumbing_is_counted():
     exporter.evaluation_lag("shop", -3.0)
     exporter.exported("jsonl", 3, at_s=1700.0)
     exporter.export_failed("jsonl", "not_written")
-    exporter.workflow_violation("call", "tool_missing", TRACE, 2)
+    exporter.workflow_violation("call", "tool_missing", TRACE)
+    exporter.workflow_violation("call", "tool_missing", TRACE)
     seen = samples(exporter)
     assert seen["sidejudge_traces_seen_total",] == 5
     assert seen["sidejudge_traces_kept_total", "forced", "shop"] == 1
@@ -442,7 +443,7 @@ def populated() -> Exporter:
         )
     exporter.verdict(verdict(passed=None, state=State.INCOMPLETE))
     exporter.verdict(violating())
-    exporter.traces_ended(None, "scored")
+    exporter.traces_ended(None, "scored", 1)
     exporter.evaluation_lag("shop", 1.5)
     exporter.exported("jsonl", at_s=time.time())
     exporter.workflow_violation("call", "tool_missing", TRACE)

@@ -13,8 +13,9 @@ from monitor.alerting.windows import Windows
 from scoring.statistics.estimate import estimate
 from scoring.status.cascade_snapshot import CascadeSnapshot
 from scoring.status.service_status import OTHER
-from scoring.status.status import SEED, Policy, Status
+from scoring.status.status import Policy, Status
 from scoring.verdict.escalation import Escalation, EscalationCause
+from tests.seed_policy import SEED
 
 KEY = Key("shop", "prod", "qa")
 WINDOW = 100

@@ -109,7 +109,8 @@ def test_without_an_answerer_the_lexical_one_answers():
 
 
 def test_a_verdict_tells_when_it_was_reached_how_it_was_drawn_and_which_revision_it_is():
-    (verdict,) = Evaluator(TWO, Answerer()).evaluate(CASE, ["one"], created_at=AT, selection="forced", revision=4)
+    evaluation = Evaluator(TWO, Answerer()).open(CASE, ["one"])
+    (verdict,) = evaluation.verdicts(created_at=AT, selection="forced")
     assert (verdict.created_at, verdict.selection, verdict.revision, verdict.sampling_probability) == (
-        AT, "forced", 4, 0.25,
+        AT, "forced", 1, 0.25,
     )  # fmt: skip

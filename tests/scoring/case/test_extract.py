@@ -476,11 +476,9 @@ def test_context_is_what_retrievers_returned_each_text_once() -> None:
     assert _case(_span("r", None, R, 0, 1)).context == ()
 
 
-def test_the_first_error_and_the_sampling_probability_travel_with_the_case() -> None:
-    case = _case(
-        _span("r", None, C, 0, 9), _span("t", "r", T, 1, 2, error="E: no", tool=_call("f")), sampling_probability=0.25
-    )
-    assert (case.error, case.sampling_probability, case.completion) == ("E: no", 0.25, "batch")
+def test_the_first_error_travels_with_the_case() -> None:
+    case = _case(_span("r", None, C, 0, 9), _span("t", "r", T, 1, 2, error="E: no", tool=_call("f")))
+    assert (case.error, case.completion) == ("E: no", "batch")
 
 
 @pytest.mark.parametrize(

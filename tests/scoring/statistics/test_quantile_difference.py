@@ -23,8 +23,8 @@ def test_equal_sides_are_seldom_found_to_differ_and_slower_ones_are():
         alike, slower = (quantile_difference(sides(rng, 160, factor), 0.5) for factor in (1.0, 3.0))
         assert isinstance(alike, Difference)
         assert isinstance(slower, Difference)
-        found += alike.worse_by(higher_is_better=False) or alike.worse_by()
-        noticed += slower.worse_by(higher_is_better=False)
+        found += alike.is_worse(higher_is_better=False) or alike.is_worse()
+        noticed += slower.is_worse(higher_is_better=False)
         assert slower.lower <= slower.difference <= slower.upper
     assert found <= 2
     assert noticed >= 36

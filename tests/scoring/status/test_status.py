@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from scoring.statistics.estimate import estimate
 from scoring.statistics.sequence import ConfidenceSequence
-from scoring.status.status import SEED, Appraisal, Drops, Policy, Status, Thresholds, appraise, status
+from scoring.status.status import Appraisal, Drops, Policy, Status, Thresholds, appraise, status
+from tests.seed_policy import SEED
 
 
 def of(passes: int, failures: int, weight: float = 1.0):
