@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import secrets
 import socket
 import time
@@ -24,6 +25,8 @@ from integrations.postgres.errors import DatabaseError, DatabaseRefuses, LeaseLo
 from integrations.postgres.leases import Leases
 from monitor.config.fleet import FleetSection
 from monitor.ingest.langfuse.listed_trace import ListedTrace
+
+log = logging.getLogger("sidejudge.backfill")
 
 SHARDS: Final = 32
 _DONE: Final = "SELECT id FROM claims WHERE kind = %s AND id = ANY(%s) AND done_at IS NOT NULL"
@@ -155,6 +158,8 @@ class Shards:
                     taken = await self._leases.take(transaction, names)
             except DatabaseError as error:
                 self._failed(error)
+            except Exception:  # the job would go on without leases, and others would judge its shards
+                log.exception("leases of the job were not renewed for an unforeseen reason; it is tried again")
             else:
                 self._away_since_s = None
                 self._leases.keep(names, taken)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
+from integrations.postgres.database import Transaction
+from integrations.postgres.leases import Lease
 from monitor.config.fleet import FleetSection
+from monitor.config.units import parse_duration
 from monitor.ingest.langfuse.listed_trace import ListedTrace
 from monitor.offline.backfill.shards import SHARDS, Shards, shard_of
 from tests.postgres_server import PostgresServer
@@ -99,3 +103,27 @@ async def test_without_a_database_that_takes_writes_all_is_judged_and_it_is_stat
     assert "goes on alone" in note
     assert ("target_session_attrs=read-write" if fault == "read-only" else "correct user, password") in note
     await alone.close()
+
+
+async def test_leases_are_renewed_again_after_a_fault_that_nobody_foresaw(
+    postgres: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    shards = shards_of(postgres.url(postgres.new_database()), 20, [])
+    shards._section = shards._section.model_copy(update={"lease": parse_duration("200ms")})
+    take, faults = shards._leases.take, [RuntimeError("unforeseen")]
+    renewed = asyncio.Event()
+
+    async def faulty(transaction: Transaction, names: Sequence[str]) -> dict[str, Lease]:
+        if asyncio.current_task() is shards._renewing:
+            if faults:
+                raise faults.pop()
+            renewed.set()
+        return await take(transaction, names)
+
+    shards._leases.take = faulty  # type: ignore[method-assign]  # nothing else brings a fault of our own about
+    parts = shards.parts()
+    await anext(parts)
+    await asyncio.wait_for(renewed.wait(), 5)
+    assert "leases of the job were not renewed" in caplog.text
+    await parts.aclose()
+    await shards.close()
