@@ -30,13 +30,19 @@ _BEGIN: Final = (
 _PASSING: Final = ("08", "25P03", "40", "53", "55P03", "57", "58")
 """SQLSTATE classes that time mends: connection, serialisation, resources (disk full, too many clients), shutdown."""
 _NOT_ADMITTED: Final = ("authentication failed", "does not exist", "pg_hba.conf", "permission denied")
+_CORRECT: Final = "correct the address in fleet.database"
 _LASTING: Final = {
     "no encryption": "take TLS, sslmode=verify-full in fleet.database, or have the server admit this user without",
     "SSL was required": "let the server offer TLS (ssl = on), or take sslmode out of fleet.database",
     "certificate verify failed": "name the authority of the server's certificate: sslrootcert in fleet.database",
     "root certificate file": "name a file that is there: sslrootcert in fleet.database",
     "does not match host name": "name the server as its certificate does in fleet.database",
-    "invalid URI": "correct the address in fleet.database",
+    "invalid URI": _CORRECT,
+    "no name of a host": _CORRECT,
+    "could not parse network address": _CORRECT,
+    "invalid integer value": _CORRECT,
+    "bad value for": _CORRECT,
+    "forbidden value": _CORRECT,
     "invalid percent-encoded": "write the password in fleet.database percent-encoded",
     "invalid sslmode": "correct sslmode in fleet.database",
 }
@@ -116,6 +122,9 @@ class Database:
             except (OSError, TimeoutError) as error:
                 self._drop()
                 raise self._explained(error, limit_s if cut or isinstance(error, TimeoutError) else None) from None
+            except UnicodeEncodeError:  # half a surrogate pair, as JSON can bring it
+                self._drop()
+                raise DatabaseRefuses(f"fleet.database {self.shown}: a text is no UTF-8", data=True) from None
             except asyncio.CancelledError:
                 self._drop()
                 raise
@@ -136,10 +145,13 @@ class Database:
         if self._connection is not None and not self._connection.closed and not self._connection.broken:
             return self._connection
         logging.getLogger("psycopg").setLevel(logging.ERROR)  # how a connection ends that was cut off is known here
-        async with asyncio.timeout(limit_s):
-            self._connection = await psycopg.AsyncConnection.connect(
-                self._url, autocommit=True, prepare_threshold=None, application_name="sidejudge"
-            )
+        try:
+            async with asyncio.timeout(limit_s):
+                self._connection = await psycopg.AsyncConnection.connect(
+                    self._url, autocommit=True, prepare_threshold=None, application_name="sidejudge"
+                )
+        except UnicodeError:  # as the resolver fails on a label that is empty or too long
+            raise OSError("the host is no name of a host") from None
         self.connects += 1
         return self._connection
 

@@ -17,8 +17,11 @@ def _is_database(url: SecretStr) -> SecretStr:
         parts = urlsplit(text)
         parse_qsl(parts.query, strict_parsing=bool(parts.query))
         named = parts.scheme in ("postgresql", "postgres") and text == text.strip() and "#" not in text
+        stray = parts.netloc.count("@") > 1 or "@" in parts.path
     except ValueError:
-        named = False
+        named = stray = False
+    if named and stray:  # libpq would take a part of the password for the host, and name it
+        raise ValueError("must have one '@', before the host: write those of user and password as %40, and '/' as %2F")
     if not named:
         raise ValueError("must be an address such as postgresql://user:password@host:5432/database?sslmode=verify-full")
     return url

@@ -29,6 +29,18 @@ async def test_a_transaction_is_committed_whole_or_not_at_all(database: Database
     assert await ask(database, "SELECT count(*) FROM answers") == 0
 
 
+async def test_a_text_that_has_no_utf_8_is_refused_as_data_and_the_next_is_taken(database: Database) -> None:
+    async def write(text: str) -> None:
+        async with database.transaction() as transaction:
+            await transaction.execute("INSERT INTO answers (key, body) VALUES (%s, '1')", (text,))
+
+    with pytest.raises(DatabaseRefuses) as refused:
+        await write("\ud800")
+    assert refused.value.data
+    await write("ä")
+    assert await ask(database, "SELECT string_agg(key, ',') FROM answers") == "ä"
+
+
 async def test_a_connection_is_left_when_nobody_uses_it(postgres: PostgresServer) -> None:
     database = Database(postgres.url(), rest_s=0.05)
     assert [await ask(database), await ask(database)] == [1, 1]
@@ -130,6 +142,9 @@ async def test_what_waiting_mends_is_divided_from_what_needs_a_person(
         ("?sslmode=require", "SSL was required", "ssl = on"),
         ("?sslmode=bogus", "invalid sslmode", "correct sslmode"),
         ("?bogus=1&password=s3cret-Pass", "invalid URI", "correct the address"),
+        ("?connect_timeout=soon", "bad value for", "correct the address"),
+        (f"?host={'a' * 64}.example", "no name of a host", "correct the address"),
+        ("?port=x", "invalid integer value", "correct the address"),
     ],
 )
 async def test_an_address_that_cannot_work_is_refused_with_the_remedy_and_without_the_password(

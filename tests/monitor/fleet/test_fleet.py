@@ -198,6 +198,13 @@ async def test_the_probe_names_a_database_that_takes_no_writes(
     assert remedy in to_do
 
 
+@pytest.mark.parametrize("userinfo", ["u:p@ss", "u:p@ss/word", "u@v:pass"])
+def test_a_password_that_is_not_encoded_is_refused_with_the_remedy(userinfo: str) -> None:
+    with pytest.raises(ValueError, match="as %40"):
+        FleetSection.model_validate({"database": f"postgresql://{userinfo}@db/fleet"})
+    FleetSection.model_validate({"database": "postgresql://u:p%40s%2Fs%25@a:1,b:2/fleet?application_name=a@b"})
+
+
 async def test_a_name_is_kept_and_another_process_of_it_is_another_holder(tmp_path: Path) -> None:
     section = FleetSection.model_validate({"database": "postgresql://127.0.0.1:1/none"})
     names, holders = set(), set()
