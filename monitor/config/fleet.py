@@ -10,6 +10,8 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from .section import Section
 from .units import PositiveDuration, parse_duration
 
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+
 
 def _is_database(url: SecretStr) -> SecretStr:
     text = url.get_secret_value()
@@ -49,9 +51,16 @@ class FleetSection(Section):
     schema_name: str = Field(
         default="sidejudge", pattern=r"^[a-z_][a-z0-9_]{0,62}$", description="schema that the tables are in"
     )
+    identity: str | None = Field(
+        default=None,
+        pattern=_NAME,
+        description="name of the whole fleet, the same on each of its monitors, such as `production`: while one of "
+        "them is there, a monitor with another identity is refused, and goes on alone (default: whoever has the "
+        "address belongs to the fleet)",
+    )
     name: str | None = Field(
         default=None,
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
+        pattern=_NAME,
         description="name of this monitor in the fleet, its own (default: the host's, and four characters that the "
         "store keeps)",
     )

@@ -30,6 +30,8 @@ from integrations.store.memory import KeyValueRoom
 from monitor.config.fleet import FleetSection
 from scoring.status.fleet_snapshot import FleetSnapshot, FleetState
 
+from . import identity
+
 log = logging.getLogger("sidejudge.fleet")
 
 RoundWork: TypeAlias = Callable[[Transaction], Awaitable[Callable[[], object] | None]]
@@ -250,6 +252,7 @@ class Fleet:
             if count != self._count or self._clock_s() - self._listed_s >= _LIST_S:
                 self._listed_s = self._clock_s() - _LIST_S * _JITTER * self._jitter()
                 monitors = tuple(await shared.monitors(transaction))
+            await identity.hold(transaction, self.section)  # last: all monitors write that row
         before = set(self.leases.names())
         self.leases.keep(wanted, taken)
         self.monitors, self._count = monitors, count

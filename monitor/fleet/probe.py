@@ -11,6 +11,7 @@ from integrations.postgres.database import Database
 from integrations.postgres.errors import DatabaseError
 from monitor.config.fleet import FleetSection
 
+from . import identity
 from .fleet import SKEW_S
 
 _ABOUT: Final = """
@@ -55,6 +56,9 @@ async def _try(section: FleetSection) -> tuple[str, str]:
             return f"{known}; without tables", "" if section.migrate else "run `sidejudge fleet migrate`"
         if not section.migrate or found.version > schema.VERSION:
             found.check()
+        if "leases" not in refused:
+            async with database.transaction() as transaction:
+                await identity.check(transaction, section)
         if refused:
             return f"{known}; no rights on {', '.join(refused)}", "grant the rights that docs/how-to/fleet.md lists"
     except DatabaseError as error:

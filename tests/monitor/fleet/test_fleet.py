@@ -198,6 +198,29 @@ async def test_the_probe_names_a_database_that_takes_no_writes(
     assert remedy in to_do
 
 
+async def test_a_schema_is_one_fleet_s_and_a_monitor_of_another_is_refused_with_the_remedy(
+    member: Callable[..., Fleet], caplog: pytest.LogCaptureFixture
+) -> None:
+    values = {"every": parse_duration("10ms"), "timeout": parse_duration("400ms"), "lease": parse_duration("1s")}
+    first, second = (member(name, identity="blue", **values) for name in "ab")
+    other, unnamed = member("d", identity="green", **values), member("e", **values)
+    for each in (first, second, unnamed, other):
+        each.want("labels")
+        await each.round()
+    assert [each.snapshot().state for each in (first, second, unnamed)] == ["ok"] * 3
+    assert other.snapshot().state == "stopped"
+    assert other.away is not None
+    assert "is the fleet blue's, this monitor is of green\ngive this fleet another fleet.schema_name" in other.away
+    await first.round()
+    assert first.present == ["a", "b", "e"], "what is refused leaves nothing behind"
+    stated, to_do = await asyncio.to_thread(try_database, other.section)
+    assert "blue" in stated
+    assert "fleet.schema_name" in to_do
+    await asyncio.sleep(1.1)  # all of the first fleet are gone: it was given another identity
+    await other.round()
+    assert other.snapshot().state == "ok"
+
+
 @pytest.mark.parametrize("userinfo", ["u:p@ss", "u:p@ss/word", "u@v:pass"])
 def test_a_password_that_is_not_encoded_is_refused_with_the_remedy(userinfo: str) -> None:
     with pytest.raises(ValueError, match="as %40"):
