@@ -120,15 +120,11 @@ class Exporter:
         """Where the gauges come from, called at every scrape."""
         self._watched = snapshot
 
-    def expose(self, accept: str = "") -> tuple[bytes, str]:
-        """The metrics as text and their content type, as an ``Accept`` header wants them."""
-        return self.exposition(accept)()
-
     def exposition(self, accept: str = "", seen: Snapshot | None = None) -> Callable[[], tuple[bytes, str]]:
         """What belongs to this moment is taken now; what is returned writes it out, in whatever thread.
 
-        Counters are read as they are written out, and the client's locks guard them. ``seen`` are the gauges where
-        whoever asks has them already.
+        ``accept`` is the header of who asks, ``seen`` the gauges where it has them already. Counters are read as they
+        are written out, and the client's locks guard them.
         """
         return partial(expose, self._families.at_once(self._gather(seen)), accept)
 

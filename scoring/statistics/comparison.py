@@ -77,7 +77,7 @@ class Difference:
     """After minus before, in the unit of the values; the interval holds at all looks at once with 1 − ``error``.
 
     ``strata`` is how many were compared, ``compared`` the share of the weight, in (0, 1], that lies in them: what only
-    one side has is left out. ``standard_error`` is that of one look.
+    one side has is left out. ``standard_error`` is that of one look; None of quantiles.
     """
 
     before: ComparedSide
@@ -86,7 +86,7 @@ class Difference:
     lower: float
     upper: float
     error: float
-    standard_error: float
+    standard_error: float | None
     strata: int
     compared: float
 

@@ -8,7 +8,6 @@ quantile of a mix is not a mean of quantiles.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -49,5 +48,5 @@ def quantile_difference(values: Iterable[Compared], q: float, *, error: float = 
     ]
     return Difference(
         before=sides[0], after=sides[1], difference=after_.value - before.value, lower=later_low - high,
-        upper=later_high - low, error=error, standard_error=math.nan, strata=1, compared=1.0,
+        upper=later_high - low, error=error, standard_error=None, strata=1, compared=1.0,
     )  # fmt: skip

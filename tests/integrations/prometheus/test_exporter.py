@@ -106,7 +106,7 @@ def new(**options) -> Exporter:
 
 
 def samples(exporter: Exporter, accept: str = OPENMETRICS) -> dict[tuple, float]:
-    text = exporter.expose(accept)[0].decode()
+    text = exporter.exposition(accept)()[0].decode()
     families = parse_openmetrics(text) if accept else parse_text(text)
     return {(s.name, *sorted(s.labels.values())): s.value for family in families for s in family.samples}
 
@@ -384,7 +384,7 @@ def test_failures_carry_the_trace_as_exemplar_and_only_a_real_id():
     exporter = new()
     exporter.verdict(verdict(passed=False, blockers=("accuracy",)))
     exporter.verdict(verdict(passed=False, trace_id="call-17 \n", service="bank"))
-    families = {family.name: family for family in parse_openmetrics(exporter.expose(OPENMETRICS)[0].decode())}
+    families = {family.name: family for family in parse_openmetrics(exporter.exposition(OPENMETRICS)()[0].decode())}
     exemplars = {
         s.labels["service"]: s.exemplar
         for s in families["sidejudge_verdicts_failed"].samples
@@ -399,7 +399,7 @@ def test_created_series_are_off_here_and_the_process_is_left_alone():
     exporter = new()
     exporter.verdict(verdict())
     for accept in (OPENMETRICS, ""):
-        assert b"_created" not in exporter.expose(accept)[0]
+        assert b"_created" not in exporter.exposition(accept)()[0]
     registry = CollectorRegistry()
     Counter("elsewhere_total", "somebody else's", registry=registry)
     assert any(s.name == "elsewhere_created" for family in registry.collect() for s in family.samples)
@@ -428,7 +428,7 @@ def test_beyond_twenty_groups_of_failures_share_a_series_and_empty_ones_have_non
     exporter = new()
     groups = [*(failing(f"{number:08x}", 50 - number) for number in range(23)), failing("ffffffff", 0)]
     exporter.watch(lambda: Snapshot(failures=groups))
-    text, _ = exporter.expose()
+    text, _ = exporter.exposition()()
     lines = [line for line in text.decode().splitlines() if line.startswith("sidejudge_failure_group_verdicts{")]
     assert len(lines) == 21
     assert lines[-1].endswith(" 87.0")
@@ -537,7 +537,7 @@ def test_tools_that_traces_make_up_do_not_make_series_without_end():
 def test_every_declared_family_is_exported_with_exactly_its_labels():
     exporter = populated()
     exported = {}
-    for family in parse_openmetrics(exporter.expose(OPENMETRICS)[0].decode()):
+    for family in parse_openmetrics(exporter.exposition(OPENMETRICS)()[0].decode()):
         for sample in family.samples:
             exported.setdefault(family.name, set()).add(frozenset(sample.labels) - {"le"})
     declared = {
@@ -548,7 +548,7 @@ def test_every_declared_family_is_exported_with_exactly_its_labels():
 
 @PROMTOOL.mark
 def test_promtool_has_nothing_to_object_to():
-    text, _ = populated().expose()
+    text, _ = populated().exposition()()
     checked = subprocess.run([PROMTOOL.path(), "check", "metrics"], input=text, capture_output=True, check=False)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
 
@@ -560,7 +560,7 @@ def test_the_gauges_of_a_scrape_are_those_of_its_moment_whenever_it_is_written()
     write = exporter.exposition()
     seen.append(Snapshot(traces_open=4))
     assert b"sidejudge_traces_open 3.0" in write()[0]
-    assert b"sidejudge_traces_open 4.0" in exporter.expose()[0]
+    assert b"sidejudge_traces_open 4.0" in exporter.exposition()()[0]
 
 
 def test_a_service_has_series_of_those_rubrics_alone_that_can_judge_it():
@@ -569,7 +569,7 @@ def test_a_service_has_series_of_those_rubrics_alone_that_can_judge_it():
     exporter = Exporter(CollectorRegistry(), replace(KNOWN, rubrics=[RUBRIC, other], rubrics_of=rubrics_of))
     for service in ("shop", "desk"):
         exporter.bounded(service, "prod")
-    families = parse_text(exporter.expose()[0].decode())
+    families = parse_text(exporter.exposition()()[0].decode())
     labels = [sample.labels for family in families for sample in family.samples]
     named = {(each["rubric"], each["service"]) for each in labels if each.get("rubric") and "service" in each}
     assert named == {("qa", "shop"), ("entity", "desk")}

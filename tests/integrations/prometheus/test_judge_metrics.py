@@ -55,7 +55,7 @@ class Found(dict):
 
 
 def samples(exporter: Exporter) -> Found:
-    families = text_string_to_metric_families(exporter.expose()[0].decode())
+    families = text_string_to_metric_families(exporter.exposition()()[0].decode())
     return Found(
         {(s.name.removeprefix("sidejudge_judge_"), *sorted(s.labels.values())): s.value
         for family in families

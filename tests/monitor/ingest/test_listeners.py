@@ -214,7 +214,7 @@ def test_the_card_shows_what_comes_in_and_what_goes_on_and_escapes_what_others_s
 def test_series_of_forwarding_are_zero_from_the_start_where_requests_go_on_and_absent_elsewhere():
     def text(**known):
         exporter = Exporter(CollectorRegistry(), KnownLabels(rubrics=(), ended_reasons=(), **known))
-        return exporter.expose("")[0].decode()
+        return exporter.exposition("")()[0].decode()
 
     there = text(forward_failures=("connect",), forward_unjudged=("error",))
     for line in ('forwarded_requests_total{signal="other"} 0.0', 'forwarded_answers_total{code="5xx"} 0.0',
