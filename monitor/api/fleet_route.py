@@ -54,6 +54,10 @@ class FleetStatusBody(ResponseBody):
     name: str = Field(description="of this monitor")
     alone: str | None = Field(description="why `services` are this monitor's own; null: they are the fleet's")
     leader: str | None = Field(description="the monitor that reached the status")
+    other_settings: str | None = Field(
+        description="what to do where the leader has had other rubrics, thresholds or windows than this monitor for "
+        "over an hour; null: it has not"
+    )
     at: datetime | None = Field(description="when it did; verdicts are merged minute by minute")
     services: list[ServiceStatusBody] = Field(description=f"the worst first, at most {MOST_SERVICES:,}")
     own: list[ServiceStatusBody] = Field(description="the same by what this monitor alone has seen: its share")
@@ -63,7 +67,7 @@ class FleetStatusBody(ResponseBody):
     def of(cls, report: FleetReport, window_s: float) -> FleetStatusBody:
         return cls(
             name=report.name, alone=None if report.alone is None else shown(report.alone), leader=report.leader,
-            at=instant(report.at_ns),
+            at=instant(report.at_ns), other_settings=report.other_settings,
             services=_worst(report.services, window_s), own=_worst(report.own, window_s),
             monitors=list(map(FleetMonitorBody.read, report.monitors)),
         )  # fmt: skip

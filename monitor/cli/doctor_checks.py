@@ -93,7 +93,7 @@ def reached(loaded: Loaded) -> Iterator[CheckResult]:
     if loaded.config.sinks.otel_events is not None:
         yield _otel_events(loaded.config.sinks.otel_events)
     if loaded.config.fleet is not None:
-        yield _fleet(loaded.config.fleet)
+        yield from _fleet(loaded.config, loaded.config.fleet)
 
 
 def _packages() -> CheckResult:
@@ -342,14 +342,24 @@ def _otel_events(section: OtelEventsSink) -> CheckResult:
     return CheckResult("sinks.otel_events", "fail" if remedy else "ok", found, remedy)
 
 
-def _fleet(section: FleetSection) -> CheckResult:
+def _fleet(config: Config, section: FleetSection) -> Iterator[CheckResult]:
     """Whether the database of the fleet answers, and lets a monitor do what it does. Nothing is written there."""
     if not installed(FLEET):
-        return CheckResult("fleet.database", "fail", "psycopg is not installed", FLEET.remedy)
+        yield CheckResult("fleet.database", "fail", "psycopg is not installed", FLEET.remedy)
+        return
+    from monitor.alerting.build import declaration
+    from monitor.alerting.fleet.settings import REMEDY, leader_of_other_settings, settings_digest
+    from monitor.config.rubrics import configured
     from monitor.fleet.probe import try_database
 
     found, remedy = try_database(section)
-    return CheckResult("fleet.database", "fail" if remedy else "ok", found, remedy)
+    yield CheckResult("fleet.database", "fail" if remedy else "ok", found, remedy)
+    if remedy:
+        return
+    leader = leader_of_other_settings(section, settings_digest(declaration(config), configured(config)))
+    if leader is not None:
+        text = f"the fleet's leader {leader} has other rubrics, thresholds or windows than this configuration"
+        yield CheckResult("fleet", "warn", text, REMEDY)
 
 
 def _not_notified(config: Config) -> Iterator[CheckResult]:

@@ -12,6 +12,8 @@ import msgspec
 from scoring.status.metric_status import MetricStatus
 from scoring.status.service_status import ServiceStatus
 
+DOCUMENT: Final = "alerts/status"
+"""The name of the state that holds it."""
 MOST_BYTES: Final = 64 * 2**20
 
 

@@ -11,7 +11,6 @@ While the database is away a monitor shows its own status, and says so. After ``
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
 import zlib
@@ -37,8 +36,9 @@ from scoring.alerts.quality import quality
 from scoring.statistics.ppi import LabelSums
 from scoring.status.service_status import ServiceStatus
 
-from .document import FleetDocument, read_document
+from .document import DOCUMENT, FleetDocument, read_document
 from .publish import SlicePublisher
+from .settings import REMEDY, settings_digest
 from .slices import SLICE_NS, end_ns, slice_of
 from .values import FleetValues, divided
 from .windows import MAX_KEYS, FleetWindows, InForce
@@ -50,7 +50,7 @@ ALONE_AFTER_S: Final = 600.0
 """How long the database is away until a monitor notifies for itself; leaders change within a minute."""
 STALE_NS: Final = 5 * 60 * 10**9
 """A document that is older is no status of the present: no monitor leads."""
-_STATE, _DOCUMENT = "alerts/state", "alerts/status"
+_STATE: Final = "alerts/state"
 _OVERLAP_S: Final = 60.0
 """How far each reading goes back behind the last: a transaction that took so long is not missed."""
 _GRACE: Final = 1
@@ -123,7 +123,7 @@ class FleetStatus:
         self._shown = self._new_watch(FleetWindows(declared.window_ns))
         self._leading: _Leader | None = None
         self._is_known, self._restarts = False, 0
-        self._watches = _watches(declared, watched)
+        self._watches = settings_digest(declared, watched)
         self._differs_since_ns: int | None = None
         self.other_settings: str | None = None
 
@@ -166,11 +166,11 @@ class FleetStatus:
         async with transaction() as tables:
             if slices:
                 await tables.publish({str(number): body for number, body in slices.items()})
-            loaded = {} if leading else await tables.load([_DOCUMENT])
+            loaded = {} if leading else await tables.load([DOCUMENT])
         self._publisher.published(list(slices), now_ns, _longest_ns(self._declared))
         if leading:
             await self._lead(transaction, leader, now_ns)
-        elif (body := loaded.get(_DOCUMENT)) is not None:
+        elif (body := loaded.get(DOCUMENT)) is not None:
             await self._follow(body)
 
     async def _lead(self, transaction: OpenTables, leader: _Leader | None, now_ns: int) -> None:
@@ -184,7 +184,7 @@ class FleetStatus:
             document = replace(await asyncio.to_thread(leader.look, rows, now_ns), watches=self._watches)
             self._compare(document)
             async with transaction() as tables:
-                await tables.save({_STATE: leader.state(), _DOCUMENT: document.encoded()})
+                await tables.save({_STATE: leader.state(), DOCUMENT: document.encoded()})
             self._show(document)
         self._leading = leader if restarts == self._restarts else None
         for event in leader.unnoted():
@@ -257,8 +257,7 @@ class FleetStatus:
         if document.at_ns - self._differs_since_ns < _DIFFERS_AFTER_NS or self.other_settings is not None:
             return
         self.other_settings = (
-            "for over an hour the fleet's leader has other rubrics, thresholds or windows than this monitor; where "
-            "these are two fleets, give one another fleet.schema_name, else roll one configuration out to all"
+            f"for over an hour the fleet's leader has other rubrics, thresholds or windows than this monitor; {REMEDY}"
         )
         log.warning("one fleet, two configurations", extra={"leader": document.leader, "cause": self.other_settings})
 
@@ -406,12 +405,6 @@ class _Leader:
                 "a slice of the fleet could not be read, and counts nowhere; is this monitor of another version?",
                 extra={"monitor": monitor, "slice": name[:40], "cause": cause},
             )
-
-
-def _watches(declared: Declaration, watched: Mapping[str, WatchedWindow]) -> str:
-    """A digest that is equal where thresholds, windows and rubrics are."""
-    settings = (declared.window_ns, declared.longest_ns, declared.policy, sorted(watched))
-    return hashlib.blake2b(repr(settings).encode(), digest_size=8).hexdigest()
 
 
 def _number(name: str) -> int:

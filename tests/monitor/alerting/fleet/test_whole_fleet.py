@@ -50,7 +50,7 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
             (service,), (own,) = view["services"], view["own"]
             assert (service["status"], service["n"], service["failures"]) == ("critical", 60, 60)
             assert own["n"] == 20
-            assert view["alone"] is None
+            assert (view["alone"], view["other_settings"]) == (None, None)
             assert [(each["name"], each["state"], each["verdicts"]) for each in view["monitors"]] == [
                 ("m0", "working", 20), ("m1", "working", 20), ("m2", "working", 20)
             ]  # fmt: skip
@@ -95,6 +95,8 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
 
 
 async def without_the_database(postgres, monitor, later_ns):
+    monitor.monitor.fleet_status.status.other_settings = "roll one configuration out"
+    assert (await monitor.get("/v1/fleet"))["other_settings"] == "roll one configuration out"
     with postgres.stopped():
         await until(lambda: monitor.monitor.fleet.away is not None)
         later_ns[0] += 6 * 60 * 10**9  # what was known is too old

@@ -1,0 +1,48 @@
+"""A configuration is held against the leader's before a monitor runs by it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from integrations.postgres import schema, shared
+from integrations.postgres.database import Database
+from integrations.postgres.leases import Leases
+from monitor.alerting.build import declaration
+from monitor.alerting.fleet.document import DOCUMENT, FleetDocument
+from monitor.alerting.fleet.settings import REMEDY, settings_digest
+from monitor.cli.doctor_checks import CheckResult, reached
+from monitor.config.load import resolve
+from monitor.config.rubrics import configured
+from tests.postgres_server import PostgresServer
+
+
+async def publish(database: Database, body: bytes) -> None:
+    leases = Leases("m0", ttl_s=60)
+    async with database.transaction() as transaction:
+        held = await leases.take(transaction, ["alerts"])
+        await shared.save(transaction, held["alerts"], {DOCUMENT: body})
+
+
+async def test_doctor_names_a_leader_with_other_settings_and_none_with_the_same(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    url = postgres.url(postgres.new_database())
+    (tmp_path / "s.yaml").write_text(f"fleet: {{database: '{url}'}}\nalerts: {{min_samples: 40}}\n")
+    loaded = resolve(tmp_path / "s.yaml", {})
+    own = settings_digest(declaration(loaded.config), configured(loaded.config))
+    database = Database(url)
+
+    async def found() -> list[CheckResult]:
+        return [each for each in await asyncio.to_thread(lambda: list(reached(loaded))) if each.subject == "fleet"]
+
+    assert await found() == [], "without tables"
+    await schema.migrate(database)
+    assert await found() == [], "without a leader"
+    for watches, other in ((own, False), (None, False), ("another", True)):
+        await publish(database, FleetDocument(at_ns=1, leader="m0", watches=watches).encoded())
+        text = "the fleet's leader m0 has other rubrics, thresholds or windows than this configuration"
+        assert await found() == ([CheckResult("fleet", "warn", text, REMEDY)] if other else [])
+    await publish(database, b"of another version")
+    assert await found() == []
+    database.close()
