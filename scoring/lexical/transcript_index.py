@@ -26,7 +26,6 @@ _WINDOW = 1
 _CITES = 0.5
 _BORNE_OUT = 0.65
 _AT_MOMENT = 0.34
-_MADE_UP = 0.34
 _MAX_PLACES = 2000
 """Places kept for one word: a word in so many moments does not distinguish them."""
 _NEGATION_REACH = 3
@@ -59,10 +58,8 @@ class TranscriptMatch:
     """How far a description stands in the transcript: the best place for it, and what was found there."""
 
     words: tuple[str, ...] = ()
-    ratio: float = 0.0
     cites: bool = False
     fits_moment: bool = True
-    made_up: bool = False
     fault: str | None = None
 
 
@@ -263,14 +260,10 @@ class TranscriptIndex:
         enough = len(matched) >= 2 or (
             len(matched) == 1 and (claim.reports or bool(claim.acts & self._performed(claim)))
         )
-        by_named = self._is_by(claim, places, matched)
-        cites = enough and ratio >= _CITES and by_named
         return TranscriptMatch(
             words=tuple(sorted(_spelt_out(matched, claim))),
-            ratio=ratio,
-            cites=cites,
+            cites=enough and ratio >= _CITES and self._is_by(claim, places, matched),
             fits_moment=self._fits(claim),
-            made_up=len(self._units(claim)) >= 2 and (ratio < _MADE_UP or not by_named),
             fault=self._doubt(ratio, self._by(claim.role, places), _spelt_out(matched, claim)),
         )
 

@@ -21,7 +21,6 @@ class SamplingDocument(TypedDict, total=False):
     """How a trace was drawn. ``randomness`` and ``threshold`` (hex) are of one that was not, and that left no more."""
 
     probability: float | None
-    base_probability: float | None
     rule: str | None
     selection: str
     judged_share: float
