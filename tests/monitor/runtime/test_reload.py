@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
-from pathlib import Path
 from urllib.error import HTTPError, URLError
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.forked import Forked
+
 CONFIG = """
 api: {{listen: "127.0.0.1:0", reload: {reload}}}
 sources: {{otlp: {{http: "127.0.0.1:0"}}}}
@@ -36,13 +33,14 @@ class Running:
         self.folder, self.watch = folder, watch
         (folder / "rubrics").mkdir()
         self.write("way", reload=reload)
-        self.log = (folder / "log").open("w")
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "monitor", "serve", "--config", "sidejudge.yaml"], cwd=folder,
-            stdout=subprocess.PIPE, stderr=self.log, text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
-        )  # fmt: skip
-        lines = [self.process.stdout.readline() for _ in range(2)]
+        out = folder / "out"
+        self.process = Forked("serve", "--config", "sidejudge.yaml", cwd=folder, stdout=out, stderr=folder / "log")
+        try:
+            wait_for(lambda: out.exists() and out.read_text().count("\n") >= 2)
+        except AssertionError:
+            self.stop()
+            raise AssertionError((folder / "log").read_text()) from None
+        lines = out.read_text().splitlines()[:2]
         self.otlp, self.api = (line.split()[1].removesuffix("/v1/traces").rstrip("/") for line in lines)
 
     def write(self, word, *, reload="true", more=""):
@@ -87,13 +85,12 @@ class Running:
             found = json.loads(self.get(f"/v1/verdicts?trace_id={trace_id}"))["verdicts"]
             if found:
                 return found[0]
-            time.sleep(0.2)
+            time.sleep(0.05)
         raise TimeoutError((self.folder / "log").read_text())
 
     def stop(self):
-        self.process.terminate()
-        self.process.communicate(timeout=30)
-        self.log.close()
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(30)
 
 
 @pytest.fixture
@@ -107,7 +104,7 @@ def wait_for(holds, seconds=30):
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline
-        time.sleep(0.1)
+        time.sleep(0.05)
 
 
 def test_a_changed_rubric_judges_what_comes_next_and_a_mistake_changes_nothing(running):
