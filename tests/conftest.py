@@ -47,6 +47,11 @@ A process that gets one of them last keeps the others waiting at the end.
 """
 
 
+MANY_MODULES = 300
+_settled = [0]
+"""How many modules were imported when what is alive was last left out of collections of garbage."""
+
+
 def _create_ssl_context(verify: object = True, cert: object = None, trust_env: bool = True) -> object:  # noqa: FBT001, FBT002  # as httpx calls it
     """Whom a client trusts that is given nobody. It is read once: 20 ms of CPU for each of some thousand clients."""
     if verify is True and cert is None:
@@ -62,8 +67,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     """Thousands of tests and modules stay until the end: no collection of garbage needs to walk through them."""
+    _settle()
+
+
+def pytest_runtest_logfinish() -> None:
+    """What a test has imported stays as well: once torch is there, each collection takes half a second."""
+    if len(sys.modules) > _settled[0] + MANY_MODULES:
+        _settle()
+
+
+def _settle() -> None:
     gc.collect()
     gc.freeze()
+    _settled[0] = len(sys.modules)
 
 
 @pytest.hookimpl(trylast=True)

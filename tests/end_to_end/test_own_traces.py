@@ -265,28 +265,32 @@ def test_an_endpoint_that_will_not_take_it_is_told_of_with_the_remedy(serving, c
 
 
 def test_where_the_sdk_is_switched_off_the_monitor_says_that_it_tells_nothing(tmp_path):
-    reported = _plain_start(
-        tmp_path, {"OTEL_SDK_DISABLED": "true"}, sinks={"otel_events": {"endpoint": "http://127.0.0.1:9"}}
-    )
+    reported = _imported(tmp_path, {"OTEL_SDK_DISABLED": "true"}, SINK)
     assert "sinks.otel_events is configured and sends nothing" in reported.stderr
 
 
 def test_a_monitor_without_the_sink_imports_nothing_of_the_sdk(tmp_path):
-    assert (
-        "opentelemetry.sdk"
-        in _plain_start(tmp_path, {}, sinks={"otel_events": {"endpoint": "http://127.0.0.1:9"}}).stdout
-    )
-    assert json.loads(_plain_start(tmp_path, {}).stdout) == []
+    without, beside = map(json.loads, _imported(tmp_path, {}, {}, SINK).stdout.splitlines())
+    assert without == []
+    assert "opentelemetry.sdk" in beside
 
 
-def _plain_start(tmp_path: Path, environ: dict[str, str], **stated: Any) -> subprocess.CompletedProcess[str]:
-    """A monitor is put together, and says what it has imported."""
+SINK = {"sinks": {"otel_events": {"endpoint": "http://127.0.0.1:9"}}}
+
+
+def _imported(folder: Path, environ: dict[str, str], *stated: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    """Monitors are put together in a new process, one after the other; after each it writes what is imported."""
+    configs = [
+        json.dumps({"store": {"path": str(folder / f"{number}.sqlite")}, **each}) for number, each in enumerate(stated)
+    ]
     script = f"""
 import json, sys
 from monitor.runtime.app import Monitor
 from monitor.config import Config
-Monitor(Config.model_validate_json({json.dumps({"store": {"path": str(tmp_path / "s.sqlite")}, **stated})!r}))
-print(json.dumps([name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))]))
+for config in {configs!r}:
+    Monitor(Config.model_validate_json(config))
+    sdk = "opentelemetry.sdk", "opentelemetry.exporter"
+    print(json.dumps([name for name in sys.modules if name.startswith(sdk)]))
 """
     return subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={**os.environ, **environ}
