@@ -121,11 +121,14 @@ class SlowProxy:
 
     ``cut_after``: what a client sends with these bytes in it is passed on, and its connection is cut: nobody knows
     whether it took place.
+    ``silent_after``: what a client sends with these bytes in it is passed on, and nothing is from then on.
     """
 
     def __init__(self, port: int, *, delay_s: float = 0.0) -> None:
         self._to, self.delay_s, self.port = port, delay_s, 0
         self.cut_after: bytes | None = None
+        self.silent_after: bytes | None = None
+        self.silences = 0
         self.cuts = 0
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -160,6 +163,9 @@ class SlowProxy:
                 await asyncio.sleep(self.delay_s)
                 writer.write(body)
                 await writer.drain()
+                if self.silent_after is not None and self.silent_after in body:
+                    self.silences += 1
+                    self.delay_s = 30
                 if self.cut_after is not None and self.cut_after in body:
                     self.cuts += 1
                     back.transport.abort()
