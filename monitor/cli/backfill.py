@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from .engine import ADDRESS, ENGINE, EngineChoice, engine_of
 from .errors import DATA, CommandError, ending
 from .instants import window_of
 from .matching import match_of
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from monitor.config.match import MatchSection
     from monitor.offline.backfill.estimate import WorkEstimate
     from monitor.offline.backfill.job import Job
+    from monitor.offline.backfill.lent_embedding import LentEmbedding
     from monitor.offline.backfill.listing import Listing
     from monitor.offline.backfill.run import Progress
 
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 )
 @click.option("--state", type=click.Path(path_type=Path), help="Where the run keeps how far it is.")
 @click.option("--batch", is_flag=True, help="Ask the judge through the provider's batch endpoint, at half the price.")
+@ENGINE
+@ADDRESS
 @click.option("--dry-run", is_flag=True, help="Only print what it would take.")
 @click.option("--yes", is_flag=True, help="Do not ask before judging.")
 def backfill(  # noqa: PLR0917  # click passes options by name
@@ -45,6 +50,8 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     rate: float | None,
     state: Path | None,
     batch: bool,  # noqa: FBT001  # as above
+    engine: str | None,
+    address: str | None,
     dry_run: bool,  # noqa: FBT001  # as above
     yes: bool,  # noqa: FBT001  # as above
 ) -> int:
@@ -60,20 +67,48 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     With fleet.database several processes share the work: call the same command in each, with the same --from and --to
     and another --state. What one of them does not end, because it is killed, another takes over.
 
-    There is no --engine: a trace takes two requests to Langfuse, whose limit of requests a minute is reached by one
-    process long before its processor is busy. It asks the judge for as many traces at a time as
-    evaluators.judge.concurrency allows.
+    With --engine ray models of embeddings work on the cluster, one a GPU, or a node where there is none. All else stays
+    here: a trace takes two requests to Langfuse, whose limit of requests a minute is reached long before a processor is
+    busy with judging by words. A judge is asked for as many traces at a time as evaluators.judge.concurrency allows.
     """
     import asyncio  # not for --help
 
-    settings = runnable(config).config
+    loaded = runnable(config)
+    settings = loaded.config
     sampling = settings.sampling.model_copy(update={"rate": rate or settings.sampling.fixed_rate})
     settings = settings.model_copy(update={"sampling": sampling})
     if batch:
         _check_batch(settings)
     window, wanted = window_of(since, until), match_of(where, "--filter")
     path = state or settings.store.path.with_name(settings.store.path.name + ".backfill")
-    return asyncio.run(_run(settings, window, wanted, path, batch=batch, dry_run=dry_run, yes=yes))
+    with _lent(EngineChoice(engine, address, None), config, loaded.config, dry_run=dry_run) as embedding:
+        return asyncio.run(
+            _run(settings, window, wanted, path, batch=batch, dry_run=dry_run, yes=yes, embedding=embedding)
+        )
+
+
+@contextmanager
+def _lent(choice: EngineChoice, config: Path, settings: Config, *, dry_run: bool) -> Iterator[LentEmbedding | None]:
+    """The models of embeddings on the engine that was chosen; None where they are this process's."""
+    with engine_of(choice) as engine:
+        if dry_run or not choice.elsewhere:
+            yield None
+            return
+        from integrations.embed.errors import EmbeddingError
+        from monitor.offline.backfill.lent_embedding import is_lent, lent_embedding
+        from monitor.offline.score.request import OtherConfigError
+
+        if not is_lent(settings):
+            click.echo("--engine ray: nothing works there, for no model of embeddings is configured", err=True)
+        try:
+            with lent_embedding(engine, config, settings) as found:
+                yield found
+        except EmbeddingError as error:
+            raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy) from None
+        except OtherConfigError as error:
+            raise CommandError(
+                f"{choice.option}: {error}", "give every node this configuration, and call again"
+            ) from None
 
 
 def _check_batch(config: Config) -> None:
@@ -93,8 +128,9 @@ def _check_batch(config: Config) -> None:
 
 
 async def _run(
-    config: Config, window: Window, wanted: MatchSection, path: Path, *, batch: bool, dry_run: bool, yes: bool
-) -> int:
+    config: Config, window: Window, wanted: MatchSection, path: Path, *, batch: bool, dry_run: bool, yes: bool,
+    embedding: LentEmbedding | None,
+) -> int:  # fmt: skip
     from integrations.langfuse.connections import Connections
     from integrations.langfuse.errors import LangfuseError
     from integrations.store.sqlite import Store, StoreError
@@ -109,7 +145,7 @@ async def _run(
     connections = Connections(config.langfuse_projects)
     job = Job(
         config=config, sink=sink, window=window, wanted=wanted, store=store, connections=connections,
-        clock_ns=time.time_ns, batch=batch,
+        clock_ns=time.time_ns, batch=batch, embedding=embedding,
     )  # fmt: skip
     again = "mend it and call again; the run goes on where it was"
     try:

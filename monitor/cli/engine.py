@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import click
 
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from monitor.offline.engine.engine import Engine
 
 Function = TypeVar("Function", bound=Callable[..., object])
+
+
+ADDRESS: Final = click.option(
+    "--address", metavar="HOST:PORT|auto", help="Of the cluster. Default: Ray on this machine."
+)
+ENGINE: Final = click.option("--engine", type=click.Choice(["ray"]), help="Work on a Ray cluster.")
 
 
 class EngineChoice(NamedTuple):
@@ -44,8 +50,8 @@ def engine_options(function: Function) -> Function:
 
     command: Any = chosen
     for option in (
-        click.option("--address", metavar="HOST:PORT|auto", help="Of the cluster. Default: Ray on this machine."),
-        click.option("--engine", type=click.Choice(["ray"]), help="Work on a Ray cluster."),
+        ADDRESS,
+        ENGINE,
         click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Work in N processes."),
     ):
         command = option(command)

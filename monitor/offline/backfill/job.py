@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from integrations.langfuse.connections import Connections
@@ -21,7 +21,7 @@ from monitor.config.match import MatchSection
 from monitor.config.model import StoreSection
 from monitor.config.rubrics import configured
 from monitor.config.units import Duration
-from monitor.evaluate.build import EvaluationBackends, build_backends
+from monitor.evaluate.build import EvaluationBackends, arrange_backends, build_backends
 from monitor.evaluate.references.build import references
 from monitor.evaluate.references.lookup import References
 from monitor.ingest.assembler import Assembler
@@ -36,6 +36,7 @@ from scoring.errors import SidejudgeError
 from scoring.status.export_snapshot import ExportSnapshot
 
 from .estimate import SAMPLE, SESSIONS, WorkEstimate, estimate_work
+from .lent_embedding import LentEmbedding
 from .listing import Listing, list_traces
 from .reading import MOST_ATTEMPTS, Reader, UnreadError
 from .run import READ_AHEAD, Backfill, Progress, case_of, sampler_of
@@ -58,7 +59,7 @@ class NoReferencesError(SidejudgeError):
 class Job:
     """Which traces, and how they are judged. ``store`` keeps how far it is; ``sink`` is where scores go.
 
-    ``batch``: judges are asked through the provider's batch endpoint.
+    ``batch``: judges are asked through the provider's batch endpoint. ``embedding`` answers instead of a model here.
     """
 
     config: Config
@@ -69,6 +70,7 @@ class Job:
     connections: Connections
     clock_ns: Callable[[], int]
     batch: bool = False
+    embedding: LentEmbedding | None = None
 
     @property
     def source(self) -> LangfuseProject:
@@ -124,6 +126,9 @@ class Job:
             self.config, memory=self.store.judged, vectors=self.store.vectors, observer=None, clock_ns=self.clock_ns,
             batches=self.store.kept.room("batches") if self.batch else None,
         )  # fmt: skip
+        if self.embedding is not None:
+            arranged = arrange_backends(self.config, judge=who.judge, embedding=self.embedding)
+            who = replace(who, at_once=arranged.at_once, others=arranged.others)
         try:
             yield Begun(job=self, found=found, reader=reader, scores=scores, references=known, who=who)
         finally:
@@ -208,6 +213,7 @@ class Begun:
             job.as_run, job=job.name, wanted=job.wanted, sink=job.sink, langfuse=job.connections.to(job.sink.access),
             server=self.scores, reader=self.reader, store=job.store, who=self.who, references=self.references,
             clock_ns=job.clock_ns, on_result=on_result, read_ahead=IN_BATCH if job.batch else READ_AHEAD,
+            lent=job.embedding,
         )  # fmt: skip
         shards = None if job.config.fleet is None else Shards(
             job.config.fleet, job.shared_name, self.found.drawn, is_delivered=run.is_delivered, note=note

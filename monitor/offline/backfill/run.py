@@ -50,6 +50,7 @@ from scoring.trace.span import JsonRecord
 from scoring.trace.trace import Trace
 from scoring.verdict.trace_document import TraceDocument
 
+from .lent_embedding import LentEmbedding
 from .listing import OTHER
 from .numbering import Numbered, Numbering
 from .reading import Reader, UnreadError
@@ -130,8 +131,9 @@ class Backfill:
         clock_ns: Callable[[], int],
         on_result: Callable[[Progress], None],
         read_ahead: int = READ_AHEAD,
+        lent: LentEmbedding | None = None,
     ) -> None:
-        self._read_ahead = read_ahead
+        self._read_ahead, self._lent = read_ahead, lent
         self._config, self._job, self._wanted = config, job, wanted
         self._reader, self._store, self._on_result = reader, store, on_result
         self._held: dict[bytes, bytes] = {}
@@ -170,7 +172,7 @@ class Backfill:
     async def judge(self, drawn: Sequence[ListedTrace], shards: Shards | None = None) -> None:
         """Judge all of them, in their order; with ``shards`` those that are this process's.
 
-        Raises ``LangfuseError``, ``StoreError`` and ``StoppedError``.
+        Raises ``LangfuseError``, ``StoreError``, ``StoppedError`` and ``ElsewhereError``.
         """
         try:
             if shards is None:
@@ -267,6 +269,7 @@ class Backfill:
 
     async def _go_on(self) -> None:
         self._exports()
+        self._check_lent()
         await self._pipeline.drain()
         if self._held:
             await self._pipeline.pause(_PAUSE_S)
@@ -276,6 +279,11 @@ class Backfill:
         if exports.state == "stopped":
             raise StoppedError(exports.reason)
         return exports
+
+    def _check_lent(self) -> None:
+        """Raise where the models of embeddings are lost: what asks them waits for ever."""
+        if self._lent is not None and self._lent.lost is not None:
+            raise self._lent.lost
 
     async def _commit(self, result: TraceResult) -> None:
         past = self._past.get(result.trace_id) if result.session else None

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from itertools import cycle
 from typing import Any, Final
 
 from monitor.config import Config
-from monitor.config.evaluators import Priority
+from monitor.config.evaluators import EmbeddingSection, Priority
 from monitor.evaluate.addressed import plain
 from monitor.evaluate.backends import JudgeAccount
 from monitor.evaluate.build import EvaluationBackends, arrange_backends
@@ -92,16 +93,28 @@ def actors_of(request: ScoreRequest, settings: Config) -> tuple[Actors, list[Any
         )
         judge = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=_AT_ONCE)(JudgeActor)
         held.append(judge.options(name=_JUDGE, scheduling_strategy=here).remote(request))
-    count, section = 0, settings.evaluators.embedding
-    if section is not None:
-        gpus = 0 if section.remote else int(ray.cluster_resources().get("GPU", 0))
-        count = 1 if section.remote else gpus or sum(node["Alive"] for node in ray.nodes())
-        model = ray.remote(num_cpus=0, num_gpus=min(1, gpus), max_restarts=-1, max_task_retries=3)(EmbeddingActor)
-        spread = model.options(max_concurrency=_AT_ONCE, scheduling_strategy="SPREAD")
-        models = [spread.options(name=f"embedding-{number}").remote(request) for number in range(count)]
-        ray.get([each.start.remote() for each in models])  # a model that is not there costs no verdict
-        held += models
-    return Actors(judge=settings.evaluators.judge is not None, embeddings=count), held
+    models = embeddings_of(request, settings.evaluators.embedding) if settings.evaluators.embedding is not None else []
+    return Actors(judge=settings.evaluators.judge is not None, embeddings=len(models)), held + models
+
+
+def embeddings_of(request: ScoreRequest, section: EmbeddingSection) -> list[object]:
+    """Start a model of embeddings for each GPU, or for each node where there is none; their handles, which keep them.
+
+    Raises:
+        EmbeddingError: The model cannot be loaded.
+        OtherConfigError: An actor reads another configuration.
+    """
+    gpus = 0 if section.remote else int(ray.cluster_resources().get("GPU", 0))
+    count = 1 if section.remote else gpus or sum(node["Alive"] for node in ray.nodes())
+    model = ray.remote(num_cpus=0, num_gpus=min(1, gpus), max_restarts=-1, max_task_retries=3)(EmbeddingActor)
+    models = [
+        model.options(name=f"embedding-{number}", max_concurrency=_AT_ONCE, scheduling_strategy="SPREAD").remote(
+            request
+        )
+        for number in range(count)
+    ]
+    ray.get([each.start.remote() for each in models])  # a model that is not there costs no verdict
+    return models
 
 
 def expense_of_run() -> Expense | None:
@@ -118,7 +131,7 @@ def remote_backends(settings: Config, actors: Actors) -> EvaluationBackends:
     return arrange_backends(
         settings,
         judge=RemoteJudge() if actors.judge else None,
-        embedding=RemoteEmbedding(os.getpid() % actors.embeddings) if actors.embeddings else None,
+        embedding=RemoteEmbedding([os.getpid() % actors.embeddings]) if actors.embeddings else None,
     )
 
 
@@ -171,16 +184,18 @@ class RemoteJudge:
 
 
 class RemoteEmbedding:
-    """One of the run's models of embeddings."""
+    """Some of the run's models of embeddings, by their numbers, which are asked in turn."""
 
-    def __init__(self, number: int) -> None:
-        self._name = f"embedding-{number}"
-        self._actor: Any = None
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self._names = cycle([f"embedding-{number}" for number in numbers])
+        self._actors: dict[str, Any] = {}
 
     async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
+        name = next(self._names)
         try:
-            self._actor = self._actor or ray.get_actor(self._name)
-            found: Mapping[Question, Reply] = await self._actor.answer.remote(case, list(questions))
+            if name not in self._actors:
+                self._actors[name] = ray.get_actor(name)
+            found: Mapping[Question, Reply] = await self._actors[name].answer.remote(case, list(questions))
         except (ValueError, ray.exceptions.RayActorError):
             raise _gone() from None
         return found

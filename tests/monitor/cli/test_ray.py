@@ -19,11 +19,16 @@ from pathlib import Path
 
 import pytest
 
+from integrations.otlp.wire.decode import decode_spans
+from monitor.demo.traffic import SampleTraffic
+from tests.fakes.langfuse.observations import Observations, observations_of
+from tests.fakes.langfuse.otel_in import rows_of
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.fakes.openai import Act, Provider, Seen, states
 from tests.forked import Forked, environment, sidejudge
 from tests.monitor.cli.test_score import qa_case, score, verdicts, written
 from tests.monitor.cli.test_score_workers import alive, remarks
-from tests.needs import LITELLM, RAY
+from tests.needs import LITELLM, MUSE, RAY
 from tests.running import free_port
 from tests.verdict_lines import verdict_line
 
@@ -219,6 +224,32 @@ def test_the_file_of_verdicts_is_the_same_though_driver_worker_and_node_are_kill
     assert not alive(cluster.node)
     assert verdicts(out) == verdicts(whole)
     assert remarks(report.read_text()) == remarks(stated)
+
+
+@MUSE.mark
+def test_a_backfill_with_embeddings_of_the_cluster_writes_the_scores_of_one_process(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    traffic, found = SampleTraffic(1), {}
+    traces = [decode_spans(traffic.next((1_795_000_000 + n) * 10**9, wrong=0.3).body) for n in range(10)]
+    for name, options in (("one", ()), ("ray", ("--engine", "ray", "--address", cluster.address))):
+        with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as langfuse:
+            for spans in traces:
+                observations_of(langfuse).put(*rows_of(spans))
+            config = tmp_path / f"{name}.yaml"
+            keys = {"base_url": langfuse.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY, "scores": "all"}
+            config.write_text(json.dumps({
+                "sampling": {"rate": 1.0}, "sinks": {"langfuse": {**keys, "requests_per_minute": 6000}},
+                "evaluators": {"embedding": {"model": "muse"}}, "routes": [{"rubrics": ["answer", "entity", "qa"]}],
+            }))  # fmt: skip
+            report = tmp_path / f"{name}.report"
+            arguments = ("--from", "2026-11-01", "--to", "2026-12-01", "--yes", "--state", tmp_path / name, *options)
+            run = Forked("backfill", config, *arguments, env=TOKEN, stderr=report)
+            assert run.wait(100) == 0, report.read_text()
+            found[name] = {row["id"]: (row["name"], row["value"], row["comment"]) for row in langfuse.scores.stored()}
+    assert len(found["one"]) > 100
+    assert "0 across languages, of 3" in str(found["one"]), "what only embeddings answer"
+    assert found["ray"] == found["one"]
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:{port}", "ray://127.0.0.1:{port}", "no-such-host.invalid:6379", "auto"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from integrations.store.sqlite import Store
 from monitor.config import Config
 from monitor.config.match import MatchSection
 from monitor.demo.traffic import SampleTraffic
-from monitor.evaluate.build import build_backends
+from monitor.evaluate.build import arrange_backends, build_backends
 from monitor.evaluate.references.lookup import References
 from monitor.offline.backfill.listing import list_traces
 from monitor.offline.backfill.reading import Reader
@@ -67,7 +67,16 @@ class Scene:
         return found
 
     async def run(
-        self, *, job="job", wanted=EVERYTHING, heard=lambda _: None, minutes=120, config=None, places=(), shards=None
+        self,
+        *,
+        job="job",
+        wanted=EVERYTHING,
+        heard=lambda _: None,
+        minutes=120,
+        config=None,
+        places=(),
+        shards=None,
+        lent=None,
     ) -> Progress:
         """One call of the command; ``shards`` is a function of what is drawn."""
         config = config or self.config
@@ -83,11 +92,14 @@ class Scene:
             who = build_backends(
                 config, memory=store.judged, vectors=store.vectors, observer=None, clock_ns=self.clock_ns
             )
+            if lent is not None:
+                arranged = arrange_backends(config, judge=None, embedding=lent)
+                who = replace(who, at_once=arranged.at_once, others=arranged.others)
             run = Backfill(
                 config, job=job, wanted=wanted, sink=config.sinks.langfuse, langfuse=self.langfuse,
                 server=server, reader=reader,
                 store=store, who=who, references=await self.references(store, places), clock_ns=self.clock_ns,
-                on_result=heard,
+                on_result=heard, lent=lent,
             )  # fmt: skip
             await run.scores_out.start()
             try:

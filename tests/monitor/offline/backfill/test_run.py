@@ -12,7 +12,10 @@ from integrations.store.sqlite import Store
 from monitor.config.match import MatchSection
 from monitor.config.model import RouteSection
 from monitor.evaluate.references.places import InFile
+from monitor.offline.backfill.lent_embedding import LentEmbedding
 from monitor.offline.backfill.run import Progress, StoppedError
+from monitor.offline.engine.engine import ElsewhereError
+from scoring.questions.question import NoAnswer
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode
 from tests.monitor.offline.backfill.conftest import writes_scores
@@ -125,3 +128,31 @@ async def test_references_are_looked_up_as_a_live_monitor_looks_them_up(scene, t
         assert store.details(other)["reference"] is None
     finally:
         store.close()
+
+
+class Models:
+    """Models of embeddings that find nothing alike, and after some calls are gone."""
+
+    def __init__(self, calls):
+        self.left = calls
+
+    async def answer(self, case, questions):
+        self.left -= 1
+        if self.left < 0:
+            raise ElsewhereError("the actor that is asked has ended", "call again")
+        return {question: NoAnswer("not alike") for question in questions}
+
+
+async def test_a_run_whose_models_are_lost_reaches_no_verdict_without_them_and_goes_on_when_they_are_back(scene):
+    ids = scene.put(12)
+    lent = LentEmbedding(Models(calls=5))
+    with pytest.raises(ElsewhereError, match="has ended"):
+        await scene.run(lent=lent)
+    before = len(scene.outbox())
+    assert "has ended" not in str(scene.outbox())
+    progress = await scene.run(lent=LentEmbedding(Models(calls=1_000)))
+    assert 0 < progress.before < 12
+    assert progress.done == 12
+    assert before < len(scene.outbox())
+    assert {trace_id for trace_id, _ in scene.stored()} == set(ids)
+    assert "has ended" not in str(scene.outbox())

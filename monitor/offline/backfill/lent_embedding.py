@@ -1,0 +1,58 @@
+"""Lent embedding: the models of a backfill's embeddings in actors of Ray. All else stays with the process that runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from monitor.config import Config
+from monitor.evaluate.backends import Backend
+from monitor.offline.engine.engine import ElsewhereError, Engine
+from monitor.offline.engine.ray_cluster import RayCluster
+from monitor.offline.score.request import ScoreRequest, fingerprint
+from scoring.case.case import Case
+from scoring.questions.question import Question, Reply
+
+
+class LentEmbedding:
+    """A backend whose ``models`` may be lost: no verdict is reached without them, and ``lost`` states why."""
+
+    def __init__(self, models: Backend) -> None:
+        self._models = models
+        self.lost: ElsewhereError | None = None
+
+    async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
+        """As ``Backend.answer``. Where the models are lost it never returns: the run ends, and cancels it."""
+        try:
+            return await self._models.answer(case, questions)
+        except ElsewhereError as error:
+            self.lost = error
+        never: asyncio.Future[Mapping[Question, Reply]] = asyncio.get_running_loop().create_future()
+        return await never
+
+
+def is_lent(settings: Config) -> bool:
+    """Whether there is a model that this process would work with itself; an endpoint works elsewhere already."""
+    section = settings.evaluators.embedding
+    return section is not None and not section.remote
+
+
+@contextmanager
+def lent_embedding(engine: Engine, config: Path, settings: Config) -> Iterator[LentEmbedding | None]:
+    """The models of a configuration on the engine, while they run; None where this process is to hold its own.
+
+    Raises:
+        ElsewhereError: The engine cannot be reached.
+        EmbeddingError: The model cannot be loaded there.
+    """
+    section = settings.evaluators.embedding
+    if not isinstance(engine, RayCluster) or section is None or not is_lent(settings):
+        yield None
+        return
+    engine.start()
+    from monitor.offline.score.ray_backends import RemoteEmbedding, embeddings_of  # noqa: PLC0415  # it imports Ray, an extra
+
+    held = embeddings_of(ScoreRequest(config=config, fingerprint=fingerprint(settings)), section)
+    yield LentEmbedding(RemoteEmbedding(range(len(held))))
