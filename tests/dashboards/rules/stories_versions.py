@@ -12,6 +12,8 @@ from tests.dashboards.rules.scenario import PLACE, Check, Scenario, is_number, o
 
 _HOURLY = {"1": (6.0, 1.0, 9.0), "2": (3.0, 1.2, 5.0), "unknown": (1.0, 0.1, 1.0)}
 """Weight, failed weight and squared weight of the verdicts of a version in an hour."""
+_STEP_H, _STEPS, _AT = 4, 15, "56h"
+"""Twice the window, in steps that are as long as they can be: each rule is evaluated at each of them."""
 _EFFECT = 0.75 * 2 + 0.25 * 1
 """Pod a has three quarters of all and a design effect of 2; that of pod b is known no more."""
 _FAMILIES = ("weight", "failed_weight", "weight_squared")
@@ -23,13 +25,13 @@ def stories() -> Iterator[Scenario]:
     yield Scenario(
         name="a version that has all the traffic is compared with nothing, nor is one without traffic",
         under=(v.PASS_RATIO, v.DIFFERENCE),
-        step="1h",
+        step=f"{_STEP_H}h",
         given={**_counters({"1": _HOURLY["1"]}), **_counters({"2": (0.0, 0.0, 0.0)})},
         checks=(
-            is_number(v.PASS_RATIO, "54h", 5 / 6, version="1"),
-            is_number(v.REST_PASS_RATIO, "54h", None, version="1"),
-            is_number(v.PASS_RATIO, "54h", None, version="2"),
-            is_number(v.DIFFERENCE, "54h", None),
+            is_number(v.PASS_RATIO, _AT, 5 / 6, version="1"),
+            is_number(v.REST_PASS_RATIO, _AT, None, version="1"),
+            is_number(v.PASS_RATIO, _AT, None, version="2"),
+            is_number(v.DIFFERENCE, _AT, None),
         ),
     )
 
@@ -40,21 +42,21 @@ def _apart() -> Scenario:
         for version in ("1", "2")
         for name, value in _expected(version).items()
         for check in (
-            is_number(name, "54h", value, rubric="qa", version=version),
-            Check(at="54h", expr=f'count({name}{{rubric="qa",version="{version}"}})', value=1),
+            is_number(name, _AT, value, rubric="qa", version=version),
+            Check(at=_AT, expr=f'count({name}{{rubric="qa",version="{version}"}})', value=1),
         )
     ]
     return Scenario(
         name="each version is compared with all other traffic of its service",
         under=_RULES,
-        step="1h",
+        step=f"{_STEP_H}h",
         given={
             **_counters(_HOURLY),
-            **points("sidejudge_design_effect", {**PLACE, **target("a")}, [2] * 60),
-            **points("sidejudge_design_effect", {**PLACE, **target("b")}, [4] * 12),
+            **points("sidejudge_design_effect", {**PLACE, **target("a")}, [2] * _STEPS),
+            **points("sidejudge_design_effect", {**PLACE, **target("b")}, [4] * (12 // _STEP_H)),
             **_counters({"1": (90.0, 40.0, 99.0)}, rubric="other"),
         },
-        checks=(*checks, is_number(v.DIFFERENCE, "54h", None, version="unknown")),
+        checks=(*checks, is_number(v.DIFFERENCE, _AT, None, version="unknown")),
     )
 
 
@@ -64,7 +66,9 @@ def _counters(hourly: dict[str, tuple[float, float, float]], **place: str) -> di
         for version, amounts in hourly.items()
         for family, amount in zip(_FAMILIES, amounts, strict=True)
         for series, values in on_both_pods(
-            f"sidejudge_version_verdict_{family}_total", {**PLACE, **place, "version": version}, [amount] * 60
+            f"sidejudge_version_verdict_{family}_total",
+            {**PLACE, **place, "version": version},
+            [amount * _STEP_H] * _STEPS,
         ).items()
     }
 
