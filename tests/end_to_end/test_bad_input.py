@@ -14,6 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from tests.otlp_requests import HIGH, S, request, span, trace
+from tests.running import Running
 
 ROUTES = [{"rubrics": ["workflow"], "scenario": "any"}]
 SCENARIOS = {"any": {"tools_should_exclude": ["rm"]}}
@@ -22,6 +23,16 @@ SCENARIOS = {"any": {"tools_should_exclude": ["rm"]}}
 @pytest.fixture
 def monitor(serving):
     return serving(routes=ROUTES, scenarios=SCENARIOS)
+
+
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory):
+    """A monitor for all requests whose answer is all that is looked at."""
+    running = Running(tmp_path_factory.mktemp("refusing"), {"routes": ROUTES, "scenarios": SCENARIOS})
+    try:
+        yield running.start()
+    finally:
+        running.close()
 
 
 def one(number: int, **more: object) -> S:
@@ -49,21 +60,21 @@ def test_what_cannot_be_decoded_is_refused_for_good_and_counted(monitor):
         ({"content_encoding": "gzip"}, 400),
     ],
 )
-def test_wrong_types_and_encodings_are_told_apart(monitor, headers, status):
-    assert monitor.post(request([one(1)]), **headers).status_code == status
+def test_wrong_types_and_encodings_are_told_apart(refusing, headers, status):
+    assert refusing.post(request([one(1)]), **headers).status_code == status
 
 
-def test_another_method_is_told_which_one_to_use(monitor):
-    answer = monitor.http.get(monitor.otlp + "/v1/traces")
+def test_another_method_is_told_which_one_to_use(refusing):
+    answer = refusing.http.get(refusing.otlp + "/v1/traces")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
 
-def test_a_request_that_is_too_large_is_refused_before_and_while_it_is_inflated(monitor):
+def test_a_request_that_is_too_large_is_refused_before_and_while_it_is_inflated(refusing):
     bomb = gzip.compress(bytes(80 << 20))
     assert len(bomb) < 1 << 20
-    assert monitor.post(bomb, content_encoding="gzip").status_code == 413
-    assert monitor.post(bytes(65 << 20)).status_code == 413
-    assert monitor.post(request([one(1)])).status_code == 200, "it goes on"
+    assert refusing.post(bomb, content_encoding="gzip").status_code == 413
+    assert refusing.post(bytes(65 << 20)).status_code == 413
+    assert refusing.post(request([one(1)])).status_code == 200, "it goes on"
 
 
 def test_spans_without_ids_are_rejected_and_the_others_taken(monitor):
