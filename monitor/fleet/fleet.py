@@ -45,6 +45,11 @@ _END_S: Final = 2.0
 """How long the end of the process waits to let others have its leases."""
 SKEW_S: Final = 60.0
 """By how much this monitor's clock may differ from the database's: a slice of the fleet's windows."""
+FAR_OFF_S: Final = 300.0
+"""A monitor whose clock is further off leaves what depends on the time to another."""
+_LEFT_ROUNDS: Final = 3
+"""For how many rounds: where nobody takes it, the others' clocks, or the database's alone, are no better."""
+_LEFT_AGAIN_S: Final = 6 * 3_600.0
 GONE_ROUNDS: Final = 4
 """A monitor that missed so many rounds is gone, unless it left in order."""
 
@@ -74,6 +79,8 @@ class Fleet:
         self._parts: list[tuple[str, RoundWork, Callable[[], bool]]] = []
         self._count, self._listed_s = 1, float("-inf")
         self._wanted: set[str] = set()
+        self._timed: set[str] = set()
+        self._left_s = float("-inf")
         self._backoff = Backoff(jitter, first_s=1.0, longest_s=max(60.0, self.every_s))
         self._state: FleetState = "starting"
         self._away: str | None = "the database was not reached yet"
@@ -144,9 +151,15 @@ class Fleet:
         """
         self._parts.append((part, work, when))
 
-    def want(self, *names: str) -> None:
-        """Take these leases from the next round on, as far as they are free."""
+    def want(self, *names: str, by_time: bool = False) -> None:
+        """Take these leases from the next round on, as far as they are free.
+
+        ``by_time``: what is done under them depends on the time, so a monitor whose clock is far off leaves them to
+        another, if there is one.
+        """
         self._wanted |= {*names}
+        if by_time:
+            self._timed |= {*names}
 
     def waive(self, *names: str) -> None:
         """Let others have these leases from the next round on."""
@@ -237,8 +250,8 @@ class Fleet:
                 found = await schema.version_of(transaction)
             found.check()
             self._schema = found
-        wanted = sorted(self._wanted)
-        given_up = [name for name in self.leases.names() if name not in self._wanted]
+        wanted = sorted(self._wanted - self._left_to_others())
+        given_up = [name for name in self.leases.names() if name not in wanted]
         async with self.database.transaction() as transaction:
             await shared.heartbeat(
                 transaction, self.name, version=version("sidejudge"), host=socket.gethostname(),
@@ -259,6 +272,14 @@ class Fleet:
         self._is_back()
         if news := sorted(taken.keys() - before):
             log.info("this monitor does what only one may do", extra={"leases": ", ".join(news)})
+
+    def _left_to_others(self) -> set[str]:
+        now_s = self._clock_s()
+        if self._skew_s is None or abs(self._skew_s) <= FAR_OFF_S:
+            return set()
+        if now_s - self._left_s > _LEFT_AGAIN_S:
+            self._left_s = now_s
+        return self._timed if now_s - self._left_s < _LEFT_ROUNDS * self._gone_s / GONE_ROUNDS else set()
 
     def _compare_clocks(self, skew_s: float) -> None:
         before, self._skew_s = self.wrong_clock, skew_s

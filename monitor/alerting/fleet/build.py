@@ -90,7 +90,7 @@ def fleet_parts(
         since_ns = min(event.since_ns, event.at_ns) - windows.window_ns
         return replace(event, examples=examples(store, event.labels, since_ns))
 
-    fleet.want(LEASE)
+    fleet.want(LEASE, by_time=True)
     limits = watch.declared.metrics
     publisher = SlicePublisher(windows, watched, version, figures=figures if limits else None, limits=limits)
     status = FleetStatus(

@@ -181,6 +181,30 @@ async def test_a_clock_that_is_ten_minutes_off_is_named_with_a_remedy_and_keeps_
     assert ahead.wrong_clock is None
 
 
+async def test_what_depends_on_the_time_goes_to_a_monitor_whose_clock_is_right_if_there_is_one(
+    member: Callable[..., Fleet],
+) -> None:
+    wrong, right, now_s = member("a"), member("b"), [1_000.0]
+    wrong._time_s = lambda: time.time() + 3_600
+    wrong._clock_s = lambda: now_s[0]
+    for each in (wrong, right):
+        each.want("alerts", by_time=True)
+        each.want("labels")
+    held = []
+    for passed_s in (0.0, 1.0, 100.0, 100.0):  # alone: it leaves the lease for some rounds, and nobody takes it
+        now_s[0] += passed_s
+        await wrong.round()
+        held.append(wrong.leases.names())
+    assert held == [["alerts", "labels"], ["labels"], ["alerts", "labels"], ["alerts", "labels"]]
+    now_s[0] += 7 * 3_600.0
+    await wrong.round()
+    await right.round()
+    assert (wrong.leases.names(), right.leases.names()) == (["labels"], ["alerts"])
+    now_s[0] += 100.0
+    await wrong.round()
+    assert wrong.leases.names() == ["labels"]
+
+
 @pytest.mark.parametrize(
     ("options", "found", "remedy"),
     [
