@@ -117,12 +117,12 @@ def ended(pid: int) -> None:
             continue
 
 
-def working(pid: int) -> list[int]:
-    """The processes of a node that work on pieces."""
+def working(pid: int, name: bytes = b"ray::_done") -> list[int]:
+    """The processes of a node that work on pieces, or are actors of that name."""
     found = []
     for each in descendants(pid):
         try:
-            if Path(f"/proc/{each}/cmdline").read_bytes().startswith(b"ray::_done"):
+            if Path(f"/proc/{each}/cmdline").read_bytes().startswith(name):
                 found.append(each)
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -227,11 +227,11 @@ def test_the_file_of_verdicts_is_the_same_though_driver_worker_and_node_are_kill
 
 
 @MUSE.mark
-def test_a_backfill_with_embeddings_of_the_cluster_writes_the_scores_of_one_process(
+def test_a_backfill_with_embeddings_of_the_cluster_writes_the_scores_of_one_process_though_driver_and_model_are_killed(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     traffic, found = SampleTraffic(1), {}
-    traces = [decode_spans(traffic.next((1_795_000_000 + n) * 10**9, wrong=0.3).body) for n in range(10)]
+    traces = [decode_spans(traffic.next((1_795_000_000 + n) * 10**9, wrong=0.3).body) for n in range(30)]
     for name, options in (("one", ()), ("ray", ("--engine", "ray", "--address", cluster.address))):
         with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as langfuse:
             for spans in traces:
@@ -239,12 +239,23 @@ def test_a_backfill_with_embeddings_of_the_cluster_writes_the_scores_of_one_proc
             config = tmp_path / f"{name}.yaml"
             keys = {"base_url": langfuse.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY, "scores": "all"}
             config.write_text(json.dumps({
-                "sampling": {"rate": 1.0}, "sinks": {"langfuse": {**keys, "requests_per_minute": 6000}},
+                "sampling": {"rate": 1.0}, "sinks": {"langfuse": {**keys, "requests_per_minute": 900}},
                 "evaluators": {"embedding": {"model": "muse"}}, "routes": [{"rubrics": ["answer", "entity", "qa"]}],
             }))  # fmt: skip
             report = tmp_path / f"{name}.report"
             arguments = ("--from", "2026-11-01", "--to", "2026-12-01", "--yes", "--state", tmp_path / name, *options)
             run = Forked("backfill", config, *arguments, env=TOKEN, stderr=report)
+            if name == "ray":
+                while run.poll() is None and not langfuse.scores.stored():
+                    time.sleep(0.005)
+                run.kill()
+                run.wait(30)
+                before = len(langfuse.scores.stored())
+                assert before, report.read_text()
+                run = Forked("backfill", config, *arguments, env=TOKEN, stderr=report)
+                while run.poll() is None and len(langfuse.scores.stored()) == before:
+                    time.sleep(0.005)
+                os.kill(working(cluster.head, b"ray::EmbeddingActor")[0], signal.SIGKILL)
             assert run.wait(100) == 0, report.read_text()
             found[name] = {row["id"]: (row["name"], row["value"], row["comment"]) for row in langfuse.scores.stored()}
     assert len(found["one"]) > 100
