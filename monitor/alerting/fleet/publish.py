@@ -34,6 +34,7 @@ class SlicePublisher:
         self._kinds, self._limits = [windows] if figures is None else [windows, figures], limits
         self._windows, self._watched, self._version = windows, watched, rubric_version
         self._changed: set[int] = set()
+        self._published: set[int] = set()
         self._firsts: dict[int, dict[Key, Counter[First]]] = {}
         self._next = 0
 
@@ -54,6 +55,7 @@ class SlicePublisher:
     def known(self, numbers: Sequence[int]) -> None:
         """These were published by an earlier run of this monitor; their firsts were counted then."""
         self._changed -= set(numbers)
+        self._published |= set(numbers)
         self._next = max(self._next, *(number + 1 for number in numbers), 0)
 
     async def due(self, now_ns: int) -> dict[int, bytes]:
@@ -76,9 +78,16 @@ class SlicePublisher:
         self._next = max(self._next, *(number + 1 for number in numbers), 0)
         return await asyncio.to_thread(lambda: {number: self._body(number, of) for number, of in parts.items()})
 
-    def published(self, numbers: Sequence[int], now_ns: int, reach_ns: int) -> None:
-        """These are committed; firsts of what no window reaches any more are let go."""
+    def published(self, numbers: Sequence[int], held: Sequence[int], now_ns: int, reach_ns: int) -> None:
+        """These are committed; firsts of what no window reaches any more are let go.
+
+        ``held`` is what the database has of this monitor. What it had and has no more is published again: it was set
+        up anew, or a backup was read back.
+        """
         self._changed -= set(numbers)
+        within = {each for each in self._published | set(numbers) if end_ns(each) > now_ns - reach_ns}
+        self._published = within & set(held)
+        self._changed |= within - self._published
         for number in [number for number in self._firsts if end_ns(number) <= now_ns - reach_ns]:
             del self._firsts[number]
 

@@ -77,7 +77,8 @@ class SharedTables(Protocol):
     """The database in one transaction; what is saved is saved under the lease, or nothing is."""
 
     async def publish(self, slices: Mapping[str, bytes], /) -> None: ...
-    async def published(self, younger_s: float, monitor: str | None = None, /) -> Sequence[SliceRow]: ...
+    async def published(self, younger_s: float, /) -> Sequence[SliceRow]: ...
+    async def held(self) -> Sequence[str]: ...
     async def save(self, states: Mapping[str, bytes], /) -> None: ...
     async def load(self, names: Sequence[str], /) -> Mapping[str, bytes]: ...
 
@@ -158,16 +159,17 @@ class FleetStatus:
         self._leading = None  # whatever fails below, the next round begins with what is saved
         if not self._is_known:
             async with transaction() as tables:
-                own = await tables.published(_longest_ns(self._declared) / 1e9, self.name)
+                held = await tables.held()
             latest = slice_of(now_ns) + _MOST_AHEAD
-            self._publisher.known([number for row in own if 0 <= (number := _number(row.name)) <= latest])
+            self._publisher.known([number for number in map(_number, held) if 0 <= number <= latest])
             self._is_known = True
         slices = await self._publisher.due(now_ns)
         async with transaction() as tables:
             if slices:
                 await tables.publish({str(number): body for number, body in slices.items()})
+            held = await tables.held()
             loaded = {} if leading else await tables.load([DOCUMENT])
-        self._publisher.published(list(slices), now_ns, _longest_ns(self._declared))
+        self._publisher.published(list(slices), list(map(_number, held)), now_ns, _longest_ns(self._declared))
         if leading:
             await self._lead(transaction, leader, now_ns)
         elif (body := loaded.get(DOCUMENT)) is not None:

@@ -14,10 +14,7 @@ from monitor.fleet.fleet import Fleet
 
 from .status import LEASE, FleetStatus, SliceRow
 
-_OWN: Final = """
-SELECT monitor, name, body FROM windows
-WHERE monitor = %s AND written_at >= now() - make_interval(secs => %s)
-"""
+_OWN: Final = "SELECT name FROM windows WHERE monitor = %s"
 
 
 async def share_status(fleet: Fleet, status: FleetStatus) -> None:
@@ -42,13 +39,14 @@ class FleetTables:
         """Write slices of this monitor."""
         await shared.put_windows(self._transaction, self._monitor, slices)
 
-    async def published(self, younger_s: float, monitor: str | None = None) -> Sequence[SliceRow]:
-        """Slices that were written within so many seconds, of all monitors or of one."""
-        if monitor is None:
-            rows = await shared.windows(self._transaction, younger_s=younger_s)
-            return [SliceRow(row.monitor, row.name, row.body) for row in rows]
-        found = await self._transaction.rows(_OWN, (monitor, younger_s))
-        return [SliceRow(of, name, bytes(body)) for of, name, body in found]
+    async def published(self, younger_s: float) -> Sequence[SliceRow]:
+        """Slices of all monitors that were written within so many seconds."""
+        rows = await shared.windows(self._transaction, younger_s=younger_s)
+        return [SliceRow(row.monitor, row.name, row.body) for row in rows]
+
+    async def held(self) -> Sequence[str]:
+        """The names of the slices of this monitor that there are."""
+        return [name for (name,) in await self._transaction.rows(_OWN, (self._monitor,))]
 
     async def save(self, states: Mapping[str, bytes]) -> None:
         """Write states under the lease. Raises ``LeaseLost`` where another monitor holds it."""

@@ -51,9 +51,12 @@ class _Transaction:
     async def publish(self, slices):
         self.tables.rows |= {(self.monitor, name): body for name, body in slices.items()}
 
-    async def published(self, younger_s, monitor=None):
+    async def published(self, younger_s):
         self.tables.reads += 1
-        return [SliceRow(*place, body) for place, body in self.tables.rows.items() if monitor in (None, place[0])]
+        return [SliceRow(*place, body) for place, body in self.tables.rows.items()]
+
+    async def held(self):
+        return [name for monitor, name in self.tables.rows if monitor == self.monitor]
 
     async def save(self, states):
         if self.tables.fail:
@@ -209,6 +212,27 @@ def test_a_monitor_that_starts_again_publishes_nothing_twice():
     fleet.run(1, failing=0.1)
     assert {place: fleet.tables.rows[place] for place in before} == before
     assert len(fleet.tables.rows) == len(before) + 1
+
+
+@pytest.mark.parametrize("lost_minutes", [7, 40])
+def test_a_database_that_was_set_up_anew_gets_what_it_had_from_those_who_had_it(lost_minutes: int) -> None:
+    fleet = Simulated(3)
+    fleet.run(30, failing=0.02)
+    fleet.run(10, failing=0.6)
+    fleet.run(2, failing=0, per_minute=0)
+    found = fleet.leader.status.document.services[0].estimate
+    rows, tables = dict(fleet.tables.rows), fleet.tables
+    backed_up = str((fleet.now_ns - lost_minutes * SLICE_NS) // SLICE_NS)
+    tables.rows = {place: body for place, body in rows.items() if place[1] < backed_up}
+    tables.states = {}
+    assert len(tables.rows) < len(rows)
+    fleet.leader = fleet.members[1]  # leases are gone as well
+    fleet.run(3, failing=0, per_minute=0)
+    assert {place: tables.rows.get(place) for place in rows} == rows
+    again = fleet.leader.status.document.services[0].estimate
+    assert (again.n, again.failures) == (found.n, found.failures)
+    fleet.run(2, failing=0.6)
+    assert "pass_rate_critical" in fleet.firing(fleet.members[2])
 
 
 def test_the_document_is_read_as_it_was_written_and_nothing_else_is():

@@ -87,11 +87,24 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
         assert found["services"][0]["n"] == 60
         assert {each["name"]: each["state"] for each in found["monitors"]}[name] == "left"
         assert len({got.json["id"] for got in receiver.taken}) == len(receiver.taken)
-        await without_the_database(postgres, others[0], later_ns)
+        await when_the_database_fails(postgres, database, others, later_ns)
     alone = await started(**FAILING, store={"path": str(tmp_path / "alone.sqlite")})
     response = await alone.http.get(alone.api + "/v1/fleet")
     assert response.status_code == httpx.codes.NOT_FOUND
     assert "fleet.database" in response.text
+
+
+async def when_the_database_fails(postgres, database, others, later_ns):
+    """It comes back without a table: each publishes again what it had, and what the one that left had is lost."""
+    postgres.sql("DROP SCHEMA sidejudge CASCADE", database.rpartition("/")[2])
+    dropped_ns = time.time_ns() + later_ns[0]
+    later_ns[0] += 2 * 10**9
+    documents = [app.monitor.fleet_status.status for app in others]
+    await until(
+        lambda: all(each.document.at_ns > dropped_ns for each in documents)
+        and shown(others) == [(Status.CRITICAL, 40)] * 2, seconds=60,
+    )  # fmt: skip
+    await without_the_database(postgres, others[0], later_ns)
 
 
 async def without_the_database(postgres, monitor, later_ns):
