@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
+# uv takes a quarter of pip's time. Where it cannot be had, or cannot reach what pip is configured for, pip does it all.
+UV     := UV_HTTP_RETRIES=0 UV_HTTP_TIMEOUT=20 $(BIN)/python -m uv pip install -q --python $(BIN)/python
+install = $(UV) $(1) 2>/dev/null || $(PIP) install $(1)
 
 # Files are spread over processes, each whole: what a file sets up once is set up once. The slow files come first
 # (tests/conftest.py). Four processes on two cores, for a slow test waits for programs of its own most of the time.
@@ -91,13 +94,14 @@ clean: ## forget the environment and all caches
 	rm -rf $(VENV) .venv-peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
 $(VENV)/.base: requirements.lock pyproject.toml
-	@echo "setting up $(VENV) (once, about a minute) …"
+	@echo "setting up $(VENV) (once) …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install --require-hashes -r requirements.lock
-	@$(PIP) install --no-deps --editable .
+	@$(PIP) install 'uv==0.13.9' 2>/dev/null || true
+	@$(call install,--require-hashes -r requirements.lock)
+	@$(call install,--no-deps --editable .)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base requirements-dev.lock
 	@echo "setting up the development tools …"
-	@$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
+	@$(call install,--require-hashes -r requirements-dev.lock)
 	@touch $@
