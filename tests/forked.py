@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from multiprocessing import get_context
 from pathlib import Path
 
-_FORKS = get_context("forkserver")
-_FORKS.set_forkserver_preload(["tests.imported_for_forks"])
+FORKS = get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.imported_for_forks"])
 
 
 def environment() -> dict[str, str]:
@@ -40,7 +40,7 @@ class Forked:
     ) -> None:
         streams = [str(each or os.devnull) for each in (stdin, stdout, stderr)]
         call = ([str(each) for each in arguments], str(cwd or Path.cwd()), environment() | dict(env or {}), streams)
-        self._process = _FORKS.Process(target=_call, args=call)
+        self._process = FORKS.Process(target=_call, args=call)
         self._process.start()
         self.pid: int = self._process.pid or 0
 

@@ -3,63 +3,63 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from integrations.store.sqlite import Store
-from monitor.evaluate.interrupted import InterruptedTraces
-from tests.otlp_requests import S, request, span, trace
-
-ROOT = Path(__file__).parents[3]
-LIFE = """
-import asyncio, os, signal, sys
 from monitor.config import Config
+from monitor.evaluate.interrupted import InterruptedTraces
 from monitor.evaluate.stages import EvaluationStages
 from monitor.runtime.app import Monitor
-
-whole, poison = EvaluationStages.open_all, bytes.fromhex(sys.argv[2])
-
-def open_all(self, closings):
-    if any(closing.trace_id == poison and closing.give_up is None for closing in closings):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return whole(self, closings)
-
-EvaluationStages.open_all = open_all  # stands for a fault of a library that this trace runs into
-
-async def main():
-    monitor = Monitor(Config.model_validate({"store": {"path": sys.argv[1]}, "sampling": {"rate": 1.0}}))
-    if len(sys.argv) > 3:
-        await monitor.intake.consume(open(sys.argv[3], "rb").read())
-    else:
-        monitor.intake.restore()
-    monitor.pipeline.waiting.extend(monitor.assembler.drain(monitor.clock_ns()))
-    await monitor.pipeline.drain()
-    monitor.store.close()
-
-asyncio.run(main())
-"""
+from tests.forked import FORKS
+from tests.otlp_requests import S, request, span, trace
 
 
-def life(store: Path, poison: bytes, *more: str) -> int:
-    """One life of a process; how it ended."""
-    reported = subprocess.run([sys.executable, "-c", LIFE, str(store), poison.hex(), *more], cwd=ROOT, check=False)
-    return reported.returncode
+def live(path: str, poison: bytes, body: bytes | None) -> None:
+    """What one life of the process does. A trace kills it, as a fault of a library that the trace runs into would."""
+    whole = EvaluationStages.open_all
+
+    def open_all(self, closings):
+        if any(closing.trace_id == poison and closing.give_up is None for closing in closings):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return whole(self, closings)
+
+    EvaluationStages.open_all = open_all
+
+    async def main() -> None:
+        monitor = Monitor(Config.model_validate({"store": {"path": path}, "sampling": {"rate": 1.0}}))
+        if body is None:
+            monitor.intake.restore()
+        else:
+            await monitor.intake.consume(body)
+        monitor.pipeline.waiting.extend(monitor.assembler.drain(monitor.clock_ns()))
+        await monitor.pipeline.drain()
+        monitor.store.close()
+
+    asyncio.run(main())
+
+
+def life(store: Path, poison: bytes, body: bytes | None = None) -> int | None:
+    """One life of a process of its own; how it ended."""
+    process = FORKS.Process(target=live, args=(str(store), poison, body))
+    process.start()
+    process.join(100)
+    process.kill()
+    return process.exitcode
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize(("size", "deaths"), [(3_000_000, 2), (100, 4)], ids=["large", "small"])
 def test_a_restart_ends_the_trace_that_ended_the_process_and_no_other_is_given_up(tmp_path, size, deaths):
-    store, body, poison = tmp_path / "s.sqlite", tmp_path / "body", trace(3)
+    store, poison = tmp_path / "s.sqlite", trace(3)
     texts = {n: "x" * size if n == 3 else "x" for n in range(1, 7)}
-    body.write_bytes(
-        request(S(trace_id=trace(n), span_id=span(1), attributes={"text": text}) for n, text in texts.items())
-    )
+    body = request(S(trace_id=trace(n), span_id=span(1), attributes={"text": text}) for n, text in texts.items())
     for death in range(deaths):
-        assert life(store, poison, *([] if death else [str(body)])) == -signal.SIGKILL
+        assert life(store, poison, None if death else body) == -signal.SIGKILL
     assert life(store, poison) == 0
     opened = Store(store)
     reasons = {n: opened.details(trace(n))["reason"] for n in range(1, 7)}
