@@ -75,11 +75,12 @@ COLLECTOR = Need(
     "install the contrib distribution of the OpenTelemetry Collector",
     shutil.which("otelcol-contrib"),
 )
-UV = Need(
-    "uv",
-    "pip install uv",
-    shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"),
-)
+UV = Need(  # not the one that `make` installs with: what tests install with it takes a minute and a gigabyte
+    "uv on the path",
+    "pipx install uv",
+    next((found for folder in os.get_exec_path() if Path(folder) != Path(sys.executable).parent
+          and (found := shutil.which("uv", path=folder))), None),
+)  # fmt: skip
 POSTGRES = Need(
     "postgres",
     "apt-get install postgresql",
