@@ -41,7 +41,7 @@ class Utterance:
     at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True, kw_only=False)
 class ParsedOutput:
     """The model's output read as JSON. ``error`` is why it is not; ``fenced``: one code fence was taken off."""
 
@@ -155,15 +155,11 @@ class Case:
 
         ``derive`` is a function of a module, which is also the name that the value is kept under.
         """
-        known = self._derived
+        known = self.__dict__.setdefault("_derived", {})
         found = known.get(derive, _NOT_YET)
         if found is _NOT_YET:
             found = known[derive] = derive(self)
         return cast("T", found)
-
-    @cached_property
-    def _derived(self) -> dict[Callable[[Case], object], object]:
-        return {}
 
     @property
     def output_content(self) -> Json:
@@ -215,7 +211,7 @@ class Case:
         return TranscriptIndex(text, [moment for each in stated for moment in (Moment(each), Moment(""), Moment(""))])
 
 
-_DERIVED = tuple(name for name, value in vars(Case).items() if isinstance(value, cached_property))
+_DERIVED = ("_derived", *(name for name, value in vars(Case).items() if isinstance(value, cached_property)))
 """Values computed of the fields of a case so far."""
 
 

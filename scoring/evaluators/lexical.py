@@ -47,8 +47,7 @@ def answer(case: Case, question: Question) -> Reply:
     if isinstance(question, lexical_benchmarks.QUESTIONS):
         return lexical_benchmarks.answer(case, question)
     if not isinstance(question, CitesTranscript | BorneOut):
-        who = "embeddings" if isinstance(question, EMBEDDING_ONLY) else "a judge"
-        return NoAnswer(f"this question has no lexical answer: it needs {who}")
+        return _EMBEDDINGS if isinstance(question, EMBEDDING_ONLY) else _JUDGE
     read = _read(case, question.reason)
     return read if isinstance(read, NoAnswer) else _estimated(question, *read)
 
@@ -124,6 +123,8 @@ def _more_than_quotes(reason: str, exact: Sequence[Claim]) -> bool:
 
 
 _OF_A_QUOTE = AGENT_WORDS | CUSTOMER_WORDS | STOPWORDS
+_EMBEDDINGS = NoAnswer("this question has no lexical answer: it needs embeddings")
+_JUDGE = NoAnswer("this question has no lexical answer: it needs a judge")
 _NOT_PROVEN = NoAnswer("words alone do not prove it: it needs a judge")
 _TOO_MUCH = NoAnswer("the reasons of this case cost more lexical work than is done for one case: it needs a judge")
 

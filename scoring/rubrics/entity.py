@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from scoring.case.case import Case
 from scoring.lexical.label import MAX_LABELS, label, labels
-from scoring.lexical.text import WordIndex, normalise, tokens
+from scoring.lexical.text import WordIndex, normalise, normalise_each, tokens
 from scoring.metrics.metric import Metric
 from scoring.metrics.settle import settle
 from scoring.metrics.structure import items, reference, structure_compliance
@@ -71,10 +71,12 @@ class Detection:
 
 def names(value: Json, key: str) -> frozenset[str]:
     """The strings of a list as a set after text normalisation: duplicates count once."""
-    found = items(value, key)
-    if _is_texts(found):
-        return frozenset(map(normalise, found))
-    return frozenset([normalise(item) for item in found if isinstance(item, str)])
+    return _normalised(items(value, key))
+
+
+def _normalised(found: list[Json]) -> frozenset[str]:
+    texts = found if _is_texts(found) else [item for item in found if isinstance(item, str)]
+    return frozenset(normalise_each(texts))
 
 
 def detected_keywords(case: Case) -> frozenset[str]:
@@ -115,25 +117,20 @@ def configured(case: Case) -> frozenset[str] | Unavailable:
 
     A list that is given and is none (``keywords: "loan"``) is a mistake, and never passed over for the next one.
     """
+    lists: dict[str, list[Json]] = {}
+    for key in ("keywords", "topics", "entities"):
+        given = case.config.get(key)
+        if given is not None and not _is_texts(given):
+            return _not_texts(f"config.{key}")
+        lists[key] = given or []
     truth = case.once(reference)
-    if not case.config and not isinstance(truth, dict):
-        return _NOT_CONFIGURED
-    given = case.config if isinstance(case.config, dict) else dict(case.config)
-    sources: tuple[tuple[str, Json, tuple[str, ...]], ...] = (
-        ("config", given, ("keywords", "topics", "entities")),
-        ("expected_outcome", None if isinstance(truth, Unavailable) else truth, ("valid_entity_set",)),
-    )
-    for name, source, keys in sources:
-        for key in keys:
-            if isinstance(source, dict) and source.get(key) is not None and not _is_texts(source[key]):
-                return _not_texts(f"{name}.{key}")
-    config = sources[0][1]
-    listed = names(config, "keywords") | names(config, "topics") or names(config, "entities")
+    valid = truth.get("valid_entity_set") if isinstance(truth, dict) else None
+    if valid is not None and not _is_texts(valid):
+        return _not_texts("expected_outcome.valid_entity_set")
+    listed = lists["keywords"] + lists["topics"] or lists["entities"]
     if listed:
-        return listed
-    if isinstance(truth, dict) and truth.get("valid_entity_set") is not None:
-        return names(truth, "valid_entity_set")
-    return _NOT_CONFIGURED
+        return _normalised(listed)
+    return _NOT_CONFIGURED if valid is None else _normalised(valid)
 
 
 @cache
@@ -151,7 +148,7 @@ def _expected(case: Case, key: str) -> frozenset[str] | Unavailable:
         return truth
     if not isinstance(truth, dict) or not _is_texts(truth.get(key)):
         return _not_texts(f"expected_outcome.{key}")
-    return names(truth, key)
+    return _normalised(truth[key])
 
 
 def keyword_detection(case: Case) -> Detection | Unavailable:
@@ -182,7 +179,7 @@ def _compliance(case: Case) -> Result:
     allowed = configured(case)
     if isinstance(allowed, Unavailable):
         return allowed
-    found = detected(case)
+    found = case.once(detected)
     if not found:
         return Scored(value=1.0, reason="no entity detected")
     outside = sorted(found - allowed)
@@ -198,7 +195,7 @@ def _fabricated(case: Case) -> Result:
     wanted = case.once(expected)
     if isinstance(wanted, Unavailable):
         return wanted
-    doubtful = detected(case) - wanted
+    doubtful = case.once(detected) - wanted
     if doubtful and case.spoken_text is None:
         return Unavailable("no transcript to look entities up in")
     spoken = _Spoken(case.spoken_text or "") if doubtful else None
@@ -214,8 +211,12 @@ class _Spoken:
     """The words spoken in a call, and whether an entity stands among them."""
 
     def __init__(self, text: str) -> None:
-        self._words = WordIndex(text)
         self._spoken = text
+        self._plain = text.lower() if text.isascii() else ""
+
+    @cached_property
+    def _words(self) -> WordIndex:
+        return WordIndex(self._spoken)
 
     @cached_property
     def _text(self) -> str:
@@ -226,30 +227,33 @@ class _Spoken:
 
         ``name`` is normalised.
         """
-        if name.isascii() and name.isalnum():  # one word, as it is
-            return self._words.has_word(name)
+        if name.isascii() and name.isalnum():  # one word, as it is; between blanks it is found without an index
+            return f" {name} " in self._plain or self._words.has_word(name)
         words = [word for part in _PARTS.split(name) for word in tokens(part)]
         return all(map(self._words.has_word, words)) if words else name in self._text
 
 
 def _cross_language(case: Case) -> Begun:
     wanted = case.once(expected)
-    return wanted if isinstance(wanted, Unavailable) else _across_languages(case, wanted)
-
-
-def _across_languages(case: Case, wanted: frozenset[str]) -> Steps:
-    found = detected(case)
-    by_text = wanted & found
+    if isinstance(wanted, Unavailable):
+        return wanted
+    found = case.once(detected)
+    by_text = len(wanted & found)
     open_ones = tuple(sorted(wanted - found))
     if not open_ones:
-        return Scored(value=Detection(found, wanted).recall, reason=f"all {len(wanted)} matched by text")
+        return Scored(value=1.0 if wanted or not found else 0.0, reason=f"all {len(wanted)} matched by text")
     others = tuple(sorted(found - wanted))
     if not others:
         return Scored(
-            value=len(by_text) / len(wanted),
-            reason=f"{len(by_text)} by text, of {len(wanted)}; the model reported nothing else",
+            value=by_text / len(wanted),
+            reason=f"{by_text} by text, of {len(wanted)}; the model reported nothing else",
             details={"matched": {}, "missed": labels(open_ones)},
         )
+    return _across_languages(by_text, open_ones, others)
+
+
+def _across_languages(by_text: int, open_ones: tuple[str, ...], others: tuple[str, ...]) -> Steps:
+    wanted = by_text + len(open_ones)
     replies = yield (SameEntity(open_ones, others),)
     settled = settle(replies, lambda value: _read_matches(value, len(open_ones), len(others)))
     if not isinstance(settled, tuple):
@@ -257,9 +261,9 @@ def _across_languages(case: Case, wanted: frozenset[str]) -> Steps:
     (matches,), method, judgements = settled
     paired = {name: others[at] for name, at in zip(open_ones, matches, strict=True) if at is not None}
     return Scored(
-        value=(len(by_text) + len(paired)) / len(wanted),
+        value=(by_text + len(paired)) / wanted,
         method=method,
-        reason=f"{len(by_text)} by text and {len(paired)} across languages, of {len(wanted)}",
+        reason=f"{by_text} by text and {len(paired)} across languages, of {wanted}",
         details={
             "matched": {label(name): label(found_as) for name, found_as in islice(paired.items(), MAX_LABELS)},
             "missed": labels(name for name in open_ones if name not in paired),
