@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import GeneratorType
 
 from scoring.case.case import Case
-from scoring.questions.question import NoAnswer, Question, Reply, run
+from scoring.questions.question import NoAnswer, Question, Reply, Steps, run
+from scoring.result.result import Judgement, Result
+from scoring.verdict.outcome import OutcomeMemo
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Verdict, reach_verdict
 
@@ -14,14 +17,32 @@ from . import lexical
 Answerer = Callable[[Case, Question], Reply]
 
 
-def score(case: Case, rubric: Rubric, *, answer: Answerer = lexical.answer, created_at: str) -> Verdict:
+def score(
+    case: Case,
+    rubric: Rubric,
+    *,
+    answer: Answerer = lexical.answer,
+    created_at: str,
+    memo: OutcomeMemo | None = None,
+) -> Verdict:
     """The verdict on a case, with a plain function as the only answerer (offline use, tests).
 
     ``created_at`` is an ISO 8601 time in UTC: this layer has no clock.
     """
-    started = {criterion.metric.id: criterion.metric.start(case) for criterion in rubric.criteria}
-    done = run(started, lambda question: answer(case, question))
-    return reach_verdict(rubric, case, done.results, judgements=done.judgements, created_at=created_at)
+    results: dict[str, Result] = {}
+    asking: dict[str, Steps] = {}
+    for metric in rubric.metrics:
+        begun = metric.start(case)
+        if isinstance(begun, GeneratorType):
+            asking[metric.id] = begun
+        else:
+            results[metric.id] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
+    judgements: Mapping[str, tuple[Judgement, ...]] = {}
+    if asking:
+        done = run(asking, lambda question: answer(case, question))
+        results |= done.results
+        judgements = done.judgements
+    return reach_verdict(rubric, case, results, judgements=judgements, created_at=created_at, memo=memo)
 
 
 def nobody(_case: Case, _question: Question) -> Reply:

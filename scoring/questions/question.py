@@ -149,5 +149,5 @@ def run(started: Mapping[K, Begun], answer: Callable[[Question], Reply]) -> Pend
     """Metrics driven to their end with a plain function as the only evaluator (tests, offline use)."""
     evaluation = PendingMetrics(started)
     while questions := evaluation.questions:
-        evaluation.give({question: answer(question) for question in questions})
+        evaluation.advance({question: answer(question) for question in questions})
     return evaluation
