@@ -92,10 +92,12 @@ class Evaluator:
                 reply = known[question] = NOBODY if self._at_once is None else self._at_once(about, question)
             return reply
 
-        return tuple([
-            score(case, self._rubrics[name], answer=answer, created_at=created_at, memo=self._memo)
-            for name in dict.fromkeys(names)
-        ])
+        return tuple(
+            [
+                score(case, self._rubrics[name], answer=answer, created_at=created_at, memo=self._memo)
+                for name in dict.fromkeys(names)
+            ]
+        )
 
     def verdicts(self, case: Case, names: Sequence[str], *, created_at: str) -> tuple[Verdict, ...]:
         """As ``evaluate``; a bug in a metric costs this case its values and does not end the run."""

@@ -9,6 +9,10 @@ _DIGITS = 9
 """Values are compared after rounding to 9 decimals, so that 18/20 is never 0.8999999 (rubrics §1.3)."""
 
 
+def _rounded(value: float) -> float:
+    return value if value in (0.0, 1.0) else round(value, _DIGITS)  # most are either: to round takes 0.4 µs
+
+
 @dataclass(frozen=True, slots=True)
 class Bands:
     """Ratings from best to worst with the bound at which each begins; what reaches none is ``otherwise``.
@@ -21,7 +25,7 @@ class Bands:
     higher_is_better: bool = True
 
     def rating(self, value: float) -> str:
-        rounded = round(value, _DIGITS)
+        rounded = _rounded(value)
         for rating, bound in self.steps:
             if (rounded >= bound) if self.higher_is_better else (rounded <= bound):
                 return rating
@@ -81,7 +85,7 @@ class Blocker:
     above: float | None = None
 
     def blocks(self, value: float) -> bool:
-        rounded = round(value, _DIGITS)
+        rounded = _rounded(value)
         return (self.below is not None and rounded < self.below) or (self.above is not None and rounded > self.above)
 
     def describe(self) -> str:

@@ -90,16 +90,7 @@ def outcome(rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[s
     unmet = [c.metric.id for c in rubric.prerequisites if _value(results, c) not in (None, 1.0)]
     if unmet:
         results = _after_prerequisites(rubric, results, unmet[0])
-    scores = tuple([
-        Score(
-            metric=(metric := criterion.metric.id),
-            weight=criterion.weight,
-            result=(result := results[metric]),
-            rating=_rated(criterion, result.value) if isinstance(result, Scored) else None,
-            judgements=judgements.get(metric, ()),
-        )
-        for criterion in rubric.criteria
-    ])  # fmt: skip
+    scores = tuple([_score(criterion, results[criterion.metric.id], judgements) for criterion in rubric.criteria])
     hits = [(c.metric.id, blocker.effect) for c, blocker in rubric.blocking if _blocks(c, blocker, results)]
     invalid = bool(unmet) or any(effect is Effect.INVALID for _, effect in hits)
 
@@ -154,11 +145,14 @@ def _blocks(criterion: Criterion, blocker: Blocker, results: Mapping[str, Result
     return value is not None and blocker.blocks(value)
 
 
-def _rated(criterion: Criterion, value: float) -> str | None:
-    if criterion.blocker is not None and criterion.blocker.blocks(value):
-        return "blocker"
-    bands = criterion.metric.bands
-    return bands.rating(value) if bands else None
+def _score(criterion: Criterion, result: Result, judgements: Mapping[str, tuple[Judgement, ...]]) -> Score:
+    metric, rating = criterion.metric, None
+    if isinstance(result, Scored):
+        if criterion.blocker is not None and criterion.blocker.blocks(result.value):
+            rating = "blocker"
+        elif metric.bands is not None:
+            rating = metric.bands.rating(result.value)
+    return Score(metric.id, criterion.weight, result, rating, judgements.get(metric.id, ()) if judgements else ())
 
 
 def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float | None]:
@@ -166,13 +160,20 @@ def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float 
 
     Both are rounded to 12 decimals: sums of decimal fractions come out as on paper (0.882, not 0.8820000000000001).
     """
-    applicable = [c for c in rubric.weighed if not isinstance(results[c.metric.id], NotApplicable)]
-    parts = [(c.weight, c.component(value)) for c in applicable if (value := _value(results, c)) is not None]
+    applicable: list[float] = []
+    weights: list[float] = []
+    parts: list[float] = []
+    for criterion in rubric.weighed:
+        result = results[criterion.metric.id]
+        if not isinstance(result, NotApplicable):
+            applicable.append(criterion.weight)
+        if isinstance(result, Scored):
+            weights.append(criterion.weight)
+            parts.append(criterion.weight * criterion.component(result.value))
     if not parts:
         return 0.0, None
-    total = math.fsum([c.weight for c in applicable])
-    scored = math.fsum([weight for weight, _ in parts])
-    return round(scored / total, _DIGITS), round(math.fsum([weight * part for weight, part in parts]) / scored, _DIGITS)
+    scored = math.fsum(weights)
+    return round(scored / math.fsum(applicable), _DIGITS), round(math.fsum(parts) / scored, _DIGITS)
 
 
 def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Result]) -> bool | None:
@@ -193,7 +194,7 @@ def _rating(rubric: Rubric, state: State, composite: float | None) -> str | None
 
 
 def _reason(
-    state: State, scores: tuple[Score, ...], blocking: Sequence[str], unchecked: Sequence[str], *, failed: bool
+    state: State, scores: Sequence[Score], blocking: Sequence[str], unchecked: Sequence[str], *, failed: bool
 ) -> str:
     """One line for people: why there is no composite, why it does not count, or what keeps the case from passing."""
     if state in (State.INVALID, State.DISQUALIFIED):
@@ -210,7 +211,7 @@ def _reason(
     return "; ".join(parts)
 
 
-def _worst(scores: tuple[Score, ...]) -> str:
+def _worst(scores: Sequence[Score]) -> str:
     """What is rated a failure, with its reason; where no single metric is, all of them together were too little."""
     failures = [
         f"{s.metric}: {s.result.reason or f'{s.result.value:g}'}"

@@ -69,7 +69,7 @@ class Verdict:
             "case_id": self.case_id, "trace_id": self.trace_id, "task": self.task,
             "rubric": self.rubric, "rubric_version": self.rubric_version,
             "composite": self.composite, "composite_norm": self.composite_norm, "coverage": self.coverage,
-            "state": self.state.value, "passed": self.passed, "rating": self.rating,
+            "state": self.state._value_, "passed": self.passed, "rating": self.rating,
             "blockers": list(self.blockers), "pass_mark": self.pass_mark, "reason": self.reason,
             "scores": [score.to_json() for score in self.scores],
             "judge": requested_of_judges(self.scores),

@@ -188,7 +188,8 @@ class Batch:
 
     def _take(self, task: _Task, reached: Iterable[Verdict], verdicts: Verdicts) -> None:
         for verdict in reached:
-            reported = {**verdict.to_json(), **task.extra}
+            reported = verdict.to_json()
+            reported.update(task.extra)
             self.tally.add(reported)
             verdicts.append(json_line(reported))
 
