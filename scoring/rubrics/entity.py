@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import islice
 from typing import TypeGuard
@@ -74,7 +74,7 @@ def names(value: Json, key: str) -> frozenset[str]:
     return _normalised(items(value, key))
 
 
-def _normalised(found: list[Json]) -> frozenset[str]:
+def _normalised(found: Sequence[Json]) -> frozenset[str]:
     texts = found if _is_texts(found) else [item for item in found if isinstance(item, str)]
     return frozenset(normalise_each(texts))
 
@@ -117,7 +117,7 @@ def configured(case: Case) -> frozenset[str] | Unavailable:
 
     A list that is given and is none (``keywords: "loan"``) is a mistake, and never passed over for the next one.
     """
-    lists: dict[str, list[Json]] = {}
+    lists: dict[str, Sequence[Json]] = {}
     for key in ("keywords", "topics", "entities"):
         given = case.config.get(key)
         if given is not None and not _is_texts(given):
@@ -127,7 +127,7 @@ def configured(case: Case) -> frozenset[str] | Unavailable:
     valid = truth.get("valid_entity_set") if isinstance(truth, dict) else None
     if valid is not None and not _is_texts(valid):
         return _not_texts("expected_outcome.valid_entity_set")
-    listed = lists["keywords"] + lists["topics"] or lists["entities"]
+    listed = [*lists["keywords"], *lists["topics"]] or lists["entities"]
     if listed:
         return _normalised(listed)
     return _NOT_CONFIGURED if valid is None else _normalised(valid)
@@ -138,7 +138,7 @@ def _not_texts(field: str) -> Unavailable:
     return Unavailable(f"{field} is not a list of strings")
 
 
-def _is_texts(value: Json) -> TypeGuard[list[str]]:
+def _is_texts(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and _TEXT.issuperset(map(type, value))
 
 
@@ -146,9 +146,8 @@ def _expected(case: Case, key: str) -> frozenset[str] | Unavailable:
     truth = case.once(reference)
     if isinstance(truth, Unavailable):
         return truth
-    if not isinstance(truth, dict) or not _is_texts(truth.get(key)):
-        return _not_texts(f"expected_outcome.{key}")
-    return _normalised(truth[key])
+    found = truth.get(key) if isinstance(truth, dict) else None
+    return _normalised(found) if _is_texts(found) else _not_texts(f"expected_outcome.{key}")
 
 
 def keyword_detection(case: Case) -> Detection | Unavailable:
