@@ -62,5 +62,5 @@ EXPOSE 4318 8790
 HEALTHCHECK --interval=20s --timeout=5s --start-period=10s --retries=3 \
   CMD ["python", "-P", "-c", "import ssl, urllib.request as r\ntry: r.urlopen('http://127.0.0.1:8790/livez', timeout=2)\nexcept Exception: r.urlopen('https://127.0.0.1:8790/livez', timeout=2, context=ssl._create_unverified_context())"]
 # -P: the four packages have names that anybody may use; nothing in the working directory can take their place.
-ENTRYPOINT ["python", "-P", "-m", "monitor"]
+ENTRYPOINT ["python", "-P", "-m", "sidejudge"]
 CMD ["serve"]

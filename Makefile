@@ -49,8 +49,8 @@ image: $(VENV)/.dev ## build the image with buildah on a base of Debian's packag
 	IMAGE=1 $(BIN)/python -m pytest -q -n0 -p no:cacheprovider tests/image/test_built.py
 
 MINUTES ?= 5
-faults: $(VENV)/.dev ## kills, broken disks and hostile callers against a running monitor: make faults MINUTES=30 SEED=7
-	$(BIN)/python -m tests.faults.campaign --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+faults: $(VENV)/.dev ## kills, broken disks and hostile callers against a running monitor: make faults MINUTES=30 SEED=7 BUDGET="--slow-readers 300"
+	$(BIN)/python -m tests.faults.campaign --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(BUDGET)
 
 bench: $(VENV)/.dev ## ratios against a baseline measured in the same run
 	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
@@ -69,8 +69,8 @@ status: $(VENV)/.dev ## simulate months of alerts and write monitor/STATUS.md an
 	$(BIN)/python -m tests.simulation.metric_tables
 
 reference: $(VENV)/.dev ## write the generated reference pages anew
-	$(BIN)/python -m monitor.reference
-	$(BIN)/python -P -m dashboards
+	$(BIN)/python -m sidejudge.monitor.reference
+	$(BIN)/python -m sidejudge.dashboards
 
 charts: $(VENV)/.dev ## write what is generated under helm/ anew (needs Helm's engine: tests/helm/engine.lock)
 	$(BIN)/python -m tests.helm.generate

@@ -1,6 +1,6 @@
 """Generated: every file that is written from declarations: rules, dashboards, and the heads of the runbooks.
 
-``python -P -m dashboards`` writes them anew; a test compares them with what stands in the repository.
+``python -m sidejudge.dashboards`` writes them anew; a test compares them with what stands in the repository.
 """
 
 from __future__ import annotations
@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from dashboards.grafana.forms import config_map, dashboards, data_source, provider
-from dashboards.rules.forms import inhibit_rules, prometheus_rule, rule_file
-from dashboards.runbooks.pages import pages
-from scoring.alerts.declaration import Declaration
+from sidejudge.dashboards.grafana.alert_rules import alert_rules
+from sidejudge.dashboards.grafana.forms import config_map, dashboards, data_source, provider
+from sidejudge.dashboards.rules.alertmanager import alertmanager, inhibit_rules
+from sidejudge.dashboards.rules.forms import prometheus_rule, rule_file
+from sidejudge.dashboards.runbooks.pages import pages
+from sidejudge.scoring.alerts.declaration import Declaration
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).resolve().parent
 
 
 def files() -> Mapping[Path, str]:
@@ -23,9 +25,11 @@ def files() -> Mapping[Path, str]:
         FOLDER / "rules" / "sidejudge.rules.yaml": rule_file(declared),
         FOLDER / "rules" / "prometheusrule.yaml": prometheus_rule(declared),
         FOLDER / "rules" / "inhibit_rules.yaml": inhibit_rules(declared),
+        FOLDER / "rules" / "alertmanager.yaml": alertmanager(declared),
         **{FOLDER / "grafana" / "json" / name: text for name, text in dashboards(declared).items()},
         **pages(declared),
         FOLDER / "grafana" / "configmap.yaml": config_map(declared),
+        FOLDER / "grafana" / "provisioning" / "alert_rules.yaml": alert_rules(declared),
         FOLDER / "grafana" / "provisioning" / "dashboards.yaml": provider(),
         FOLDER / "grafana" / "provisioning" / "datasource.yaml": data_source(),
     }

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from dashboards.grafana.forms import dashboards
-from dashboards.rules.forms import rules
-from scoring.alerts.declaration import Declaration
+from sidejudge.dashboards.grafana.forms import dashboards
+from sidejudge.dashboards.rules.forms import rules
+from sidejudge.scoring.alerts.declaration import Declaration
 
 
 def mixin(declared: Declaration, runbooks: str | None = None) -> Mapping[str, str]:
     """File name to content. Recordings and alerts share groups, whose order matters, so all are under alerts."""
-    boards = dashboards(declared)
+    boards = dashboards(declared, runbooks)
     imports = "\n".join(f"    '{name}': (import '{name}')," for name in boards)
     return {
         "mixin.libsonnet": "{\n  prometheusAlerts+:: { groups+: (import 'rules.json').groups },\n"

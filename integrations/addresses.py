@@ -6,8 +6,8 @@ import os
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from scoring.lexical.label import label
-from scoring.lexical.secrets import struck
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.secrets import struck
 
 _SHOWN = 200
 

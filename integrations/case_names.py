@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
     "case_id": ("id",),

@@ -14,13 +14,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import orjson
 
-from scoring.case.case import Case, Utterance
-from scoring.errors import SidejudgeError
-from scoring.trace.span import Json, ToolCall
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.trace.reported import LONGEST_NAME, LONGEST_TEXT, MOST_REPORTED, ReportedScore, number
+from sidejudge.scoring.trace.span import Json, ToolCall
 
 from .case_names import OTHER_NAMES, in_our_names
 
@@ -301,6 +303,33 @@ def _handoffs(value: Json, field: str) -> tuple[tuple[int, ToolCall], ...]:
     return tuple(found)
 
 
+def _reported(value: Json, field: str) -> tuple[ReportedScore, ...]:
+    found = []
+    for index, one in enumerate(_list(value, field)[:MOST_REPORTED]):
+        path = f"{field}[{index}]"
+        given = _object(one, path)
+        stated, invalid = number(given.get("value"))
+        texts = {
+            name: label(_text(given[name], f"{path}.{name}"), LONGEST_TEXT if name == "explanation" else LONGEST_NAME)
+            for name in REPORTED
+            if name != "value" and given.get(name) is not None
+        }
+        if "name" not in texts:
+            raise FieldError(f"{path}.name", "is missing", "name what was judged")
+        found.append(
+            ReportedScore(
+                name=texts["name"], value=stated, label=texts.get("label"), explanation=texts.get("explanation"),
+                by=texts.get("by"), via=texts.get("via", "case"), span_id=texts.get("span_id"), at_ns=index,
+                invalid=texts.get("invalid", invalid),
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+REPORTED: Final = ("name", "value", "label", "explanation", "by", "via", "span_id", "invalid")
+"""The fields of a reported score in a case, the earliest score first."""
+
+
 def _in_order(calls: tuple[ToolCall, ...] | None, handoffs: tuple[tuple[int, ToolCall], ...]) -> tuple[ToolCall, ...]:
     """All calls, each hand-off after the number of tool calls that it names."""
     plain = calls or ()
@@ -365,6 +394,7 @@ _READERS: dict[str, _Read] = {
     "completion": _completion,
     "content_captured": _boolean,
     "capture_switch": _text,
+    "reported": _reported,
 }
 _NULL_IS_A_VALUE = frozenset(("case_id", "model_output"))
 """Elsewhere null means absent."""
@@ -382,6 +412,13 @@ _TOOL = {
         },
     ]
 }  # fmt: skip
+_REPORTED = {
+    "type": "object", "required": ["name"],
+    "properties": {
+        "name": _NAME, "value": {"type": ["number", "boolean", "null"]}, "label": {"type": ["string", "null"]},
+        "explanation": {"type": ["string", "null"]}, "by": {"type": ["string", "null"]},
+    },
+}  # fmt: skip
 _TURN = {
     "type": "object", "required": ["text"],
     "properties": {
@@ -398,6 +435,7 @@ _SCHEMAS: Mapping[_Read, dict[str, object]] = {
     _scenario: {"type": ["string", "object"]},
     _texts: _TEXTS,
     _tools: {"type": "array", "items": _TOOL},
+    _reported: {"type": "array", "maxItems": MOST_REPORTED, "items": _REPORTED},
     _handoffs: {"type": "array", "items": {"type": "object"}},
     _number: {"type": "number", "minimum": 0},
     _whole: {"type": "integer", "minimum": 0},

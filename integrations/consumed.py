@@ -1,4 +1,4 @@
-"""Consumed: what a request to a model took, as those see it who count it or describe it."""
+"""Consumed: tokens, cost and time of one model request."""
 
 from __future__ import annotations
 

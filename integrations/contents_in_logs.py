@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.jsontext import decoded
 
 from .raw import RawEvent, RawLogRecord, RawSpan
 

@@ -10,7 +10,7 @@ from typing import IO
 
 import orjson
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 from .delivery_errors import DestinationUnreachableError
 
@@ -30,16 +30,23 @@ class SinkError(SidejudgeError):
 class JsonLines:
     """Appends lines. The file is opened for each batch, so that a log rotator may move it at any time."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, mode: int = 0o600) -> None:
+        """``mode``: who may read a file that is made here; one that is there keeps its own."""
+        self._path, self._mode = path, mode
         self._first = True
 
     def check(self) -> None:
         """Raise ``SinkError`` when the file cannot be appended to, before anything relies on it."""
         try:
-            self._path.open("ab").close()
+            self._opened("ab").close()
         except OSError as error:
             raise SinkError(f"sinks.jsonl.path: cannot append to {self._path}: {error.strerror}") from None
+
+    def _opened(self, how: str) -> IO[bytes]:
+        def made(path: str, flags: int) -> int:  # Path.open takes no mode of a new file
+            return os.open(path, flags, self._mode)
+
+        return open(self._path, how, opener=made)
 
     def append(self, lines: Sequence[bytes]) -> None:
         """Append all lines in one write.
@@ -52,7 +59,7 @@ class JsonLines:
             DestinationUnreachableError: nothing of it is to be relied on; it is to be appended again.
         """
         try:
-            with self._path.open("a+b") as file:
+            with self._opened("a+b") as file:
                 if self._first:
                     lines = _missing(file, lines)
                 file.write(b"".join(lines))

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from scoring.lexical.label import label
-from scoring.trace.span import Json
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.trace.span import Json
 
 CALL_S: Final = 30.0
 """Seconds that one call may take, the making of the object included."""

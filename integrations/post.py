@@ -13,8 +13,8 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from scoring.lexical.label import label
-from scoring.lexical.secrets import struck
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.secrets import struck
 
 from .addresses import is_local, why_not
 from .delivery_errors import DestinationUnreachableError, RefusedError

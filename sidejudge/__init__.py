@@ -2,25 +2,33 @@
 
     from sidejudge import Case, ask, load_config, score
 
-Everything else lies in packages whose insides may change with any release.
+Each name is loaded when it is first used, so that ``import sidejudge`` costs next to nothing. Everything else lies in
+packages whose insides may change with any release.
 """
 
 from __future__ import annotations
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from monitor.config.load import load_config
-from monitor.config.rubrics import configured
-from scoring.case.case import Case
-from scoring.declared.ask import ask
-from scoring.errors import SidejudgeError
-from scoring.evaluators.score import score
-from scoring.metrics.metric import Metric
-from scoring.questions.question import Answer, NoAnswer
-from scoring.result.bands import Bands, Blocker
-from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
-from scoring.trace.span import Span, ToolCall
-from scoring.trace.trace import Trace
-from scoring.verdict.rubric import Criterion, Rubric
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+    from sidejudge.monitor.config.load import load_config
+    from sidejudge.monitor.config.rubrics import configured
+    from sidejudge.monitor.offline.experiment.score_cases import score
+    from sidejudge.monitor.offline.experiment.verdicts import Verdicts
+    from sidejudge.scoring.case.case import Case
+    from sidejudge.scoring.declared.ask import ask
+    from sidejudge.scoring.errors import SidejudgeError
+    from sidejudge.scoring.metrics.metric import Metric
+    from sidejudge.scoring.questions.question import Answer, NoAnswer
+    from sidejudge.scoring.result.bands import Bands, Blocker
+    from sidejudge.scoring.result.reason import Reason, part, quoted
+    from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
+    from sidejudge.scoring.trace.span import Span, ToolCall
+    from sidejudge.scoring.trace.trace import Trace
+    from sidejudge.scoring.verdict.rubric import Criterion, Rubric
+    from sidejudge.scoring.verdict.verdict import Verdict
 
 __all__ = [
     "Answer",
@@ -33,6 +41,7 @@ __all__ = [
     "Metric",
     "NoAnswer",
     "NotApplicable",
+    "Reason",
     "RefusedError",
     "Rubric",
     "Scored",
@@ -41,8 +50,45 @@ __all__ = [
     "ToolCall",
     "Trace",
     "Unavailable",
+    "Verdict",
+    "Verdicts",
     "ask",
     "configured",
     "load_config",
+    "part",
+    "quoted",
     "score",
 ]
+
+_MODULES = {
+    "integrations.delivery_errors": ("DestinationUnreachableError", "RefusedError"),
+    "monitor.config.load": ("load_config",),
+    "monitor.config.rubrics": ("configured",),
+    "scoring.case.case": ("Case",),
+    "scoring.declared.ask": ("ask",),
+    "scoring.errors": ("SidejudgeError",),
+    "monitor.offline.experiment.score_cases": ("score",),
+    "monitor.offline.experiment.verdicts": ("Verdicts",),
+    "scoring.metrics.metric": ("Metric",),
+    "scoring.questions.question": ("Answer", "NoAnswer"),
+    "scoring.result.bands": ("Bands", "Blocker"),
+    "scoring.result.reason": ("Reason", "part", "quoted"),
+    "scoring.result.result": ("Failed", "NotApplicable", "Scored", "Unavailable"),
+    "scoring.trace.span": ("Span", "ToolCall"),
+    "scoring.trace.trace": ("Trace",),
+    "scoring.verdict.rubric": ("Criterion", "Rubric"),
+    "scoring.verdict.verdict": ("Verdict",),
+}
+_MODULE = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"{__name__}.{_MODULE[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

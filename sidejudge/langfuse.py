@@ -10,7 +10,7 @@ get_client().get_dataset("golden").run_experiment(
 
 from __future__ import annotations
 
-from monitor.offline.experiment.evaluators import evaluators, run_evaluators
-from monitor.offline.experiment.guard import GuardError, guard
+from sidejudge.monitor.offline.experiment.evaluators import evaluators, run_evaluators
+from sidejudge.monitor.offline.experiment.guard import GuardError, guard
 
 __all__ = ["GuardError", "evaluators", "guard", "run_evaluators"]

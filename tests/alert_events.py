@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from scoring.alerts.condition import Severity
-from scoring.alerts.event import AlertEvent, Example
-from scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
+from sidejudge.scoring.alerts.explanation import Explanation, FailureCount, NewVersion, WorstSlice
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
 
 SINCE_NS = 1_795_255_380 * 10**9  # 2026-11-21 10:03 UTC
 MINUTE_NS = 60 * 10**9
@@ -28,6 +29,20 @@ def event(**changes: Any) -> AlertEvent:
             Example(trace_id=TRACES[1], reason="19 of 20 questions; wrong: Q7 (0, expected 5)", composite=0.12,
                     closed_ns=2),
             Example(trace_id=TRACES[2], reason="key 'reason' is missing", composite=0.41, closed_ns=1),
+        ),
+        "failure": MainFailure(
+            reason="tool_result: tool refund failed", quoted="tool_result: tool refund failed: card 4111",
+            count=61, of=73,
+        ),
+        "explained": Explanation(
+            since_ns=SINCE_NS - 5 * MINUTE_NS, now=FailureCount(73, 100, 0.73), before=FailureCount(4, 100, 0.04),
+            slices=(
+                WorstSlice(
+                    by="metadata.tenant", value="acme", pass_ratio=0.41, n=124, others=0.95, others_n=310, share=1.0
+                ),
+                WorstSlice(by="version", value="2.3.1", pass_ratio=0.5, n=150, others=0.94, others_n=284, share=0.93),
+            ),
+            new=(NewVersion(by="version", value="2.3.1", first_ns=SINCE_NS - 8 * MINUTE_NS),),
         ),
     }  # fmt: skip
     return AlertEvent(**{**stated, **changes})

@@ -28,10 +28,13 @@ class RealAlertmanager:
 
 
 @contextmanager
-def alertmanager(folder: Path, webhook: str = "http://127.0.0.1:1/") -> Iterator[RealAlertmanager]:
+def alertmanager(
+    folder: Path, webhook: str = "http://127.0.0.1:1/", config: dict[str, Any] | None = None
+) -> Iterator[RealAlertmanager]:
+    """Started with this configuration; without one, everything goes to the webhook, each alert by itself."""
     binary = ALERTMANAGER.path()
     folder.mkdir(parents=True, exist_ok=True)
-    config = {
+    config = config or {
         "route": {"receiver": "hook", "group_by": ["..."], "group_wait": "0s", "group_interval": "1s",
                   "repeat_interval": "24h"},
         "receivers": [{"name": "hook", "webhook_configs": [{"url": webhook, "send_resolved": True}]}],

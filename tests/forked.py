@@ -94,7 +94,7 @@ def _call(arguments: list[str], cwd: str, environ: dict[str, str], streams: list
     os.environ.clear()
     os.environ.update(environ)
     sys.argv = ["sidejudge", *arguments]
-    from monitor.cli import main  # noqa: PLC0415  # the importing process needs none of it
+    from sidejudge.monitor.cli import main  # noqa: PLC0415  # the importing process needs none of it
 
     try:
         main()

@@ -5,11 +5,12 @@ import warnings
 from contextlib import suppress
 from importlib import import_module
 
-from monitor.cli import COMMANDS
+from sidejudge.monitor.cli import COMMANDS
 
 for name in (
-    "tests.forked", "monitor.runtime.app", "monitor.demo.scene", "monitor.offline.score.run", "uvicorn", "uvloop",
-    "monitor.deliver.langfuse.sink", "monitor.evaluate.judge.judge_backend", "integrations.judge.client",
+    "tests.forked", "uvicorn", "uvloop", "sidejudge.monitor.runtime.app", "sidejudge.monitor.demo.scene",
+    "sidejudge.monitor.offline.score.run", "sidejudge.monitor.deliver.langfuse.sink",
+    "sidejudge.monitor.evaluate.judge.judge_backend", "sidejudge.integrations.judge.client",
     *(where.partition(":")[0] for where, _ in COMMANDS.values()),
 ):  # fmt: skip
     import_module(name)

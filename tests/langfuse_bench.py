@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from integrations.backoff import Backoff
-from integrations.langfuse.budget import RequestBudget
-from integrations.langfuse.client import Access, Langfuse
-from integrations.langfuse.probe import LangfuseServer
-from integrations.langfuse.scores import Declared, score_id
-from integrations.store.outbox import ScoreRow
-from integrations.store.sqlite import FinishedTrace, Store
-from monitor.deliver.langfuse.delivery import ScoreDelivery
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.langfuse.budget import RequestBudget
+from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.langfuse.scores import Declared, score_id
+from sidejudge.integrations.store.outbox import ScoreRow
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.monitor.deliver.langfuse.delivery import ScoreDelivery
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
 
 START_NS = 1_795_000_000 * 10**9
@@ -114,7 +114,8 @@ class Bench:
         return {row["id"]: row["value"] for row in rows}
 
     def posts(self) -> list[Any]:
-        return [request.body for request in self.fake.requested("POST", "/scores")]
+        """The bodies of each request to ``scores``, probes left out."""
+        return [request.body for request in self.fake.requested("POST", "/scores") if request.body != []]
 
     def batches(self) -> list[list[Any]]:
         """The events of each request to ``ingestion``, probes left out."""
@@ -142,5 +143,6 @@ async def bench(fake: FakeLangfuse, tmp_path: Path) -> AsyncIterator[Bench]:
     budget = RequestBudget(1e9, now_s=lambda: held[0].now_ns / 1e9, sleep=sleep)
     async with Langfuse(access, budget=budget, timeout_s=1.0) as langfuse:
         held.append(Bench(fake, store, langfuse))
+        fake.clock_s = lambda: held[0].now_ns / 1e9
         yield held[0]
     store.close()

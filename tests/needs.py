@@ -81,6 +81,10 @@ UV = Need(  # not the one that `make` installs with: what tests install with it 
     next((found for folder in os.get_exec_path() if Path(folder) != Path(sys.executable).parent
           and (found := shutil.which("uv", path=folder))), None),
 )  # fmt: skip
+UV_INSTALLER = _package("uv", "make .venv/.dev")
+CYCLONEDX = _package("cyclonedx_py", "pip install cyclonedx-bom")
+PIP_AUDIT = _package("pip_audit", "pip install pip-audit")
+NPM = _program("npm", package="npm")
 POSTGRES = Need(
     "postgres",
     "apt-get install postgresql",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from integrations.dialects import normalise
-from integrations.langfuse.normalise import raw_spans
-from integrations.langfuse.observations import Row
-from scoring.trace.span import Completion
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.langfuse.normalise import raw_spans
+from sidejudge.integrations.langfuse.observations import Row
+from sidejudge.scoring.trace.span import Completion
+from sidejudge.scoring.trace.trace import Trace
 
 
 def trace_of(rows: Sequence[Row], completion: Completion = "batch") -> Trace | None:

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import yaml
 
+from sidejudge.monitor.api.contents_token import HEADER, SESSION_PATH, read_token
 from tests.forked import Forked, environment
 
 ROOT = Path(__file__).parents[1]
@@ -64,13 +65,24 @@ class Running:
         if self.environ or self._python != sys.executable:  # the linker and Python read it at the very start
             with log.open("ab") as file:
                 self.process = subprocess.Popen(
-                    [self._python, "-P", "-m", "monitor", *arguments],
+                    [self._python, "-P", "-m", "sidejudge", *arguments],
                     cwd=self.folder, stdout=file, stderr=file, env=environment() | dict(self.environ),
                 )  # fmt: skip
         else:
             self.process = Forked(*arguments, cwd=self.folder, stdout=log, stderr=log)
         self.until(lambda: self.answers("/readyz"), "the monitor did not become ready")
+        self.http.headers[HEADER] = self.token
         return self
+
+    @property
+    def token(self) -> str:
+        """The token that shows contents; empty where ``api.contents`` needs none."""
+        return read_token(self.folder / f"{self._stated['store']['path']}.token") or ""
+
+    @property
+    def link(self) -> str:
+        """What ``serve`` prints for a browser."""
+        return f"{self.api}{SESSION_PATH}?token={self.token}"
 
     def answers(self, path: str) -> bool:
         try:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from scoring.status.status import Policy
+from sidejudge.scoring.status.status import Policy
 
 SEED = Policy(mode="point", min_samples=1, min_failures=0)

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from monitor.ingest.anomaly import AnomalyKind
-from monitor.ingest.outcomes import Reason
-from scoring.alerts.lifecycle import Stage
-from scoring.status.status import Status
+from sidejudge.monitor.ingest.anomaly import AnomalyKind
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.scoring.alerts.lifecycle import Stage
+from sidejudge.scoring.status.status import Status
 
 PAGE = (Path(__file__).parents[1] / "docs" / "glossary.md").read_text()
 ROWS = [row.strip("| ").split(" | ") for row in PAGE.splitlines() if row.startswith("| ")]
 
 
-@pytest.mark.parametrize("value", [*Reason, *Status, *Stage, *AnomalyKind])
+@pytest.mark.parametrize("value", [*EndReason, *Status, *Stage, *AnomalyKind])
 def test_every_value_of_a_closed_list_is_explained(value: str) -> None:
     assert f"`{value}`" in PAGE
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.rubrics import RUBRICS
+from sidejudge.scoring.rubrics import RUBRICS
 
 
 def metric_line(metric: str, value: float | None, status: str = "scored", reason: str = "", **details: object) -> dict:

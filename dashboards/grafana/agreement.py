@@ -5,11 +5,11 @@ Every process knows the labels of its project: of several, the one that finds le
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
-from dashboards.rules import people
-from dashboards.rules import recordings as r
-from integrations.prometheus.families import Family
-from scoring.alerts.declaration import Declaration
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.dashboards.rules import people
+from sidejudge.dashboards.rules import recordings as r
+from sidejudge.integrations.prometheus.families import Family
+from sidejudge.scoring.alerts.declaration import Declaration
 
 from .board import GREEN, GREY, RED, DashboardRow, Panel, Query
 from .panels import series, stat

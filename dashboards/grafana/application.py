@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
-from dashboards.rules import by_version as v
-from dashboards.rules import recordings as r
-from dashboards.rules.limited import kept
-from dashboards.rules.promql import fleet
-from scoring.alerts.declaration import Declaration
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.dashboards.rules import by_version as v
+from sidejudge.dashboards.rules import recordings as r
+from sidejudge.dashboards.rules.limited import kept
+from sidejudge.dashboards.rules.promql import fleet
+from sidejudge.scoring.alerts.declaration import Declaration
 
 from .board import Board, DashboardRow, Panel, Query
 from .panels import series

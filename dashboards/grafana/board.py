@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from .firing import firing
+
 Kind: TypeAlias = Literal["stat", "timeseries", "table", "heatmap", "state-timeline", "bargauge"]
 Json: TypeAlias = dict[str, Any]
 Steps: TypeAlias = tuple[tuple[float | None, str], ...]
@@ -56,6 +58,8 @@ class Panel:
     """Why there may be nothing to show."""
     units: Mapping[str, str] = field(default_factory=dict)
     """Units of the columns of a table, where they are not ``unit``."""
+    ranked: str = ""
+    """The column of a table whose numbers ``mapped`` puts into words; the highest comes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +100,9 @@ class Board:
             "schemaVersion": 39, "version": 1, "editable": False, "graphTooltip": 1, "timezone": "browser",
             "refresh": "1m", "time": {"from": "now-6h", "to": "now"},
             "templating": {"list": [_source(), *map(_variable, self.variables)]},
-            "annotations": {"list": [_alerts(), *([_versions(self.versions)] if self.versions else [])]},
+            "annotations": {
+                "list": [_alerts(self.variables), *([_versions(self.versions)] if self.versions else [])]
+            },
             "links": [
                 {"type": "link", "title": title, "url": f"/d/{uid}", "keepTime": True, "includeVars": True,
                  "targetBlank": False, "icon": "dashboard", "tooltip": "", "tags": [], "asDropdown": False}
@@ -132,7 +138,7 @@ def _panel(panel: Panel) -> Json:
             "mode": "absolute",
             "steps": [{"value": value, "color": colour} for value, colour in panel.steps],
         },
-        "mappings": [{"type": "value", "options": _words(panel.mapped)}] if panel.mapped else [],
+        "mappings": _mappings(panel) if not panel.ranked else [],
         "links": [{"title": title, "url": url, "targetBlank": True} for title, url in panel.links],
         "custom": _custom(panel),
     }
@@ -145,13 +151,22 @@ def _panel(panel: Panel) -> Json:
         {"matcher": {"id": "byName", "options": column}, "properties": [{"id": "unit", "value": unit}]}
         for column, unit in panel.units.items()
     ]
+    options = _OPTIONS[panel.kind]
+    if panel.ranked:
+        mapped = {"id": "mappings", "value": _mappings(panel)}
+        overrides.append({"matcher": {"id": "byName", "options": panel.ranked}, "properties": [mapped]})
+        options = {**options, "sortBy": [{"displayName": panel.ranked, "desc": True}]}
     return {
         "type": panel.kind, "title": panel.title, "description": panel.description, "datasource": SOURCE,
         "fieldConfig": {"defaults": defaults, "overrides": overrides},
-        "options": _OPTIONS[panel.kind],
+        "options": options,
         "targets": [_target(query, chr(ord("A") + n), panel.kind) for n, query in enumerate(panel.queries)],
         "transformations": _columns(panel) if panel.kind == "table" else [],
     }  # fmt: skip
+
+
+def _mappings(panel: Panel) -> list[Json]:
+    return [{"type": "value", "options": _words(panel.mapped)}] if panel.mapped else []
 
 
 def _words(mapped: Mapping[int, tuple[str, str]]) -> Json:
@@ -239,9 +254,9 @@ def _variable(variable: DashboardVariable) -> Json:
     }  # fmt: skip
 
 
-def _alerts() -> Json:
-    firing = 'ALERTS{alertname=~"Sidejudge.*",alertstate="firing",severity=~"critical|warning"}'
-    return _annotation("Alerts", RED, firing, title="{{alertname}}", text="{{service}} {{rubric}}", tags="severity")
+def _alerts(variables: Sequence[DashboardVariable]) -> Json:
+    expr = firing([each.name for each in variables], "critical", "warning")
+    return _annotation("Alerts", RED, expr, title="{{alertname}}", text="{{service}} {{rubric}}", tags="severity")
 
 
 def _versions(expr: str) -> Json:

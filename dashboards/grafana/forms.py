@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from dashboards.yaml_text import written
-from scoring.alerts.declaration import Declaration
+from sidejudge.dashboards.yaml_text import written
+from sidejudge.scoring.alerts.declaration import Declaration
 
 from .application import application
 from .board import Board
@@ -16,21 +16,24 @@ from .rubric import rubric
 from .runs import runs
 
 
-def boards(declared: Declaration) -> tuple[Board, ...]:
-    """All dashboards, in the order in which one would open them, asking for what the rules of ``declared`` record."""
-    return overview(declared), rubric(declared), application(declared), runs(), monitor()
+def boards(declared: Declaration, runbooks: str | None = None) -> tuple[Board, ...]:
+    """All dashboards, in the order in which one would open them, asking for what the rules of ``declared`` record.
+
+    ``runbooks`` says where runbooks lie (``runbook_link``); None: nothing links to them.
+    """
+    return overview(declared, runbooks), rubric(declared), application(declared), runs(), monitor()
 
 
-def dashboards(declared: Declaration) -> Mapping[str, str]:
+def dashboards(declared: Declaration, runbooks: str | None = None) -> Mapping[str, str]:
     """File name to dashboard, as JSON."""
-    found = boards(declared)
+    found = boards(declared, runbooks)
     links = [(board.uid, board.title) for board in found]
     return {
         f"{board.uid}.json": json.dumps(board.to_json(links), indent=1, ensure_ascii=False) + "\n" for board in found
     }
 
 
-def config_map(declared: Declaration) -> str:
+def config_map(declared: Declaration, runbooks: str | None = None) -> str:
     """All dashboards as one ConfigMap with the label that Grafana's side-car looks for (``kubectl apply -f``)."""
     labels = {
         "app.kubernetes.io/name": "sidejudge",
@@ -46,7 +49,7 @@ def config_map(declared: Declaration) -> str:
                 "labels": labels,
                 "annotations": {"grafana_folder": "sidejudge"},
             },
-            "data": dict(dashboards(declared)),
+            "data": dict(dashboards(declared, runbooks)),
         }
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
+import sidejudge.integrations.prometheus.families as f
 
 from .board import GREEN, RED, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query, Steps
 from .panels import series, stat, table

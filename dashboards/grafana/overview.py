@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
-from dashboards.rules import recordings as r
-from scoring.alerts.declaration import Declaration
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.dashboards.rules import recordings as r
+from sidejudge.scoring.alerts.declaration import Declaration
 
-from .board import GREEN, GREY, RED, YELLOW, Board, DashboardRow, Panel, Query, Steps
+from .board import BLUE, GREEN, GREY, RED, YELLOW, Board, DashboardRow, Panel, Query, Steps
+from .firing import RANKS, with_rank, with_runbook
 from .panels import series, stat, table
 from .versions import version_change
 from .words import (
@@ -15,8 +16,6 @@ from .words import (
     DRILL,
     DRILL_ROW,
     FIRING,
-    RUNBOOK,
-    RUNBOOKS,
     SERVICE,
     STATUS_WORDS,
     WHERE,
@@ -24,26 +23,32 @@ from .words import (
     per_minute,
     ratio_steps,
     site_variables,
+    to_runbook,
 )
 
 _NAMED = "{{service}} · {{environment}} · {{rubric}}"
 _STATUS = f"{r.STATUS}{{{WHERE}}}"
+_SEVERITIES = {
+    rank: (severity, colour) for (rank, severity), colour in zip(RANKS.items(), (RED, YELLOW, BLUE), strict=True)
+}
 _PLACE = {
     "cluster": "Cluster", "namespace": "Namespace", "service": "Service", "environment": "Environment",
     "rubric": "Rubric",
 }  # fmt: skip
 
 
-def overview(declared: Declaration) -> Board:
-    """The board of everything, under this declaration."""
+def overview(declared: Declaration, runbooks: str | None = None) -> Board:
+    """The board of everything, under this declaration; ``runbooks`` says where runbooks lie (``runbook_link``)."""
     return Board(
         uid="sidejudge-overview",
         title="sidejudge · overview",
         description="Where every service stands, made of the verdicts of all processes.",
-        variables=(*site_variables(), RUNBOOKS),
+        variables=site_variables(),
         versions=version_change(WHERE),
         rows=(
-            DashboardRow(title="Now", panels=(*_counts(), _standing(r.window_of(declared)), _firing())),
+            DashboardRow(
+                title="Now", panels=(*_counts(), _standing(r.window_of(declared)), _firing(declared, runbooks))
+            ),
             DashboardRow(title="Over time", panels=_over_time(declared)),
         ),
     )
@@ -92,19 +97,20 @@ def _standing(window: str) -> Panel:
             "A": "Status", "B": "Pass ratio", "C": "Lower bound", "D": "Upper bound", "E": "Samples", "F": "Failures",
         },
         units=dict.fromkeys(("Pass ratio", "Lower bound", "Upper bound"), "percentunit"),
-        decimals=1, height=9, links=(DRILL_ROW,),
+        decimals=1, height=9, links=(DRILL_ROW,), ranked="Status", mapped=STATUS_WORDS,
     )  # fmt: skip
 
 
-def _firing() -> Panel:
+def _firing(declared: Declaration, runbooks: str | None) -> Panel:
     return table(
         "Alerts that fire",
-        "What Prometheus fires now, and the runbook of each, as a monitor serves it.",
-        Query(expr='ALERTS{alertname=~"Sidejudge.*",alertstate="firing"}'),
-        columns={"severity": "Severity", "alertname": "Alert", **_PLACE},
-        links=(DRILL_ROW, ALERTING, RUNBOOK),
-        empty="No alert fires.",
-    )
+        "What Prometheus fires now of what is chosen, the worst first, and the runbook of each. Every monitor serves "
+        "these at /help/alert.",
+        Query(expr=with_runbook(with_rank([each.name for each in site_variables()]), declared)),
+        columns={"A": "Severity", "alertname": "Alert", **_PLACE, "runbook": "What to do"},
+        links=(DRILL_ROW, ALERTING, *to_runbook(runbooks)),
+        empty="No alert fires.", ranked="Severity", mapped=_SEVERITIES,
+    )  # fmt: skip
 
 
 def _over_time(declared: Declaration) -> tuple[Panel, ...]:

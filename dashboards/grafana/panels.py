@@ -58,9 +58,15 @@ def table(
     decimals: int | None = None,
     links: tuple[tuple[str, str], ...] = (),
     empty: str = "",
+    ranked: str = "",
+    mapped: Mapping[int, tuple[str, str]] | None = None,
 ) -> Panel:
-    """The latest values as rows; ``columns`` are labels, or letters of queries, and their headings."""
+    """The latest values as rows; ``columns`` are labels, or letters of queries, and their headings.
+
+    The rows with the highest numbers in the column ``ranked`` come first; ``mapped`` puts these numbers into words.
+    """
     return Panel(
         title=title, description=description, kind="table", unit="short", queries=queries, columns=columns,
-        units=units or {}, width=width, height=height, decimals=decimals, links=links, empty=empty,
+        units=units or {}, width=width, height=height, decimals=decimals, links=links, empty=empty, ranked=ranked,
+        mapped=mapped or {},
     )  # fmt: skip

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
-from dashboards.rules import recordings as r
-from dashboards.rules import shares as s
-from scoring.alerts.declaration import Declaration
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.dashboards.rules import recordings as r
+from sidejudge.dashboards.rules import shares as s
+from sidejudge.scoring.alerts.declaration import Declaration
 
 from .agreement import agreement
 from .board import GREEN, GREY, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query
@@ -26,7 +26,9 @@ from .words import (
 
 _HERE = f'{WHERE},rubric=~"$rubric"'
 _SERVICE = f'{SERVICE},rubric=~"$rubric"'
-_LOW = f'{_SERVICE},le="0.5"'
+# Scores are added up over services unless `metrics.detail` is full.
+_SCORED = f'{SITE},service=~"$service|__all__",rubric=~"$rubric"'
+_LOW = f'{_SCORED},le="0.5"'
 _OF = "{{service}} {{environment}}"
 
 
@@ -75,8 +77,11 @@ def _now(declared: Declaration) -> tuple[Panel, ...]:
         stat(
             "Worst and best case",
             "The pass ratio if every incomplete verdict had failed, or passed: the process that is worst off.",
-            Query(expr=f"min({f.PASS_WORST_RATIO.name}{{{_HERE}}})", legend="worst"),
-            Query(expr=f"min({f.PASS_BEST_RATIO.name}{{{_HERE}}})", legend="best"),
+            # Where no verdict is incomplete the two are the pass ratio, and need not be there.
+            *(
+                Query(expr=f"min({case.name}{{{_HERE}}} or {f.PASS_RATIO.name}{{{_HERE}}})", legend=name)
+                for case, name in ((f.PASS_WORST_RATIO, "worst"), (f.PASS_BEST_RATIO, "best"))
+            ),
             unit="percentunit", decimals=1, width=10, height=5,
         ),
     )  # fmt: skip
@@ -109,10 +114,10 @@ def _bounds(window: str) -> tuple[Panel, ...]:
 def _faults(window: str) -> tuple[Panel, ...]:
     return (
         Panel(
-            title="Means of metrics", kind="bargauge", unit="short", decimals=2,
-            description="Mean of each metric in its own unit, averaged over processes: look at differences, not at "
-            "digits.",
-            queries=(Query(expr=f"avg by (metric) ({f.METRIC_MEAN.name}{{{_HERE}}})", legend="{{metric}}"),),
+            title="Means of metrics", kind="bargauge", unit="percentunit", minimum=0, maximum=1, decimals=1,
+            description="Mean score of each metric as a share of its scale; of all services unless metrics.detail is "
+            "full.",
+            queries=(Query(expr=_mean_scores(), legend="{{metric}}"),),
         ),
         series(
             "Share that each metric blocks",
@@ -152,10 +157,15 @@ def _faults(window: str) -> tuple[Panel, ...]:
     )  # fmt: skip
 
 
+def _mean_scores() -> str:
+    total, every = (per_second(f.METRIC_SCORE, _SCORED, "metric", part=part) for part in ("_sum", "_count"))
+    return f"{total} / ({every} > 0)"
+
+
 def _scores() -> tuple[Panel, ...]:
     low = per_second(f.METRIC_SCORE, _LOW, "metric", part="_bucket")
-    every = per_second(f.METRIC_SCORE, _SERVICE, "metric", part="_count")
-    by_tenth = per_second(f.METRIC_SCORE, _SERVICE, "le", part="_bucket")
+    every = per_second(f.METRIC_SCORE, _SCORED, "metric", part="_count")
+    by_tenth = per_second(f.METRIC_SCORE, _SCORED, "le", part="_bucket")
     return (
         Panel(
             title="Where scores lie", kind="heatmap", unit="short", width=24, height=9,

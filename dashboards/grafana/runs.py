@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
+import sidejudge.integrations.prometheus.families as f
 
 from .board import Board, DashboardRow, Panel, Query
 from .panels import series

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from integrations.prometheus.families import APPLICATION_TRACES
+from sidejudge.integrations.prometheus.families import APPLICATION_TRACES
 
 _PLACE = "cluster, namespace, service, environment"
 _NAMED = 'version!~"unknown|__other__"'

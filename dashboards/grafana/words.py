@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
-from dashboards.rules.recordings import STATUS_CODES
-from integrations.prometheus.families import Family
-from scoring.alerts.declaration import Declaration
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.dashboards.rules.recordings import STATUS_CODES
+from sidejudge.integrations.prometheus.families import Family
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.notices.runbook_link import runbook_link
 
 from .board import GREEN, GREY, RED, YELLOW, DashboardVariable, Steps
 
@@ -13,7 +14,8 @@ SITE = 'cluster=~"$cluster",namespace=~"$namespace",job=~"$job"'
 SERVICE = f'{SITE},service=~"$service"'
 WHERE = f'{SERVICE},environment=~"$environment"'
 STATUS_WORDS = {
-    code: (text, colour) for (code, text), colour in zip(STATUS_CODES.items(), (GREY, GREEN, YELLOW, RED), strict=True)
+    code: (text, colour)
+    for (code, text), colour in zip(STATUS_CODES.items(), (GREY, GREY, GREEN, YELLOW, RED), strict=True)
 }
 _PLACE = "cluster", "namespace", "service", "environment", "rubric"
 _RUBRIC = "/d/sidejudge-rubric?${datasource:queryparam}&${__url_time_range}&${job:queryparam}"
@@ -28,8 +30,6 @@ DRILL = _to_rubric("__field.labels")
 DRILL_ROW = _to_rubric("__data.fields")
 """The same from a row of a table, where labels are fields of their own. A label that targets do not have is empty."""
 ALERTING = ("This alert in Grafana", "/alerting/list?search=${__data.fields.alertname}")
-RUNBOOK = ("Its runbook", "${runbooks:raw}${__data.fields.alertname}")
-"""From a row of an alert to what to do about it."""
 FIRING = ("Alerts of sidejudge", "/alerting/list?search=Sidejudge&state=firing")
 CHOSEN = (
     "The rubric in depth",
@@ -38,6 +38,11 @@ CHOSEN = (
 """From a number over all that is chosen."""
 TRACE = ("Trace in Langfuse", "${langfuse}/traces/${__data.fields.trace_id}")
 """Where the dot of an exemplar leads; the data source's own exemplar link does the same on every panel."""
+
+
+def to_runbook(runbooks: str | None) -> tuple[tuple[str, str], ...]:
+    """From a row of an alert to what to do about it; nothing where no setting names where runbooks lie."""
+    return () if runbooks is None else (("Its runbook", runbook_link(runbooks, "${__data.fields.runbook}")),)
 
 
 def ratio_steps(declared: Declaration) -> Steps:
@@ -87,8 +92,6 @@ def targets() -> tuple[DashboardVariable, ...]:
     )
 
 
-RUNBOOKS = DashboardVariable(name="runbooks", label="Runbooks", default="http://127.0.0.1:8790/help/alert/")
-"""Where runbooks are served by the name of an alert: any monitor does."""
 LANGFUSE = DashboardVariable(
     name="langfuse", label="Langfuse project URL", default="https://cloud.langfuse.com/project/PROJECT"
 )

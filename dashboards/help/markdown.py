@@ -12,6 +12,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+_WORDS = frozenset({"text", "code_inline", "softbreak"})
+
 
 @dataclass(frozen=True, slots=True)
 class Heading:
@@ -24,13 +26,16 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class MarkdownPage:
-    """A page: its HTML, its headings, and its links as (text, address). ``text`` is the Markdown it was read from."""
+    """A page: its HTML, its headings, and its links as (text, address).
+
+    ``passages`` is what is between the headings, in words without Markdown: (anchor, prose, code) for each heading.
+    """
 
     title: str
     html: Markup
     headings: Sequence[Heading]
     links: Sequence[tuple[str, str]]
-    text: str
+    passages: Sequence[tuple[str, str, str]]
 
 
 @cache
@@ -63,7 +68,21 @@ def read(text: str, resolve: Callable[[str], str | None]) -> MarkdownPage:
             token.meta["name"] = named(token.info)
     title = next((each.text for each in headings if each.level == 1), "")
     html = "".join(_html(tokens))
-    return MarkdownPage(title=title, html=Markup(html), headings=headings, links=links, text=text)  # noqa: S704  # made by the parser above, which escapes
+    return MarkdownPage(title=title, html=Markup(html), headings=headings, links=links, passages=_passages(tokens))  # noqa: S704  # made by the parser above, which escapes
+
+
+def _passages(tokens: Sequence[Token]) -> Sequence[tuple[str, str, str]]:
+    found: list[tuple[str, list[str], list[str]]] = [("", [], [])]
+    heading = False
+    for token in tokens:
+        if token.type == "heading_open":
+            found.append((str(token.attrGet("id")), [], []))
+        heading = token.type == "heading_open" or (heading and token.type == "inline")
+        if token.type == "inline" and not heading:
+            found[-1][1].append(" ".join(_plain(token).split()))
+        if token.type in ("fence", "code_block"):
+            found[-1][2].append(token.content)
+    return [(anchor, "\n".join(prose), "\n".join(code)) for anchor, prose, code in found]
 
 
 def named(info: str) -> str:
@@ -77,7 +96,7 @@ def _html(tokens: Sequence[Token]) -> list[str]:
     renderer, options = parser().renderer, parser().options
     for token in tokens:
         if token.type == "table_open":
-            made.append('<div class="scroll">')
+            made.append('<div class="scroll" tabindex="0">')
         if token.type == "fence":
             name = f'<div class="file">{escape(token.meta["name"])}</div>' if token.meta["name"] else ""
             made.append(f'<div class="code">{name}<pre tabindex="0">{escape(token.content)}</pre></div>\n')
@@ -119,7 +138,8 @@ def _linked(
 
 
 def _plain(inline: Token) -> str:
-    return "".join(each.content for each in inline.children or () if each.type in ("text", "code_inline"))
+    known = (each for each in inline.children or () if each.type in _WORDS)
+    return "".join(" " if each.type == "softbreak" else each.content for each in known)
 
 
 def _slug(words: str) -> str:

@@ -71,14 +71,16 @@ def address(path: str) -> str:
     return f"/help/{page}".rstrip("/")
 
 
-def runbook_of(alert: str) -> str | None:
-    """The path of the runbook of an alert by its name among Prometheus' alerts; None where there is none.
+def runbook_of(name: str) -> str | None:
+    """The path of a runbook by its name, or by that of its alert among Prometheus' alerts; None where there is none.
 
-    >>> runbook_of("SidejudgePassRateCritical")
-    'dashboards/runbooks/pass-rate-critical.md'
+    No name at all is the list of runbooks. An ending ``.md`` is that of the file, which whoever copied them has.
+
+    >>> runbook_of("SidejudgePassRateCritical") == runbook_of("pass-rate-critical")
+    True
     """
-    slug = re.sub(r"(?<!^)(?=[A-Z])", "-", alert.removeprefix("Sidejudge")).lower()
-    path = f"dashboards/runbooks/{slug}.md"
+    slug = re.sub(r"(?<!^)(?=[A-Z])", "-", name.strip("/").removesuffix(".md").removeprefix("Sidejudge")).lower()
+    path = f"dashboards/runbooks/{slug or 'README'}.md"
     return path if path in files() else None
 
 
@@ -112,18 +114,3 @@ def _section(overview: str) -> SiteSection:
         if link.startswith("/help/") and "#" not in link:
             pages.setdefault(link, ListedPage(text, link))
     return SiteSection(ListedPage(page.title, address(overview)), list(pages.values()))
-
-
-def search(words: str, limit: int = 40) -> Sequence[tuple[ListedPage, str]]:
-    """Pages in which every word occurs, those with a word in their title first, each with the first line that fits."""
-    wanted = words.casefold().split()[:8]
-    found: list[tuple[bool, ListedPage, str]] = []
-    for path in files() if wanted else ():
-        page = document(path)
-        text = page.text.casefold()
-        if all(word in text for word in wanted):
-            line = next((each for each in page.text.splitlines() if wanted[0] in each.casefold()), "")
-            titled = any(word in page.title.casefold() for word in wanted)
-            found.append((not titled, ListedPage(page.title, address(path)), line))
-    found.sort(key=lambda each: each[0])
-    return [(entry, line) for _, entry, line in found[:limit]]

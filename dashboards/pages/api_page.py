@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .rendering import render
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.result.result import Unavailable
-from scoring.statistics.comparison import Difference
-from scoring.statistics.estimate import Estimate
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.comparison import Difference
+from sidejudge.scoring.statistics.estimate import Estimate
 
 from .rendering import query_of, render
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from scoring.lexical.facts import quotes
-from scoring.trace.span import Json
+from sidejudge.scoring.lexical.facts import quotes
+from sidejudge.scoring.trace.span import Json
 
 from .failing_metrics import scores_of
 

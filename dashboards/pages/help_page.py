@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dashboards.help.site import addresses, document, runbook_of, search, sections
+from sidejudge.dashboards.help.search import search
+from sidejudge.dashboards.help.site import addresses, document, runbook_of, sections
 
 from .rendering import render
 
-_ALERT = "alert/"
+_RUNBOOKS = ("alert", "runbooks")
+"""Below either lie the runbooks; the second is what earlier versions advised to link to."""
 
 
 def help_page(address: str) -> str | None:
     """The page at an address below ``/help``, as HTML; None where there is none. ``alert/NAME`` is its runbook."""
-    alert = address.strip("/").removeprefix(_ALERT)
-    path = runbook_of(alert) if address.startswith(_ALERT) else addresses().get(alert)
+    folder, _, name = address.strip("/").partition("/")
+    path = runbook_of(name) if folder in _RUNBOOKS else addresses().get(address.strip("/"))
     if path is None:
         return None
     page = document(path)

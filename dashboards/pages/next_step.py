@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from integrations.otlp.server.traffic import Receiving
-from scoring.lexical.amount import amount
+from sidejudge.integrations.otlp.server.traffic import Receiving
+from sidejudge.scoring.lexical.amount import amount
 
 _INCOMPLETE = "/verdicts?passed=none"
 _BY_REASON = {

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import yaml
 
-from scoring.case.case import Case
-from scoring.runs.case_as_test import case_as_test, failing_metrics_of
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.runs.case_as_test import case_as_test, failing_metrics_of
 
 _TO_FILL_IN = "(what would have been right)"
 

@@ -20,8 +20,8 @@ from urllib.parse import quote, urlencode
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from scoring.lexical.amount import amount
-from scoring.rubrics import RUBRICS
+from sidejudge.scoring.lexical.amount import amount
+from sidejudge.scoring.rubrics import RUBRICS
 
 from .failing_metrics import failing_metrics, value_of
 
@@ -72,7 +72,7 @@ def render(template: str, /, **values: object) -> str:
 def environment() -> Environment:
     """The templates' environment: strict about missing values, escaping whatever is not ours."""
     made = Environment(
-        loader=ChoiceLoader([PackageLoader("dashboards.pages"), PackageLoader("dashboards.scorecard")]),
+        loader=ChoiceLoader([PackageLoader(f"sidejudge.dashboards.{folder}") for folder in ("pages", "scorecard")]),
         autoescape=True, undefined=StrictUndefined, finalize=_finalize, trim_blocks=True, lstrip_blocks=True,
         auto_reload=False,
     )  # fmt: skip

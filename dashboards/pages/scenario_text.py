@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import yaml
 
-from scoring.case.case import Case
+from sidejudge.scoring.case.case import Case
 
 _MOST = 30
 """Names of agents and tools that are listed."""

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.status.failure_groups import FailureGroup
-from scoring.status.service_status import ServiceStatus
-from scoring.status.status import Thresholds
-from scoring.status.trend import Trend
+from sidejudge.scoring.status.failure_groups import FailureGroup
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.status import Thresholds
+from sidejudge.scoring.status.trend import Trend
 
 from .failing_metrics import scores_of
 from .rendering import query_of, render

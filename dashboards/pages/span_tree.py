@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scoring.case.grounds import written
-from scoring.trace.span import Json, Message, Span
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.trace.span import Json, Message, Span
+from sidejudge.scoring.trace.trace import Trace
 
 MOST = 200
 """Spans that are shown, in the order of the tree."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
-from integrations.otlp.server.traffic import Forwarding, Receiving
-from scoring.alerts.board import Posted
-from scoring.status.agreement_snapshot import AgreementSnapshot
-from scoring.status.export_snapshot import ExportSnapshot
-from scoring.status.fleet_report import FleetReport
-from scoring.status.fleet_snapshot import FleetSnapshot
-from scoring.status.judge_snapshot import JudgeSnapshot
-from scoring.status.late_reference_snapshot import LateReferenceSnapshot
-from scoring.status.metric_status import MetricStatus
-from scoring.status.pull_snapshot import PullSnapshot
-from scoring.status.service_status import UNKNOWN_SERVICE, ServiceStatus
-from scoring.status.status import WORST_FIRST, Policy, Status
-from scoring.status.trend import Trend
+from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
+from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.fleet_report import FleetReport
+from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot
+from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot
+from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.pull_snapshot import PullSnapshot
+from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE, ServiceStatus
+from sidejudge.scoring.status.status import WORST_FIRST, Policy, Status
+from sidejudge.scoring.status.trend import Trend
 
 from .next_step import next_step
 from .rendering import render
@@ -31,6 +31,7 @@ _ICONS = {
     Status.WARNING: "d98200",
     Status.CRITICAL: "c22b32",
     Status.INSUFFICIENT_DATA: "626c7c",
+    Status.NO_DATA: "626c7c",
 }
 
 
@@ -102,5 +103,8 @@ def status_page(page: StatusPage) -> str:
     )  # fmt: skip
 
 
-def _worst_first(status: ServiceStatus) -> tuple[int, int]:
-    return WORST_FIRST.index(status.appraisal.status), -status.estimate.n if status.estimate else 0
+def _worst_first(status: ServiceStatus) -> tuple[int, float, int]:
+    """By status; of equal ones the lowest pass ratio first, then the one that more verdicts are known of."""
+    found = status.estimate
+    level = WORST_FIRST.index(status.appraisal.status)
+    return (level, found.pass_ratio, -found.n) if found is not None else (level, 1.0, 0)

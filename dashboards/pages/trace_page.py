@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from scoring.case.case import Case
-from scoring.lexical.amount import amount
-from scoring.lexical.label import MAX_REASON
-from scoring.trace.trace import Trace
-from scoring.verdict.escalation import escalation_text
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.amount import amount
+from sidejudge.scoring.lexical.label import MAX_REASON
+from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.unread import unread_counts
+from sidejudge.scoring.verdict.escalation import escalation_text
 
 from .evidence import Evidence, Marker, evidence_of
 from .failing_metrics import fails, scores_of
@@ -24,10 +25,10 @@ from .workflow_diff import WorkflowDiff, workflow_diff
 Absence: TypeAlias = Literal["withheld", "gone", "never", "session", "unreadable"]
 """Why there are no spans: not for this caller; let go of since; never kept; those of its turns; damaged."""
 _ABSENT = {
-    "withheld": "The conversation is not shown to callers from elsewhere: it is shown on the monitor's own machine, "
-    "for instance through kubectl port-forward, or with api.contents: always.",
-    "gone": "The spans are let go of: they are held only until late spans can no longer come (assembly.late). "
-    "This is no trace store; the conversation stands where the traces are kept.",
+    "withheld": "The conversation is shown to whoever opens the link that the monitor printed when it started, on its "
+    "own machine or through kubectl port-forward, or with api.contents: always.",
+    "gone": "The spans are let go of. Those of traces that failed or are incomplete are kept for store.keep_contents, "
+    "within its bytes; all others only until late spans can no longer come (assembly.late).",
     "never": "Its spans were never kept.",
     "unreadable": "What is held of its spans cannot be read.",
     "session": "The conversation stands with the traces that are its turns, while their spans are held.",
@@ -37,6 +38,7 @@ _RATINGS = {
     "excellent": "healthy",
 }  # fmt: skip
 _OPEN_REFRESH_S = 5
+_MOST_UNREAD = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class TracePage:
     """``details`` are what the store holds, ``happened`` the same in sentences.
 
     ``trace`` and ``case`` are what was read of the spans, None where they are absent; ``absent`` is then why.
+    ``redacted``: they are kept contents, in which texts may have been replaced.
     """
 
     details: Mapping[str, object]
@@ -51,6 +54,7 @@ class TracePage:
     trace: Trace | None = None
     case: Case | None = None
     absent: Absence | None = None
+    redacted: bool = False
     now_ns: int
 
 
@@ -87,6 +91,9 @@ def trace_page(page: TracePage) -> str:
         verdicts=[_shown(each, marked) for each in verdicts],
         transcript=shown, absent=_ABSENT[page.absent] if case is None and page.absent else "", ratings=_RATINGS,
         tree=span_tree(page.trace) if page.trace is not None else None,
+        unread=unread_counts([page.trace])[:_MOST_UNREAD] if page.trace is not None else (),
+        redacted=page.redacted,
+        rubrics=[str(each.get("rubric") or "") for each in verdicts] if case is not None else (),
         scenario=scenario_text(case) if case is not None else "",
         test=regression_test_text(case, verdicts) if case is not None else "",
     )  # fmt: skip
@@ -115,6 +122,8 @@ def _facts(verdict: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     yield "score", f"{composite:.3f}" if isinstance(composite, int | float) else "none"
     if isinstance(mark, int | float):
         yield "passes from", f"{mark:g}"
+        if verdict.get("passed") is False and isinstance(composite, int | float) and composite >= mark:
+            yield "fails all the same by", ", ".join(map(str, _list(verdict.get("blockers")))) or "another condition"
     yield "state", verdict.get("state") or "–"
     coverage = verdict.get("coverage")
     if isinstance(coverage, int | float) and coverage < 1:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scoring.case.case import Case
-from scoring.case.conversation import turns
-from scoring.case.grounds import written
-from scoring.result.result import Unavailable
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.conversation import turns
+from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.trace.span import Json
 
 from .evidence import Evidence, Marker, Piece
 

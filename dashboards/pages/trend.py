@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 
-from scoring.statistics.estimate import Estimate
-from scoring.status.status import Thresholds
-from scoring.status.trend import Trend
+from sidejudge.scoring.statistics.estimate import Estimate
+from sidejudge.scoring.status.status import Thresholds
+from sidejudge.scoring.status.trend import Trend
 
 from .rendering import duration
 

@@ -19,6 +19,7 @@ class VerdictsPage:
     ``next`` is the cursor of the page after it, None for the last; ``cursor`` where this page begins, empty for the
     first. ``chosen`` are the filters by the name of their parameter, empty for anything; ``rubrics`` what may be
     chosen; ``counts`` how many verdicts match by what may be chosen; ``capped``: older ones were not looked at.
+    ``failing_of``: metrics were counted in so many verdicts alone, so that their numbers are not those of all.
     """
 
     verdicts: Sequence[Mapping[str, object]]
@@ -29,6 +30,7 @@ class VerdictsPage:
     chosen: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     capped: bool = False
+    failing_of: int | None = None
 
 
 def verdicts_page(page: VerdictsPage) -> str:
@@ -42,7 +44,9 @@ def verdicts_page(page: VerdictsPage) -> str:
         rubrics=[("", "any"), *_counted(((name, name) for name in page.rubrics), counts.get("rubric", {}))],
         outcomes=[("", "any"), *_counted(_OUTCOMES, counts.get("passed", {}))],
         states=[("", "any"), *((name, name) for name in _STATES)],
-        metrics=[("", "any"), *_counted(((name, name) for name in metrics), counts.get("metric", {}))],
+        metrics=[("", "any"), *_counted(
+            ((name, name) for name in metrics), {} if page.failing_of else counts.get("metric", {})
+        )],
         matching=sum(counts.get("passed", {}).get(each, 0) for each, _ in _OUTCOMES
                      if chosen.get("passed", "") in ("", each)),
         query=query_of(chosen), next_query=query_of({**chosen, "cursor": page.next or ""}),

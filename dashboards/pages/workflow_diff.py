@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.rubrics import SCENARIO_RUBRICS
+from sidejudge.scoring.rubrics import SCENARIO_RUBRICS
 
 _MOST = 30
 _SIDES = ("agents", "tools")

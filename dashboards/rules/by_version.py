@@ -8,8 +8,8 @@ share the design effect of their process, for sessions are not counted by versio
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
-from scoring.statistics.interval import Z_95_TWO_SIDED
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED
 
 from .promql import PLACE, bound, fleet, over_processes
 from .recordings import DAY

@@ -8,23 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import integrations.prometheus.families as f
-from scoring.alerts.condition import Condition
-from scoring.alerts.conditions import conditions
-from scoring.alerts.declaration import Declaration
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.scoring.alerts.condition import Condition, Severity
+from sidejudge.scoring.alerts.conditions import conditions
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.quality import FORGOTTEN_NS
 
 from .limited import limited_beyond
-from .looks import breaching
-from .promql import SITE, configured, fleet, over_processes
-from .recordings import effective, window_of
+from .looks import breaching, interval, is_reported
+from .promql import SITE, configured, fleet, listed, over_processes
+from .recordings import STATUS, effective, window_of
 from .rule import AlertingRule
 from .shares import BLOCKED, JUDGE_FAILED, VERDICTS, VIOLATING, count, lower
 
 _ON_SITE = f"on ({', '.join(SITE)}) group_left ()"
 _PLACE = "{{ $labels.rubric }} on {{ $labels.service }} ({{ $labels.environment }})"
 _SHARE = "{{ $value | humanizePercentage }}"
+_JUDGE = "{{ .Labels.model }} in {{ .Labels.instance }}"
 LAG_WINDOW = "10m"
 LEAST_LAGS = 5
+_RESTART_NS = 5 * 60 * 10**9
+_PASSING_NS = 10 * 60 * 10**9
+"""How long a recovery may take from *critical* through *warning*, as in process."""
 
 
 def declared_alerts(declared: Declaration) -> list[AlertingRule]:
@@ -33,7 +38,7 @@ def declared_alerts(declared: Declaration) -> list[AlertingRule]:
 
 
 def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
-    expr, stated = _TELLING[condition.id](declared)
+    expr, stated, *alone = _TELLING[condition.id](declared)
     status = condition.id in {"pass_rate_critical", "pass_rate_warning", "metric_critical", "metric_warning"}
     reported_in_process = expr.startswith(_IN_PROCESS)
     return AlertingRule(
@@ -41,15 +46,25 @@ def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
         meaning=condition.meaning, expr=expr, stated=stated,
         # A process's own alert has waited there; a status has its looks, and afterwards its hold.
         for_ns=0 if reported_in_process else condition.for_ns,
-        keep_ns=declared.rule.hold_ns if status else condition.keep_ns,
+        keep_ns=_kept_ns(condition, declared) if status else condition.keep_ns,
+        muted_by=() if condition.muted_by is None else (condition.muted_by,), stated_alone="".join(alone),
     )  # fmt: skip
 
 
-def _level(level: str) -> Callable[[Declaration], tuple[str, str]]:
-    return lambda declared: (
-        breaching(declared, level),
-        f"{_SHARE} of the traffic passes {_PLACE}, as last estimated over {window_of(declared)}.",
-    )
+def _kept_ns(condition: Condition, declared: Declaration) -> int:
+    """How long an alert on a status outlasts it.
+
+    A critical one is kept longer than the warning that it explains: a recovery passes through *warning*, and the
+    warning would be sent in the minute between the two ends. What a process reports is held by the process already:
+    there an alert outlasts a restart and a missed scrape.
+    """
+    kept_ns = _RESTART_NS if is_reported(declared) else declared.rule.hold_ns
+    return kept_ns + (_PASSING_NS if condition.severity is Severity.CRITICAL else 0)
+
+
+def _level(level: str) -> Callable[[Declaration], tuple[str, ...]]:
+    passes = f"{_SHARE} of the traffic passes {_PLACE}"
+    return lambda declared: (breaching(declared, level), f"{passes}{interval(declared)}.", f"{passes}.")
 
 
 def _change(_: Declaration) -> tuple[str, str]:
@@ -60,6 +75,14 @@ def _change(_: Declaration) -> tuple[str, str]:
 def _drift(_: Declaration) -> tuple[str, str]:
     since = fleet(f.DRIFT_SINCE, operation="min")
     return f"{since} > 0", f"{_PLACE} seems to depart from its scenario since {{{{ $value | humanizeTimestamp }}}}."
+
+
+def _stopped(_: Declaration) -> tuple[str, str]:
+    since = f"time() - {fleet(f.LAST_VERDICT, operation='max')}"
+    return (
+        f"{since} < {FORGOTTEN_NS // 10**9}\nand\n{STATUS} == -2",
+        f"The last verdict of {_PLACE} was {{{{ $value | humanizeDuration }}}} ago, which is not usual.",
+    )
 
 
 def _share(name: str, id_: str, what: str, match: str = "") -> Callable[[Declaration], tuple[str, str]]:
@@ -86,13 +109,12 @@ def _judge_failed(declared: Declaration) -> tuple[str, str]:
     return expr, f"At least {_SHARE} of the verdicts of {what}, over {window}."
 
 
-def _unreachable(_: Declaration) -> tuple[str, str]:
+def _unreachable(_: Declaration) -> tuple[str, ...]:
     # Half open is not closed: a provider that hangs keeps a breaker so for minutes, and is not back in between.
     closed = f'avg without (model, state) ({f.JUDGE_BREAKER.name}{{state="closed"}})'
-    return (
-        f"{over_processes(closed, operation='min')} <= 0.5",
-        "No majority of the judges has a closed circuit breaker in at least one process.",
-    )
+    stated = "No majority of the judges has a closed circuit breaker in at least one process"
+    which = listed(f'{f.JUDGE_BREAKER.name}{{state="closed",job=%q}} == 0', "$labels.job", _JUDGE)
+    return f"{over_processes(closed, operation='min')} <= 0.5", f"{stated}:{which}", f"{stated}."
 
 
 def _budget(_: Declaration) -> tuple[str, str]:
@@ -145,11 +167,12 @@ def _limit(id_: str) -> str:
 
 
 _IN_PROCESS = fleet(f.ALERTS, "severity", "stage", operation="max").removesuffix(")")
-_TELLING: Mapping[str, Callable[[Declaration], tuple[str, str]]] = {
+_TELLING: Mapping[str, Callable[[Declaration], tuple[str, ...]]] = {
     "pass_rate_critical": _level("critical"),
     "pass_rate_warning": _level("warning"),
     "pass_rate_change": _change,
     "scenario_drift": _drift,
+    "traffic_stopped": _stopped,
     "blocker_rate": _share(BLOCKED, "blocker_rate", "are blocked by {{ $labels.metric }}", " ignoring (metric)"),
     "metric_critical": lambda declared: limited_beyond(declared, "critical"),
     "metric_warning": lambda declared: limited_beyond(declared, "warning"),

@@ -6,10 +6,10 @@ for 216 % failures at an objective of 85 %: thresholds are capped so that they c
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
-from scoring.alerts.condition import Severity
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.scoring.alerts.condition import Severity
 
-from .promql import SITE, fleet
+from .promql import SITE, fleet, listed
 from .recordings import DAY, HELD, THRESHOLD, failed_ratio, failures, upper
 from .rule import AlertingRule
 
@@ -58,7 +58,7 @@ def _sustained() -> AlertingRule:
         meaning="the service may be too quiet for the hourly window; over a day the evidence is in",
         expr=f'{upper(DAY, 99)}\n< {_ON_RUBRIC} {THRESHOLD}{{level="warning"}}\nand\n{failures(DAY)} >= 3',
         stated=f"With 99 % confidence at most {_SHARE} of the day's traffic passes {_PLACE}.",
-        for_ns=_HOUR_NS, keep_ns=_HOUR_NS,
+        for_ns=_HOUR_NS, keep_ns=_HOUR_NS, muted_by=("pass_rate_warning",),
     )  # fmt: skip
 
 
@@ -73,7 +73,8 @@ def _burn(burn: tuple[float, str, str, int, int, Severity]) -> AlertingRule:
         expr=f"{failed_ratio(long)}\n> {_ON_RUBRIC} {limit}\nand\n{failed_ratio(short)}\n> {_ON_RUBRIC} {limit}\nand\n"
         f"{failures(long)} >= {least}",
         stated=f"{_SHARE} of the traffic failed {_PLACE} over {long}.",
-        for_ns=for_ns, keep_ns=15 * _MINUTE_NS, labels={"long": long, "short": short},
+        for_ns=for_ns, keep_ns=15 * _MINUTE_NS, muted_by=("pass_rate_critical",),
+        labels={"long": long, "short": short},
     )  # fmt: skip
 
 
@@ -128,12 +129,15 @@ def _losing() -> AlertingRule:
 
 
 def _refusing() -> AlertingRule:
+    each = f"increase({f.REQUESTS_REFUSED.name}{{code=%q}}[15m]) >= 1"
+    instances = listed(each, "$labels.code", "{{ .Value | humanize }} by {{ .Labels.instance }}")
+    stated = "{{ $value | humanize }} requests were answered with {{ $labels.code }}, over 15m"
     return AlertingRule(
         id="requests_refused", severity=Severity.WARNING, title="Requests with traces are refused",
         when="at least 5 OTLP requests in 15 minutes were answered with an error",
         meaning="their traces are seen by nobody unless the sender tries again; the status code shows what is wrong",
         expr=f'{fleet(f.REQUESTS_REFUSED, window="15m")} >= 5',
-        stated="{{ $value | humanize }} requests were answered with {{ $labels.code }}, over 15m.",
+        stated=f"{stated}:{instances}", stated_alone=f"{stated}.",
         for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
     )  # fmt: skip
 

@@ -1,12 +1,11 @@
-"""Forms: the rules as files that people load: for Prometheus, for its operator; inhibitions for Alertmanager."""
+"""Forms: the rules as files that people load: for Prometheus, and for its operator."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dashboards.yaml_text import written
-from scoring.alerts.conditions import conditions
-from scoring.alerts.declaration import Declaration
+from sidejudge.dashboards.yaml_text import written
+from sidejudge.scoring.alerts.declaration import Declaration
 
 from .groups import groups
 
@@ -30,24 +29,5 @@ def prometheus_rule(declared: Declaration, runbooks: str | None = None) -> str:
             "kind": "PrometheusRule",
             "metadata": {"name": "sidejudge", "labels": labels},
             "spec": rules(declared, runbooks),
-        }
-    )
-
-
-def inhibit_rules(declared: Declaration) -> str:
-    """The ``inhibit_rules`` of Alertmanager, which mute the same alerts as the process does."""
-    by_id = {condition.id: condition for condition in conditions(declared)}
-    site = ["cluster", "namespace", "job"]
-    return written(
-        {
-            "inhibit_rules": [
-                {
-                    "source_matchers": [f'alertname="{by_id[condition.muted_by].alert_name}"'],
-                    "target_matchers": [f'alertname="{condition.alert_name}"'],
-                    "equal": [*site, *condition.scope],
-                }
-                for condition in by_id.values()
-                if condition.muted_by is not None
-            ]
         }
     )

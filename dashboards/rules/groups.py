@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.declaration import Declaration
 
 from .by_version import by_version
 from .declared_alerts import declared_alerts
@@ -13,6 +13,7 @@ from .people import people
 from .recordings import BURN_WINDOWS, burning, day, estimates, sums, threshold, window_of
 from .rule import AlertingRule, Group, RecordingRule
 from .shares import shares
+from .traffic import traffic
 
 LONG_NS = 2 * 60 * 10**9
 """Between two evaluations of long windows; well below the five minutes after which a series counts as gone."""
@@ -34,7 +35,7 @@ def groups(declared: Declaration) -> tuple[Group, ...]:
             name="sidejudge-long", interval_ns=LONG_NS,
             rules=(*long, *burning(), *_day(window), *by_version(), *fleet_alerts()),
         ),
-        Group(name="sidejudge-health", interval_ns=60 * 10**9, rules=tuple(health_alerts())),
+        Group(name="sidejudge-health", interval_ns=60 * 10**9, rules=(*health_alerts(), *traffic())),
     )  # fmt: skip
 
 

@@ -7,10 +7,10 @@ wider than need be. Clusters are not in it: a process knows them, and its status
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
-from scoring.alerts.declaration import Declaration
-from scoring.status.metric_limit import Level
-from scoring.status.status import Status
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.status.metric_limit import Level
+from sidejudge.scoring.status.status import Status
 
 from .promql import PLACE, SITE, bound, configured, fleet
 from .recordings import DAY, window_of

@@ -6,14 +6,15 @@ left to ``keep_firing_for``: Prometheus keeps an alert for the declared hold, an
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
-from scoring.alerts.declaration import Declaration
-from scoring.status.status import Status
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.status.status import Status
 
-from .promql import SITE, fleet
+from .promql import SITE, fleet, over_processes
 from .recordings import (
     BELOW,
     DAY,
+    FIGURE,
     HELD,
     KNOWN,
     LEVELS,
@@ -22,17 +23,20 @@ from .recordings import (
     THRESHOLD,
     effective,
     failures,
+    lower,
     pass_ratio,
     upper,
     window_of,
 )
 from .rule import RecordingRule, prometheus_duration
 
+_AT = "{service=%q,environment=%q,rubric=%q}"
+
 
 def looks(declared: Declaration) -> list[RecordingRule]:
     """Whether each look was below a threshold, how many of the last were, and the status that this amounts to."""
-    if declared.policy.mode in ("sequence", "adaptive") or declared.corrected != "none":
-        return [_in_process(), _known(), _held()]
+    if is_reported(declared):
+        return [_in_process(), _figure(), _known(), _held()]
     return [
         *(_below(declared, level) for level in LEVELS),
         *(_counted(declared, level) for level in LEVELS),
@@ -50,10 +54,30 @@ def breaching(declared: Declaration, level: str) -> str:
     ratio = pass_ratio(window_of(declared))
     worse = {"warning": 1, "critical": 2}[level]
     now = f'{ratio}\nand ignoring (level)\n{LOOKS_BELOW}{{level="{level}"}} >= {declared.rule.needed}'
-    if declared.policy.mode in ("sequence", "adaptive") or declared.corrected != "none":
-        # The process may look further back than the window that is recorded here.
-        return f"last_over_time({ratio}[{DAY}])\nand\n({STATUS} >= {worse} or {HELD} >= {worse})"
+    if is_reported(declared):
+        # The process may look further back than a window that is recorded here: its own figure is the one to show.
+        return f"last_over_time({FIGURE}[{DAY}])\nand\n({STATUS} >= {worse} or {HELD} >= {worse})"
     return f"{now}\nor\nlast_over_time({ratio}[{DAY}])\nand\n{HELD} >= {worse}"
+
+
+def interval(declared: Declaration) -> str:
+    """A template of Prometheus: the bounds of the pass ratio that ``breaching`` answers, where they are known."""
+    window = window_of(declared)
+    least, most = f"{lower(window)}{_AT}", f"{upper(window)}{_AT}"
+    if is_reported(declared):
+        least, most = _of_worse(f"{f.PASS_LOWER_RATIO.name}{_AT}"), _of_worse(f"{f.PASS_UPPER_RATIO.name}{_AT}")
+    labels = "$labels.service $labels.environment $labels.rubric"
+    shown = "".join(
+        f"{{{{ with printf `{query}` {labels} | query }}}}, {words} "
+        "{{ . | first | value | humanizePercentage }}{{ end }}"
+        for query, words in ((f"min ({least})", "at least"), (f"max ({most})", "at most"))
+    )
+    return f"{shown} (each bound with 95 %)"
+
+
+def is_reported(declared: Declaration) -> bool:
+    """PromQL cannot follow verdicts one by one, so in these modes it goes by what processes report."""
+    return declared.policy.mode in ("sequence", "adaptive") or declared.corrected != "none"
 
 
 def _below(declared: Declaration, level: str) -> RecordingRule:
@@ -86,9 +110,16 @@ def _status(declared: Declaration) -> RecordingRule:
     undecided = fleet(f.STATUS, "status", where=f'status="{Status.INSUFFICIENT_DATA.value}"', operation="max")
     return RecordingRule(
         record=STATUS,
-        expr=f"({warned} >= bool {needed}) + ({critical} >= bool {needed})\nand\n{proved}\nand\n{enough}\n"
+        expr=f"{_silent('min')}\nor\n"
+        f"({warned} >= bool {needed}) + ({critical} >= bool {needed})\nand\n{proved}\nand\n{enough}\n"
         f"or\n{effective(window)} * 0 - 1\nor\n0 - ({undecided} > 0)",
     )
+
+
+def _silent(operation: str) -> str:
+    """-2 where processes say that verdicts no longer come: all that know the place (min), or any (max)."""
+    silent = fleet(f.STATUS, "status", where=f'status="{Status.NO_DATA.value}"', operation=operation)
+    return f"-2 * {silent} < 0"
 
 
 def _known() -> RecordingRule:
@@ -106,9 +137,20 @@ def _reach(declared: Declaration) -> str:
     return prometheus_duration(declared.rule.looks * declared.look_ns - declared.look_ns // 2)
 
 
+def _figure() -> RecordingRule:
+    return RecordingRule(record=FIGURE, expr=over_processes(_of_worse(f.PASS_RATIO.name), operation="min"))
+
+
+def _of_worse(series: str) -> str:
+    """A gauge of the processes that report a status worse than healthy."""
+    worse = f'{f.STATUS.name}{{status=~"{Status.WARNING.value}|{Status.CRITICAL.value}"}}'
+    return f"{series} and ignoring (status) ({worse} == 1)"
+
+
 def _in_process() -> RecordingRule:
     """PromQL cannot follow verdicts one by one, as these modes do, so the worst status of any process holds."""
     by = {status: fleet(f.STATUS, "status", where=f'status="{status.value}"', operation="max") for status in Status}
     known = f"clamp_max(2 * {by[Status.CRITICAL]} + {by[Status.WARNING]}, 2)"
     reported = f"{by[Status.HEALTHY]} + {by[Status.WARNING]} + {by[Status.CRITICAL]} > 0"
-    return RecordingRule(record=STATUS, expr=f"{known}\nand\n{reported}\nor\n-1 * {by[Status.INSUFFICIENT_DATA]}")
+    undecided = f"-1 * {by[Status.INSUFFICIENT_DATA]} < 0"
+    return RecordingRule(record=STATUS, expr=f"{known}\nand\n{reported}\nor\n{undecided}\nor\n{_silent('max')}")

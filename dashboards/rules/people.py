@@ -7,8 +7,8 @@ each process only: it takes the numbers of labels behind the errors.
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
-from integrations.prometheus.families import Family
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.integrations.prometheus.families import Family
 
 from .promql import PLACE, SITE, over_processes
 from .recordings import pass_ratio

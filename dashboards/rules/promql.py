@@ -7,8 +7,8 @@ distinguishes processes apart is removed (``without``) and not what remains list
 
 from __future__ import annotations
 
-from integrations.prometheus.families import Family
-from scoring.statistics.interval import Z_95_ONE_SIDED
+from sidejudge.integrations.prometheus.families import Family
+from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED
 
 PROCESS = ("instance", "pod", "container", "endpoint", "node")
 """Labels of a target that distinguish processes of one job."""
@@ -27,6 +27,14 @@ def fleet(family: Family, *dropped: str, where: str = "", window: str = "", oper
 def over_processes(expr: str, *dropped: str, operation: str = "sum") -> str:
     """An expression over all processes of a job, and over the labels that are ``dropped``."""
     return f"{operation} without ({', '.join((*PROCESS, *dropped))}) ({expr})"
+
+
+def listed(query: str, labels: str, shown: str) -> str:
+    """A template of Prometheus that lists what a query answers, each as ``shown``; a ``%q`` of it is one of ``labels``.
+
+    An alert over all processes says by it which of them it is about, and stays one alert.
+    """
+    return f"{{{{ range printf `{query}` {labels} | query | sortByLabel `instance` }}}} {shown};{{{{ end }}}}"
 
 
 def configured(family: Family, *labels: str, where: str = "") -> str:

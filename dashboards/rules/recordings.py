@@ -9,9 +9,9 @@ while a window fills; ratios do not.
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
-from scoring.alerts.declaration import Declaration
-from scoring.statistics.interval import Z_99_ONE_SIDED
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.statistics.interval import Z_99_ONE_SIDED
 
 from .promql import PLACE, bound, configured, fleet, over_processes
 from .rule import RecordingRule, prometheus_duration
@@ -22,9 +22,11 @@ THRESHOLD = "rubric_level:sidejudge_pass_ratio_threshold:max"
 BELOW = f"{PLACE}:sidejudge_pass_ratio:below_threshold"
 LOOKS_BELOW = f"{PLACE}:sidejudge_pass_ratio:looks_below_threshold"
 STATUS = f"{PLACE}:sidejudge_status:code"
+FIGURE = f"{PLACE}:sidejudge_pass:ratio_reported"
+"""The pass ratio that the processes show which report a status worse than healthy: the lowest of them."""
 KNOWN = f"{PLACE}:sidejudge_status:known"
 HELD = f"{PLACE}:sidejudge_status:held"
-STATUS_CODES = {-1: "insufficient data", 0: "healthy", 1: "warning", 2: "critical"}
+STATUS_CODES = {-2: "no data", -1: "insufficient data", 0: "healthy", 1: "warning", 2: "critical"}
 LEVELS = ("warning", "critical")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.notices.runbook_link import runbook_link
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _NS = 10**9
@@ -29,7 +30,9 @@ class AlertingRule:
     """An alert. ``stated`` is a template of Prometheus that puts labels and value into words.
 
     ``id`` is that of the condition it is generated from, or its own where only Prometheus computes it; ``title``,
-    ``when`` and ``meaning`` are for people, as those of a condition. ``labels`` come on top of the severity.
+    ``when`` and ``meaning`` are for people, as those of a condition. ``muted_by``: ids of alerts that explain it.
+    ``labels`` come on top of the severity. ``stated_alone`` takes the place of ``stated`` where a template cannot look
+    anything up, as in Grafana; empty where the two are the same.
     """
 
     id: str
@@ -41,7 +44,9 @@ class AlertingRule:
     stated: str
     for_ns: int = 0
     keep_ns: int = 0
+    muted_by: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    stated_alone: str = ""
 
     @property
     def name(self) -> str:
@@ -54,19 +59,22 @@ class AlertingRule:
         return self.id.replace("_", "-")
 
     def to_json(self, runbooks: str | None = None) -> dict[str, object]:
-        """As Prometheus reads it; ``runbooks`` is the address of the folder of runbooks, where one is known."""
-        where = {"runbook_url": f"{runbooks.rstrip('/')}/{self.runbook}.md"} if runbooks else {"runbook": self.runbook}
+        """As Prometheus reads it; ``runbooks`` says where runbooks lie (``runbook_link``), where that is known."""
         return {
             "alert": self.name,
             "expr": self.expr,
             **({"for": prometheus_duration(self.for_ns)} if self.for_ns else {}),
             **({"keep_firing_for": prometheus_duration(self.keep_ns)} if self.keep_ns else {}),
             "labels": {"severity": self.severity.value, **self.labels},
-            "annotations": {
-                "summary": f"{self.title}.",
-                "description": f"{self.stated} {_sentence(self.meaning)}",
-                **where,
-            },
+            "annotations": self.annotations(self.stated, runbooks),
+        }
+
+    def annotations(self, stated: str, runbooks: str | None = None) -> dict[str, str]:
+        """What people read of it, with this template for what is measured."""
+        return {
+            "summary": f"{self.title}.",
+            "description": f"{stated} {_sentence(self.meaning)}",
+            **({"runbook_url": runbook_link(runbooks, self.runbook)} if runbooks else {"runbook": self.runbook}),
         }
 
 

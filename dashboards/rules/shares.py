@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import integrations.prometheus.families as f
+import sidejudge.integrations.prometheus.families as f
 
 from .promql import PLACE, bound, fleet
 from .recordings import effective, weight

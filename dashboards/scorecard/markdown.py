@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from scoring.lexical.label import label
-from scoring.runs.cells import Cell
-from scoring.runs.scorecard import Scorecard
-from scoring.runs.template import LEGEND, RowKind, ScorecardRow
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.runs.cells import Cell
+from sidejudge.scoring.runs.scorecard import Scorecard
+from sidejudge.scoring.runs.template import LEGEND, RowKind, ScorecardRow
 
 from . import shown
 

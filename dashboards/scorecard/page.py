@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from dashboards.pages.rendering import digest, render, stylesheet
-from scoring.runs.cells import Cell
-from scoring.runs.scorecard import Scorecard
-from scoring.runs.template import LEGEND, RowKind, ScorecardRow
+from sidejudge.dashboards.pages.rendering import digest, render, stylesheet
+from sidejudge.scoring.runs.cells import Cell
+from sidejudge.scoring.runs.scorecard import Scorecard
+from sidejudge.scoring.runs.template import LEGEND, RowKind, ScorecardRow
 
 from . import shown
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scoring.runs.cells import Cell, criterion_of
-from scoring.runs.scorecard import Scorecard
-from scoring.runs.template import RowKind, ScorecardRow, Unit
-from scoring.verdict.verdict import State
+from sidejudge.scoring.runs.cells import Cell, criterion_of
+from sidejudge.scoring.runs.scorecard import Scorecard
+from sidejudge.scoring.runs.template import RowKind, ScorecardRow, Unit
+from sidejudge.scoring.verdict.verdict import State
 
 UNKNOWN = "—"
 MARKS = {"good": "✓", "pass": "✓", "acceptable": "~", "warning": "~", "fail": "✗", "blocker": "[!]"}

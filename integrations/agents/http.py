@@ -16,10 +16,10 @@ from typing import Self
 
 import httpx
 
-from integrations.addresses import is_local, why_not
-from integrations.trust import trusted
-from scoring.lexical.label import label
-from scoring.lexical.secrets import struck
+from sidejudge.integrations.addresses import is_local, why_not
+from sidejudge.integrations.trust import trusted
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.secrets import struck
 
 from .reply import AgentError, AgentReply, NoSuchAgentError, Request
 

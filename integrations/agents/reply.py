@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.errors import SidejudgeError
-from scoring.trace.span import Json
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.trace.span import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,16 +9,20 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from integrations.dialects import (
+from sidejudge.integrations.dialects import (
     agent_framework,
+    claude_code,
     genai,
     generic,
     google_adk,
     haystack,
     langfuse,
     langsmith,
+    langwatch,
     litellm,
+    llamaindex,
     logfire,
+    mapped,
     mlflow,
     openinference,
     openlit,
@@ -29,13 +33,15 @@ from integrations.dialects import (
     strands,
     vercel_ai,
 )
-from integrations.raw import RawSpan
-from scoring.trace.span import Span
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Span
 
 from .by_names import Remembered
+from .mapped import map_attributes
 from .reading import Dialect, SpanReading
+from .shapes.read import complete
 
-__all__ = ["DIALECTS", "Dialect", "install", "normalise"]
+__all__ = ["DIALECTS", "Dialect", "install", "map_attributes", "normalise"]
 
 DIALECTS: tuple[Dialect, ...] = (
     litellm.DIALECT,
@@ -54,6 +60,9 @@ DIALECTS: tuple[Dialect, ...] = (
     pydantic_ai.DIALECT,
     logfire.DIALECT,
     openlit.DIALECT,
+    claude_code.DIALECT,
+    llamaindex.DIALECT,
+    langwatch.DIALECT,
     genai.DIALECT,
     generic.DIALECT,
 )
@@ -76,7 +85,7 @@ def normalise(raw: RawSpan, *, dialects: tuple[Dialect, ...] | None = None) -> S
     for dialect, sure in known or ((dialect, False) for dialect in dialects or ()):
         try:
             if sure or dialect.speaks(raw):
-                return dialect.normalise(raw)
+                return _completed(raw, dialect.normalise(raw))
         except Exception as error:  # noqa: BLE001 - a span is untrusted, and one must not cost the trace
             return _generic(raw, f"{dialect.name}: {type(error).__name__}: {error}")
     return _generic(raw, "detection: no dialect speaks for it")
@@ -101,9 +110,18 @@ def _in_question(names: tuple[str, ...]) -> tuple[tuple[Dialect, bool], ...]:
 _candidates = Remembered(_in_question)
 
 
+def _completed(raw: RawSpan, span: Span) -> Span:
+    """The span with what its shapes show; what the dialect read stands whatever they do."""
+    try:
+        return complete(raw, mapped.apply(raw, span))
+    except Exception as error:  # noqa: BLE001 - likewise untrusted
+        note = f"{span.dialect}, after an error by shape: {type(error).__name__}: {error}"
+        return replace(span, provenance={**span.provenance, "dialect": note})
+
+
 def _generic(raw: RawSpan, note: str) -> Span:
     try:
-        span = generic.DIALECT.normalise(raw)
+        span = _completed(raw, generic.DIALECT.normalise(raw))
     except Exception as error:  # noqa: BLE001 - likewise; its place in the tree is kept, nothing else
         note = f"{note}; {type(error).__name__}: {error}"
         span = SpanReading(raw).bare(generic.NAME)

@@ -16,9 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from integrations.raw import AttributeValue, RawEvent
-from scoring.case.feedback import KEYS
-from scoring.trace.span import Json
+from sidejudge.integrations.raw import AttributeValue, RawEvent
+from sidejudge.scoring.case.feedback import KEYS
+from sidejudge.scoring.trace.span import Json
 
 from . import unwrap
 

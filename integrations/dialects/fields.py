@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from integrations.raw import AttributeValue
+from sidejudge.integrations.raw import AttributeValue
 
 from .by_names import by_names
 from .reading import SpanReading

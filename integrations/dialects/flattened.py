@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Final
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from . import unwrap
 from .by_names import by_names

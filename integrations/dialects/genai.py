@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Json, Span, SpanKind, ToolCall
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall
 
 from . import genai_events, messages, unwrap
 from .fields import Fields, real, text, tokens
@@ -53,6 +53,8 @@ _FIELDS = Fields(
 )
 """Input tokens include cached ones, as the conventions define."""
 
+_NO_RUNS = ("create_agent", "invoke_workflow")
+"""Operations whose spans may name an agent that they do not run: to make one, and what runs several."""
 _NO_ROLE = (None, "", "unknown")
 
 
@@ -82,7 +84,7 @@ def normalise(
     contents = genai_events.EventContents() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
     requested, answered = contents.requested, contents.answered
     fields = _FIELDS.read(reading)
-    if operation == "create_agent":  # which is not yet to run it
+    if operation in _NO_RUNS:
         fields["agent"] = None
         reading.provenance.pop("agent", None)
     fields |= {
@@ -103,10 +105,8 @@ def normalise(
         fields |= _retrieval(reading)
     if adapt is not None:
         kind = adapt(reading, kind, fields)
-    if _is_silent(fields):
-        fields["unread"] = reading.unread()
-        if kind in {SpanKind.LLM, SpanKind.TOOL}:
-            fields["capture_switch"] = switch
+    if kind in {SpanKind.LLM, SpanKind.TOOL} and _is_silent(fields):
+        fields["capture_switch"] = switch
     return reading.span(name, kind, **fields)
 
 
@@ -144,7 +144,9 @@ def _spoken(stated: Json) -> Json:
     if not isinstance(stated, list):
         return stated
     return [
-        {**item, "role": "assistant"} if isinstance(item, dict) and item.get("role") in _NO_ROLE else item
+        {**item, "role": "assistant"}
+        if isinstance(item, dict) and item.get("role") in _NO_ROLE and "message" not in item  # of a choice of OpenAI's
+        else item
         for item in stated
     ]
 

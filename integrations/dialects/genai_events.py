@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from integrations.raw import AttributeValue, RawEvent
-from scoring.trace.span import Json, Message
+from sidejudge.integrations.raw import AttributeValue, RawEvent
+from sidejudge.scoring.trace.span import Json, Message
 
 from . import messages, unwrap
 from .reading import SpanReading
@@ -21,6 +22,7 @@ DETAILS = "gen_ai.client.inference.operation.details"
 TOOL, CHOICE = "gen_ai.tool.message", "gen_ai.choice"
 MESSAGES_IN, MESSAGES_OUT = "gen_ai.input.messages", "gen_ai.output.messages"
 INSTRUCTIONS = "gen_ai.system_instructions"
+CONTENT = "gen_ai.event.content"
 
 _ROLES = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
@@ -57,7 +59,7 @@ def read(reading: SpanReading, events: Iterable[RawEvent], source: str = "event"
     instructions: Json = None
     old_in: list[Message] = []
     old_out: list[Message] = []
-    for event in events:
+    for event in map(_opened, events):
         if event.name == DETAILS:
             # One event may hold both, or one the question and another the answer.
             if found := _details(reading, "input", event.attributes.get(MESSAGES_IN)):
@@ -75,6 +77,12 @@ def read(reading: SpanReading, events: Iterable[RawEvent], source: str = "event"
     return EventContents(
         requested=requested or tuple(old_in), answered=answered or tuple(old_out), instructions=instructions
     )
+
+
+def _opened(event: RawEvent) -> RawEvent:
+    """The event with what Azure's libraries put into one attribute of it as JSON."""
+    held = unwrap.decoded(event.attributes.get(CONTENT))
+    return replace(event, attributes={**event.attributes, **held}) if isinstance(held, dict) else event
 
 
 def _details(reading: SpanReading, field: str, value: AttributeValue) -> tuple[Message, ...]:

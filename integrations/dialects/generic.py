@@ -1,15 +1,13 @@
-"""Whatever no other dialect speaks: an HTTP call, a database, an application's own span.
+"""Whatever no other dialect speaks: an HTTP call, a database, an application's own span, an unknown client.
 
-Its place in the tree, its times, its error and the labels on it count; so do an input and an output under the plain
-names. What it did is not guessed.
+Its place in the tree, its times, its error and the labels on it count. What else it holds is read by shape alone.
 """
 
 from __future__ import annotations
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Span, SpanKind
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Span, SpanKind
 
-from . import unwrap
 from .reading import Dialect, SpanReading
 
 NAME = "generic"
@@ -23,11 +21,7 @@ def speaks(raw: RawSpan) -> bool:
 
 def normalise(raw: RawSpan) -> Span:
     """A span of which only the plainest things are known."""
-    reading = SpanReading(raw)
-    requested = unwrap.task(reading.value("input", "input.value", "input"))
-    answered = unwrap.answer(reading.value("output", "output.value", "output"))
-    unread = reading.unread() if requested is None and answered is None else ()
-    return reading.span(NAME, SpanKind.OTHER, input=requested, output=answered, unread=unread)
+    return SpanReading(raw).span(NAME, SpanKind.OTHER)
 
 
 DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise)

@@ -10,8 +10,8 @@ import re
 
 from msgspec.structs import replace
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Json, Message, Span, SpanKind
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind
 
 from . import genai, message_parts, messages, unwrap
 from .reading import Dialect, SpanReading, as_text

@@ -6,8 +6,8 @@ A tool has no span of its own: its arguments stand in the model's messages, its 
 
 from __future__ import annotations
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Json, Message, Span, SpanKind, Usage
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, Usage
 
 from . import haystack_shapes, messages, unwrap
 from .reading import Dialect, SpanReading

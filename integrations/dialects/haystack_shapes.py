@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from .reading import SpanReading
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import orjson
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from . import pyrepr
 
@@ -85,9 +85,10 @@ def _printed(text: str) -> Json:
         return None
 
 
-def _bounded(value: Json, depth: int) -> Json:
-    if isinstance(value, list):
-        return [_bounded(item, depth - 1) for item in value] if depth else None
-    if isinstance(value, dict):
-        return {key: _bounded(item, depth - 1) for key, item in value.items()} if depth else None
+def _bounded(value: Json, levels: int) -> Json:
+    """The value itself, without what lies deeper: it was made here, and a copy would take its memory once more."""
+    if isinstance(value, dict | list):
+        for key, held in value.items() if isinstance(value, dict) else enumerate(value):
+            if isinstance(held, dict | list):
+                value[key] = _bounded(held, levels - 1) if levels > 1 else None  # type: ignore[index]  # of a list its places, of a map its keys
     return value

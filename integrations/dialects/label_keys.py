@@ -52,7 +52,14 @@ _NAMED = {
 }
 """Attributes that are metadata under a name of their own."""
 
-_OWN_METADATA = re.compile(r"[\w-]+\.metadata\.(?=.)")
+_OWN_METADATA = re.compile(r"(?:[\w-]+[.:])+?(?:metadata|association\.properties)[.:](?:metadata\.)?(?=.)")
+_LLAMAINDEX = re.compile(r"llamaindex\.(?!step\.|run_id\Z)(.+)")
+"""Its tags of a run stand beside its own words."""
+_MAP = re.compile(r"(?:[\w-]+[.:])+metadata")
+_ANY_SESSION = re.compile(r"(?:.*[.:])?(?:(?:session|conversation)[._]?id|thread_?id)", re.IGNORECASE)
+_ANY_USER = re.compile(r"(?:.*[.:])?(?:end)?user[._]?id", re.IGNORECASE)
+_OF_SYSTEM = re.compile(r"(?:process|host|os|db|messaging|container|http|net|rpc|server|client|mcp)\.")
+"""Namespaces whose ids are not those of an application's users and sessions."""
 _TAGS = re.compile(r"(?!(?:[\w-]+\.)*metadata\.)(?:[\w-]+\.)*tags")
 _TAGS_IN_METADATA = frozenset({"ai.telemetry.metadata.tags"})
 _CONTEXT = frozenset((*_SESSION, *_USER))
@@ -95,8 +102,10 @@ class LabelKeys:
 @by_names
 def label_keys(keys: tuple[str, ...]) -> LabelKeys:
     """The labels among these keys of a span."""
-    places = ((key, _holds_tags(key), _metadata(key)) for key in keys if key not in _CONTEXT)
-    of_trace = ((field, _among(keys, names)) for field, names in _OF_TRACE.items())
+    there = {field: (*_among(keys, names), *_alike(keys, field)) for field, names in _OF_TRACE.items()}
+    of_trace = ((field, tuple(dict.fromkeys(named))) for field, named in there.items())
+    context = _CONTEXT.union(there["session_id"], there["user_id"])
+    places = ((key, _holds_tags(key), _metadata(key)) for key in keys if key not in context)
     of_process = ((field, _among(keys, names)) for field, names in OF_PROCESS.items() if field != "service")
     return LabelKeys(
         of_trace=tuple((field, there) for field, there in of_trace if there),
@@ -117,6 +126,12 @@ def _among(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name in keys)
 
 
+def _alike(keys: tuple[str, ...], field: TraceLabel) -> tuple[str, ...]:
+    """Keys of unknown clients that end as those of a session or of a user do."""
+    form = {"session_id": _ANY_SESSION, "user_id": _ANY_USER}.get(field)
+    return () if form is None else tuple(key for key in keys if form.fullmatch(key) and not _OF_SYSTEM.match(key))
+
+
 def _holds_tags(key: str) -> bool:
     return key.endswith("tags") and (key in _TAGS_IN_METADATA or _TAGS.fullmatch(key) is not None)
 
@@ -130,5 +145,9 @@ def _metadata(key: str) -> Metadata | None:
             return Metadata(name=None, of_trace=of_trace)
         name = key[found.end() :]
         return None if NOISE.match(name) else Metadata(name=name, of_trace=of_trace, sdk=True)
+    if (own := _LLAMAINDEX.fullmatch(key)) is not None:
+        return Metadata(name=own[1])
+    if _MAP.fullmatch(key):
+        return Metadata(name=None)
     own = _OWN_METADATA.match(key)
     return Metadata(name=key[own.end() :]) if own and not NOISE.match(key, own.end()) else None

@@ -9,17 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from integrations.raw import AttributeValue, RawSpan
-from scoring.trace.span import Json
+from sidejudge.integrations.raw import AttributeValue, RawSpan
+from sidejudge.scoring.trace.span import Json
 
-from . import feedback, unwrap
+from . import feedback, reported, unwrap
 from .by_names import by_names
-from .label_keys import NOISE, OF_PROCESS, LabelKeys, label_keys, process_keys
+from .label_keys import NOISE, OF_PROCESS, LabelKeys, TraceLabel, label_keys, process_keys
 from .span_fields import SpanFields
 
 _OWN_TAGS = ("seq:step:", "graph:step:", "map:key:", "langsmith:")
 """How tags begin that LangChain and LangGraph add."""
+_IN_METADATA: Final[Mapping[TraceLabel, tuple[str, ...]]] = {
+    "session_id": ("session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId"),
+    "user_id": ("user_id", "userId"),
+}
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
 
 
@@ -39,14 +44,20 @@ def read(raw: RawSpan, names: tuple[str, ...], provenance: dict[str, str]) -> Sp
     tags, sources = _listed(raw, own, trace_metadata, metadata, provenance) if own.listed else ((), ())
     if metadata:
         _from_langchain(metadata, found, provenance)
+        _from_metadata(metadata, found, provenance)
         left = tags_of(metadata.pop("langfuse_tags", None))
         if left and not tags:
             tags = left
             provenance["tags"] = "langfuse.observation.metadata.langfuse_tags"
+        for name in ("labels", "tags"):
+            if not tags and isinstance(held := metadata.get(name), list) and (tags := tags_of(held)):
+                provenance["tags"] = f"metadata: {name}"
     if own.feedback or raw.events:
         stated = (feedback.in_attributes(attributes) if own.feedback else None) or feedback.in_events(raw.events)
         if stated is not None and "feedback" not in metadata:
             provenance["feedback"], metadata["feedback"] = stated
+    if raw.events and (scores := tuple(reported.reported(raw.events, raw.span_id))):
+        found["reported"] = scores
     if sources:
         provenance["metadata"] = ", ".join(sources)
     found["trace_metadata"], found["metadata"], found["tags"] = trace_metadata, metadata, tags
@@ -129,7 +140,9 @@ def _listed(
 def _entries(value: AttributeValue) -> dict[str, Json]:
     """The entries of a map of metadata, as text or as it is, but for what frameworks write there themselves."""
     found = unwrap.decoded(value)
-    return {key: found[key] for key in _own_entries(tuple(found))} if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    return {key: unwrap.decoded(found[key]) for key in _own_entries(tuple(found))}
 
 
 @by_names
@@ -145,6 +158,18 @@ def _from_langchain(metadata: dict[str, Json], found: SpanFields, provenance: di
         if found.get(field) is None and isinstance(value, str) and value:
             found[field] = value
             provenance[field] = f"langfuse.observation.metadata.langfuse_{field}"
+
+
+def _from_metadata(metadata: dict[str, Json], found: SpanFields, provenance: dict[str, str]) -> None:
+    """Who it was for and in which session, where that stands nowhere but in a map of metadata, or in a map in it."""
+    for field, names in _IN_METADATA.items():
+        if found.get(field) is not None:
+            continue
+        for held in (metadata, *[inner for inner in metadata.values() if isinstance(inner, dict)]):
+            value = next((held[name] for name in names if isinstance(held.get(name), str) and held[name]), None)
+            if isinstance(value, str) and not value.startswith(unwrap.REDACTED):
+                found[field], provenance[field] = value, f"metadata: {field}"
+                break
 
 
 def _first(

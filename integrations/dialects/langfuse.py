@@ -6,8 +6,8 @@ An observation is a span with ``langfuse.observation.*``. The agent is the span'
 
 from __future__ import annotations
 
-from integrations.raw import AttributeValue, RawSpan
-from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
+from sidejudge.integrations.raw import AttributeValue, RawSpan
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import langgraph_nodes, messages, unwrap
 from .fields import Fields, text, value
@@ -24,6 +24,7 @@ _KINDS = {
     "evaluator": SpanKind.EVALUATOR, "guardrail": SpanKind.GUARDRAIL,
 }  # fmt: skip
 _IN, _OUT = "langfuse.observation.input", "langfuse.observation.output"
+_PATH, _NODE = "langfuse.observation.metadata.langgraph_checkpoint_ns", "langfuse.observation.metadata.langgraph_node"
 
 
 def speaks(raw: RawSpan) -> bool:
@@ -44,6 +45,8 @@ def normalise(raw: RawSpan) -> Span:
     agent = as_text(unwrap.decoded(named, scalars=True))
     if agent is None and kind is SpanKind.AGENT:
         kind, agent = _run(reading)
+    elif _PATH in reading.attributes:
+        agent = _graph(reading, kind, agent)
     requested, answered = reading.value("input", _IN), reading.value("output", _OUT)
     fields: SpanFields = {"agent": agent, "error": _error(reading)}
     fields |= _FIELDS.read(reading)
@@ -65,7 +68,7 @@ def normalise(raw: RawSpan) -> Span:
 
 def _run(reading: SpanReading) -> tuple[SpanKind, str | None]:
     """An agent by its span's name, unless that is a step of LangGraph: all with *agent* in their names are typed so."""
-    name, path = reading.raw.name, reading.attributes.get("langfuse.observation.metadata.langgraph_checkpoint_ns")
+    name, path = reading.raw.name, reading.attributes.get(_PATH)
     if path is None or name not in {langgraph_nodes.NODE, *langgraph_nodes.OWN_STEPS}:
         reading.note("agent", "span name")
         return SpanKind.AGENT, name
@@ -74,6 +77,15 @@ def _run(reading: SpanReading) -> tuple[SpanKind, str | None]:
     graph = langgraph_nodes.graph(unwrap.decoded(path, scalars=True))
     reading.note("agent", "langfuse.observation.output: name, or the checkpoint namespace")
     return SpanKind.CHAIN, langgraph_nodes.speaker(reading.attributes.get(_OUT)) or graph or name
+
+
+def _graph(reading: SpanReading, kind: SpanKind, named: str | None) -> str | None:
+    path, node = (unwrap.decoded(reading.attributes.get(key), scalars=True) for key in (_PATH, _NODE))
+    state = reading.attributes.get(_IN) if kind is not SpanKind.TOOL else None
+    agent = langgraph_nodes.own_name(named, reading.raw.name, node, path, state)
+    if agent != named:
+        reading.note("agent", "span name") if agent else reading.provenance.pop("agent", None)
+    return agent
 
 
 def _generation(reading: SpanReading) -> SpanFields:

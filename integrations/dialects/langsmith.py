@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import messages, unwrap
 from .reading import Dialect, SpanReading, failure

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import genai, langfuse, messages, unwrap
 from .by_names import by_names

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Span, SpanKind, ToolCall
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
 
 from . import genai, messages, pydantic_ai, unwrap
 from .reading import Dialect, SpanReading, as_text, failure

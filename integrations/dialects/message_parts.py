@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from scoring.trace.span import Json, Message, ToolCall
+from sidejudge.scoring.trace.span import Json, Message, ToolCall
 
 from . import pyrepr, unwrap
 
@@ -14,14 +14,14 @@ def is_definition(content: Json) -> bool:
     return isinstance(content, dict) and content.get("type") == "function" and "function" in content
 
 
-_ANSWERS = ("function_response", "functionResponse", "toolResult", "tool_result", "tool_call_result")
-_CALLS = ("function_call", "functionCall", "toolUse", "tool_call")
+_ANSWERS = ("function_response", "functionResponse", "toolResult", "tool_result", "tool_call_result", "toolResponse")
+_CALLS = ("function_call", "functionCall", "toolUse", "tool_call", "toolRequest")
 """Keys under which a part holds what it is, where it does not name its type."""
 _ANY_ANSWER, _ANY_CALL = frozenset(_ANSWERS), frozenset(_CALLS)
 _NO_TEXT = frozenset((*_ANSWERS, *_CALLS, pyrepr.CLASS))
 """Keys by which a part that calls itself a text may be more."""
 
-_ARGUMENTS = ("arguments", "args", "input", "tool_kwargs")
+_ARGUMENTS = ("arguments", "args", "input", "tool_kwargs", "toolInput", "tool_input")
 _TEXT_PARTS = (None, "text", "output_text", "input_text")
 _ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result")
 _CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
@@ -81,7 +81,7 @@ def _answer(part: dict[str, Json]) -> Message | None:
     return Message(
         role="tool",
         text=joined(next((part[key] for key in keys if part.get(key) is not None), None)),
-        tool_call_id=_first(part, "id", "tool_use_id", "toolUseId", "toolCallId", "tool_call_id")
+        tool_call_id=_first(part, "id", "tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "ref")
         or string(origin.get("id")),
         name=_first(part, "name", "toolName") or string(origin.get("tool_name")),
         error=part.get("error") is True or part.get("is_error") is True or part.get("status") == "error",
@@ -99,9 +99,9 @@ def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:
             for key in _CALLS:
                 if isinstance(inner := item.get(key), dict):
                     call = {"type": "tool_call", **inner}
-        if mixed and call.get("type") not in _CALL_PARTS and call.get(pyrepr.CLASS) != "ToolCall":
-            continue
         function = call.get("function")
+        if mixed and not _is_call(call, function):
+            continue
         body = function if isinstance(function, dict) else call
         name = _first(body, "name", "tool_name", "toolName")
         if not name:
@@ -111,9 +111,16 @@ def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:
             if key in body:
                 raw = body[key]
                 break
-        call_id = _first(call, "id", "tool_call_id", "toolCallId", "toolUseId", "call_id")
+        call_id = _first(call, "call_id", "id", "tool_call_id", "toolCallId", "toolUseId", "ref")
         found.append(ToolCall(name=name, arguments=unwrap.arguments(raw), call_id=call_id))
     return tuple(found)
+
+
+def _is_call(part: dict[str, Json], function: Json) -> bool:
+    """Whether a part is marked as a call; OpenAI's list of calls stands in the content's place with some clients."""
+    if part.get("type") == "function":
+        return isinstance(function, dict) and "arguments" in function
+    return (part.get("type") or part.get("block_type")) in _CALL_PARTS or part.get(pyrepr.CLASS) == "ToolCall"
 
 
 def joined(value: Json) -> str:

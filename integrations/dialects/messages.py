@@ -6,7 +6,7 @@ LangChain (plain and ``lc``-serialised), OpenInference's dotted keys, Haystack's
 
 from __future__ import annotations
 
-from scoring.trace.span import Json, Message
+from sidejudge.scoring.trace.span import Json, Message
 
 from . import message_parts, pyrepr, unwrap
 
@@ -16,9 +16,10 @@ _ROLES = {
     "humanmessage": "user", "aimessage": "assistant", "systemmessage": "system", "toolmessage": "tool",
     "aimessagechunk": "assistant", "chatbot": "assistant",
 }  # fmt: skip
-_MORE = frozenset({"tool_call_id", "name", "_name", "status"})
+_MORE = frozenset({"tool_call_id", "name", "_name", "status", "additional_kwargs"})
 """Fields of a message beside its content and its calls."""
-_LISTS = ("messages", "choices", "generations", "replies", "candidates", "output", "contents", "input")
+_CONTENTS = ("content", "parts", "_content", "blocks", "contents")
+_LISTS = ("messages", "choices", "generations", "replies", "candidates", "output", "contents", "input", "items")
 """Keys under which a request, a response or a state holds its messages, in order of preference."""
 
 MAX_DEPTH = 6
@@ -171,12 +172,13 @@ def _responses_item(item: dict[str, Json]) -> Message:
     call_id = message_parts.string(item.get("call_id")) or message_parts.string(item.get("id"))
     if item["type"] == "function_call":
         return Message(role="assistant", tool_calls=message_parts.calls([item | {"id": call_id}]))
-    return Message(role="tool", text=message_parts.joined(item.get("output")), tool_call_id=call_id)
+    failed = item.get("is_error") is True
+    return Message(role="tool", text=message_parts.joined(item.get("output")), tool_call_id=call_id, error=failed)
 
 
 def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
     """The message, and what its parts answer behind it."""
-    content = item.get("content") or item.get("parts") or item.get("_content") or item.get("blocks") or None
+    content = next((item[key] for key in _CONTENTS if item.get(key)), None)
     if role == "tool" and message_parts.is_definition(content):
         return
     listed = item.get("tool_calls") or item.get("function_call")
@@ -195,11 +197,18 @@ def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
             found.append(Message(role=role, text=text, tool_calls=calls))
         else:
             found.append(Message(
-                role=role, text=text, tool_calls=calls, tool_call_id=message_parts.string(item.get("tool_call_id")),
+                role=role, text=text, tool_calls=calls, tool_call_id=_answered(item),
                 name=message_parts.string(item.get("name")) or message_parts.string(item.get("_name")),
                 error=item.get("status") == "error",
             ))  # fmt: skip
     found += answers
+
+
+def _answered(item: dict[str, Json]) -> str | None:
+    """The id of the call that a message answers; LlamaIndex keeps it with what else the API knows."""
+    others = item.get("additional_kwargs")
+    held = others.get("tool_call_id") if isinstance(others, dict) else None
+    return message_parts.string(item.get("tool_call_id")) or message_parts.string(held)
 
 
 def _calls(item: dict[str, Json]) -> list[Json]:

@@ -6,8 +6,8 @@ conventions when it exports them; then inputs and outputs of chains are lost.
 
 from __future__ import annotations
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import genai, messages, unwrap
 from .reading import Dialect, SpanReading, as_text, failure

@@ -12,8 +12,8 @@ from typing import Final
 
 import orjson
 
-from integrations.raw import AttributeValue, RawSpan
-from scoring.trace.instant import read_instant
+from sidejudge.integrations.raw import AttributeValue, RawSpan
+from sidejudge.scoring.trace.instant import read_instant
 
 from . import unwrap
 from .by_names import by_names

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from integrations.raw import AttributeValue, RawSpan
-from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
+from sidejudge.integrations.raw import AttributeValue, RawSpan
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import flattened, messages, openinference_frameworks, unwrap
 from .fields import Fields, real, text, tokens
@@ -39,6 +39,7 @@ _FIELDS = Fields(
     cost_usd=real("llm.cost.total"),
 )
 _REPORTING_THEMSELVES = frozenset({"pydantic-ai", "agent_framework"})
+_OF_AI_SDK = "ai.operationId"
 _TRANSLATED = "opentelemetry.instrumentation."
 _OWN_CONTENTS = (
     "gen_ai.prompt", "gen_ai.completion", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.",
@@ -52,6 +53,8 @@ def speaks(raw: RawSpan) -> bool:
 
     Not where one only added its words to the richer ones of a framework that reports itself.
     """
+    if _OF_AI_SDK in raw.attributes:
+        return False
     if raw.scope_name.startswith("openinference."):
         return True
     if "openinference.span.kind" not in raw.attributes or raw.scope_name in _REPORTING_THEMSELVES:

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from scoring.trace.span import Message, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.span import Message, SpanKind, ToolCall, Usage
 
 from . import messages, unwrap
 from .reading import SpanReading, failure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from scoring.trace.span import Json, SpanKind, ToolCall
+from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import unwrap
 from .reading import SpanReading, as_text

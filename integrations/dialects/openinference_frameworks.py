@@ -11,7 +11,7 @@ import re
 
 from msgspec.structs import replace
 
-from scoring.trace.span import Json, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall, Usage
 
 from . import (
     haystack_shapes,
@@ -27,6 +27,7 @@ from .reading import SpanReading
 from .span_fields import CONTENTS, SpanFields
 from .usage import usage, whole
 
+_JAVASCRIPT = "@arizeai/openinference-instrumentation-"
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
 _PRINTED = re.compile(r"assistant: (?:None\Z)?")
 """A message as LlamaIndex prints it; a call of tools has no text."""
@@ -36,7 +37,11 @@ _MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
 def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Correct ``fields`` in place for the framework that made the span, and return the span's true kind."""
     scope = reading.raw.scope_name
-    framework = _FRAMEWORKS.get(scope.rpartition(".")[2] if not scope.startswith("strands.") else "strands")
+    if scope.startswith(_JAVASCRIPT):
+        name = scope.removeprefix(_JAVASCRIPT).replace("-", "_")
+    else:
+        name = "strands" if scope.startswith("strands.") else scope.rpartition(".")[2]
+    framework = _FRAMEWORKS.get(name)
     return kind if framework is None else framework(reading, kind, fields)
 
 
@@ -136,6 +141,16 @@ def _litellm(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKi
     return kind
 
 
+def _claude_agent(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
+    """A run's span is called after the SDK's function; agents have no names there."""
+    if kind is SpanKind.AGENT and reading.provenance.get("agent") == "span name":
+        fields["agent"] = None
+        del reading.provenance["agent"]
+    if kind is SpanKind.TOOL and (tool := fields["tool"]).error:
+        fields["tool"] = replace(tool, error=tool.error.removeprefix("Exception: "))  # around the tool's own
+    return kind
+
+
 def _strands(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
     """Its own spans, translated: an agent's answer is printed, with a line break behind it."""
     del reading
@@ -171,5 +186,6 @@ _FRAMEWORKS = {
     "autogen_agentchat": openinference_teams.autogen,
     "strands": _strands,
     "google_adk": _google_adk,
+    "claude_agent_sdk": _claude_agent,
 }
-"""By the last word of the scope."""
+"""By the last word of the scope; of instrumentations for JavaScript, by what follows their prefix."""

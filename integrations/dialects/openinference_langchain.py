@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import re
 
-from scoring.trace.span import SpanKind
+from msgspec.structs import replace
+
+from sidejudge.scoring.trace.span import SpanKind
 
 from . import langgraph_nodes, unwrap
 from .reading import SpanReading
 from .span_fields import SpanFields
 
-_MODEL = re.compile(r'"response_metadata": ?\{[^{}]*"model_name": ?"([^"\\]{1,100})"')
+_MODEL = re.compile(r'"response_metadata": ?\{(?:[^{}]|\{[^{}]*+\})*?"model_name": ?"([^"\\]{1,100})"')
+
+_JAVASCRIPT_ERROR = re.compile(r"(.{1,1000})\n\n(\w*Error): \1\n +at ", re.DOTALL)
+"""An error's message, then its stack, which begins with the same message."""
 
 
 def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
@@ -30,14 +35,30 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> SpanKind:
                 reading.note("requested_model", source)
             fields["model"] = answering[1]
             reading.note("model", "output.value: response_metadata")
-    elif kind is SpanKind.AGENT and reading.raw.name in langgraph_nodes.OWN_STEPS:
+    _graph(reading, kind, fields)
+    if kind is SpanKind.TOOL and (tool := fields["tool"]).error and (traced := _JAVASCRIPT_ERROR.match(tool.error)):
+        fields["tool"] = replace(tool, error=f"{traced[2]}: {traced[1]}")
+    if kind is SpanKind.AGENT and reading.raw.name in langgraph_nodes.OWN_STEPS:
         fields["agent"] = None
         reading.provenance.pop("agent", None)
         return SpanKind.CHAIN
-    elif kind is SpanKind.AGENT and reading.raw.name == langgraph_nodes.NODE and _named_by_span(reading):
+    if kind is SpanKind.AGENT and reading.raw.name == langgraph_nodes.NODE and _named_by_span(reading):
         _name(reading, fields)
         return SpanKind.CHAIN
     return kind
+
+
+def _graph(reading: SpanReading, kind: SpanKind, fields: SpanFields) -> None:
+    """An agent's name that is its caller's gives way to that of the graph."""
+    metadata = unwrap.decoded(reading.attributes.get("metadata"))
+    if not isinstance(metadata, dict) or "langgraph_node" not in metadata:
+        return
+    node, path, named = metadata["langgraph_node"], metadata.get("langgraph_checkpoint_ns"), fields.get("agent")
+    state = reading.attributes.get("input.value") if kind is not SpanKind.TOOL else None
+    agent = langgraph_nodes.own_name(named, reading.raw.name, node, path, state)
+    if agent != named:
+        fields["agent"] = agent
+        reading.note("agent", "span name") if agent else reading.provenance.pop("agent", None)
 
 
 def _named_by_span(reading: SpanReading) -> bool:

@@ -7,8 +7,8 @@ import re
 
 from msgspec.structs import replace
 
-from integrations.raw import AttributeValue
-from scoring.trace.span import Json, Message, SpanKind, ToolCall
+from sidejudge.integrations.raw import AttributeValue
+from sidejudge.scoring.trace.span import Json, Message, SpanKind, ToolCall
 
 from . import messages, pyrepr, unwrap
 from .reading import SpanReading

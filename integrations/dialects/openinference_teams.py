@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from scoring.trace.span import Json, SpanKind, ToolCall
+from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import pyrepr, unwrap
 from .reading import SpanReading, as_text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Span, SpanKind, Usage
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Span, SpanKind, Usage
 
 from . import genai
 from .langgraph_nodes import NODE, UNNAMED

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Span, SpanKind, ToolCall
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
 
 from . import genai, messages, openllmetry_crewai, openllmetry_langchain, openllmetry_llamaindex, unwrap
 from .reading import Dialect, SpanReading, failure

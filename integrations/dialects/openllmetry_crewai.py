@@ -5,7 +5,7 @@ What a task was and what came of it stand on the task's span and, printed, on th
 
 from __future__ import annotations
 
-from scoring.trace.span import SpanKind
+from sidejudge.scoring.trace.span import SpanKind
 
 from . import unwrap
 from .reading import SpanReading, as_text

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from scoring.trace.span import Json, SpanKind, ToolCall
+from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import labels, messages, unwrap
 from .langgraph_nodes import UNNAMED

@@ -6,7 +6,7 @@ first step.
 
 from __future__ import annotations
 
-from scoring.trace.span import Json, SpanKind, ToolCall
+from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import messages, unwrap
 from .reading import SpanReading, as_text, failure

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Json, Message, Span, SpanKind
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind
 
 from . import flattened, genai, messages, openllmetry
 from .reading import Dialect, SpanReading

@@ -10,8 +10,8 @@ import json
 
 from msgspec.structs import replace
 
-from integrations.raw import RawEvent, RawSpan
-from scoring.trace.span import Message, Span, SpanKind
+from sidejudge.integrations.raw import RawEvent, RawSpan
+from sidejudge.scoring.trace.span import Message, Span, SpanKind
 
 from . import genai, genai_events, messages, unwrap
 from .reading import Dialect, SpanReading

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 
-from scoring.errors import SidejudgeError
-from scoring.trace.span import Json
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.trace.span import Json
 
 CLASS = "__class__"
 """Key under which a printed object's class name stands."""

@@ -7,23 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, Unpack
 
-from integrations.raw import AttributeValue, RawSpan
-from scoring.trace.span import Json, Span, SpanKind, Usage
+from sidejudge.integrations.raw import AttributeValue, RawSpan
+from sidejudge.scoring.trace.span import Json, Span, SpanKind, Usage
 
 from . import labels, model_call, unwrap
-from .by_names import by_names
 from .span_fields import SpanFields
 from .usage import real, usage, whole
 
 _TAKEN_FROM = (("system_prompt", "input"), ("documents", "output"))
 _TRACEBACK = "Traceback (most recent call last)"
 _LONGEST_ERROR = 2000
-_CONTENT = re.compile(
-    r"(?:^|[._]|(?<=[a-z])(?=[A-Z]))(?i:prompts?|completions?|messages?|inputs?|outputs?|content|arguments|args|text|result"
-    r"|request|response)$"
-)
-_NO_CONTENT = re.compile(r"^(?:http|url|db|rpc|net|network|messaging|exception|error|otel|aws|faas|k8s)\.|[Mm]etadata")
-"""Namespaces that hold no model's contents, though their keys may end alike (``db.query.text``)."""
+_NO_ERROR = frozenset({"", "none", "null", "no_error", "ok", "unset", "false", "0"})
+"""What clients write as ``error.type`` of what did not fail."""
 _CONTROL_FLOW = re.compile(r"(?:langgraph\.errors\.)?(?:ParentCommand|GraphBubbleUp|GraphInterrupt|NodeInterrupt)")
 _PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
 """An exception as Python prints it: ``ValueError('no such order')``."""
@@ -121,12 +116,6 @@ class SpanReading:
         if (source := self.provenance.pop("model", None)) is not None:
             self.provenance.setdefault("requested_model", source)
 
-    def unread(self) -> tuple[str, ...]:
-        """Attributes that look like contents by the last word of their key, and that nothing was read from."""
-        used = set(self.provenance.values())
-        named = _named_like_contents(self.names)
-        return tuple(key for key in named if key not in used and _may_be_content(self.attributes[key]))
-
     def note(self, field: str, source: str) -> None:
         """Remember a source that is not one attribute."""
         self.provenance[field] = source
@@ -146,7 +135,7 @@ class SpanReading:
                 found[name] = value  # type: ignore[literal-required]  # the names of one dictionary in another
         # What has no attribute of its own stands where the contents do that it was taken from.
         if "error" in found:
-            provenance.setdefault("error", "status")
+            provenance.setdefault("error", "status" if self.raw.status_code == 2 else "error.type")
         for field, source in _TAKEN_FROM:
             if found.get(field) and source in provenance:
                 provenance.setdefault(field, provenance[source])
@@ -174,26 +163,21 @@ class SpanReading:
         )
 
 
-@by_names
-def _named_like_contents(keys: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(key for key in keys if _CONTENT.search(key) and not _NO_CONTENT.search(key))
-
-
-def _may_be_content(value: AttributeValue) -> bool:
-    if not isinstance(value, str | list | dict) or not value or value in ("{}", "[]", '""', "null"):
-        return False
-    return not (isinstance(value, str) and value.startswith(unwrap.REDACTED))
-
-
 def failure(raw: RawSpan) -> str | None:
-    """``Type: message`` of a span whose status is an error, from its exception event, status and ``error.type``.
+    """``Type: message`` of a span that failed, from its exception event, status and ``error.type``.
 
+    It failed if its status is an error or, where none is set, if it has an ``error.type``, which the conventions of
+    OpenTelemetry give to failed operations alone, or an exception left it. One that was recorded and caught is none.
     None for what LangGraph raises to go elsewhere: a hand-off to another graph, a pause for a person.
     """
-    if raw.status_code != 2:
+    if raw.status_code == 1:
         return None
+    stated = raw.attributes.get("error.type")
+    named = "" if stated is None or str(stated).strip().lower() in _NO_ERROR else str(stated).strip()
     exception = next((event.attributes for event in raw.events if event.name == "exception"), {})
-    kind = _string(exception.get("exception.type")) or _string(raw.attributes.get("error.type"))
+    if raw.status_code != 2 and not named and str(exception.get("exception.escaped", "")).lower() != "true":
+        return None
+    kind = _string(exception.get("exception.type")) or ("" if named == "_OTHER" else named)
     if _CONTROL_FLOW.fullmatch(kind):
         return None
     message = raw.status_message or _string(exception.get("exception.message")) or ""

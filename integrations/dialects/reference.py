@@ -1,6 +1,6 @@
 """Reference: the page that lists the dialects, written from their declarations.
 
-``python -P -m monitor.reference`` writes ``DIALECTS.md`` anew; a test compares the two.
+``python -P -m sidejudge.monitor.reference`` writes ``DIALECTS.md`` anew; a test compares the two.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from . import DIALECTS
 from .reading import Dialect
 
-PAGE = Path(__file__).with_name("DIALECTS.md")
+PAGE = Path(__file__).resolve().with_name("DIALECTS.md")
 
 _HEAD = """\
 # Dialects

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from . import pyrepr
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Message, Span, SpanKind, ToolCall
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall
 
 from . import genai
 from .reading import Dialect, SpanReading

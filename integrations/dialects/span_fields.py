@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias, TypedDict
 
-from scoring.trace.span import Json, Message, ToolCall, Usage
+from sidejudge.scoring.trace.reported import ReportedScore
+from sidejudge.scoring.trace.span import Json, Message, ToolCall, Unread, Usage
 
 Contents: TypeAlias = Literal["input", "output", "input_messages", "output_messages"]
 CONTENTS: Final[tuple[Contents, ...]] = ("input", "output", "input_messages", "output_messages")
@@ -23,6 +24,7 @@ class SpanFields(TypedDict, total=False):
     output: Json
     input_messages: tuple[Message, ...]
     output_messages: tuple[Message, ...]
+    reported: tuple[ReportedScore, ...]
     system_prompt: str | None
     documents: tuple[str, ...]
     model: str | None
@@ -45,4 +47,4 @@ class SpanFields(TypedDict, total=False):
     environment: str | None
     release: str | None
     capture_switch: str | None
-    unread: tuple[str, ...]
+    unread: tuple[Unread, ...]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Span, SpanKind
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Span, SpanKind
 
 from . import genai
 from .reading import Dialect, SpanReading

@@ -14,8 +14,8 @@ from typing import TypeAlias, TypeGuard
 import orjson
 from msgspec import Struct
 
-from integrations.raw import AttributeValue
-from scoring.trace.span import Json
+from sidejudge.integrations.raw import AttributeValue
+from sidejudge.scoring.trace.span import Json
 
 from . import jsontext, result_parts
 
@@ -122,8 +122,11 @@ def _peel(value: Content, keys: frozenset[str]) -> Json:
                 return _peel_inner(next(iter(kwargs.values()), None), keys)
         elif len(found) == 1 and (key := next(iter(found))) in keys:
             return _peel_inner(found[key], keys)
-        elif keys is _ANSWER_KEYS and isinstance(found.get("raw"), str) and "tasks_output" in found:
-            return found["raw"]
+        elif keys is _ANSWER_KEYS:
+            if isinstance(found.get("raw"), str) and "tasks_output" in found:
+                return found["raw"]
+            if "text" in found and all(held in (None, "", [], {}) for key, held in found.items() if key != "text"):
+                return found["text"]  # the AI SDK's answer beside lists of files, sources, calls that there are none of
     return plain(value) if isinstance(value, str | bytes) and not isinstance(found, str) else found
 
 

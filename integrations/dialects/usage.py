@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from scoring.trace.span import Json, Usage
+from sidejudge.scoring.trace.span import Json, Usage
 
 _ABSURD = 1e12
 """A trace has no million million tokens; a count beyond it is an error of its sender."""

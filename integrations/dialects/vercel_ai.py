@@ -7,8 +7,8 @@ the span that has the name does not list what was offered).
 
 from __future__ import annotations
 
-from integrations.raw import RawSpan
-from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import genai, message_parts, messages, unwrap
 from .reading import Dialect, SpanReading, failure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, Self
 
-from scoring.evaluators.vector import Vector
+from sidejudge.scoring.evaluators.vector import Vector
 
 
 class Matrix(Protocol):

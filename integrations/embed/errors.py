@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 INSTALL = "pip install 'sidejudge[embeddings]'"
 

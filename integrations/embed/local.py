@@ -16,9 +16,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeVar
 
-from scoring.evaluators.vector import Vector
-from scoring.lexical.label import label
-from scoring.lexical.secrets import struck
+from sidejudge.scoring.evaluators.vector import Vector
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.secrets import struck
 
 from . import muse
 from .encoder import Encoder

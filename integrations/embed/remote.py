@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Final, Protocol
 
-from integrations.provider.errors import ProviderError, ProviderErrorKind, read_error
-from integrations.provider.library import LiteLLM
-from scoring.evaluators.vector import Vector
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, read_error
+from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.scoring.evaluators.vector import Vector
 
 
 class _Response(Protocol):

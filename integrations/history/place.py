@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import fs, parquet
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 _HIDDEN: Final = "."
 """A file that is being written begins with it: readers of Parquet leave such files out."""
@@ -26,7 +26,9 @@ class Place:
     Methods raise ``OSError`` where the place cannot be reached or written.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, mode: int = 0o600) -> None:
+        """``mode``: who may read files that are made in a local directory."""
+        self._mode = mode
         self.local = "://" not in path
         if self.local:
             self._system, self._root = fs.LocalFileSystem(), str(Path(path).absolute())
@@ -99,7 +101,8 @@ class Place:
         folder, _, base = path.rpartition("/")
         self._system.create_dir(folder, recursive=True)
         beside = Path(f"{folder}/{_HIDDEN}{base}.tmp")
-        with beside.open("wb") as new:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, self._mode)
+        with os.fdopen(descriptor, "wb") as new:
             new.write(body)
             new.flush()
             os.fsync(new.fileno())  # what is here is deleted elsewhere

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, cast, overload
 
-from scoring.errors import SidejudgeError
-from scoring.verdict.trace_document import TraceDocument
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 
 class HistoryError(SidejudgeError):

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 import pyarrow as pa
 
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.span import JsonRecord
 
 Kind: TypeAlias = Literal["verdicts", "outcomes"]
 KINDS: Final[Sequence[Kind]] = ("verdicts", "outcomes")

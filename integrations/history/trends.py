@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from scoring.status.trend import Stretch, VerdictSums
+from sidejudge.scoring.status.trend import Stretch, VerdictSums
 
 from .in_force import rows_in_force
 from .place import Place

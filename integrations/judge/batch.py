@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final, Protocol, TypeVar
 
-from integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
-from integrations.provider.library import LiteLLM
-from scoring.trace.span import JsonRecord
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
+from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .client import Completion, JudgeCall, JudgeClient, JudgeModel, TokenPrice, arguments_of, response_format
 

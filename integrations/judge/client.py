@@ -5,6 +5,7 @@ It sends once. Retries, limits, budget and parsing belong to ``monitor.evaluate.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Final, Literal, Protocol, TypeAlias
 
-from integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
-from integrations.provider.library import LiteLLM
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
+from sidejudge.integrations.provider.library import LiteLLM
 
 log = logging.getLogger("sidejudge.judge")
 
@@ -71,6 +72,14 @@ class JudgeModel:
         return f"Model({self.name!r})"  # a key must not be shown by accident
 
     @property
+    def identity(self) -> str:
+        """All that changes what the model answers to a prompt, as JSON: another temperature is another judge."""
+        return json.dumps({
+            "name": self.name, "api_base": self.api_base, "temperature": self.temperature, "top_p": self.top_p,
+            "max_tokens": self.max_tokens, "seed": self.seed, "structured": self.structured,
+        })  # fmt: skip
+
+    @property
     def provider(self) -> str:
         """What limits are kept for: the part before the slash."""
         return self.name.partition("/")[0]
@@ -80,8 +89,8 @@ class JudgeModel:
 class Completion:
     """A model's response; the text is empty where it returned none, which is no fault of the provider.
 
-    ``model`` is the provider's name for it; ``cut_off``: it ran into ``max_tokens``. ``finish_reason`` and
-    ``response_id`` are the provider's, None where it gives none.
+    ``model`` is the provider's name for it; ``tool_call``: the text is the arguments of one; ``cut_off``: it ran into
+    ``max_tokens``. ``finish_reason`` and ``response_id`` are the provider's, None where it gives none.
     """
 
     text: str
@@ -89,6 +98,7 @@ class Completion:
     usage: ProviderUsage
     duration_s: float
     cut_off: bool = False
+    tool_call: bool = False
     finish_reason: str | None = None
     response_id: str | None = None
 
@@ -218,16 +228,33 @@ def _read(response: _Response, model: JudgeModel, duration_s: float) -> Completi
     refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
     if refusal or choice.finish_reason == "content_filter":
         raise ProviderError(ProviderErrorKind.CONTENT_REFUSED, "the model would not judge this content", usage=usage)
-    text = choice.message.content
+    text = _written(choice.message.content)
+    arguments = "" if text.strip() else _arguments(choice.message)
     return Completion(
-        text=text if isinstance(text, str) else "",
+        text=arguments or text,
         model=model_name,
         usage=usage,
         duration_s=duration_s,
         cut_off=choice.finish_reason == "length",
+        tool_call=bool(arguments),
         finish_reason=_text(choice.finish_reason),
         response_id=_text(getattr(response, "id", None)),
     )
+
+
+def _written(content: object) -> str:
+    """The text of a message, which some servers send in parts."""
+    if isinstance(content, list):
+        return "".join(each["text"] for each in content if isinstance(each, dict) and isinstance(each.get("text"), str))
+    return content if isinstance(content, str) else ""
+
+
+def _arguments(message: object) -> str:
+    """The arguments of the only tool call of a message without a text; some models answer a schema by one."""
+    calls = getattr(message, "tool_calls", None) or []
+    called = [getattr(each, "function", None) for each in calls] or [getattr(message, "function_call", None)]
+    found = getattr(called[0], "arguments", None) if len(called) == 1 else None
+    return found if isinstance(found, str) else ""
 
 
 def _text(value: object) -> str | None:

@@ -3,8 +3,8 @@
 Newer servers answer at ``v3/scores``, older ones at ``v2/scores``; both give the same records here. A score counts as a
 person's only where an author is named: a program may write the same source, to prefill a queue.
 
-A score's time is that of its first version, and neither endpoint filters by when it was changed. So a reader that needs
-changed scores reads the same time again.
+A score's time is that of its first version, neither endpoint filters by when it was changed, and an edit in the
+interface leaves ``updatedAt`` as it is. So a reader that needs changed scores reads the same time again, and compares.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from .client import Langfuse, Query
+from .observations import instant_ns
 from .pages import PAGE, Row, by_cursor, by_number
 from .scores import timestamp
 
@@ -25,8 +26,8 @@ class Annotation:
     """One score that a person gave, or a program in a person's place.
 
     ``subject`` is the id of a trace (that of an observation's trace, where it is on an observation) or of a session.
-    ``value`` is a truth value as 1 or 0. ``author`` is None where no person is named. ``changed`` is when it was
-    changed last, as the server writes it.
+    ``value`` is a truth value as 1 or 0. ``author`` is None where no person is named. ``at_ns`` is its time, ns since
+    the epoch.
     """
 
     id: str
@@ -38,7 +39,7 @@ class Annotation:
     correction: bool
     author: str | None
     queue: str | None
-    changed: str
+    at_ns: int
 
 
 async def read_annotations(
@@ -79,7 +80,7 @@ def _annotation(row: Row) -> Annotation | None:
     return Annotation(
         id=name, subject=of, kind=kind, observation=observation, name=called, value=value,
         correction=row.get("dataType") == "CORRECTION", author=_text(row.get("authorUserId")),
-        queue=_text(row.get("queueId")), changed=str(row.get("updatedAt")),
+        queue=_text(row.get("queueId")), at_ns=instant_ns(row.get("timestamp")) or 0,
     )  # fmt: skip
 
 

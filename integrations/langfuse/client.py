@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote
 
-from integrations.trust import trusted
-from scoring.trace.span import Json
+from sidejudge.integrations.trust import trusted
+from sidejudge.scoring.trace.span import Json
 
 from .budget import RequestBudget
 from .errors import LangfuseError, LangfuseErrorKind, as_json, read_refusal
@@ -70,6 +70,8 @@ class Langfuse:
 
         self.access = access
         self.budget = RequestBudget(access.requests_per_minute) if budget is None else budget
+        self.ahead_s = 0.0
+        """How far the clock of the server is ahead of ours at most, s, by its latest answer; 0 where it is not."""
         self._timeout_s = access.timeout_s if timeout_s is None else timeout_s
         self._http = httpx.AsyncClient(
             base_url=access.base_url.rstrip("/") + API,
@@ -134,6 +136,9 @@ class Langfuse:
         if status == HTTPStatus.TOO_MANY_REQUESTS and method != "DELETE":
             limit = read_refusal(status, reported, answer)
             self.budget.limited(limit.retry_after_s, limit.per_minute)
+        date_s = _date_s(reported.get("date", ""))
+        if date_s is not None:  # of a whole second, the last moment
+            self.ahead_s = max(0.0, date_s + 1 - time.time()) if date_s - time.time() > 1 else 0.0
         return _read(status, reported, answer)
 
     async def _send(self, request: httpx.Request) -> tuple[int, httpx.Headers, bytes]:

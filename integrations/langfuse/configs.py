@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from integrations.langfuse.score_document import ScoreOfLangfuse
-from scoring.lexical.label import label
-from scoring.verdict.verdict import State
+from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.verdict.verdict import State
 
 from .client import Langfuse
 from .errors import LangfuseError

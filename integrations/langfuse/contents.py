@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from integrations.raw import AttributeValue, RawEvent
-from scoring.trace.span import Json
+from sidejudge.integrations.raw import AttributeValue, RawEvent
+from sidejudge.scoring.trace.span import Json
 
 from .jsontext import read, texts
 

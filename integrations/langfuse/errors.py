@@ -13,10 +13,10 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Final
 
-from scoring.errors import SidejudgeError
-from scoring.lexical.label import label
-from scoring.lexical.secrets import struck
-from scoring.trace.span import Json
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.secrets import struck
+from sidejudge.scoring.trace.span import Json
 
 _LONGEST_MESSAGE: Final = 300
 

@@ -1,23 +1,24 @@
 """Our own scores as they are stored in Langfuse, and whether they equal what would be written now.
 
-The metadata of a score is kept as texts and parsed when it is read, so a text of digits comes back as a number, and
-what was null may be missing: values are compared by what they mean.
+The metadata of a score is kept as texts and parsed when it is read, so a text of digits comes back as a number, a text
+of JSON as what it holds, and what was null may be missing: values are compared by what they mean.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from integrations.langfuse.score_document import ScoreOfLangfuse
+from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
 
 from .client import Langfuse
 from .observations import instant_ns
 from .pages import Row
 from .reading_back import MOST_IDS, read_back, same_value
-from .scores import METRICS
+from .scores import METRICS, WRITTEN
 
 REVISION: Final = "revision"
 _NOTHING: Final = (None, "", "null")
@@ -34,17 +35,30 @@ class ExistingScore:
     revision: int
     row: Row
 
-    def states(self, body: ScoreOfLangfuse, *, within: float = 0.0) -> bool:
-        """Whether it equals a body, whatever the revision; ``within``: numbers may be this far apart.
+    @property
+    def written_ms(self) -> int:
+        """The time of the writing that is shown, ms since the epoch: that of the score where it is a first one."""
+        stated = instant_ns(_mapping(self.row.get("metadata")).get(WRITTEN))
+        return (self.at_ns if stated is None else stated) // 10**6
 
-        Where they may be apart at all, the comment is not compared: it may quote them.
+    @property
+    def latest_ms(self) -> int:
+        """No writing of it that the server has bears a later time, unless a clock was ahead, ms since the epoch."""
+        return max(self.written_ms, (instant_ns(self.row.get("updatedAt")) or 0) // 10**6)
+
+    def states(self, body: ScoreOfLangfuse, *, within: float = 0.0, whole: bool = False) -> bool:
+        """Whether it equals a body; ``within``: numbers may be this far apart.
+
+        Where they may be apart at all, the comment is not compared: it may quote them. ``whole``: the number of the
+        revision and the values of metrics are compared too, so that it is this writing of the score and no other.
         """
-        if not same_value(self.row, body["value"], within=within):
+        if not same_value(self.row, body["value"], within=within) or self.row.get("dataType") != body.get("dataType"):
             return False
         reported, meant = _mapping(self.row.get("metadata")), _mapping(body.get("metadata"))
-        if not all(_alike(reported.get(key), value) for key, value in meant.items() if key not in (REVISION, METRICS)):
+        left_out = () if whole else (REVISION, METRICS)
+        if not all(_alike(reported.get(key), value) for key, value in meant.items() if key not in left_out):
             return False
-        return within > 0 or _alike(self.row.get("comment"), body.get("comment"))
+        return within > 0 or _same_text(self.row.get("comment"), body.get("comment"))
 
 
 async def existing_scores(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> dict[str, ExistingScore]:
@@ -71,12 +85,31 @@ def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
+def _same_text(one: object, other: object) -> bool:
+    return one == other or (one in _NOTHING and other in _NOTHING)
+
+
 def _alike(one: object, other: object) -> bool:
-    if one in _NOTHING or other in _NOTHING:
-        return one in _NOTHING and other in _NOTHING
-    if str(one) == str(other):
-        return True
-    try:
-        return math.isclose(float(str(one)), float(str(other)), rel_tol=1e-9, abs_tol=1e-12)
-    except ValueError:
-        return False
+    """Whether two values of metadata mean the same, each as it is or as the text that it was kept as."""
+    one, other = _meaning(one), _meaning(other)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_alike(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return bool(one == other) or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(one == other)
+
+
+def _meaning(value: object) -> object:
+    """What a value comes back as: a text that is JSON is parsed; nothing, in any spelling, is None."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value, parse_constant=_no_number)
+        except ValueError:
+            return value or None
+    return value
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 
 def read(value: Json) -> Json:

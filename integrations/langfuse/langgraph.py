@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from integrations.raw import AttributeValue, RawSpan
+from sidejudge.integrations.raw import AttributeValue, RawSpan
 
 _METADATA: Final = "langfuse.observation.metadata."
 _AGENT, _NAMESPACE = f"{_METADATA}lc_agent_name", f"{_METADATA}langgraph_checkpoint_ns"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from .annotations import pages_of_scores, subject_of, value_of
 from .client import Langfuse

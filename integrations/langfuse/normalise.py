@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from integrations.raw import AttributeValue, RawSpan
-from scoring.trace.span import Json
+from sidejudge.integrations.raw import AttributeValue, RawSpan
+from sidejudge.scoring.trace.span import Json
 
 from .jsontext import text
 from .langgraph import with_agents

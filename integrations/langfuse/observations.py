@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from scoring.errors import SidejudgeError
-from scoring.trace.instant import read_instant
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.trace.instant import read_instant
 
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind

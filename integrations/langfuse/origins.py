@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from integrations.raw import AttributeValue, RawEvent
-from scoring.trace.span import Json
+from sidejudge.integrations.raw import AttributeValue, RawEvent
+from sidejudge.scoring.trace.span import Json
 
 from .contents import contents, reported
 from .jsontext import read, text

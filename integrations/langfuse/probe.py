@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
-from scoring.lexical.label import label
+from sidejudge.scoring.lexical.label import label
 
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
-from .sending import BATCH, EVENTS
+from .sending import BATCH, EVENTS, is_too_short, wants
 
 ARRAYS_SINCE: Final = (4, 59)
 """Version from which ``POST scores`` takes an array (what Python SDK 5 requires)."""
@@ -27,8 +28,9 @@ class LangfuseServer:
     """One Langfuse and the project that the keys belong to.
 
     ``version`` is None where it names none. ``observations_v2``, ``scores_v3`` and ``legacy_reads`` are the reads that
-    it answers, ``takes_events`` whether ``POST ingestion`` is there. ``takes_arrays`` is what its version promises of
-    ``POST scores``; the first answer decides.
+    it answers, ``takes_events`` whether ``POST ingestion`` is there, ``takes_arrays`` whether ``POST scores`` takes an
+    array: as it answered an empty one, and where that says nothing, as its version promises. ``may_write`` is False
+    where it refused every body for the rights of the keys, None where it answered neither way.
     """
 
     base_url: str
@@ -39,11 +41,8 @@ class LangfuseServer:
     scores_v3: bool
     legacy_reads: bool
     takes_events: bool = False
-
-    @property
-    def takes_arrays(self) -> bool:
-        release = release_of(self.version)
-        return release is None or release >= ARRAYS_SINCE
+    takes_arrays: bool = False
+    may_write: bool | None = None
 
     @property
     def merges_metadata(self) -> bool:
@@ -54,7 +53,7 @@ class LangfuseServer:
     @property
     def scores_per_request(self) -> int:
         """How many scores a request holds at most."""
-        return EVENTS if self.takes_events else BATCH if self.takes_arrays else 1
+        return BATCH if self.takes_arrays else EVENTS if self.takes_events else 1
 
     def trace_url(self, trace_id: str) -> str:
         """The trace's page."""
@@ -74,6 +73,8 @@ async def probe(langfuse: Langfuse) -> LangfuseServer:
     """Ask who answers and what it can. Raises ``LangfuseError`` when it is out of reach or the keys are refused."""
     version = await version_of(langfuse)
     project_id, name = await _project(langfuse)
+    arrays, allowed = await _array_of_none(langfuse)
+    events = await _takes_events(langfuse)
     return LangfuseServer(
         base_url=langfuse.access.base_url,
         version=version,
@@ -82,7 +83,9 @@ async def probe(langfuse: Langfuse) -> LangfuseServer:
         observations_v2=await _answers(langfuse, "v2/observations", limit=1, fields="core"),
         scores_v3=await _answers(langfuse, "v3/scores", limit=1),
         legacy_reads=await _answers(langfuse, "traces", limit=1, fields="core"),
-        takes_events=await _takes_events(langfuse),
+        takes_events=bool(events),
+        takes_arrays=_promises_arrays(version) if arrays is None else arrays,
+        may_write=True if events or allowed else False if events is None or allowed is False else None,
     )
 
 
@@ -121,12 +124,36 @@ async def _project(langfuse: Langfuse) -> tuple[str, str]:
     return label(str(projects[0].get("id", "")), 200), label(str(projects[0].get("name", "")))
 
 
-async def _takes_events(langfuse: Langfuse) -> bool:
-    """Whether scores may be sent many at a time. An empty batch changes nothing."""
+async def _array_of_none(langfuse: Langfuse) -> tuple[bool | None, bool | None]:
+    """Whether an array of scores is taken, and whether these keys may write; None where neither can be known.
+
+    An empty array changes nothing. A server that takes one score says that it wants an object.
+    """
+    try:
+        await langfuse.post("scores", [])
+    except LangfuseError as error:
+        if error.kind is LangfuseErrorKind.FORBIDDEN:
+            return None, False
+        if error.kind is LangfuseErrorKind.REFUSED:
+            arrays = False if wants(error, "object") else True if is_too_short(error) else None
+            return arrays, True if error.status == HTTPStatus.BAD_REQUEST else None
+        return None, None  # what is in the way is met again by the scores themselves
+    return True, True
+
+
+def _promises_arrays(version: str | None) -> bool:
+    release = release_of(version)
+    return release is not None and release >= ARRAYS_SINCE
+
+
+async def _takes_events(langfuse: Langfuse) -> bool | None:
+    """Whether scores may be sent many at a time; None: not with these keys. An empty batch changes nothing."""
     try:
         await langfuse.post("ingestion", {"batch": []})
     except LangfuseError as error:
-        if error.kind in (*_ABSENT, LangfuseErrorKind.REFUSED, LangfuseErrorKind.FORBIDDEN):
+        if error.kind is LangfuseErrorKind.FORBIDDEN:
+            return None
+        if error.kind in (*_ABSENT, LangfuseErrorKind.REFUSED):
             return False
         raise
     return True

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import httpx
 
-from integrations.trust import trusted
-from scoring.errors import SidejudgeError
+from sidejudge.integrations.trust import trusted
+from sidejudge.scoring.errors import SidejudgeError
 
 from .client import Access
 

@@ -9,20 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from integrations.langfuse.score_document import ScoreOfLangfuse
-
 from .client import Langfuse
 from .pages import Row, rows_of
 
 MOST_IDS: Final = 50
 """Ids in one request: their list has to fit into a URL, and 100 rows are the most that are answered."""
-
-
-async def stored(langfuse: Langfuse, scores: Sequence[ScoreOfLangfuse], *, v3: bool) -> set[str]:
-    """Ids of those that are stored with their value (at most ``MOST_IDS`` are requested). Raises ``LangfuseError``."""
-    wanted = {str(score["id"]): score["value"] for score in scores}
-    rows = await read_back(langfuse, list(wanted), v3=v3)
-    return {str(row["id"]) for row in rows if same_value(row, wanted[str(row["id"])])}
 
 
 async def read_back(langfuse: Langfuse, ids: Sequence[str], *, v3: bool, details: bool = False) -> list[Row]:

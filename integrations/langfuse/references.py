@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from .client import Langfuse, Query
 from .observations import instant, instant_ns

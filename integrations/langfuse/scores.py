@@ -4,8 +4,9 @@ Ids are derived from what a score is of, so whatever is sent twice replaces itse
 (there the first trace would keep it). Up to 4.16 Langfuse merges metadata key by key: a revision sends every key, null
 where it has no value, so that no value of an earlier one remains. Of a first verdict nothing can remain.
 
-A verdict has more scores than a person wants to see on a trace, so a setting selects them (``ScoreSelection``). The
-values of all metrics stand in the metadata of the pass, whatever is selected: labels of people are compared with them.
+A verdict has more scores than a person wants to see on a trace, so a setting selects them (``ScoreSelection``) by their
+names, whatever the verdict is: an average over a score that only failures have would be one of failures. The values of
+all metrics stand in the metadata of the pass, whatever is selected: labels of people are compared with them.
 """
 
 from __future__ import annotations
@@ -17,33 +18,36 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
 
-from integrations.langfuse.score_document import ScoreOfLangfuse
-from scoring.lexical.label import label
-from scoring.metrics.metric import Metric
-from scoring.result.bands import Bands
-from scoring.result.result import Failed, Judgement, Scored, Unavailable
-from scoring.result.steps import MATCHING, lowest_steps
-from scoring.trace.loop_guard import own_trace_id
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
-from scoring.verdict.verdict import Score, State, Verdict
+from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.result.bands import Bands
+from sidejudge.scoring.result.result import Failed, Judgement, Scored, Unavailable
+from sidejudge.scoring.result.steps import MATCHING, lowest_steps
+from sidejudge.scoring.trace.loop_guard import own_trace_id
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
+from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 
 DataType: TypeAlias = Literal["NUMERIC", "BOOLEAN", "CATEGORICAL"]
 ScoreSelection: TypeAlias = Literal["summary", "failing", "all"]
-"""Which scores of a verdict are written. ``summary``: pass and composite, and all metrics of a verdict that fails;
-``failing``: also the metrics of other verdicts that are rated a failure; ``all``: every metric and the state. The first
-two write the state only where it is not *valid*."""
+"""Which scores of a verdict are written (``names_of``). ``failing`` is an earlier name of ``all``."""
+MOST_IN_SUMMARY: Final = 4
+"""Scores of a verdict that ``summary`` writes at most."""
 COUNTED: Final = "counted"
 NOT_COUNTED: Final = "not counted"
 WITHDRAWN: Final = "withdrawn"
 METRICS: Final = "metrics"
 """Key of the metadata that holds the metrics of a verdict, as the text of a JSON object: id → [value, rating]."""
+WRITTEN: Final = "written"
+"""Key of the metadata that holds the time of a writing: by it each of several writers knows whose is shown."""
+EXPLANATION: Final = "explanation"
+"""Key of the metadata that holds the address of the monitor's page on the trace."""
 STEP: Final = "_step"
 """The end of the name of a score on an observation: under the metric's own it would go into averages over traces."""
 MAX_COMMENT: Final = 1000
 """Characters of a comment: a reason may quote a trace."""
 _YES_OR_NO: Final = "pass or fail"
-_FAILURES: Final = ("fail", "blocker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +94,24 @@ def declared(rubric: Rubric) -> Iterator[Declared]:
         )
 
 
+def names_of(rubric: Rubric, which: ScoreSelection) -> frozenset[str]:
+    """The names of the scores that are written of a rubric's verdicts, of each as far as it has a value.
+
+    ``all``: every one, and those of single steps. ``summary``: the pass and the composite, and the metrics that the
+    composite is made of, where that makes four at most. Where it is the plain mean of three, they stand in its place.
+    """
+    every = frozenset(each.name for each in declared(rubric))
+    if which != "summary":
+        return every | {f"{score_name(rubric.id, c.metric)}{STEP}" for c in (*rubric.criteria, *rubric.opt_in)}
+    short = {pass_name(rubric.id), composite_name(rubric.id)}
+    metrics = {score_name(rubric.id, criterion.metric) for criterion in rubric.weighed}
+    if len(short | metrics) <= MOST_IN_SUMMARY:
+        return frozenset(short | metrics)
+    if len(metrics) < MOST_IN_SUMMARY and len({round(c.weight, 9) for c in rubric.weighed}) == 1:
+        return frozenset({pass_name(rubric.id)} | metrics)
+    return frozenset(short)
+
+
 def _direction(metric: Metric) -> str:
     """Which way is good."""
     if metric.bands is None:
@@ -110,12 +132,35 @@ def score_id(trace_id: str, name: str, *, observation_id: str = "") -> str:
 
 
 def scores_of(
-    verdict: Verdict, rubric: Rubric, which: ScoreSelection = "all", *, judge_traces: bool = False
+    verdict: Verdict,
+    rubric: Rubric,
+    which: ScoreSelection = "all",
+    *,
+    judge_traces: bool = False,
+    link_base: str | None = None,
 ) -> Iterator[ScoreOfLangfuse]:
     """The bodies of a verdict's scores, without timestamp and config. A metric without a value has no score.
 
     ``judge_traces``: the monitor sends traces of its own about its judging; scores of a judge name theirs.
+    ``link_base`` is the address of the monitor's pages, where scores of traces link to their explanation.
     """
+    names = names_of(rubric, which)
+    page = f"{link_base.rstrip('/')}/traces/{verdict.trace_id}" if link_base and verdict.trace_id else None
+    for body in _every_score(verdict, rubric, judge_traces=judge_traces):
+        if body["name"] in names:
+            yield body if page is None else _linked(body, page)
+
+
+def _linked(body: ScoreOfLangfuse, page: str) -> ScoreOfLangfuse:
+    comment = body.get("comment")
+    return {
+        **body,
+        "comment": f"{comment}\n{page}" if comment else page,
+        "metadata": {**body["metadata"], EXPLANATION: page},
+    }
+
+
+def _every_score(verdict: Verdict, rubric: Rubric, *, judge_traces: bool) -> Iterator[ScoreOfLangfuse]:
     if verdict.trace_id is None and verdict.session_id is None:
         return
     by_id = {c.metric.id: c.metric for c in (*rubric.criteria, *rubric.opt_in)}
@@ -130,18 +175,16 @@ def scores_of(
             verdict, pass_name(rubric.id), "BOOLEAN", float(verdict.passed), reason=pass_comment(verdict, rubric),
             metadata={**whole, **values},
         )  # fmt: skip
-    if which == "all" or verdict.state is not State.VALID:
-        counts = NOT_COUNTED if verdict.state is State.INCOMPLETE else COUNTED
-        yield _body(
-            verdict, state_name(rubric.id), "CATEGORICAL", counts, reason=_state_comment(verdict),
-            metadata={**whole, **values},
-        )  # fmt: skip
+    counts = NOT_COUNTED if verdict.state is State.INCOMPLETE else COUNTED
+    yield _body(
+        verdict, state_name(rubric.id), "CATEGORICAL", counts, reason=_state_comment(verdict),
+        metadata={**whole, **values},
+    )  # fmt: skip
     for score in verdict.scores:
         metric = by_id.get(score.metric)
-        if isinstance(score.result, Scored) and metric is not None and _selected(verdict, score, which):
-            yield _metric_body(verdict, rubric, metric, score, score.result, own=own)
         if isinstance(score.result, Scored) and metric is not None:
-            yield from _step_bodies(verdict, rubric, metric, score.result, which)
+            yield _metric_body(verdict, rubric, metric, score, score.result, own=own)
+            yield from _step_bodies(verdict, rubric, metric, score.result)
 
 
 _KEPT: Final[tuple[Literal["id", "traceId", "sessionId", "observationId", "name"], ...]] = (
@@ -160,12 +203,6 @@ def withdrawn(body: ScoreOfLangfuse) -> ScoreOfLangfuse:
         **kept, "value": WITHDRAWN, "dataType": "CATEGORICAL", "environment": body.get("environment"),
         "comment": "the verdict was revised; this score is deleted in a few minutes", "metadata": {"state": WITHDRAWN},
     }  # fmt: skip
-
-
-def _selected(verdict: Verdict, score: Score, which: ScoreSelection) -> bool:
-    if which == "all" or verdict.passed is False:
-        return True
-    return which == "failing" and score.rating in _FAILURES
 
 
 def pass_comment(verdict: Verdict, rubric: Rubric) -> str:
@@ -253,17 +290,13 @@ def _metric_body(
     return _body(verdict, score_name(rubric.id, metric), kind, result.value, reason=stated, metadata=metadata)
 
 
-def _step_bodies(
-    verdict: Verdict, rubric: Rubric, metric: Metric, result: Scored, which: ScoreSelection
-) -> Iterator[ScoreOfLangfuse]:
-    """Scores of single steps, on their observations: those that fail, and with ``all`` every one that is known."""
+def _step_bodies(verdict: Verdict, rubric: Rubric, metric: Metric, result: Scored) -> Iterator[ScoreOfLangfuse]:
+    """Scores of the lowest steps, on their observations."""
     if not verdict.trace_id:
         return
     name = f"{score_name(rubric.id, metric)}{STEP}"
     for span_id, value in lowest_steps(result.details).items():
         rating = None if metric.bands is None else metric.bands.rating(value)
-        if which != "all" and rating not in _FAILURES:
-            continue
         metadata = _kept(
             {"rating": rating, "revision": verdict.revision, "rubric_version": verdict.rubric_version}, verdict
         )
@@ -322,16 +355,17 @@ def _metadata(
         "selection": verdict.selection,
         "judge": first.model if first else None,
         "prompt_hash": first.prompt_version if first else None,
-        "prompt": _prompts(of),
+        "prompt": _stated(of, "prompt"),
+        "prompt_label": _stated(of, "prompt_label"),
         "judge_trace_id": own if judged else None,
         "flags": ",".join(dict.fromkeys(flag for judgement in judged for flag in judgement.flags)) or None,
     }
     return _kept(stated, verdict)
 
 
-def _prompts(scores: Sequence[Score]) -> str | None:
-    """The prompts of prompt management that were asked with, each with its version: ``tone v3``."""
-    found = (each.result.details.get("prompt") for each in scores if isinstance(each.result, Scored))
+def _stated(scores: Sequence[Score], detail: str) -> str | None:
+    """A detail of the scores, each value once: ``prompt`` is a prompt with its version, as ``tone v3``."""
+    found = (each.result.details.get(detail) for each in scores if isinstance(each.result, Scored))
     return ",".join(dict.fromkeys(str(each) for each in found if each)) or None
 
 

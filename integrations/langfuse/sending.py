@@ -1,10 +1,16 @@
 """Sends one batch of scores to Langfuse in the best body that it takes, and reports what became of each of them.
 
-There are three bodies. ``POST ingestion`` takes many scores at once in every version from 3 on, keeps their timestamps
-and answers for each of them. ``POST scores`` takes an array from 4.59 on, before that one score, and up to 4.16 it
-stamps the time of delivery. Whether a server takes the first is probed; whether it takes arrays is found by trying: a
-server that takes one object refuses an array and stores nothing of it. A 207 to an array counts the scores that were
-refused without naming them, so every score of it is sent once more on its own, which replaces those that were stored.
+There are three bodies. ``POST scores`` takes an array from 4.59 on, which is what the SDK of this winter sends; before
+that one score, and up to 4.16 it stamps the time of delivery. ``POST ingestion`` takes many scores at once in every
+version from 3 on until it is gone, keeps their timestamps and answers for each of them. Both are probed; what a server
+answers decides in the end: one that takes one object refuses an array and stores nothing of it. A 207 to an array
+counts the scores that were refused without naming them, so every score of it is sent once more on its own, which
+replaces those that were stored.
+
+Of several writings of a score the server shows one. An event of ``ingestion`` bears a time of its own, and the latest
+is shown whatever comes first; of two of one millisecond the earlier (up to 4.16). So a ``Writing`` has a time, which
+grows with each writing of a score, and is that of the score for the first: from there the server has the score's own.
+In an array a score is sent with its own time, for by that and its id it is replaced.
 """
 
 from __future__ import annotations
@@ -14,11 +20,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from integrations.langfuse.score_document import ScoreOfLangfuse
+from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
 
 from .client import Langfuse, encoded
 from .errors import LangfuseError, LangfuseErrorKind
 from .reading_back import MOST_IDS
+from .scores import timestamp
 
 BATCH: Final = 15
 """Scores in an array: as many as the SDK sends."""
@@ -46,6 +53,14 @@ def traces_per_minute(requests_per_minute: float, scores_per_trace: int, *, scor
     return requests_per_minute / (scores_per_trace * (1 / scores_per_request + 1 / MOST_IDS))
 
 
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """One writing of a score. ``at_ms`` is its time among all writings of it, ms since the epoch."""
+
+    score: ScoreOfLangfuse
+    at_ms: int
+
+
 @dataclass(slots=True)
 class SendResult:
     """What became of a batch: indices of scores that were taken, and of those that were refused, with the reason.
@@ -59,7 +74,7 @@ class SendResult:
 
 
 class ScoreSender:
-    """Sends scores, and remembers in which body they are taken.
+    """Sends scores: in arrays where they are taken, else as events, else one by one; and remembers what is taken.
 
     Args:
         langfuse: the project.
@@ -80,22 +95,27 @@ class ScoreSender:
         """Whether a request holds more than one score."""
         return self.arrays or self.events
 
-    async def send(self, scores: Sequence[ScoreOfLangfuse]) -> SendResult:
+    async def send(self, writings: Sequence[Writing]) -> SendResult:
         """Send them in order. Never raises for an answer; an outage ends the batch with ``error``."""
         outcome = SendResult()
+        scores = [each.score for each in writings]
         left = list(range(len(scores)))
-        if self.events:
+        if self.arrays:
+            for group in _groups(scores, left, BATCH):
+                await self._array(scores, group, outcome)
+                if outcome.error is not None or not self.arrays:
+                    break
+            left = _left(left, outcome)
+        if self.events and outcome.error is None:
             for group in _groups(scores, left, EVENTS):
-                await self._events(scores, group, outcome)
+                await self._events(writings, group, outcome)
                 if outcome.error is not None or not self.events:
                     break
-            if self.events:
-                return outcome
-            left = [index for index in left if index not in {*outcome.taken, *outcome.refused}]
-        for group in _groups(scores, left, BATCH) if self.arrays else [[index] for index in left]:
-            await self._group(scores, group, outcome)
+            left = _left(left, outcome)
+        for index in left:
             if outcome.error is not None:
                 break
+            await self._single(scores, index, outcome)
         return outcome
 
     async def delete(self, score_id: str) -> None:
@@ -106,12 +126,15 @@ class ScoreSender:
             if error.kind is not LangfuseErrorKind.NOT_FOUND or error.body is None:
                 raise
 
-    async def _events(self, scores: Sequence[ScoreOfLangfuse], group: list[int], outcome: SendResult) -> None:
-        events = {self._event_id(scores[index]): index for index in group}
+    async def _events(self, writings: Sequence[Writing], group: list[int], outcome: SendResult) -> None:
+        events = {self._event_id(writings[index].score): index for index in group}
         batch = [
-            {"id": name, "type": "score-create", "timestamp": scores[index]["timestamp"], "body": scores[index]}
+            {
+                "id": name, "type": "score-create", "timestamp": timestamp(writings[index].at_ms * 10**6),
+                "body": writings[index].score,
+            }
             for name, index in events.items()
-        ]
+        ]  # fmt: skip
         try:
             reply = await self._langfuse.post("ingestion", {"batch": batch})
         except LangfuseError as error:
@@ -119,7 +142,7 @@ class ScoreSender:
                 self.events = False
             elif error.kind is LangfuseErrorKind.TOO_LARGE and len(group) > 1:
                 for index in group:
-                    await self._events(scores, [index], outcome)
+                    await self._events(writings, [index], outcome)
             elif error.kind is LangfuseErrorKind.TOO_LARGE:
                 outcome.refused[group[0]] = str(error)
             else:
@@ -136,29 +159,20 @@ class ScoreSender:
             )
 
     def _event_id(self, score: ScoreOfLangfuse) -> str:
-        """A new id for each writing of a score, for one id counts once.
-
-        Writings of a score with the same timestamp are merged in the order of their ids, so ids grow with time.
-        """
+        """A new id for each event: one that comes under an id that was there before replaces that event."""
         self._last_ns = max(self._last_ns + 1, self._clock_ns())
         return f"{self._last_ns:020d}-{score['id']}"
 
-    async def _group(self, scores: Sequence[ScoreOfLangfuse], group: list[int], outcome: SendResult) -> None:
-        if not self.arrays:  # found out by the group before
-            for index in group:
-                await self._single(scores, index, outcome)
-                if outcome.error is not None:
-                    return
-            return
+    async def _array(self, scores: Sequence[ScoreOfLangfuse], group: list[int], outcome: SendResult) -> None:
         try:
             reply = await self._langfuse.post("scores", [scores[index] for index in group])
         except LangfuseError as error:
-            if _wants_an_object(error):
+            if wants(error, "object"):
                 self.arrays = False
-            elif not (error.kind is LangfuseErrorKind.TOO_LARGE or _is_refusal(error)):
+            elif error.kind is LangfuseErrorKind.TOO_LARGE or _is_refusal(error):
+                await self._apart(scores, group, outcome, str(error))
+            else:
                 outcome.error = error
-                return
-            await self._apart(scores, group, outcome, str(error))
             return
         if reply.status == 207:
             await self._apart(scores, group, outcome, _first_error(reply.body))
@@ -166,15 +180,12 @@ class ScoreSender:
             outcome.taken += group
 
     async def _apart(self, scores: Sequence[ScoreOfLangfuse], group: list[int], outcome: SendResult, why: str) -> None:
-        """Each of a group on its own: in an array of one where arrays are taken."""
-        if self.arrays and len(group) == 1:
+        """Each of a group in an array of its own."""
+        if len(group) == 1:
             outcome.refused[group[0]] = why
             return
         for index in group:
-            if self.arrays:
-                await self._group(scores, [index], outcome)
-            else:
-                await self._single(scores, index, outcome)
+            await self._array(scores, [index], outcome)
             if outcome.error is not None:
                 return
 
@@ -182,15 +193,20 @@ class ScoreSender:
         try:
             await self._langfuse.post("scores", scores[index])
         except LangfuseError as error:
-            if _wants_an_array(error):
+            if wants(error, "array"):
                 self.arrays = True
-                await self._group(scores, [index], outcome)
+                await self._array(scores, [index], outcome)
             elif error.kind is LangfuseErrorKind.TOO_LARGE or _is_refusal(error):
                 outcome.refused[index] = str(error)
             else:
                 outcome.error = error
         else:
             outcome.taken.append(index)
+
+
+def _left(indices: Sequence[int], outcome: SendResult) -> list[int]:
+    done = {*outcome.taken, *outcome.refused}
+    return [index for index in indices if index not in done]
 
 
 def _groups(scores: Sequence[ScoreOfLangfuse], indices: Sequence[int], most: int) -> list[list[int]]:
@@ -229,18 +245,21 @@ def _is_refusal(error: LangfuseError) -> bool:
     return error.kind is LangfuseErrorKind.REFUSED and error.status == 400 and isinstance(error.body, Mapping)
 
 
-def _wants(error: LangfuseError, expected: str) -> bool:
-    issues = error.body.get("error") if isinstance(error.body, Mapping) else None
-    first = issues[0] if isinstance(issues, list) and issues and isinstance(issues[0], Mapping) else {}
+def wants(error: LangfuseError, expected: str) -> bool:
+    """Whether a body was refused because it is not an ``object``, or an ``array``, as a whole."""
+    first = _issue(error)
     return error.status == 400 and first.get("path") == [] and first.get("expected") == expected
 
 
-def _wants_an_object(error: LangfuseError) -> bool:
-    return _wants(error, "object")
+def is_too_short(error: LangfuseError) -> bool:
+    """Whether an array was refused because there is nothing in it."""
+    first = _issue(error)
+    return error.status == 400 and first.get("path") == [] and first.get("code") == "too_small"
 
 
-def _wants_an_array(error: LangfuseError) -> bool:
-    return _wants(error, "array")
+def _issue(error: LangfuseError) -> Mapping[str, object]:
+    issues = error.body.get("error") if isinstance(error.body, Mapping) else None
+    return issues[0] if isinstance(issues, list) and issues and isinstance(issues[0], Mapping) else {}
 
 
 def _first_error(body: object) -> str:

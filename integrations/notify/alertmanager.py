@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from integrations.post import Poster
-from scoring.alerts.condition import alert_name
-from scoring.alerts.event import AlertEvent
-from scoring.alerts.lifecycle import AlertTransition
-from scoring.notices.notice import Notice, NoticeKind
-from scoring.notices.text import Wording, plain
-from scoring.notices.wording import report, report_event
+from sidejudge.integrations.post import Poster
+from sidejudge.scoring.alerts.condition import alert_name
+from sidejudge.scoring.alerts.event import AlertEvent
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.text import Wording, plain
+from sidejudge.scoring.notices.wording import report, report_event
 
 REFRESH_S: Final = 60.0
 """How often the alerts that stand are sent again."""

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Final
 
-from integrations.post import Poster
-from scoring.lexical.label import label
-from scoring.notices.notice import Notice
-from scoring.notices.text import NoticeText, TextLine, Wording
-from scoring.notices.wording import report
+from sidejudge.integrations.post import Poster
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.notices.notice import Notice
+from sidejudge.scoring.notices.text import NoticeText, TextLine, Wording
+from sidejudge.scoring.notices.wording import report
 
 _TITLE: Final = 200
 _PARAGRAPH: Final = 2_000

@@ -13,10 +13,10 @@ from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
 from typing import Final, Literal
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from scoring.notices.notice import Notice
-from scoring.notices.text import Wording, plain
-from scoring.notices.wording import report
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.scoring.notices.notice import Notice
+from sidejudge.scoring.notices.text import Wording, plain
+from sidejudge.scoring.notices.wording import report
 
 from .webhook import notice_id
 

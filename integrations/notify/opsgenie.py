@@ -9,13 +9,13 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from integrations.post import Poster
-from scoring.alerts.condition import Severity, alert_name
-from scoring.alerts.event import AlertEvent
-from scoring.alerts.lifecycle import AlertTransition
-from scoring.notices.notice import Notice, NoticeKind
-from scoring.notices.text import Wording, plain
-from scoring.notices.wording import headline, report_event
+from sidejudge.integrations.post import Poster
+from sidejudge.scoring.alerts.condition import Severity, alert_name
+from sidejudge.scoring.alerts.event import AlertEvent
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.text import Wording, plain
+from sidejudge.scoring.notices.wording import headline, report_event
 
 _MESSAGE: Final = 130
 _DESCRIPTION: Final = 14_000

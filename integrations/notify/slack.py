@@ -10,13 +10,13 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from integrations.post import Poster
-from scoring.alerts.condition import Severity
-from scoring.alerts.lifecycle import AlertTransition
-from scoring.lexical.label import label
-from scoring.notices.notice import Notice, NoticeKind
-from scoring.notices.text import NoticeText, TextLine, Wording
-from scoring.notices.wording import report
+from sidejudge.integrations.post import Poster
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.text import NoticeText, TextLine, Wording
+from sidejudge.scoring.notices.wording import report
 
 _HEADER: Final = 148
 """Characters of a header; Slack takes 150."""

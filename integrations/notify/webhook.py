@@ -13,16 +13,17 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from integrations.delivery_errors import RefusedError
-from integrations.post import Poster
-from scoring.alerts.event import AlertEvent
-from scoring.notices.notice import Notice
-from scoring.notices.text import Wording
-from scoring.notices.wording import report
+from sidejudge.integrations.delivery_errors import RefusedError
+from sidejudge.integrations.post import Poster
+from sidejudge.scoring.alerts.event import AlertEvent
+from sidejudge.scoring.notices.daily_report import DailyReportText
+from sidejudge.scoring.notices.notice import Notice
+from sidejudge.scoring.notices.text import Wording
+from sidejudge.scoring.notices.wording import report
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -118,8 +119,15 @@ def notice_record(notice: Notice, wording: Wording) -> dict[str, object]:
         "at": datetime.fromtimestamp(notice.at_ns / 1e9, UTC).isoformat(timespec="milliseconds"),
         "title": reported.title, "text": reported.text,
         "alerts": [_alert(event, wording) for event in notice.events],
-        "report": notice.report.to_json() if notice.report is not None else None,
+        "report": _report(notice.report, wording) if notice.report is not None else None,
     }  # fmt: skip
+
+
+def _report(report: DailyReportText, wording: Wording) -> dict[str, object]:
+    """A day as data, with the reasons of failures as they may be sent."""
+    sent = wording.report(report)
+    failures = [{key: value for key, value in asdict(each).items() if key != "nameless"} for each in sent.failures]
+    return {**sent.to_json(), "failures": failures}
 
 
 def notice_id(notice: Notice, wording: Wording) -> str:
@@ -129,8 +137,12 @@ def notice_id(notice: Notice, wording: Wording) -> str:
 
 def _alert(event: AlertEvent, wording: Wording) -> dict[str, object]:
     """One alert as data, with its links, and with the traces' reasons as they may be sent."""
-    sent = (replace(each, reason=wording.reason(each), quoted=None) for each in event.examples)
+    sent = (replace(each, reason=wording.reason(each), quoted=None, nameless=None) for each in event.examples)
     event = replace(event, examples=tuple(sent))
+    if (failure := event.failure) is not None:
+        event = replace(event, failure=replace(failure, reason=wording.reason(failure), quoted=None, nameless=None))
+    if (known := event.explained) is not None and not wording.names:
+        event = replace(event, explained=replace(known, slices=(), new=()))
     stated: dict[str, object] = dict(event.to_json())
     stated["fingerprint"] = wording.fingerprint(event.fingerprint)
     stated["runbook_url"] = wording.runbook(event.runbook)

@@ -15,11 +15,11 @@ from opentelemetry._logs import Logger, SeverityNumber
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
-from scoring.lexical.label import label
-from scoring.result.result import Failed, Judgement, Scored
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.score_name import composite_name, score_name
-from scoring.verdict.verdict import Score, Verdict
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.result import Failed, Judgement, Scored
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.score_name import composite_name, score_name
+from sidejudge.scoring.verdict.verdict import Score, Verdict
 
 from .judged import EvaluationSubject
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanContext, TraceFlags
 
-from scoring.lexical.label import label
-from scoring.trace.loop_guard import own_trace_id
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.trace.loop_guard import own_trace_id
 
 _TRACE_HEX, _SPAN_HEX = 32, 16
 _HEX = frozenset("0123456789abcdef")

@@ -28,7 +28,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from prometheus_client import Metric as PrometheusMetric
 from prometheus_client.samples import Sample
 
-from scoring.trace.loop_guard import OWN_SCOPE, OWN_SERVICE
+from sidejudge.scoring.trace.loop_guard import OWN_SCOPE, OWN_SERVICE
 
 _CUMULATIVE = AggregationTemporality.CUMULATIVE
 

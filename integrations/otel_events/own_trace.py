@@ -16,9 +16,9 @@ from typing import Final, Protocol
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, set_span_in_context
 
-from integrations.consumed import Consumed
-from scoring.lexical.label import label
-from scoring.trace.loop_guard import OWN_TAG
+from sidejudge.integrations.consumed import Consumed
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.trace.loop_guard import OWN_TAG
 
 from .judged import EvaluationSubject
 from .providers import Telemetry

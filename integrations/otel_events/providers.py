@@ -21,9 +21,9 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import NoOpTracer, Tracer
 
-from integrations.memory_queue import MemoryQueue
-from scoring.errors import SidejudgeError
-from scoring.trace.loop_guard import OWN_SCOPE, OWN_SERVICE
+from sidejudge.integrations.memory_queue import MemoryQueue
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.trace.loop_guard import OWN_SCOPE, OWN_SERVICE
 
 from .queue import EventsInto, SpansInto
 

@@ -7,7 +7,7 @@ from opentelemetry.sdk._logs import LogRecordProcessor, ReadableLogRecord, ReadW
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
-from integrations.memory_queue import MemoryQueue
+from sidejudge.integrations.memory_queue import MemoryQueue
 
 
 class SpansInto(SpanProcessor):

@@ -199,7 +199,7 @@ class Database:
             "25006": "name the primary: target_session_attrs=read-write in fleet.database, or let it take writes",
             "28": "correct user, password and database in fleet.database, or have the server admit them",
             "3F": "run `sidejudge fleet migrate` as a role that may create the schema",
-            "42501": "grant the rights that docs/how-to/fleet.md lists",
+            "42501": "grant the rights that 'sidejudge help how-to/fleet' lists",
             "42P01": "run `sidejudge fleet migrate`",
         }
         remedy = remedies.get(state) or remedies.get(state[:2], "report this as a fault of sidejudge")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scoring.runs.calibrated import Calibrated, ErrorRate
-from scoring.statistics.agreement import Kappa
-from scoring.status.agreement_snapshot import AgreementSnapshot
-from scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.runs.calibrated import Calibrated, ErrorRate
+from sidejudge.scoring.statistics.agreement import Kappa
+from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
+from sidejudge.scoring.status.service_status import ServiceStatus
 
 from . import families as f
 from .collect import Series

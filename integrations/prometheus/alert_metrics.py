@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from scoring.alerts.board import Posted
-from scoring.alerts.condition import Condition
-from scoring.alerts.lifecycle import Stage
-from scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.alerts.lifecycle import Stage
+from sidejudge.scoring.status.service_status import ServiceStatus
 
 from . import families as f
 from .collect import Series
@@ -25,11 +25,16 @@ def alert_gauges(conditions: Iterable[Condition], posted: Iterable[Posted]) -> I
             yield f.ALERT_LIMIT, (condition.id,), condition.limit
 
 
-def watch_gauges(who: tuple[str, str, str], service: ServiceStatus) -> Iterator[Series]:
-    """The watch's state of one window."""
-    if service.missing is not None:
-        yield f.PASS_WORST_RATIO, who, service.missing.worst
-        yield f.PASS_BEST_RATIO, who, service.missing.best
+def watch_gauges(who: tuple[str, str, str], service: ServiceStatus, *, full: bool = True) -> Iterator[Series]:
+    """The watch's state of one window; unless ``full`` the worst case is left out where it is the pass ratio."""
+    missing = service.missing
+    if missing is not None and (full or (service.estimate is not None and missing.worst != missing.best)):
+        yield f.PASS_WORST_RATIO, who, missing.worst
+        yield f.PASS_BEST_RATIO, who, missing.best
+    if service.last_ns is not None:
+        yield f.LAST_VERDICT, who, service.last_ns / 1e9
+    if service.reach_ns is not None:
+        yield f.WINDOW_REACH, who, service.reach_ns / 1e9
     if service.since_ns is not None:
         yield f.STATUS_SINCE, who, service.since_ns / 1e9
     for change, score, since in (

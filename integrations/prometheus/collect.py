@@ -20,9 +20,22 @@ Sampled: TypeAlias = Mapping[Family, Sequence[tuple[Sequence[str], float]]]
 
 
 class MetricValues:
-    """The counters, histograms and set gauges of these families, each a metric of the Prometheus client."""
+    """The counters, histograms and set gauges of these families, each a metric of the Prometheus client.
 
-    def __init__(self, families: Iterable[Family]) -> None:
+    Args:
+        families: All that there may be.
+        bounds: Bounds of histograms in place of those that they declare.
+        added_up: The label values that a series is counted under; without it its own.
+    """
+
+    def __init__(
+        self,
+        families: Iterable[Family],
+        *,
+        bounds: Mapping[Family, tuple[float, ...]] | None = None,
+        added_up: Callable[[Family, tuple[str, ...]], tuple[str, ...]] | None = None,
+    ) -> None:
+        self._added_up = added_up
         self._counters: dict[Family, Counter] = {}
         self._gauges: dict[Family, Gauge] = {}
         self._histograms: dict[Family, Histogram] = {}
@@ -33,7 +46,9 @@ class MetricValues:
         for family in families:
             name, text, labels = family.name, family.help, family.labels
             if family.kind == "histogram":
-                self._histograms[family] = Histogram(name, text, labels, buckets=family.buckets, registry=None)
+                self._histograms[family] = Histogram(
+                    name, text, labels, buckets=(bounds or {}).get(family, family.buckets), registry=None
+                )
             elif family.kind == "counter":
                 self._counters[family] = Counter(name, text, labels, registry=None)
             else:
@@ -47,7 +62,7 @@ class MetricValues:
         named = family, labels
         if (series := self._counter_series.get(named)) is None:
             made = self._counters[family]
-            series = self._counter_series[named] = made.labels(*labels) if labels else made
+            series = self._counter_series[named] = made.labels(*self._shown(family, labels)) if labels else made
         return series
 
     def follow(self, totals: Iterable[Series]) -> None:
@@ -67,8 +82,11 @@ class MetricValues:
         named = family, labels
         if (series := self._histogram_series.get(named)) is None:
             made = self._histograms[family]
-            series = self._histogram_series[named] = made.labels(*labels) if labels else made
+            series = self._histogram_series[named] = made.labels(*self._shown(family, labels)) if labels else made
         return series
+
+    def _shown(self, family: Family, labels: tuple[str, ...]) -> tuple[str, ...]:
+        return labels if self._added_up is None else self._added_up(family, labels)
 
     def gauge(self, family: Family, *labels: str) -> Gauge:
         """The series of a gauge that is set now and then."""

@@ -13,18 +13,19 @@ from itertools import chain
 
 from prometheus_client import CollectorRegistry, Metric
 
-from scoring.alerts.lifecycle import AlertTransition
-from scoring.result.result import Failed, NotApplicable, Scored
-from scoring.status.service_status import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
-from scoring.status.status import Status
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict import State, Verdict
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.result.result import Failed, NotApplicable, Scored
+from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
+from sidejudge.scoring.status.status import Status
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from . import families as f
 from .agreement_metrics import agreement_gauges
 from .alert_metrics import alert_gauges
 from .application_metrics import ApplicationMetrics
 from .collect import Families, MetricValues, Sampled, Series
+from .detail import COARSE, LEFT_OUT, Detail, added_up
 from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
 from .failure_metrics import failure_gauges
@@ -45,8 +46,10 @@ _PAIRS_PER_CAP = 4
 class Exporter:
     """Counts what the runtime reports and exposes it. Lives on the event loop; label values may come from traces."""
 
-    def __init__(self, registry: CollectorRegistry, known: KnownLabels, *, label_cap: int = 50) -> None:
-        self._known, self._cap = known, label_cap
+    def __init__(
+        self, registry: CollectorRegistry, known: KnownLabels, *, label_cap: int = 50, detail: Detail = "full"
+    ) -> None:
+        self._known, self._cap, self._full = known, label_cap, detail == "full"
         self._named = known.rubrics_of
         self._rubrics = {rubric.id: rubric for rubric in known.rubrics}
         self._bounds = {
@@ -72,12 +75,15 @@ class Exporter:
         self._caps = {label: LabelCap(label, label_cap, values) for label, values in configured.items()}
         self._services: set[str] = set()
         self._pairs: set[tuple[str, str]] = set()
+        self._judged: set[tuple[str, str, str, bool]] = set()
+        self._selections = SELECTIONS if self._full or known.forced else SELECTIONS[:1]
         self._watched: Callable[[], Snapshot] = Snapshot
-        self._counted = MetricValues(
+        counted = [
             family
             for family in f.FAMILIES
             if family.kind in ("counter", "histogram") or family is f.EXPORT_LAST_SUCCESS
-        )
+        ]
+        self._counted = MetricValues(counted) if self._full else MetricValues(counted, bounds=COARSE, added_up=added_up)
         self._counter, self._histogram = self._counted.counter, self._counted.histogram
         self._reloaded = 1
         infos = self._infos = {
@@ -92,7 +98,8 @@ class Exporter:
         self.limits = LimitMetrics(self._counted, known.limits, self.bounded)
         self._zeros()
         self._zeros_of_alerts()
-        self._families = Families(f.FAMILIES, self._counted, infos, self._gather)
+        shown = [family for family in f.FAMILIES if self._full or family not in LEFT_OUT]
+        self._families = Families(shown, self._counted, infos, self._gather)
         registry.register(self._families)
 
     def take_rubrics(
@@ -198,15 +205,17 @@ class Exporter:
         exemplar = _exemplar(verdict.trace_id) if verdict.blockers or violating or verdict.passed is False else None
         for metric in verdict.blockers:
             self._counter(f.BLOCKERS, rubric, self._label("metric", metric)).inc(1, exemplar)
-        if verdict.state is State.INCOMPLETE or verdict.passed is None:
+        passed = None if verdict.state is State.INCOMPLETE else verdict.passed
+        self._first_of(service, environment, rubric, is_incomplete=passed is None)
+        if passed is None:
             self._counter(f.VERDICTS_INCOMPLETE, service, rubric, _why_incomplete(verdict)).inc()
             return
         who, weight = (service, environment, rubric), 1.0 / verdict.sampling_probability
         self._counter(f.VERDICTS, *who, verdict.selection).inc()
         self._counter(f.VERDICT_WEIGHT, *who).inc(weight)
         self._counter(f.VERDICT_WEIGHT_SQUARED, *who).inc(weight * weight)
-        self._versions.verdict((service, environment), rubric, version, weight=weight, passed=verdict.passed)
-        if not verdict.passed:
+        self._versions.verdict((service, environment), rubric, version, weight=weight, passed=passed)
+        if not passed:
             self._counter(f.VERDICTS_FAILED, *who, verdict.selection).inc(1, exemplar)
             self._counter(f.VERDICT_FAILED_WEIGHT, *who).inc(weight, exemplar)
         for metric in dict.fromkeys(verdict.blockers):
@@ -256,6 +265,11 @@ class Exporter:
         ]  # fmt: skip
         if self._failures:
             series += [(f.FORWARDED, SIGNALS), (f.FORWARD_ANSWERS, CLASSES)]
+            if self._known.forward_ends:
+                series += [
+                    (f.FORWARD_KEPT, SIGNALS), (f.FORWARD_KEPT_ENDED, self._known.forward_ends),
+                    (f.FORWARD_UNKEPT, self._known.forward_unkept),
+                ]  # fmt: skip
             self._counter(f.FORWARD_WITHHELD)
         for family, labels in series:
             for label in labels:
@@ -269,12 +283,18 @@ class Exporter:
     def _zeros_of_service(self, service: str) -> None:
         for reason in self._ended:
             self._counter(f.TRACES, service, reason)
-        for selection in SELECTIONS:
+        for selection in self._selections:
             self._counter(f.TRACES_KEPT, service, selection)
-        for rubric in self._rubrics_of(service):
+        if self._full:
+            for rubric in self._rubrics_of(service):
+                self._zeros_of_incomplete(service, rubric)
+
+    def _zeros_of_incomplete(self, service: str, rubric: str) -> None:
+        if self._full:
             self._counter(f.VERDICTS_REVISED, service, rubric)
-            for reason in INCOMPLETE:
-                self._counter(f.VERDICTS_INCOMPLETE, service, rubric, reason)
+        # In the standard detail those that an alert goes by; of the others the first ones of a service are not seen.
+        for reason in INCOMPLETE if self._full else ("error",):
+            self._counter(f.VERDICTS_INCOMPLETE, service, rubric, reason)
 
     def _rubrics_of(self, service: str) -> Mapping[str, Rubric]:
         """Those that this service can have a verdict by. What no one knows by name may have any."""
@@ -284,20 +304,34 @@ class Exporter:
         return {name: rubric for name, rubric in self._rubrics.items() if name in named}
 
     def _zeros_of_pair(self, service: str, environment: str) -> None:
-        for rubric, declared in self._rubrics_of(service).items():
-            who = (service, environment, rubric)
-            for criterion in declared.criteria:
-                if criterion.blocker or criterion.prerequisite:
-                    self._counter(f.VERDICTS_BLOCKED, *who, criterion.metric.id)
-                    self._counter(f.VERDICT_BLOCKED_WEIGHT, *who, criterion.metric.id)
-            if declared.checks_scenario:
-                self._counter(f.VERDICTS_VIOLATING, *who)
-                self._counter(f.VERDICT_VIOLATING_WEIGHT, *who)
-            for family in (f.VERDICT_WEIGHT, f.VERDICT_FAILED_WEIGHT, f.VERDICT_WEIGHT_SQUARED):
-                self._counter(family, *who)
-            for selection in SELECTIONS:
-                self._counter(f.VERDICTS, *who, selection)
-                self._counter(f.VERDICTS_FAILED, *who, selection)
+        if self._full:
+            for rubric in self._rubrics_of(service):
+                self._zeros_of_place(service, environment, rubric)
+
+    def _first_of(self, service: str, environment: str, rubric: str, *, is_incomplete: bool) -> None:
+        """In the standard detail the series of a service and a rubric begin with the first verdict of their kind."""
+        who = (service, environment, rubric, is_incomplete)
+        if not self._full and who not in self._judged:
+            self._judged.add(who)
+            self._zeros_of_incomplete(service, rubric)
+            if not is_incomplete:
+                self._zeros_of_place(service, environment, rubric)
+
+    def _zeros_of_place(self, service: str, environment: str, rubric: str) -> None:
+        who = (service, environment, rubric)
+        declared = self._rubrics.get(rubric)
+        for criterion in declared.criteria if declared is not None else ():
+            if criterion.blocker or criterion.prerequisite:
+                self._counter(f.VERDICTS_BLOCKED, *who, criterion.metric.id)
+                self._counter(f.VERDICT_BLOCKED_WEIGHT, *who, criterion.metric.id)
+        if declared is not None and declared.checks_scenario:
+            self._counter(f.VERDICTS_VIOLATING, *who)
+            self._counter(f.VERDICT_VIOLATING_WEIGHT, *who)
+        for family in (f.VERDICT_WEIGHT, f.VERDICT_FAILED_WEIGHT, f.VERDICT_WEIGHT_SQUARED):
+            self._counter(family, *who)
+        for selection in self._selections:
+            self._counter(f.VERDICTS, *who, selection)
+            self._counter(f.VERDICTS_FAILED, *who, selection)
 
     def _gather(self, seen: Snapshot | None = None) -> Callable[[], Sampled]:
         seen = self._watched() if seen is None else seen
@@ -316,6 +350,10 @@ class Exporter:
             sampled[family].append((values, value))
         if seen.spool_bytes is not None:
             sampled[f.SPOOL_BYTES].append(((), seen.spool_bytes))
+        if seen.forward_buffer_bytes is not None:
+            sampled[f.FORWARD_BUFFER_BYTES].append(((), seen.forward_buffer_bytes))
+        if seen.contents_bytes is not None:
+            sampled[f.CONTENTS_BYTES].append(((), seen.contents_bytes))
         for kind, is_there in seen.anomalies.items():
             sampled[f.TRAFFIC_SUSPECTED].append(((str(kind),), float(is_there)))
         judge = gauges(seen.judge) if seen.judge is not None else ()
@@ -324,7 +362,9 @@ class Exporter:
         pull = pull_gauges(seen.pull) if seen.pull is not None else ()
         late = late_reference_gauges(seen.late_references) if seen.late_references is not None else ()
         failures = failure_gauges(seen.failures, self._label)
-        windows = chain.from_iterable(window_gauges(who, service_status) for who, service_status in placed)
+        windows = chain.from_iterable(
+            window_gauges(who, service_status, full=self._full) for who, service_status in placed
+        )
         limited = limit_gauges(seen.metrics, self._known.limits, self._place)
         fleet = fleet_gauges(seen.fleet) if seen.fleet is not None else ()
         parts = (self._thresholds(), judge, alerts, people, pull, fleet, late, failures, windows, limited)
@@ -360,6 +400,8 @@ class Exporter:
         for export in seen.exports:
             yield f.EXPORTS_DEAD, (export.destination,), export.dead
             yield f.EXPORTS_UNSEEN, (export.destination,), export.unseen
+            yield f.EXPORTS_UNARRIVED, (export.destination,), export.unarrived
+            yield f.EXPORTS_HELD, (export.destination,), export.held
         for name, state in seen.connections.items():
             for each in CONNECTION_STATES:
                 yield f.CONNECTION_STATE, (name, each), float(each == state)

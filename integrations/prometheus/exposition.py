@@ -20,12 +20,13 @@ _MAX_ACCEPT = 4096
 
 def expose(registry: CollectorRegistry, accept: str = "") -> tuple[bytes, str]:
     """The registry's metrics and their content type, negotiated from an HTTP ``Accept`` header."""
-    if _wants_openmetrics(accept):
+    if wants_openmetrics(accept):
         return cast("bytes", generate_openmetrics(registry)), OPENMETRICS  # type: ignore[no-untyped-call]  # the library's
     return generate_latest(registry), TEXT
 
 
-def _wants_openmetrics(accept: str) -> bool:
+def wants_openmetrics(accept: str) -> bool:
+    """Whether a scraper that accepts this is sent OpenMetrics."""
     openmetrics = text = 0.0
     for entry in accept[:_MAX_ACCEPT].lower().split(","):
         name, *parts = (part.strip() for part in entry.split(";"))

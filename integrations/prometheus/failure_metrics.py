@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from scoring.status.failure_groups import FailureGroup
-from scoring.status.service_status import OTHER
+from sidejudge.scoring.status.failure_groups import FailureGroup
+from sidejudge.scoring.status.service_status import OTHER
 
 from . import families as f
 from .collect import Series

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from integrations.consumed import Consumed
-from scoring.status.judge_snapshot import CIRCUITS, JudgeSnapshot
+from sidejudge.integrations.consumed import Consumed
+from sidejudge.scoring.status.judge_snapshot import CIRCUITS, JudgeSnapshot
 
 from . import families as f
 from .collect import MetricValues, Series
@@ -15,15 +15,18 @@ from .labels import LabelCap
 
 _DIRECTIONS = ("input", "output")
 _OUTCOMES = ("answered", "unanswered")
+_REFUSED = "content refused"
+"""A kind of ``ProviderErrorKind``, which another adapter declares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownJudge:
-    """Label values known before any event: the models, why requests to them may fail, how answers may be flagged."""
+    """Label values known before any event: the models, why requests may fail, flags and shapes of answers."""
 
     models: Iterable[str]
     failures: Iterable[str]
     flags: Iterable[str]
+    shapes: Iterable[str]
 
 
 class AttemptedRequest(Protocol):
@@ -46,7 +49,7 @@ class JudgeMetrics:
         self._counted = counted
         self._reasons = LabelCap("reason", label_cap, known.failures)
         for model in known.models:
-            for family in (f.JUDGE_REQUESTS, f.JUDGE_COST):
+            for family in (f.JUDGE_REQUESTS, f.JUDGE_COST, f.JUDGE_FILTERED, f.JUDGE_ESTIMATED):
                 self._counted.counter(family, model)
             for outcome in _OUTCOMES:
                 self._counted.counter(f.JUDGE_REPAIRS, model, outcome)
@@ -54,6 +57,8 @@ class JudgeMetrics:
                 self._counted.counter(f.JUDGE_TOKENS, model, direction)
             for failure in known.failures:
                 self._counted.counter(f.JUDGE_REQUESTS_FAILED, model, failure)
+            for shape in known.shapes:
+                self._counted.counter(f.JUDGE_SHAPES, model, shape)
             for flag in known.flags:
                 self._counted.counter(f.JUDGE_FLAGS, model, flag)
             counted.histogram(f.JUDGE_DURATION, model)
@@ -70,6 +75,13 @@ class JudgeMetrics:
         self._counted.counter(f.JUDGE_REQUESTS, model).inc()
         if failure is not None:
             self._counted.counter(f.JUDGE_REQUESTS_FAILED, model, self._reasons.bound(failure, "unknown")).inc()
+        if failure == _REFUSED:
+            self._counted.counter(f.JUDGE_FILTERED, model).inc()
+        if getattr(usage, "estimated", False):  # whoever counts tokens of its own need not know of it
+            self._counted.counter(f.JUDGE_ESTIMATED, model).inc()
+        shapes: Mapping[str, int] = getattr(attempt, "shapes", {})  # likewise
+        for shape, count in shapes.items():
+            self._counted.counter(f.JUDGE_SHAPES, model, shape).inc(count)
         self._counted.histogram(f.JUDGE_DURATION, model).observe(max(0.0, attempt.duration_s))
         self._counted.counter(f.JUDGE_TOKENS, model, "input").inc(usage.input_tokens)
         self._counted.counter(f.JUDGE_TOKENS, model, "output").inc(usage.output_tokens)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scoring.alerts.condition import Condition
-from scoring.status.metric_limit import MetricLimit
-from scoring.status.status import Thresholds
-from scoring.verdict.rubric import Rubric
+from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.status.metric_limit import MetricLimit
+from sidejudge.scoring.status.status import Thresholds
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .judge_metrics import KnownJudge
 
@@ -30,7 +30,8 @@ class KnownLabels:
     ``ended_reasons`` why traces end, ``rejected_reasons`` why spans are refused; ``destinations`` why each may refuse.
     ``forward_failures`` and ``forward_unjudged`` are why what goes on may fail; none where nothing goes on.
     ``pull_failures`` are why reading traces may end early; none where none are read. ``revision_failures`` are why a
-    verdict may stand though its reference changed; none where none is looked for.
+    verdict may stand though its reference changed; none where none is looked for. ``forced``: a rule of sampling may
+    keep what the base rate does not.
     """
 
     rubrics: Iterable[Rubric]
@@ -39,10 +40,13 @@ class KnownLabels:
     destinations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     forward_failures: Iterable[str] = ()
     forward_unjudged: Iterable[str] = ()
+    forward_ends: Sequence[str] = ()
+    forward_unkept: Sequence[str] = ()
     pull_failures: Iterable[str] = ()
     revision_failures: Iterable[str] = ()
     violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     rubrics_of: Callable[[str], Collection[str]] | None = None
+    forced: bool = True
     thresholds: Thresholds = field(default_factory=Thresholds)
     own_thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
     conditions: Sequence[Condition] = ()

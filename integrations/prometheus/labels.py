@@ -6,7 +6,7 @@ import logging
 import unicodedata
 from collections.abc import Iterable
 
-from scoring.status.service_status import OTHER
+from sidejudge.scoring.status.service_status import OTHER
 
 log = logging.getLogger("sidejudge.metrics")
 

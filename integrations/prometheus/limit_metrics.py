@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from scoring.status.metric_limit import MetricLimit
-from scoring.status.metric_status import MetricStatus
-from scoring.status.service_status import OTHER
-from scoring.status.status import Status
+from sidejudge.scoring.status.metric_limit import MetricLimit
+from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.service_status import OTHER
+from sidejudge.scoring.status.status import Status
 
 from . import families as f
 from .collect import MetricValues, Series
@@ -63,7 +63,7 @@ def limit_gauges(
         if who in shown or (OTHER in where and OTHER not in (each.service, each.environment)):
             continue  # of several that share the label values of the rest, no one's value is that of the rest
         shown.add(who)
-        for status in Status:
+        for status in (each for each in Status if each is not Status.NO_DATA):
             yield f.LIMITED_STATUS, (*who, status.value), float(status is each.appraisal.status)
         if each.estimate is not None:
             yield f.LIMITED_VALUE, who, each.estimate.value

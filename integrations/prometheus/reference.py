@@ -1,15 +1,16 @@
 """Reference: the page that describes every metric family, written from the declarations.
 
-``python -P -m integrations.prometheus.reference`` writes ``FAMILIES.md`` anew; a test compares the two.
+``python -P -m sidejudge.integrations.prometheus.reference`` writes ``FAMILIES.md`` anew; a test compares the two.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from .families import FAMILIES, LABELS, Family
+from .detail import ADDED_UP, ALL, COARSE, LEFT_OUT, LOST
+from .families import FAMILIES, LABELS, TRACES, Family
 
-PAGE = Path(__file__).with_name("FAMILIES.md")
+PAGE = Path(__file__).resolve().with_name("FAMILIES.md")
 
 _HEAD = """\
 # Metric families
@@ -23,7 +24,10 @@ ask for it, else in the classic text format.
 - Counters count the *first* verdict on a trace. A revision by late spans replaces the verdict in the window, and with
   it the gauges; a counter cannot take back what it counted.
 - Every series that the configuration lets one know is exported as 0 from the start, those of a service from its first
-  trace on. Histograms appear with their first observation.
+  trace on, those of a service and a rubric from their first verdict on. Histograms appear with their first observation.
+- `metrics.detail: standard`, the default, has what rules, boards and documentation ask for. `full` has also the
+  families that say so below, services where `standard` adds them up as `__all__`, all statuses and reasons as zeros,
+  and all zeros from a service's first trace on.
 - A number that is not known is absent, never 0 and never NaN.
 - A label holds at most `metrics.label_cap` values (default 50) that came from traces; later ones are counted as
   `__other__`, with one warning in the log. An application's versions are those seen last: a new one gets the place of
@@ -48,7 +52,23 @@ def _section(family: Family) -> str:
         lines += ["", "Buckets: " + ", ".join(f"{bound:g}" for bound in family.buckets) + "."]
     if family.note:
         lines += ["", family.note]
+    if text := _in_standard(family):
+        lines += ["", text]
     return "\n".join([*lines, ""])
+
+
+def _in_standard(family: Family) -> str:
+    """What of it is not in the standard detail."""
+    if family in LEFT_OUT:
+        return "Only with `metrics.detail: full`."
+    if family is TRACES:
+        kept = ", ".join(f"`{reason}`" for reason in LOST)
+        return f"By service for {kept}; for other reasons `service` is `{ALL}` unless `metrics.detail` is `full`."
+    if family in ADDED_UP:
+        return f"`service` is `{ALL}` unless `metrics.detail` is `full`."
+    if family in COARSE:
+        return f"Buckets unless `metrics.detail` is `full`: {', '.join(f'{bound:g}' for bound in COARSE[family])}."
+    return ""
 
 
 if __name__ == "__main__":

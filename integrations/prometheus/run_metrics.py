@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from scoring.status.service_status import OTHER
+from sidejudge.scoring.status.service_status import OTHER
 
 from . import families as f
 from .collect import MetricValues

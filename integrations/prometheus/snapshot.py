@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scoring.alerts.board import Posted
-from scoring.status.agreement_snapshot import AgreementSnapshot
-from scoring.status.export_snapshot import ExportSnapshot
-from scoring.status.failure_groups import FailureGroup
-from scoring.status.fleet_snapshot import FleetSnapshot
-from scoring.status.judge_snapshot import JudgeSnapshot
-from scoring.status.late_reference_snapshot import LateReferenceSnapshot
-from scoring.status.metric_status import MetricStatus
-from scoring.status.pull_snapshot import PullSnapshot
-from scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.failure_groups import FailureGroup
+from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot
+from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot
+from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.pull_snapshot import PullSnapshot
+from sidejudge.scoring.status.service_status import ServiceStatus
 
 CONNECTION_STATES = ("starting", "ok", "waiting", "retrying", "stopped")
 """States of a connection, as the snapshots of exports and of the source name them."""
@@ -39,6 +39,8 @@ class Snapshot:
     behind_s: float = 0.0
     queues: Mapping[str, QueueSize] = field(default_factory=dict)
     spool_bytes: int | None = None
+    forward_buffer_bytes: int | None = None
+    contents_bytes: int | None = None
     judge: JudgeSnapshot | None = None
     exports: Iterable[ExportSnapshot] = ()
     connections: Mapping[str, str] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from scoring.status.service_status import OTHER
+from sidejudge.scoring.status.service_status import OTHER
 
 from . import families as f
 from .collect import MetricValues

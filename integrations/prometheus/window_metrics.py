@@ -5,21 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from scoring.status.service_status import ServiceStatus
-from scoring.status.status import Status
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.status import Status
 
 from . import families as f
 from .agreement_metrics import corrected_gauges
 from .alert_metrics import watch_gauges
 from .collect import Series
 
+_KNOWN = (Status.HEALTHY, Status.WARNING, Status.CRITICAL)
 
-def window_gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
-    """All gauges of the window with these label values."""
+
+def window_gauges(who: tuple[str, str, str], service_status: ServiceStatus, *, full: bool = True) -> Iterator[Series]:
+    """All gauges of the window with these label values; those that need not be there are left out unless ``full``."""
     return chain(
-        _gauges(who, service_status), watch_gauges(who, service_status), corrected_gauges(who, service_status),
+        _gauges(who, service_status, full=full), _statuses(who, service_status, full=full),
+        watch_gauges(who, service_status, full=full), corrected_gauges(who, service_status),
         _cascade_gauges(who, service_status),
     )  # fmt: skip
+
+
+def _statuses(who: tuple[str, str, str], service_status: ServiceStatus, *, full: bool) -> Iterator[Series]:
+    """1 for the status in force, 0 for the others: unless ``full``, for those that rules compute with."""
+    now = service_status.appraisal.status
+    for status in Status:
+        if full or status in (now, Status.NO_DATA) or (now in _KNOWN and status in _KNOWN):
+            yield f.STATUS, (*who, status.value), float(status is now)
 
 
 def _cascade_gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
@@ -32,11 +43,12 @@ def _cascade_gauges(who: tuple[str, str, str], service_status: ServiceStatus) ->
     yield f.CASCADE_DELIVERED_RATIO, who, cascade.as_delivered
 
 
-def _gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
+def _gauges(who: tuple[str, str, str], service_status: ServiceStatus, *, full: bool) -> Iterator[Series]:
     estimate = service_status.estimate
     yield f.EFFECTIVE_SAMPLES, who, estimate.effective_n if estimate else 0.0
     if estimate:
-        yield f.DESIGN_EFFECT, who, estimate.design_effect
+        if full or estimate.design_effect != 1:  # for the rules a process that exports none has 1
+            yield f.DESIGN_EFFECT, who, estimate.design_effect
         yield f.PASS_RATIO, who, estimate.pass_ratio
         yield f.PASS_LOWER_RATIO, who, estimate.lower
         yield f.PASS_UPPER_RATIO, who, estimate.upper
@@ -47,5 +59,3 @@ def _gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterato
         yield f.COMPOSITE_MEAN, who, service_status.composite_mean
     for metric, mean in service_status.metric_means.items():
         yield f.METRIC_MEAN, (*who, metric), mean
-    for status in Status:
-        yield f.STATUS, (*who, status.value), float(status is service_status.appraisal.status)

@@ -15,9 +15,9 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
 
-from scoring.errors import SidejudgeError
-from scoring.lexical.label import label
-from scoring.lexical.secrets import struck
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.secrets import struck
 
 _LONGEST_MESSAGE: Final = 300
 _NO_QUOTA: Final = ("insufficient_quota", "credit balance is too low", "insufficient balance")
@@ -52,11 +52,15 @@ class ProviderErrorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderUsage:
-    """Tokens and dollars of a call. ``cost_usd`` is None where no price is known: unknown is not free."""
+    """Tokens and dollars of a call. ``cost_usd`` is None where no price is known: unknown is not free.
+
+    ``estimated``: the provider gave no account, so the tokens are ours, rather too many.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = 0.0
+    estimated: bool = False
 
 
 class _Response(Protocol):
@@ -71,8 +75,8 @@ class _Answered(Protocol):
 class ProviderError(SidejudgeError):
     """A call without an answer. ``message`` is the provider's own text, bounded, without anything like a key.
 
-    ``retry_after_s`` is the wait that the provider asked for, or None. ``usage`` is what was consumed all the same: a
-    refusal is paid for.
+    ``retry_after_s`` is the wait that the provider asked for, or None. ``status`` is that of its HTTP answer, None
+    where none came. ``usage`` is what was consumed all the same: a refusal is paid for.
     """
 
     def __init__(
@@ -81,13 +85,20 @@ class ProviderError(SidejudgeError):
         message: str = "",
         *,
         retry_after_s: float | None = None,
+        status: int | None = None,
         usage: ProviderUsage | None = None,
     ) -> None:
         super().__init__(f"{kind}: {message}" if message else str(kind))
         self.kind = kind
         self.message = message
         self.retry_after_s = retry_after_s
+        self.status = status
         self.usage = usage or ProviderUsage()
+
+    @property
+    def cause(self) -> str:
+        """What went wrong, without the provider's own text, which may quote the request: ``overloaded (HTTP 503)``."""
+        return str(self.kind) if self.status is None else f"{self.kind} (HTTP {self.status})"
 
 
 def read_error(error: BaseException, *, secret: str | None, now: datetime | None = None) -> ProviderError:
@@ -102,8 +113,9 @@ def read_error(error: BaseException, *, secret: str | None, now: datetime | None
     headers = [getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)]
     waits = (retry_after(each, now or datetime.now(UTC)) for each in headers if isinstance(each, Mapping))
     return ProviderError(
-        kind, _message(error, secret), retry_after_s=next((wait for wait in waits if wait is not None), None)
-    )
+        kind, _message(error, secret), status=status,
+        retry_after_s=next((wait for wait in waits if wait is not None), None),
+    )  # fmt: skip
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

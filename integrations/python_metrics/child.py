@@ -19,11 +19,11 @@ from multiprocessing.connection import Connection
 from types import GeneratorType
 from typing import Any, TypeAlias
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.metrics.metric import Metric
-from scoring.questions.question import Question, Reply
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.questions.question import Question, Reply
+from sidejudge.scoring.trace.span import Json
 
 GROUP = "sidejudge.metrics"
 """Entry points whose objects are functions of a case, or metrics."""

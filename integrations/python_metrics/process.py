@@ -22,11 +22,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
-from scoring.case.case import Case
-from scoring.errors import SidejudgeError
-from scoring.questions.question import Begun, Question, Reply, Steps
-from scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.questions.question import Begun, Question, Reply, Steps
+from sidejudge.scoring.result.reason import Reason, own, part, quoted
+from sidejudge.scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.span import Json
 
 log = logging.getLogger("sidejudge.python_metrics")
 
@@ -36,7 +37,7 @@ _IN_A_ROW: Final = 3
 _REST_S: Final = 60.0
 _MOST_ROUNDS: Final = 20
 """How often a function may ask about one case: it might never end."""
-_ROOT: Final = Path(__file__).parents[2]
+_ROOT: Final = Path(__file__).parents[3]
 _RESULTS: Final = (Scored, NotApplicable, Unavailable, Failed)
 
 
@@ -82,7 +83,13 @@ class FunctionProcess:
         """A function's result on a case, or the steps to it where it asks questions."""
         now = time.monotonic()
         if self._resting.get(name, 0.0) > now:
-            return Failed(f"{name} rests for a minute, after {_IN_A_ROW} calls in a row that hung or ended its process")
+            return Failed(
+                Reason(
+                    "{name} rests for a minute, after {n} calls in a row that hung or ended its process",
+                    name=part(name),
+                    n=_IN_A_ROW,
+                )
+            )
         # Without what metrics have derived of the case: it is large, and holds what cannot travel.
         clean = case.drawn(case.sampling_probability, case.scenario)
 
@@ -117,7 +124,9 @@ class FunctionProcess:
         generation, given = self._generation, list[tuple[Reply, ...]]()
         while True:
             if len(given) == _MOST_ROUNDS:
-                return Failed(f"{name} was given up: it asked {_MOST_ROUNDS} times and asks again")
+                return Failed(
+                    Reason("{name} was given up: it asked {n} times and asks again", name=part(name), n=_MOST_ROUNDS)
+                )
             given.append(tuple((yield requested)))
             pending, answer = given[-1:], None
             if generation != self._generation or self._connection is None:
@@ -130,7 +139,7 @@ class FunctionProcess:
                     break
                 answer = self._requested(name, ("send", number, replies), timeout_s)
             if answer is None or isinstance(answer, Failed):
-                return answer or Failed(f"{name} was given up")
+                return answer or Failed(Reason("{name} was given up", name=part(name)))
             kind, value = answer
             if kind != "ask":
                 return result_of(value, passes)
@@ -149,11 +158,23 @@ class FunctionProcess:
                 self._late[name], self._resting[name] = 0, time.monotonic() + _REST_S
                 log.warning("a function hangs or ends its process; it rests for a minute", extra={"function": name})
             late = isinstance(error, _LateError)
-            return Failed(f"{name} took longer than {timeout_s:g} s" if late else f"{name} ended its process")
+            if late:
+                return Failed(Reason("{name} took longer than {most:g} s", name=part(name), most=timeout_s))
+            return Failed(Reason("{name} ended its process", name=part(name)))
         except (TypeError, ValueError, AttributeError, RecursionError) as error:
-            return Failed(f"{name}: the case or the answer cannot travel: {type(error).__name__}")
+            return Failed(
+                Reason(
+                    "{name}: the case or the answer cannot travel: {kind}",
+                    name=part(name),
+                    kind=own(type(error).__name__),
+                )
+            )
         self._late[name] = 0
-        return Failed(f"{name}: {value}") if kind == "error" else (kind, value)
+        return (
+            Failed(Reason("{name}: {why}", name=part(name), why=quoted(str(value))))
+            if kind == "error"
+            else (kind, value)
+        )
 
     def _request(self, request: tuple[object, ...], timeout_s: float) -> _Answer:
         with self._lock:
@@ -171,7 +192,7 @@ class FunctionProcess:
             sys.executable,
             "-P",
             "-m",
-            "integrations.python_metrics.child",
+            "sidejudge.integrations.python_metrics.child",
             str(theirs.fileno()),
             *self._folders,
         ]
@@ -224,9 +245,9 @@ def result_of(value: object, passes: Sequence[str] = ()) -> Result:
     if isinstance(value, str) and passes:
         return Scored(value=float(value in passes), details={"category": value[:100]})
     if isinstance(value, str):
-        return Failed("the function returned a text; passes has to name the categories that pass")
+        return Failed(Reason("the function returned a text; passes has to name the categories that pass"))
     if isinstance(value, float):
-        return Failed(f"the function returned {value}, which is no result")
+        return Failed(Reason("the function returned {value}, which is no result", value=value))
     if value is None:
-        return Unavailable("the function returned nothing")
-    return Failed(f"the function returned a {type(value).__name__}, which is no result")
+        return Unavailable(Reason("the function returned nothing"))
+    return Failed(Reason("the function returned a {kind}, which is no result", kind=part(type(value).__name__)))

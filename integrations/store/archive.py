@@ -12,14 +12,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from integrations.store.judge_calls import JudgeCallDocument
-from scoring.trace.span import JsonRecord
-from scoring.verdict.trace_document import TraceDocument
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.integrations.store.judge_calls import JudgeCallDocument
+from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 from .errors import StoreUnavailable
 from .judge_calls import unpacked
-from .outbox import Dead, dead_rows, replay
+from .outbox import Dead, dead_rows, replay, unarrived_rows
 from .statements import queries
 
 
@@ -109,6 +109,19 @@ def read_dead(path: Path) -> list[Dead]:
     """The scores that the store at ``path`` has given up, the oldest first. Raises ``StoreUnavailable``."""
     with opened(path, "ro") as connection:
         return dead_rows(connection)
+
+
+def read_unarrived(path: Path, limit: int = 100) -> list[Dead]:
+    """Scores that were taken and are not shown where they were sent, the oldest first. Raises ``StoreUnavailable``."""
+    with opened(path, "ro") as connection:
+        return unarrived_rows(connection, limit)
+
+
+def read_held(path: Path) -> tuple[int, int]:
+    """How many scores wait for a trace that upstream has not taken, and for how many. Raises ``StoreUnavailable``."""
+    with opened(path, "ro") as connection:
+        scores, traces = connection.execute(queries()["outbox_held"]).fetchone()
+    return int(scores), int(traces)
 
 
 def replay_dead(path: Path, ids: Sequence[str] | None) -> int:

@@ -15,6 +15,7 @@ from .statements import queries
 MOST: Final = 100_000
 """Verdicts that are read at most, the latest: about two seconds."""
 NO_METRICS: Final[Mapping[str, tuple[float, bool]]] = MappingProxyType({})
+NO_SLICES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class ComparedVerdict(NamedTuple):
 
     ``passed`` is None where it did neither. ``weight`` is how many traces it stands for. ``metrics`` are the values
     that were asked for and that there are, each with whether it fails or blocks. ``trace_id`` is in hex; of a session,
-    its key.
+    its key. ``slices`` are the trace's values of ``alerts.slices``.
     """
 
     closed_ns: int
@@ -59,6 +60,7 @@ class ComparedVerdict(NamedTuple):
     rubric_version: str | None = None
     trace_id: str = ""
     metrics: Mapping[str, tuple[float, bool]] = NO_METRICS
+    slices: Mapping[str, str] = NO_SLICES
 
 
 def read_compared(path: Path, wanted: ComparedFilter) -> list[ComparedVerdict]:
@@ -72,10 +74,14 @@ def read_compared(path: Path, wanted: ComparedFilter) -> list[ComparedVerdict]:
         query = queries()["compared_figures" if wanted.figure else "compared"]
         rows = connection.execute(query, values).fetchall()
     return [
-        ComparedVerdict._make((*where, None if passed is None else bool(passed), *of, _read(scores)))
-        for where, passed, of, scores in ((row[:4], row[4], row[5:-1], row[-1]) for row in rows)
+        ComparedVerdict._make((*where, None if passed is None else bool(passed), *of, _read(scores), _sliced(slices)))
+        for where, passed, of, scores, slices in ((row[:4], row[4], row[5:-2], row[-2], row[-1]) for row in rows)
     ]
 
 
 def _read(scores: str | None) -> Mapping[str, tuple[float, bool]]:
     return {of: (float(value), bool(fails)) for of, value, fails in json.loads(scores)} if scores else NO_METRICS
+
+
+def _sliced(slices: str | None) -> Mapping[str, str]:
+    return {str(by): str(value) for by, value in json.loads(slices).items()} if slices else NO_SLICES

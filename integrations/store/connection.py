@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from .errors import StoreCorrupt, explain
-from .statements import VERSION, schema
+from .statements import VERSION, queries, schema
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -51,6 +51,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         )
     for step in range(version + 1, VERSION + 1):
         connection.executescript(f"BEGIN IMMEDIATE;\n{schema(step)}\nPRAGMA user_version = {step};\nCOMMIT;")
+    connection.execute(queries()["untaken_table"])  # no step: versions that do not know the table go on without it
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -21,10 +21,10 @@ from .lock import Lock
 from .notification_outbox import Entry, put_entries
 
 SAMPLE: Final = "drift\x1fprompt/"
-"""What the names of prompts begin with that are sent to the judge again, in the table of notes."""
+"""Prefix, in the table of notes, of the prompts kept for the drift watch."""
 _PATIENCE_S: Final = 30.0
 """How long a running monitor's own write is waited for."""
-_TABLES: Final = ("chunks", "verdicts", "traces", "turns", "referred", "belated", "judge_calls")
+_TABLES: Final = ("chunks", "verdicts", "traces", "turns", "referred", "belated", "judge_calls", "contents")
 """Tables keyed by trace. Which traces were read out of Langfuse stays known, else they would be read again."""
 
 
@@ -86,7 +86,7 @@ def erase(path: Path, traces: Collection[bytes], *, scores: bool, now_ns: int, e
         traces: The trace ids, 16 bytes each; sessions' keys likewise.
         scores: Whether their scores in Langfuse are deleted too; the monitor does that as it delivers.
         now_ns: The time, in ns since the epoch.
-        entries: What is to be delivered of it, such as a wish that a sink erases what it has written.
+        entries: What is to be delivered of it, such as a request that a sink erases what it has written.
 
     Raises:
         StoreUnavailable: There is no such store, or it cannot be written.

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 _PASSING: Final = {
     sqlite3.SQLITE_FULL: "the disk is full (free space on its volume), or store.max_bytes is reached",
@@ -18,7 +18,7 @@ _PASSING: Final = {
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; create its folder and make it writable",
     sqlite3.SQLITE_PERM: "access is refused; make the file and its folder writable",
 }
-_BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class StoreError(SidejudgeError):
@@ -43,11 +43,11 @@ def explain(error: Exception, path: Path) -> StoreError:
         return error
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
-    if primary in _BROKEN:
+    if primary in BROKEN:
         return StoreCorrupt(
             f"store {path}: not a sound SQLite database ({error})\n"
-            f"move it away (with {path.name}-wal and {path.name}-shm) and start again: an empty one is made, "
-            "and traces that were open are lost"
+            f"'sidejudge store recover --store {path}' saves what can be read of it, and store.on_damage: recover does "
+            f"so at each start; or move it away (with {path.name}-wal and {path.name}-shm): then all of it is lost"
         )
     if primary in _PASSING:
         return StoreUnavailable(f"store {path}: {error}: {_PASSING[primary]}")

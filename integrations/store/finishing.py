@@ -29,6 +29,10 @@ def finish(sql: Mapping[str, str], finished: FinishedTrace, connection: sqlite3.
     if held is not None:
         connection.execute(sql["forget_verdicts"], (trace_id,))
         connection.execute(sql["referred_drop"], (trace_id,))
+    if finished.keep_contents:
+        connection.execute(sql["contents_wanted"], (trace_id, finished.closed_ns, finished.revision))
+    elif held is not None:
+        connection.execute(sql["contents_unwanted"], (trace_id,))
     if finished.referred:
         referred = [(key, trace_id, finished.closed_ns, digest) for key, digest in finished.referred]
         connection.executemany(sql["referred_put"], referred)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sqlite3 import Connection
 from typing import TypedDict
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from .part import Part
 

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.status.export_snapshot import QueueStatus
+from sidejudge.scoring.status.export_snapshot import QueueStatus
 
 from .part import Part
 from .statements import queries

@@ -4,6 +4,10 @@ A row holds what a score should be at its destination; a revision replaces it, w
 before. It is waiting, sent (the destination took it), stored (it was read back there) or dead (given up, with the
 reason). One that a revision has no more is overwritten first and deleted later. A process that is killed finds every
 row as far as it had come; what was sent without word of it is sent again under the same id, which replaces it.
+
+The destination shows the latest of a score's writings by the time that each bears. That time is committed with the
+verdict: it grows with each writing of the score, over restarts and whatever the clock does, and is the same when the
+same writing is sent again.
 """
 
 from __future__ import annotations
@@ -18,7 +22,15 @@ from .part import Part
 from .statements import queries
 
 SETTLES_NS: Final = 60 * 10**9
-"""How long a destination may take to store what it took: not before is a score deleted there, or looked for."""
+"""How long a destination may take to store what it took: not before is a score deleted there."""
+LOOKS_NS: Final = 20 * 10**9
+"""After how long a score that was taken is looked for: Langfuse stores within seconds, around midnight (UTC) in 16."""
+NAMED: Final = 2
+"""Looks in vain after which a score is named as one that did not arrive."""
+DELETES_NS: Final = 48 * 3600 * 10**9
+"""How long after it was asked for a deletion may be done: one in two minutes is Langfuse's default."""
+_WATCH_NS: Final = 3600 * 10**9
+"""How often a score is looked for that such a deletion may take away."""
 _WITHDRAWN: Final = ',"withdrawn":true}'
 """The end of a body that SQLite marked as withdrawn."""
 
@@ -28,17 +40,22 @@ class ScoreRow:
     """A score as it should be: ``at_ns`` is its timestamp, that of its first version where it had one; JSON body.
 
     ``body`` None: it is to be deleted, whoever wrote it. ``stands``: it is known to be stored like that already.
+    ``after_ms`` is the time of the writing that stands there, ms since the epoch; None where nothing is known to.
     """
 
     id: str
     at_ns: int
     body: str | None
     stands: bool = False
+    after_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingScore:
-    """A row of the outbox. ``body`` None: the score is to be deleted there. Times in ns since the epoch."""
+    """A row of the outbox. ``body`` None: the score is to be deleted there. Times in ns since the epoch.
+
+    ``written_ms`` is the time of this writing, ms since the epoch: that of the score for its first.
+    """
 
     id: str
     version: int
@@ -47,6 +64,7 @@ class PendingScore:
     attempts: int
     missed: int
     body: str | None
+    written_ms: int
 
     @property
     def withdrawn(self) -> bool:
@@ -56,17 +74,23 @@ class PendingScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxCounts:
-    """So many rows in each state, and since when the oldest waits (None when none does)."""
+    """So many rows in each state, and since when the oldest waits (None when none does).
+
+    ``held`` of those that wait are of traces that upstream has not taken. ``unarrived`` rows were looked for ``NAMED``
+    times in vain, or more: what is shown there is not what was written.
+    """
 
     waiting: int
     oldest_ns: int | None
     unseen: int
     dead: int
+    unarrived: int = 0
+    held: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dead:
-    """A score that was given up, and why."""
+    """A score that was given up, or that did not arrive so far, and why."""
 
     id: str
     trace_id: str
@@ -88,7 +112,7 @@ def replace_scores(connection: sqlite3.Connection, trace_id: bytes, scores: Sequ
             sql[name],
             [
                 {"id": s.id, "trace_id": trace_id, "now": now_ns, "at": s.at_ns, "body": s.body,
-                 "due": 0 if s.body is not None else due_ns}
+                 "due": 0 if s.body is not None else due_ns, "after": s.after_ms}
                 for s in scores if s.stands is stands
             ],
         )  # fmt: skip
@@ -105,6 +129,12 @@ def dead_rows(connection: sqlite3.Connection) -> list[Dead]:
     return [_dead(row) for row in connection.execute(queries()["outbox_dead"], (-1,))]
 
 
+def unarrived_rows(connection: sqlite3.Connection, limit: int) -> list[Dead]:
+    """Scores that were looked for in vain and are written again, the oldest first."""
+    rows = connection.execute(queries()["outbox_unarrived"], {"named": NAMED, "limit": limit})
+    return [_dead(row) for row in rows]
+
+
 class Outbox(Part):
     """Methods that write are async and return once committed. Raises ``StoreError``."""
 
@@ -118,37 +148,43 @@ class Outbox(Part):
 
     def counts(self) -> OutboxCounts:
         """How many rows are in each state."""
-        ((waiting, oldest_ns, unseen, dead),) = self._read("outbox_status", ())
-        return OutboxCounts(waiting=waiting, oldest_ns=oldest_ns, unseen=unseen, dead=dead)
+        ((waiting, oldest_ns, unseen, dead, unarrived, held),) = self._read("outbox_status", {"named": NAMED})
+        return OutboxCounts(
+            waiting=waiting, oldest_ns=oldest_ns, unseen=unseen, dead=dead, unarrived=unarrived, held=held
+        )
 
     async def taken(self, rows: Iterable[PendingScore], now_ns: int, *, verify: bool) -> None:
         """The destination took them; with ``verify`` they are looked for later, else that is that."""
         state = "sent" if verify else "stored"
         due_ns = now_ns + SETTLES_NS
-        gone = [{"id": row.id, "version": row.version} for row in rows if row.body is None]
+        gone = [{"id": row.id, "version": row.version, "now": now_ns} for row in rows if row.body is None]
         over = [{"id": row.id, "version": row.version, "due": due_ns} for row in rows if row.withdrawn]
         kept = [
-            {"id": row.id, "version": row.version, "state": state, "due": due_ns}
+            {"id": row.id, "version": row.version, "state": state, "due": now_ns + LOOKS_NS}
             for row in rows
             if row.body is not None and not row.withdrawn
         ]
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(self._sql["outbox_drop"], gone)
+            connection.executemany(self._sql["outbox_deleted"], gone)
             connection.executemany(self._sql["outbox_overwritten"], over)
             connection.executemany(self._sql["outbox_taken"], kept)
 
         await self._write(work)
 
-    async def seen(self, rows: Iterable[PendingScore]) -> None:
-        """They are there, as they should be."""
-        await self._each("outbox_seen", rows, {})
+    async def seen(self, rows: Iterable[PendingScore], now_ns: int) -> None:
+        """They are there, as they should be; one that a deletion may still take away is looked for again."""
+        await self._each("outbox_seen", rows, {"since": now_ns - DELETES_NS, "due": now_ns + _WATCH_NS})
 
     async def missed(
         self, rows: Iterable[PendingScore], due_ns: int, reason: str, *, then: Literal["sent", "waiting", "dead"]
     ) -> None:
         """They are not there: to be looked for once more at ``due_ns``, to be sent again, or given up."""
         await self._each("outbox_missed", rows, {"due": due_ns, "state": then, "reason": reason})
+
+    async def again(self, rows: Iterable[PendingScore], after_ms: int, reason: str) -> None:
+        """Something else is shown there: they wait to be written again, not before ``after_ms`` by their own time."""
+        await self._each("outbox_again", rows, {"after": after_ms, "reason": reason})
 
     async def postpone(self, rows: Iterable[PendingScore], due_ns: int, reason: str, *, counts: bool) -> None:
         """An attempt failed for them; not before ``due_ns`` again. ``counts``: it may have been their fault."""
@@ -164,8 +200,17 @@ class Outbox(Part):
 
     def _rows(self, name: str, now_ns: int, limit: int) -> list[PendingScore]:
         return [
-            PendingScore(id=i, version=v, at_ns=at, queued_ns=queued, attempts=attempts, missed=missed, body=body)
-            for i, v, at, queued, attempts, missed, body in self._read(name, {"now": now_ns, "limit": limit})
+            PendingScore(
+                id=i,
+                version=v,
+                at_ns=at,
+                queued_ns=queued,
+                attempts=attempts,
+                missed=missed,
+                body=body,
+                written_ms=written,
+            )
+            for i, v, at, queued, attempts, missed, body, written in self._read(name, {"now": now_ns, "limit": limit})
         ]
 
     async def _each(self, name: str, rows: Iterable[PendingScore], more: Mapping[str, object]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from scoring.status.trend import VerdictSums
+from sidejudge.scoring.status.trend import VerdictSums
 
 from .connection import reading
 from .statements import queries
@@ -34,6 +34,13 @@ def read_courses(path: Path, since_ns: int, until_ns: int) -> tuple[list[Verdict
         courses = connection.execute(sql["courses"], wanted).fetchall()
         means = connection.execute(sql["metric_means"], wanted).fetchall()
     return list(map(verdict_sums, courses)), [MetricMean(*row) for row in means]
+
+
+def read_first(path: Path, since_ns: int) -> int | None:
+    """When the first verdict since then was closed, in ns since the epoch; None without any. Raises ``StoreError``."""
+    with reading(path) as connection:
+        (first,) = connection.execute(queries()["first_closed"], {"since": since_ns}).fetchone()
+    return first if first is None else int(first)
 
 
 def verdict_sums(row: Sequence[Any]) -> VerdictSums:

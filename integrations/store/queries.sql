@@ -76,7 +76,8 @@ SELECT story, reason, completion, revision, service, closed_ns FROM traces WHERE
 SELECT t.trace_id, t.closed_ns, t.revision, t.service, t.reason, t.completion, t.story,
        (SELECT json_group_array(json_object('rubric', v.rubric, 'passed', json(CASE v.passed WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
                                             'state', json_extract(v.verdict, '$.state'), 'composite', json_extract(v.verdict, '$.composite'),
-                                            'reason', substr(json_extract(v.verdict, '$.reason'), 1, 500)))
+                                            'reason', substr(json_extract(v.verdict, '$.reason'), 1, 500),
+                                            'reason_parts', json_extract(v.verdict, '$.reason_parts')))
         FROM verdicts AS v WHERE v.trace_id = t.trace_id)
 FROM traces AS t
 WHERE (:reason IS NULL OR t.reason = :reason)
@@ -172,30 +173,37 @@ INSERT INTO judge_spend (hour_s, usd) VALUES (?, ?) ON CONFLICT (hour_s) DO UPDA
 SELECT hour_s, usd FROM judge_spend WHERE hour_s >= ?;
 
 -- name: outbox_put
--- What is said again changes nothing; what is new waits, and keeps its place in the row of what waits already.
-INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed, reason, body)
-VALUES (:id, :trace_id, 'waiting', :due, :now, :at, 1, 0, 0, NULL, :body)
+-- What is said again changes nothing; what is new waits, and keeps its place in the row of what waits already. It is
+-- written later than all before, whatever the clock says. Of what was never taken, the first may not be there: it
+-- stays next to the time of the score, which is that of whatever comes first.
+INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed, reason, body, written_ms)
+VALUES (:id, :trace_id, 'waiting', :due, :now, :at, 1, 0, 0, NULL, :body,
+    CASE WHEN :after IS NULL THEN :at / 1000000 ELSE max(:after + 1, :now / 1000000) END)
 ON CONFLICT (id) DO UPDATE SET
     queued_ns = CASE state WHEN 'waiting' THEN queued_ns ELSE excluded.queued_ns END,
+    written_ms = max(written_ms + 1, coalesce(:after + 1, 0),
+        CASE WHEN state IN ('sent', 'stored') THEN :now / 1000000 ELSE 0 END),
     state = 'waiting', due_ns = excluded.due_ns, version = version + 1, attempts = 0, missed = 0, reason = NULL,
     body = excluded.body
 WHERE body IS NOT excluded.body;
 
 -- name: outbox_stands
 -- Whatever was to be said before: this is what is there.
-INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed, reason, body)
-VALUES (:id, :trace_id, 'stored', 0, :now, :at, 1, 0, 0, NULL, :body)
+INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed, reason, body, written_ms)
+VALUES (:id, :trace_id, 'stored', 0, :now, :at, 1, 0, 0, NULL, :body, coalesce(:after, :at / 1000000))
 ON CONFLICT (id) DO UPDATE SET
     state = 'stored', due_ns = 0, at_ns = excluded.at_ns, version = version + 1, attempts = 0, missed = 0, reason = NULL,
-    body = excluded.body;
+    body = excluded.body, written_ms = max(written_ms, excluded.written_ms);
 
 -- name: outbox_withdraw
 -- What stands there is overwritten at once, for a deletion comes late: a server that stores what it took some seconds
 -- later would store it after it was deleted.
 UPDATE outbox SET
-    state = 'waiting', queued_ns = :now, version = version + 1, attempts = 0, missed = 0, reason = NULL,
+    queued_ns = :now, version = version + 1, attempts = 0, missed = 0, reason = NULL,
+    written_ms = max(written_ms + 1, CASE WHEN state IN ('sent', 'stored') THEN :now / 1000000 ELSE 0 END),
     due_ns = CASE WHEN state IN ('sent', 'stored') THEN 0 ELSE :due END,
-    body = CASE WHEN state IN ('sent', 'stored') THEN json_set(body, '$.withdrawn', json('true')) END
+    body = CASE WHEN state IN ('sent', 'stored') THEN json_set(body, '$.withdrawn', json('true')) END,
+    state = 'waiting'
 WHERE trace_id = :trace_id AND body IS NOT NULL AND json_extract(body, '$.withdrawn') IS NULL
     AND id NOT IN (SELECT value FROM json_each(:kept));
 
@@ -204,23 +212,37 @@ UPDATE outbox SET body = NULL, due_ns = :due, attempts = 0, reason = NULL
 WHERE id = :id AND version = :version AND state = 'waiting';
 
 -- name: outbox_due
--- By age; what was postponed comes after what was not, or one that fails each time would keep all others back.
-SELECT id, version, at_ns, queued_ns, attempts, missed, body FROM outbox
-WHERE state = 'waiting' AND due_ns <= :now ORDER BY due_ns, queued_ns LIMIT :limit;
+-- By age; what was postponed comes after what was not, or one that fails each time would keep all others back. What is
+-- of a trace that upstream has not taken is held back.
+SELECT id, version, at_ns, queued_ns, attempts, missed, body, written_ms FROM outbox
+WHERE state = 'waiting' AND due_ns <= :now AND trace_id NOT IN (SELECT trace_id FROM untaken)
+ORDER BY due_ns, queued_ns LIMIT :limit;
 
 -- name: outbox_unseen
-SELECT id, version, at_ns, queued_ns, attempts, missed, body FROM outbox
-WHERE state = 'sent' AND due_ns <= :now ORDER BY due_ns, id LIMIT :limit;
+-- And what was seen, but may still be taken away by a deletion that was asked for before it was written again.
+SELECT id, version, at_ns, queued_ns, attempts, missed, body, written_ms FROM (
+    SELECT * FROM outbox WHERE state = 'sent' AND due_ns <= :now
+    UNION ALL
+    SELECT * FROM outbox
+    WHERE state = 'stored' AND deleted_ns > 0 AND due_ns <= :now AND due_ns > 0 AND body IS NOT NULL)
+ORDER BY due_ns, id LIMIT :limit;
 
 -- name: outbox_taken
 UPDATE outbox SET state = :state, due_ns = :due, reason = NULL WHERE id = :id AND version = :version AND state = 'waiting';
 
 -- name: outbox_seen
-UPDATE outbox SET state = 'stored', missed = 0, attempts = 0 WHERE id = :id AND version = :version AND state = 'sent';
+UPDATE outbox SET state = 'stored', missed = 0, attempts = 0, due_ns = CASE WHEN deleted_ns > :since THEN :due ELSE 0 END
+WHERE id = :id AND version = :version AND state IN ('sent', 'stored');
 
 -- name: outbox_missed
 UPDATE outbox SET missed = missed + 1, due_ns = :due, state = :state, reason = :reason
-WHERE id = :id AND version = :version AND state = 'sent';
+WHERE id = :id AND version = :version AND state IN ('sent', 'stored');
+
+-- name: outbox_again
+-- Another writing of the same, later than what is shown there.
+UPDATE outbox SET missed = missed + 1, due_ns = 0, state = 'waiting', reason = :reason,
+    written_ms = max(written_ms + 1, :after)
+WHERE id = :id AND version = :version AND state IN ('sent', 'stored');
 
 -- name: outbox_postpone
 UPDATE outbox SET attempts = attempts + :more, due_ns = :due, reason = :reason
@@ -232,19 +254,69 @@ UPDATE outbox SET due_ns = 0 WHERE state = 'waiting' AND due_ns > 0 AND body IS 
 -- name: outbox_park
 UPDATE outbox SET state = 'dead', reason = :reason WHERE id = :id AND version = :version AND state = 'waiting';
 
--- name: outbox_drop
-DELETE FROM outbox WHERE id = :id AND version = :version AND body IS NULL;
+-- name: outbox_deleted
+UPDATE outbox SET state = 'stored', deleted_ns = :now, due_ns = 0
+WHERE id = :id AND version = :version AND body IS NULL;
 
 -- name: outbox_status
 SELECT
     (SELECT count(*) FROM outbox WHERE state = 'waiting'),
     -- Deletions have a limit by the day: they are late and nobody need be called.
-    (SELECT min(queued_ns) FROM outbox WHERE state = 'waiting' AND body IS NOT NULL),
-    (SELECT count(*) FROM outbox WHERE state = 'sent'), (SELECT count(*) FROM outbox WHERE state = 'dead');
+    (SELECT min(queued_ns) FROM outbox
+     WHERE state = 'waiting' AND body IS NOT NULL AND trace_id NOT IN (SELECT trace_id FROM untaken)),
+    (SELECT count(*) FROM outbox WHERE state = 'sent'), (SELECT count(*) FROM outbox WHERE state = 'dead'),
+    (SELECT count(*) FROM outbox WHERE missed > 0 AND missed >= :named AND state IN ('sent', 'waiting')),
+    (SELECT count(*) FROM outbox WHERE state = 'waiting' AND trace_id IN (SELECT trace_id FROM untaken));
+
+-- name: outbox_held
+SELECT count(*), count(DISTINCT trace_id) FROM outbox
+WHERE state = 'waiting' AND trace_id IN (SELECT trace_id FROM untaken);
+
+-- name: untaken_table
+-- Traces of which this monitor was sent spans to forward, and of which upstream has taken none so far.
+CREATE TABLE IF NOT EXISTS untaken (
+    trace_id BLOB PRIMARY KEY,
+    since_ns INTEGER NOT NULL,
+    due_ns INTEGER NOT NULL,            -- when Langfuse is asked next whether it has the trace all the same
+    asked INTEGER NOT NULL DEFAULT 0    -- how often it was
+) WITHOUT ROWID;
+
+-- name: untaken_mark
+-- A trace of which there was something before, without this mark, is there.
+INSERT OR IGNORE INTO untaken (trace_id, since_ns, due_ns) SELECT :trace_id, :now, :due
+WHERE NOT EXISTS (SELECT 1 FROM chunks WHERE trace_id = :trace_id)
+    AND NOT EXISTS (SELECT 1 FROM traces WHERE trace_id = :trace_id);
+
+-- name: untaken_took
+DELETE FROM untaken WHERE trace_id = ?;
+
+-- name: untaken_any
+SELECT EXISTS (SELECT 1 FROM untaken);
+
+-- name: untaken_is
+SELECT 1 FROM untaken WHERE trace_id = ?;
+
+-- name: untaken_due
+SELECT trace_id, asked FROM untaken WHERE due_ns <= :now
+    AND EXISTS (SELECT 1 FROM outbox AS o WHERE o.trace_id = untaken.trace_id AND o.state = 'waiting')
+ORDER BY due_ns LIMIT :limit;
+
+-- name: untaken_asked
+UPDATE untaken SET asked = asked + 1, due_ns = :due WHERE trace_id = :trace_id;
+
+-- name: untaken_scores_forget
+DELETE FROM outbox WHERE state = 'waiting' AND trace_id IN (SELECT trace_id FROM untaken WHERE since_ns < :before);
+
+-- name: untaken_forget
+DELETE FROM untaken WHERE since_ns < :before;
 
 -- name: outbox_dead
 SELECT id, lower(hex(trace_id)), queued_ns, at_ns, attempts, reason, body FROM outbox
 WHERE state = 'dead' ORDER BY queued_ns, id LIMIT ?;
+
+-- name: outbox_unarrived
+SELECT id, lower(hex(trace_id)), queued_ns, at_ns, attempts, reason, body FROM outbox
+WHERE missed > 0 AND missed >= :named AND state IN ('sent', 'waiting') ORDER BY queued_ns, id LIMIT :limit;
 
 -- name: outbox_replay
 UPDATE outbox SET state = 'waiting', due_ns = 0, attempts = 0, missed = 0, reason = NULL
@@ -366,6 +438,9 @@ SELECT service, environment, rubric,
 FROM (SELECT service, environment, rubric, passed, 1.0 / json_extract(verdict, '$.sampling_probability') AS w
       FROM verdicts WHERE closed_ns >= :since AND closed_ns < :until)
 GROUP BY service, environment, rubric;
+
+-- name: first_closed
+SELECT min(closed_ns) FROM verdicts WHERE closed_ns >= :since;
 
 -- name: metric_means
 SELECT service, environment, rubric, metric, sum(value * w) / sum(w), count(*)
@@ -511,6 +586,39 @@ UNION ALL SELECT * FROM (
 UNION ALL SELECT * FROM (SELECT 'rubric', rubric, count(*) AS n FROM chosen GROUP BY rubric ORDER BY n DESC LIMIT 100)
 UNION ALL SELECT * FROM (SELECT 'metric', metric, count(*) AS n FROM failing GROUP BY metric ORDER BY n DESC LIMIT 100);
 
+-- name: count_columns
+-- The same counts by what columns hold, where nothing inside was asked for: no verdict is read.
+SELECT service, environment, rubric, CASE passed WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'none' END, count(*)
+FROM (
+  SELECT coalesce(nullif(v.service, ''), 'unknown_service') AS service,
+         coalesce(nullif(v.environment, ''), 'unknown') AS environment, v.rubric, v.passed
+  FROM verdicts AS v
+  WHERE (:rubric IS NULL OR v.rubric = :rubric)
+    AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
+    AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
+    AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
+  ORDER BY v.closed_ns DESC LIMIT :most
+) GROUP BY service, environment, rubric, passed;
+-- name: count_failing
+-- Which metrics fail, in the latest verdicts that did not pass; and how many of those there are.
+WITH failed AS MATERIALIZED (
+  SELECT at FROM (
+    SELECT v.rowid AS at, v.passed
+    FROM verdicts AS v
+    WHERE (:rubric IS NULL OR v.rubric = :rubric)
+      AND (:service IS NULL OR coalesce(nullif(v.service, ''), 'unknown_service') = :service)
+      AND (:environment IS NULL OR coalesce(nullif(v.environment, ''), 'unknown') = :environment)
+      AND (:since IS NULL OR v.closed_ns >= :since) AND (:until IS NULL OR v.closed_ns < :until)
+    ORDER BY v.closed_ns DESC LIMIT :most
+  ) WHERE passed IS NOT 1 AND (:passed IS NULL OR passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END))
+  LIMIT :failed
+)
+SELECT NULL, count(*) FROM failed
+UNION ALL SELECT * FROM (
+  SELECT json_extract(s.value, '$.metric') AS metric, count(*) AS n
+  FROM failed AS f JOIN verdicts AS v ON v.rowid = f.at, json_each(v.verdict, '$.scores') AS s
+  WHERE json_extract(s.value, '$.rating') IN ('fail', 'blocker') GROUP BY metric ORDER BY n DESC LIMIT 100);
+
 -- name: compared
 -- Verdicts with what they may be compared by; of too many the latest.
 SELECT v.closed_ns, coalesce(nullif(v.service, ''), 'unknown_service') AS service,
@@ -525,7 +633,8 @@ SELECT v.closed_ns, coalesce(nullif(v.service, ''), 'unknown_service') AS servic
          FROM json_each(v.verdict, '$.scores') AS s
          WHERE (:all_metrics OR json_extract(s.value, '$.metric') = :metric)
            AND json_type(s.value, '$.value') IN ('integer', 'real'))
-    END
+    END,
+    json_extract(t.story, '$.slices')
 FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id
 WHERE v.closed_ns >= :since AND v.closed_ns < :until
     AND (:rubric IS NULL OR v.rubric = :rubric)
@@ -540,7 +649,7 @@ SELECT t.closed_ns, coalesce(nullif(t.service, ''), 'unknown_service') AS servic
     1.0 / json_extract(t.story, '$.sampling.probability'), json_extract(t.story, '$.session_id'),
     json_extract(t.story, '$.user'), json_extract(t.story, '$.name'), json_extract(t.story, '$.release'),
     json_extract(t.story, '$.prompt'), json_extract(t.story, '$.model'), NULL, lower(hex(t.trace_id)),
-    json_array(json_array(:metric, json_extract(t.story, '$.figures.values.' || :metric), 0))
+    json_array(json_array(:metric, json_extract(t.story, '$.figures.values.' || :metric), 0)), NULL
 FROM traces AS t
 WHERE t.closed_ns >= :since AND t.closed_ns < :until
     AND json_extract(t.story, '$.figures.values.' || :metric) IS NOT NULL
@@ -561,3 +670,36 @@ DELETE FROM judge_calls WHERE call IN (
     SELECT call FROM (SELECT call, at_ns, sum(size) OVER (ORDER BY at_ns DESC, call) AS together FROM judge_calls)
     WHERE at_ns < :before OR together > :most
 );
+
+-- name: contents_wanted
+INSERT INTO contents (trace_id, closed_ns, revision, waits) VALUES (?, ?, ?, 1)
+ON CONFLICT (trace_id) DO UPDATE SET closed_ns = excluded.closed_ns, revision = excluded.revision, waits = 1;
+
+-- name: contents_unwanted
+DELETE FROM contents WHERE trace_id = ?;
+
+-- name: contents_of
+SELECT body FROM contents WHERE trace_id = ? AND body IS NOT NULL;
+
+-- name: contents_waiting
+SELECT trace_id, revision FROM contents WHERE waits LIMIT ?;
+
+-- name: contents_put
+-- Nothing is written for a trace that was erased meanwhile, or has another revision.
+UPDATE contents SET waits = 0, size = length(:body), body = :body WHERE trace_id = :trace_id AND revision = :revision;
+
+-- name: contents_missed
+DELETE FROM contents WHERE trace_id = :trace_id AND revision = :revision AND body IS NULL;
+
+-- name: contents_stand
+-- A revision whose spans are gone leaves what was kept of the one before.
+UPDATE contents SET waits = 0 WHERE trace_id = :trace_id AND revision = :revision;
+
+-- name: contents_forget
+DELETE FROM contents WHERE closed_ns < ?;
+
+-- name: contents_bytes
+SELECT ifnull(sum(size), 0) FROM contents;
+
+-- name: contents_oldest
+SELECT trace_id, size FROM contents ORDER BY closed_ns, trace_id LIMIT ?;

@@ -19,13 +19,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from scoring.trace.span import JsonRecord
-from scoring.verdict.trace_document import TraceDocument
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 from .archive import finished, stored_verdict, trace_document
 from .capacity import Capacity
+from .compared import ComparedFilter, ComparedVerdict, read_compared
 from .connection import connect, identity, migrate
+from .contents import ContentsTable
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .finishing import finish
 from .health import StoreHealth
@@ -41,6 +43,7 @@ from .pulled import Pulled
 from .purging import SLICE, give_back, purge_some
 from .statements import queries
 from .stored import FinishedTrace, Storable, StoredChunk, StoredTurn, id_bytes, json_text
+from .untaken import Untaken, mark
 from .writer import Writer
 
 __all__ = ["FinishedTrace", "Store", "StoreCorrupt", "StoreError", "StoreUnavailable", "StoredChunk", "StoredTurn"]
@@ -92,6 +95,8 @@ class Store:
         """What judges answered, and what they cost."""
         self.judge_calls: Final = JudgeCallTable(write=self._writer.do, read=self._read)
         """What judges were sent and answered, where that is kept."""
+        self.contents: Final = ContentsTable(write=self._writer.do, read=self._read)
+        """Spans of ended traces that are kept longer than their chunks."""
         self.outbox: Final = Outbox(write=self._writer.do, read=self._read)
         """Scores on their way out."""
         self.vectors: Final = Lru[bytes]("vectors", write=self._writer.do, read=self._read)
@@ -104,6 +109,8 @@ class Store:
         """Traces that were read out of Langfuse."""
         self.late_references: Final = LateReferenceTable(write=self._writer.do, read=self._read)
         """Traces that are to be read and judged once more, for a reference came late."""
+        self.untaken: Final = Untaken(write=self._writer.do, read=self._read)
+        """Traces that upstream has not taken."""
 
     def _check_file(self) -> None:
         """SQLite goes on writing to a file that has no name any more: what is committed there ends with the process."""
@@ -128,14 +135,21 @@ class Store:
     def _full(self) -> str:
         return f"store {self.path}: nearly full; raise store.max_bytes, or sample less"
 
-    async def append(self, chunks: Sequence[Storable], received_ns: int) -> None:
-        """Commit chunks. When this returns, a crash cannot lose them."""
+    async def append(self, chunks: Sequence[Storable], received_ns: int, *, untaken: bool = False) -> None:
+        """Commit chunks. When this returns, a crash cannot lose them.
+
+        ``untaken``: they are to go on, and whether they are taken there is not known yet.
+        """
         if not chunks:
             return
         if not self._capacity.takes_spans:
             raise StoreUnavailable(self._full)
 
+        self.untaken.any = self.untaken.any or untaken
+
         def work(connection: sqlite3.Connection) -> None:
+            if untaken:
+                mark(connection, (chunk.trace_id for chunk in chunks), received_ns)
             connection.executemany(self._sql["append"], _rows(chunks, received_ns, held=False))
             self._capacity.measure(connection)
 
@@ -340,6 +354,10 @@ class Store:
             "after_ns": after_ns, "after_id": id_bytes(after_id) if after_id else None, "after_rubric": after_rubric,
         }  # fmt: skip
         return [stored_verdict(text, at) for text, at in self._read("recent_verdicts", wanted)]
+
+    def compared(self, wanted: ComparedFilter) -> list[ComparedVerdict]:
+        """Verdicts with what they may be compared by, newest first. Raises ``StoreError``, ``SearchTooLong``."""
+        return read_compared(self.path, wanted)
 
     def verdicts_since(self, since_ns: int) -> list[VerdictDocument]:
         """All verdicts of traces closed since then, oldest first: what windows are filled with at start.

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-VERSION: Final = 11
+VERSION: Final = 13
 """Version of the schema, kept in the file's ``user_version``."""
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import orjson
 
-from scoring.trace.record import record
+from sidejudge.scoring.trace.record import record
 
 from .notification_outbox import Entry
 from .outbox import ScoreRow
@@ -60,7 +60,8 @@ class FinishedTrace:
     where scores are not. ``entries`` are what else is to be delivered of it. ``referred`` is
     what it was held against: 16 bytes for each key that a reference was
     looked for under, and 16 for what was found there, or None. ``written_ns`` is when a revision was reached that keeps
-    the place in time of what it revises (``closed_ns``); None: they are the same.
+    the place in time of what it revises (``closed_ns``); None: they are the same. ``keep_contents``: its spans are
+    to be kept longer than its chunks (``Store.contents``).
     """
 
     trace_id: bytes | str
@@ -77,6 +78,7 @@ class FinishedTrace:
     entries: Sequence[Entry] = ()
     referred: Sequence[tuple[bytes, bytes | None]] = ()
     written_ns: int | None = None
+    keep_contents: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

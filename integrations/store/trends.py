@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scoring.status.trend import Stretch
+from sidejudge.scoring.status.trend import Stretch
 
 from .connection import reading
 from .period_sums import verdict_sums

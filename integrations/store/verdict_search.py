@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 from .archive import stored_verdict
 from .bounded_read import bounded_read
@@ -14,6 +16,12 @@ from .statements import queries
 
 MOST = 20_000
 """Verdicts that are searched and counted at most, the latest that the indexed filters leave."""
+MOST_FAILED = 1_000
+"""Verdicts whose failing metrics are counted where nothing inside of verdicts was asked for."""
+_LISTED = 100
+"""Values that are counted apart, of each kind."""
+_INSIDE = ("state", "metric", "below", "text", "release", "prompt", "model")
+"""Filters for which verdicts, or the details of their traces, have to be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +58,13 @@ class FoundVerdicts:
 
     ``counts`` maps ``passed``, ``service``, ``environment``, ``rubric`` and ``metric`` (those that fail) to how many
     verdicts there are by value, most first. ``capped``: older verdicts were not looked at.
+    ``failing_of``: metrics were counted in so many of the verdicts alone, the latest; None: in all.
     """
 
     verdicts: list[VerdictDocument]
     counts: Mapping[str, Mapping[str, int]]
     capped: bool
+    failing_of: int | None = None
 
 
 def search_verdicts(
@@ -77,21 +87,44 @@ def search_verdicts(
         "limit": limit, "after_ns": after_ns, "after_id": bytes.fromhex(after_id) if after_id else None,
         "after_rubric": after_rubric,
     }  # fmt: skip
+    inside = any(given[name] is not None for name in _INSIDE)
     with bounded_read(path) as connection:
         connection.create_function("folded", 1, _folded, deterministic=True)
-        rows = connection.execute(queries()["search_verdicts"], values).fetchall()
-        groups = connection.execute(queries()["count_verdicts"], values).fetchall() if counted else []
-    counts: dict[str, dict[str, int]] = {}
-    for of, value, number in groups:
-        counts.setdefault(of, {})[value] = number
-    looked_at = counts.pop("looked_at", {})
+        looked_at = values if inside else values | {"most": limit}
+        rows = connection.execute(queries()["search_verdicts"], looked_at).fetchall()
+        counts, capped, failing_of = (
+            _counts(connection, values, wanted, inside=inside) if counted else ({}, False, None)
+        )
     found: list[VerdictDocument] = []
     for text, at, name, begins in rows:
         verdict: VerdictDocument = {**stored_verdict(text, at), "name": name}
         if begins is not None:
             verdict["input_beginning"] = begins
         found.append(verdict)
-    return FoundVerdicts(verdicts=found, counts=counts, capped=sum(looked_at.values()) >= MOST)
+    return FoundVerdicts(verdicts=found, counts=counts, capped=capped, failing_of=failing_of)
+
+
+def _counts(
+    connection: sqlite3.Connection, values: Mapping[str, object], wanted: VerdictFilter, *, inside: bool
+) -> tuple[dict[str, dict[str, int]], bool, int | None]:
+    """How many match, by what one may choose; whether older ones were left out; of how many the metrics are."""
+    counts: dict[str, dict[str, int]] = {}
+    if inside:
+        for of, value, number in connection.execute(queries()["count_verdicts"], values):
+            counts.setdefault(of, {})[value] = number
+        return counts, sum(counts.pop("looked_at", {}).values()) >= MOST, None
+    chosen: dict[str, Counter[str]] = {of: Counter() for of in ("passed", "service", "environment", "rubric")}
+    looked_at = 0
+    for service, environment, rubric, passed, number in connection.execute(queries()["count_columns"], values):
+        looked_at += number
+        chosen["passed"][passed] += number
+        if wanted.passed in (None, passed):
+            for of, value in (("service", service), ("environment", environment), ("rubric", rubric)):
+                chosen[of][value] += number
+    (_, failed), *metrics = connection.execute(queries()["count_failing"], {**values, "failed": MOST_FAILED})
+    found = {of: dict(numbers.most_common(_LISTED)) for of, numbers in chosen.items() if numbers}
+    found |= {"metric": dict(metrics)} if metrics else {}
+    return found, looked_at >= MOST, MOST_FAILED if failed == MOST_FAILED else None
 
 
 def _folded(text: object) -> str:

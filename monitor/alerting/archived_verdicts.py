@@ -10,11 +10,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from integrations.history.in_force import part_of, rows_in_force
-from integrations.history.place import Place
-from integrations.history.rows import SCHEMAS
-from integrations.store.compared import NO_METRICS, ComparedFilter, ComparedVerdict
-from scoring.trace.span import JsonRecord
+from sidejudge.integrations.history.in_force import part_of, rows_in_force
+from sidejudge.integrations.history.place import Place
+from sidejudge.integrations.history.rows import SCHEMAS
+from sidejudge.integrations.store.compared import NO_METRICS, ComparedFilter, ComparedVerdict
+from sidejudge.scoring.trace.span import JsonRecord
 
 _COLUMNS: Final = (
     "trace_id", "case_id", "rubric", "rubric_version", "revision", "service", "environment", "created_at", "passed",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from monitor.config import Config
-from monitor.config.metric_limits import metric_limits
-from monitor.config.rubrics import configured
-from scoring.alerts.condition import Severity
-from scoring.alerts.declaration import AlertLimits, ChangeRule, Declaration, SequenceRule
-from scoring.status.hysteresis import Hysteresis
-from scoring.status.metric_limit import APPLICATION
-from scoring.status.status import Policy, Thresholds
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.metric_limits import metric_limits
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.declaration import AlertLimits, ChangeRule, Declaration, SequenceRule
+from sidejudge.scoring.status.hysteresis import Hysteresis
+from sidejudge.scoring.status.metric_limit import APPLICATION
+from sidejudge.scoring.status.status import Policy, Thresholds
 
 from .windows import MOST_VERDICTS, Windows
 
@@ -63,6 +63,7 @@ def declaration(config: Config) -> Declaration:
             for_ns=alerts.limits.lasting.ns,
             keep_ns=alerts.limits.keep.ns,
         ),
+        silence_severity=Severity(alerts.silence.severity),
         metrics=metric_limits(alerts.metrics, configured(config)) if alerts.metrics else (),
     )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from scoring.statistics.estimate import Estimate
-from scoring.statistics.exact_sum import ExactSum
-from scoring.statistics.exact_sums import ExactSums
-from scoring.statistics.two_phase import LEAST_DRAWN, DrawnSums, corrected
-from scoring.status.cascade_snapshot import CascadeSnapshot
-from scoring.verdict.escalation import Escalation, EscalationCause
+from sidejudge.scoring.statistics.estimate import Estimate
+from sidejudge.scoring.statistics.exact_sum import ExactSum
+from sidejudge.scoring.statistics.exact_sums import ExactSums
+from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, DrawnSums, corrected
+from sidejudge.scoring.status.cascade_snapshot import CascadeSnapshot
+from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
 
 
 class CascadeSums:

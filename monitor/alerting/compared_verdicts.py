@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from integrations.store.compared import ComparedFilter, ComparedVerdict, read_compared
+from sidejudge.integrations.store.compared import ComparedFilter, ComparedVerdict, read_compared
 
 log = logging.getLogger("sidejudge.parquet")
 
@@ -89,7 +89,7 @@ def _covers(read: ComparedFilter, wanted: ComparedFilter, old_ns: int) -> bool:
 
 
 def _read(path: str, wanted: ComparedFilter) -> ComparedVerdicts:
-    from integrations.history.place import Place  # noqa: PLC0415  # pyarrow only where it is configured
+    from sidejudge.integrations.history.place import Place  # noqa: PLC0415  # pyarrow only where it is configured
 
     from .archived_verdicts import history_compared  # noqa: PLC0415  # as above
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from monitor.config import Config
-from monitor.config.units import Duration
-from scoring.alerts.conditions import conditions
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.units import Duration
+from sidejudge.scoring.alerts.conditions import conditions
 
 from .build import declaration
 

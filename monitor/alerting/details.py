@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scoring.rubrics.workflow import CHECKS, SIDES
-from scoring.statistics.estimate import Estimate, estimate, from_sums
-from scoring.statistics.mean import MeanEstimate, mean_estimate
-from scoring.verdict.rubric import Rubric
+from sidejudge.scoring.rubrics.workflow import CHECKS, SIDES
+from sidejudge.scoring.statistics.estimate import Estimate, estimate, from_sums
+from sidejudge.scoring.statistics.mean import MeanEstimate, mean_estimate
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .windows import WindowContents
 

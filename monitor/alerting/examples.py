@@ -1,22 +1,31 @@
-"""Examples: the failing traces that show best what an alert is about."""
+"""Examples: the failing traces that show best what an alert is about, what most have in common, and where they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
-from scoring.alerts.event import Example
-from scoring.alerts.finding import Labels
-from scoring.alerts.quality import place_of
-from scoring.lexical.label import label
-from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
-from scoring.verdict.open_reason import open_reason
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.integrations.store.compared import ComparedFilter, ComparedVerdict
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
+from sidejudge.scoring.alerts.explanation import Explanation, SlicedVerdict, explain
+from sidejudge.scoring.alerts.quality import PASS_RATES, place_of
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Rights, outline
+from sidejudge.scoring.status.failure_groups import failure_groups
+from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 MOST = 3
 _LOOKED_AT = 200
 """The number of latest failures of which the worst are shown."""
 _REASON = 300
+_EXPLAINED_BY = 10_000
+"""Verdicts by which an alert on a pass ratio is explained, the latest: half a second, at most once for each notice."""
+_DAY_NS = 86_400 * 10**9
+_LATE_NS = 60 * 10**9
+"""A verdict is committed a little after the look that it is part of was due."""
 
 
 class Failures(Protocol):
@@ -25,31 +34,92 @@ class Failures(Protocol):
     @property
     def verdicts(self) -> Callable[..., list[VerdictDocument]]: ...
 
+    def compared(self, wanted: ComparedFilter) -> list[ComparedVerdict]:
+        """Verdicts with what they may be compared by. Raises ``StoreError``."""
 
-def examples(store: Failures, labels: Labels, since_ns: int) -> tuple[Example, ...]:
-    """The worst of the latest failures that the labels speak of, the worst first; none without a rubric in the labels.
 
-    A verdict without a composite (invalid, disqualified) is worse than any with one.
+def illustrated(store: Failures, event: AlertEvent, since_ns: int) -> AlertEvent:
+    """The event with the worst of the latest failures that its labels speak of, the worst first, and the main failure.
+
+    Without a rubric in the labels there are none. A verdict without a composite (invalid, disqualified) is worse than
+    any with one.
     """
-    about = dict(labels)
+    about = dict(event.labels)
     if "rubric" not in about:
-        return ()
+        return event
     found = store.verdicts(rubric=about["rubric"], passed="false", since_ns=since_ns, limit=_LOOKED_AT)
     mine = [verdict for verdict in found if _speaks_of(verdict, about)]
+    began_ns = event.since_ns if event.changed_ns is None else event.changed_ns
+    failure = _main(mine, began_ns)
+    explained = _explained(store, event, about, began_ns) if event.condition in PASS_RATES else None
     mine.sort(key=lambda stated: -1.0 if stated["composite_norm"] is None else float(stated["composite_norm"]))
-    return tuple(_example(stated) for stated in mine[:MOST])
+    return replace(
+        event, examples=tuple(_example(stated) for stated in mine[:MOST]), failure=failure, explained=explained
+    )
+
+
+def _explained(store: Failures, event: AlertEvent, about: Mapping[str, str], began_ns: int) -> Explanation | None:
+    """How many failed before, and of which version, tenant or name those are that fail now; None where unknown."""
+    wanted = ComparedFilter(
+        since_ns=began_ns - _DAY_NS, until_ns=event.at_ns + _LATE_NS, rubric=about["rubric"], most=_EXPLAINED_BY
+    )
+    try:
+        found = store.compared(wanted)
+    except StoreError:  # the alert is worth more than what explains it
+        return None
+    mine = (
+        each for each in found
+        if each.passed is not None and all(
+            about.get(name, value) == value for name, value in place_of(each.service, each.environment, each.rubric)
+        )
+    )  # fmt: skip
+    return explain(map(_sliced, mine), began_ns)
+
+
+def _sliced(verdict: ComparedVerdict) -> SlicedVerdict:
+    versions = {
+        "version": verdict.release, "prompt": verdict.prompt, "model": verdict.model, "rubric": verdict.rubric_version,
+    }  # fmt: skip
+    return SlicedVerdict(
+        at_ns=verdict.closed_ns, passed=bool(verdict.passed), weight=verdict.weight, cluster=verdict.session,
+        slices=verdict.slices, versions={by: value for by, value in versions.items() if value},
+    )  # fmt: skip
+
+
+def _main(failing: Sequence[VerdictDocument], began_ns: int) -> MainFailure | None:
+    """The largest group of like failures since it began, or of all where too few are so young; None where none is."""
+    young = [verdict for verdict in failing if verdict["closed_ns"] >= began_ns]
+    looked_at = young if len(young) >= MOST else failing
+    largest = next(iter(failure_groups(looked_at, 0)), None)
+    if largest is None or largest.count < MOST:
+        return None
+    shown, quoted, nameless = (
+        f"{largest.metric}: {label(text, _REASON)}" if text else largest.metric
+        for text in (largest.outline.shown(), largest.words, largest.outline.shown(Rights.OWN))
+    )
+    return MainFailure(
+        reason=shown, count=largest.count, of=len(looked_at), quoted=_other(quoted, shown),
+        nameless=_other(nameless, shown),
+    )  # fmt: skip
 
 
 def _example(verdict: VerdictDocument) -> Example:
-    reason = str(verdict["reason"])
-    shown = open_reason(reason, (str(score["metric"]) for score in verdict.get("scores") or ()))
+    kept = outline(verdict)
+    whole, shown, nameless = (
+        label(text, _REASON) for text in (str(verdict["reason"]), kept.shown(), kept.shown(Rights.OWN))
+    )
     return Example(
         trace_id=str(verdict["trace_id"] or verdict["case_id"]),
-        reason=label(shown, _REASON),
+        reason=shown,
         composite=verdict["composite"],
         closed_ns=int(verdict["closed_ns"]),
-        quoted=label(reason, _REASON) if reason != shown else None,
+        quoted=_other(whole, shown),
+        nameless=_other(nameless, shown),
     )
+
+
+def _other(text: str, shown: str) -> str | None:
+    return None if text == shown else text
 
 
 def _speaks_of(verdict: VerdictDocument, about: Mapping[str, str]) -> bool:

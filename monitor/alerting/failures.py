@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from integrations.store.errors import StoreError
-from scoring.evaluators.embedding import SAME_STATEMENT
-from scoring.evaluators.vector import Vector
-from scoring.status.failure_groups import FailureGroup, Subject, alike, failure_groups, reasons
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.scoring.evaluators.embedding import SAME_STATEMENT
+from sidejudge.scoring.evaluators.vector import Vector
+from sidejudge.scoring.status.failure_groups import FailureGroup, Subject, alike, failure_groups, reasons
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 log = logging.getLogger("sidejudge.failures")
 

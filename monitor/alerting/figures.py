@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from monitor.evaluate.result import TraceResult
-from monitor.evaluate.stages import FIGURES
-from scoring.status.metric_limit import APPLICATION
-from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
-from scoring.verdict.trace_document import TraceDocument
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.evaluate.stages import FIGURES
+from sidejudge.scoring.status.metric_limit import APPLICATION
+from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 from .observation import Key, Observation
 

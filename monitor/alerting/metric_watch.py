@@ -12,22 +12,22 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from scoring.alerts.declaration import Declaration
-from scoring.statistics.cusum import Cusum
-from scoring.statistics.design_effect import DesignEffect
-from scoring.statistics.quantile import Measured
-from scoring.statistics.sequence import ConfidenceSequence
-from scoring.status.hysteresis import HysteresisState, Look, step
-from scoring.status.metric_limit import APPLICATION, Level, MetricLimit
-from scoring.status.metric_status import (
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.statistics.cusum import Cusum
+from sidejudge.scoring.statistics.design_effect import DesignEffect
+from sidejudge.scoring.statistics.quantile import Measured
+from sidejudge.scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.status.hysteresis import HysteresisState, Look, step
+from sidejudge.scoring.status.metric_limit import APPLICATION, Level, MetricLimit
+from sidejudge.scoring.status.metric_status import (
     MetricEstimate,
     MetricEvidence,
     MetricStatus,
     appraise_metric,
     metric_estimate,
 )
-from scoring.status.status import WORST_FIRST, Appraisal, Status
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.status.status import WORST_FIRST, Appraisal, Status
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .observation import Key, Observation
 from .windows import WindowContents, Windows

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from scoring.result.result import Failed, Scored
-from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
-from scoring.trace.record import record
-from scoring.verdict.escalation import Escalation
-from scoring.verdict.verdict import Selection, Verdict
+from sidejudge.scoring.result.result import Failed, Scored
+from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from sidejudge.scoring.trace.record import record
+from sidejudge.scoring.verdict.escalation import Escalation
+from sidejudge.scoring.verdict.verdict import Selection, Verdict
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 

@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from scoring.alerts.declaration import HOUR_NS, MONTH_NS, Declaration
-from scoring.statistics.baseline import MEMORY
-from scoring.statistics.cusum import Chart, Cusum, average_run_length
-from scoring.statistics.estimate import from_sums
-from scoring.statistics.sequence import ConfidenceSequence
-from scoring.status.hysteresis import HysteresisState, Look, step
-from scoring.status.status import Status, appraise
+from sidejudge.scoring.alerts.declaration import HOUR_NS, MONTH_NS, Declaration
+from sidejudge.scoring.statistics.baseline import MEMORY
+from sidejudge.scoring.statistics.cusum import Chart, Cusum, average_run_length
+from sidejudge.scoring.statistics.estimate import from_sums
+from sidejudge.scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.status.hysteresis import HysteresisState, Look, step
+from sidejudge.scoring.status.status import Status, appraise
 
 _MOST = 20_000
 """Verdicts of one run; a drop that takes longer is not noticed."""

@@ -12,19 +12,18 @@ import json
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol, TypeAlias
 
-from scoring.alerts.event import AlertEvent, event_of_json
-from scoring.alerts.lifecycle import AlertTransition
-from scoring.alerts.observed import Agreement, Observed
-from scoring.statistics.judge_drift import JudgeDrift
-from scoring.statistics.percentile import p95
-from scoring.statistics.ppi import LabelSums
-from scoring.status.judge_snapshot import JudgeSnapshot
+from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.alerts.observed import Agreement, Observed
+from sidejudge.scoring.statistics.judge_drift import JudgeDrift
+from sidejudge.scoring.statistics.percentile import p95
+from sidejudge.scoring.statistics.ppi import LabelSums
+from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot
 
 from .details import WatchedWindow, details
-from .examples import Failures, examples
+from .examples import Failures, illustrated
 from .watch import Watch
 from .windows import Windows
 
@@ -160,4 +159,4 @@ class EvaluationSchedule:
         if not condition.examples or event.transition is not AlertTransition.FIRING:
             return event
         since_ns = min(event.since_ns, event.at_ns) - self._windows.window_ns
-        return replace(event, examples=examples(self._store, event.labels, since_ns))
+        return illustrated(self._store, event, since_ns)

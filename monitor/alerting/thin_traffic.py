@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from integrations.store.errors import StoreError
-from integrations.store.period_sums import read_courses
-from monitor.config import Config
-from monitor.config.units import Duration
-from scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
-from scoring.status.service_status import UNKNOWN_SERVICE
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.period_sums import read_courses, read_first
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.units import Duration
+from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, MINUTE_NS, Declaration
+from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE
 
 from .build import declaration
 
@@ -50,10 +50,13 @@ def _thin(config: Config, needed: float) -> Iterator[tuple[float, str]]:
     now_ns = time.time_ns()
     try:
         sums, _ = read_courses(config.store.path, now_ns - DAY_NS, now_ns)
+        first_ns = read_first(config.store.path, now_ns - DAY_NS)
     except StoreError:
         return  # the check of the store names what is wrong with it
+    # A store that is younger than a day is divided by its age: a minute's traffic is not that of a day.
+    hours = min(24.0, max(now_ns - (first_ns or now_ns), MINUTE_NS) / HOUR_NS)
     for each in sums:
-        per_hour = (each.passed + each.failed) / 24
+        per_hour = (each.passed + each.failed) / hours
         if 0 < per_hour < needed * (1 + _OFTEN):
             yield per_hour, f"{each.service or UNKNOWN_SERVICE} under {each.rubric}"
 

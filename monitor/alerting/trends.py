@@ -9,11 +9,11 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from integrations.store.errors import StoreError
-from integrations.store.trends import read_trends
-from scoring.alerts.declaration import Declaration
-from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
-from scoring.status.trend import Stretch, Trend
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.trends import read_trends
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from sidejudge.scoring.status.trend import Stretch, Trend
 
 from .archived_trends import ArchivedTrends
 from .observation import Key

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from integrations.store.sqlite import Store
-from monitor.evaluate.result import TraceResult
-from scoring.verdict.rubric import Rubric
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .figures import observe_figures, observe_stored_figures
 from .fleet.publish import SlicePublisher

@@ -6,79 +6,42 @@ It holds what looks need to remember and no clock: the caller passes the time. N
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from monitor.config.units import Duration
-from scoring.alerts.board import Posted
-from scoring.alerts.condition import Condition
-from scoring.alerts.conditions import conditions
-from scoring.alerts.declaration import Declaration
-from scoring.alerts.event import AlertEvent, fingerprint
-from scoring.alerts.finding import AlertFinding, Labels
-from scoring.alerts.lifecycle import Alert, AlertTransition, Stage, advance
-from scoring.alerts.observed import Observed, WindowFacts
-from scoring.rubrics import RUBRICS
-from scoring.statistics.baseline import Baseline
-from scoring.statistics.cusum import Chart, Cusum
-from scoring.statistics.design_effect import DesignEffect
-from scoring.statistics.group import Together
-from scoring.statistics.ppi import LabelSums
-from scoring.statistics.sequence import ConfidenceSequence
-from scoring.status.hysteresis import HysteresisState, Look, step
-from scoring.status.metric_status import MetricStatus
-from scoring.status.service_status import ServiceStatus, StatusChange
-from scoring.status.status import WORST_FIRST, Appraisal, Drops, Policy, Status, appraise
-from scoring.trace.span import JsonRecord
+from sidejudge.monitor.config.units import Duration
+from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.alerts.conditions import conditions
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.event import AlertEvent, fingerprint
+from sidejudge.scoring.alerts.finding import AlertFinding, Labels
+from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Stage, advance
+from sidejudge.scoring.alerts.observed import Observed, WindowFacts
+from sidejudge.scoring.alerts.quality import FORGOTTEN_NS
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.statistics.ppi import LabelSums
+from sidejudge.scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.status.hysteresis import HysteresisState, Look, step
+from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.silence import Silence, SilenceCause
+from sidejudge.scoring.status.status import WORST_FIRST, Appraisal, Drops, Policy, Status, appraise, ruled_out
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .details import Details, WatchedWindow, keeps_to_scenario
 from .metric_watch import NO_ESTIMATES, Estimates, MetricWatch
 from .observation import First, Key, Observation
+from .tracked import ChartPace, Tracked, change_of
 
 _MAX_KEYS = 1_000
+PASSING_NS = 10 * 60 * 10**9
+"""A recovery passes through lesser states: what a more severe alert explained is reported if it is there after this."""
 _STATE, _ALERT = "state/", "alert/"
 WATCHED_BY_DEFAULT: Final[Mapping[str, WatchedWindow]] = {
     name: WatchedWindow.of(rubric) for name, rubric in RUBRICS.items()
 }
-
-
-class _Tracked:
-    """The state of one key from verdict to verdict and from look to look."""
-
-    __slots__ = ("baseline", "collapse", "cusum", "design", "drift", "held", "sequence")
-
-    def __init__(self, sequence: ConfidenceSequence | None, good: float) -> None:
-        self.baseline = Baseline(good)
-        self.cusum, self.collapse, self.drift = Cusum(), Cusum(), Cusum()
-        self.design = DesignEffect()
-        self.held: HysteresisState | None = None
-        self.sequence = sequence
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "cusum": self.cusum.to_json(),
-            "drift": self.drift.to_json(),
-            "collapse": self.collapse.to_json(),
-            "design": self.design.to_json(),
-            "baseline": self.baseline.to_json(),
-            "held": self.held.to_json() if self.held else None,
-            "sequence": self.sequence.to_json() if self.sequence else None,
-        }
-
-    def restore(self, record: JsonRecord) -> None:
-        self.cusum.restore(record["cusum"])
-        if "drift" in record:
-            self.drift.restore(record["drift"])
-        if "collapse" in record:  # not by a version before 0.3
-            self.collapse.restore(record["collapse"])
-            self.design.restore(record["design"])
-        if "baseline" in record:
-            self.baseline.restore(record["baseline"])
-        self.held = HysteresisState.of_json(record["held"]) if record["held"] else None
-        if self.sequence is not None and record["sequence"]:
-            self.sequence.restore(record["sequence"])
 
 
 class KeyWindows(Protocol):
@@ -86,6 +49,9 @@ class KeyWindows(Protocol):
 
     @property
     def design(self) -> dict[Key, float]: ...
+    @property
+    def usual(self) -> dict[Key, float]: ...
+    def know(self, key: Key, /) -> None: ...
     def keys(self) -> list[Key]: ...
     def pace(self, key: Key, /) -> float: ...
     def status(
@@ -128,9 +94,11 @@ class Watch:
         self.alerts: dict[tuple[str, Labels], Alert] = {}
         self.cursor_ns = 0
         self._windows = windows
+        self.why_silent: Callable[[str, int], SilenceCause] = lambda _service, _since_ns: SilenceCause.UNKNOWN
+        """Why a service has had no verdict since a time, in ns."""
         self._by_id = {condition.id: condition for condition in self.conditions}
-        self._tracked: dict[Key, _Tracked] = {}
-        self._unheard: set[tuple[str, Labels]] = set()
+        self._tracked: dict[Key, Tracked] = {}
+        self._unheard: dict[tuple[str, Labels], int] = {}  # and when each was muted last
 
     def take_labels(self, labels: Mapping[str, LabelSums]) -> None:
         """Hold verdicts from now on against thresholds that labels move to the judge's scale (``alerts.corrected``)."""
@@ -143,6 +111,7 @@ class Watch:
                 known = tracked.sequence.to_json()
                 tracked.sequence = declared.new_sequence(key.rubric)
                 tracked.sequence.restore(known)
+                tracked.drop = declared.new_drop_level(key.rubric)
 
     def learn(self, key: Key, seen: Observation) -> None:
         """Take in a verdict for what follows verdicts one by one; those that came before ``cursor_ns`` are known."""
@@ -153,20 +122,12 @@ class Watch:
         tracked = self._track(key)
         if tracked is None:
             return
-        worth = tracked.design.add(seen.cluster, passed=seen.passed, weight=seen.weight)
-        self._windows.design[key] = tracked.design.value
-        stated: dict[str, Any] = {
-            "passed": seen.passed, "weight": seen.weight, "at_ns": seen.at_ns, "worth": worth,
-        }  # fmt: skip
-        tracked.cusum.add(self._chart(key), **stated)
-        if self.declared.policy.mode == "adaptive":
-            tracked.collapse.add(self.declared.collapse_chart(key.rubric, *self._traffic(key)), **stated)
         kept = keeps_to_scenario(seen.metrics.items()) if self._checks_scenario(key) else None
-        if kept is not None:
-            tracked.drift.add(self._drift_chart(key), **{**stated, "passed": kept})
-        if tracked.sequence is not None:
-            tracked.sequence.add(**stated)
-        tracked.baseline.add(passed=seen.passed, weight=seen.weight, worth=worth)
+        tracked.learn(
+            self.declared, self._pace(key), passed=seen.passed, weight=seen.weight, at_ns=seen.at_ns,
+            cluster=seen.cluster, kept=kept,
+        )  # fmt: skip
+        self._windows.design[key] = tracked.effect
 
     def learn_together(self, key: Key, firsts: Mapping[First, int], begin_ns: int, end_ns: int) -> None:
         """Take in verdicts of this stretch of time, in an order that nobody knows, each as it was first."""
@@ -174,27 +135,9 @@ class Watch:
         tracked = self._track(key)
         if tracked is None or not firsts:
             return
-        alike: Counter[tuple[bool, float, str | None]] = Counter()
-        kept: Counter[tuple[bool, float]] = Counter()
-        for first, n in firsts.items():
-            alike[first.passed, first.weight, first.cluster] += n
-            if first.kept is not None:
-                kept[first.kept, first.weight] += n
-        group = tracked.design.add_together(
-            Together(passed, weight, n, n, cluster) for (passed, weight, cluster), n in alike.items()
-        )
-        self._windows.design[key] = tracked.design.value
-        tracked.cusum.add_together(self._chart(key), group, at_ns=begin_ns)
-        if self.declared.policy.mode == "adaptive":
-            chart = self.declared.collapse_chart(key.rubric, *self._traffic(key))
-            tracked.collapse.add_together(chart, group, at_ns=begin_ns)
-        if kept and self._checks_scenario(key):
-            worth = sum(each.worth for each in group) / sum(each.n for each in group)
-            runs = [Together(passed, weight, n, n * worth) for (passed, weight), n in sorted(kept.items())]
-            tracked.drift.add_together(self._drift_chart(key), runs, at_ns=begin_ns)
-        if tracked.sequence is not None:
-            tracked.sequence.add_together(group, at_ns=end_ns)
-        tracked.baseline.add_together(group)
+        checked = self._checks_scenario(key)
+        tracked.learn_together(self.declared, self._pace(key), firsts, begin_ns, end_ns, checked=checked)
+        self._windows.design[key] = tracked.effect
 
     def service_statuses(self, now_ns: int) -> list[ServiceStatus]:
         """The status of every key: the numbers of this moment, the status in force since the last look."""
@@ -230,7 +173,8 @@ class Watch:
         windows = []
         for key in keys:
             self._step(key, facts.now_ns)
-            seen = details.get(key, Details())
+            silent = self._silence(key, facts.now_ns) is not None
+            seen = Details() if silent else details.get(key, Details())
             windows.append(
                 WindowFacts(
                     status=self._in_force(key, self._of_the_moment(key, facts.now_ns)),
@@ -275,84 +219,96 @@ class Watch:
                 tracked = self._track(key)
                 if tracked is not None:
                     tracked.restore(json.loads(record))
-                    self._windows.design[key] = tracked.design.value
+                    self._windows.design[key] = tracked.effect
+                    last_ns = tracked.arrivals.last_ns
+                    if last_ns is not None and self.cursor_ns - last_ns < FORGOTTEN_NS:
+                        self._windows.know(key)  # a restart must not make anybody forget who is silent
             elif name.startswith(_ALERT):
                 known = json.loads(record)
                 alert = Alert.of_json(known)
                 if alert.condition in self._by_id:
                     self.alerts[alert.condition, alert.labels] = alert
                     if known["unheard"]:
-                        self._unheard.add((alert.condition, alert.labels))
+                        self._unheard[alert.condition, alert.labels] = self.cursor_ns
 
     def show(self, alerts: Iterable[JsonRecord]) -> None:
         """Show alerts that another process watches, in their JSON form."""
         known = [Alert.of_json(each) for each in alerts]
         self.alerts = {(each.condition, each.labels): each for each in known if each.condition in self._by_id}
 
-    def _track(self, key: Key) -> _Tracked | None:
+    def _track(self, key: Key) -> Tracked | None:
         tracked = self._tracked.get(key)
         if tracked is None and len(self._tracked) < self._max_keys:
-            in_sequence = self.declared.policy.mode in ("sequence", "adaptive")
-            tracked = self._tracked[key] = _Tracked(
-                self.declared.new_sequence(key.rubric) if in_sequence else None,
-                self.declared.good_and_bad(key.rubric)[0],
-            )
+            tracked = self._tracked[key] = Tracked(self.declared, key.rubric)
         return tracked
 
     def _of_the_moment(self, key: Key, now_ns: int, margin: float = 0.0) -> ServiceStatus:
         tracked = self._tracked.get(key)
         policy = self.declared.policy_of(key.rubric)
         sequence = tracked.sequence if tracked is not None else None
-        drops = self._drops(tracked) if tracked is not None else None
-        return self._windows.status(key, now_ns, policy.raised(margin) if margin else policy, sequence, drops)
+        drops = tracked.drops(self._series) if tracked is not None else None
+        found = self._windows.status(key, now_ns, policy.raised(margin) if margin else policy, sequence, drops)
+        if tracked is None:
+            return found
+        found = replace(found, last_ns=tracked.arrivals.last_ns)
+        silence = self._silence(key, now_ns, incomplete=found.incomplete)
+        if silence is None:
+            return found
+        return replace(found, silence=silence, appraisal=Appraisal(Status.NO_DATA, silence.stated(now_ns)))
 
-    def _drops(self, tracked: _Tracked) -> Drops:
-        fall, collapse = (each.pass_ratio if each.alarmed else None for each in (tracked.cusum, tracked.collapse))
-        return Drops(fall=fall, collapse=collapse, series=self._series)
+    def _silence(self, key: Key, now_ns: int, *, incomplete: int = 0) -> Silence | None:
+        """What is known of a silence that is not plausible, or longer than any window reaches."""
+        tracked = self._tracked.get(key)
+        last_ns = tracked.arrivals.last_ns if tracked is not None else None
+        if tracked is None or last_ns is None:
+            return None
+        window_ns, longest_ns = self.declared.window_ns, max(self.declared.window_ns, self.declared.longest_ns)
+        if now_ns - last_ns < longest_ns and not tracked.arrivals.is_silent(now_ns, window_ns):
+            return None
+        cause = SilenceCause.INCOMPLETE if incomplete else self.why_silent(key.service, last_ns)
+        return Silence(since_ns=last_ns, cause=cause)
 
     @property
     def _series(self) -> int:
         """Among how many the false alarms are divided: a power of two, so that few new services move the limits."""
         return int(1 << max(0, len(self._tracked) + self.metrics.series - 1).bit_length())
 
-    def _traffic(self, key: Key) -> tuple[float, int]:
-        """The key's verdicts a window, as many as they are worth, and the series in all."""
-        return self._windows.pace(key) / self._windows.design.get(key, 1.0), self._series
-
-    def _chart(self, key: Key) -> Chart:
-        tracked = self._tracked.get(key)
-        baseline = tracked.baseline.lower if tracked is not None else None
-        return self.declared.chart(key.rubric, *self._traffic(key), baseline)
-
-    def _drift_chart(self, key: Key) -> Chart:
-        return self.declared.drift_chart(*self._traffic(key))
+    def _pace(self, key: Key) -> ChartPace:
+        return ChartPace(self._windows.pace(key) / self._windows.design.get(key, 1.0), self._series)
 
     def _step(self, key: Key, now_ns: int) -> None:
         tracked = self._track(key)
         if tracked is None:
             return
-        rule = self.declared.rule
+        rule, window_ns = self.declared.rule, self.declared.window_ns
+        self._windows.usual[key] = tracked.arrivals.usual(now_ns - window_ns, now_ns)
         plain = self._of_the_moment(key, now_ns)
         raised = self._of_the_moment(key, now_ns, rule.recovery_margin) if rule.recovery_margin else plain
         better = raised.appraisal.status
-        if self.declared.policy.mode == "adaptive":
+        adaptive = self.declared.policy.mode == "adaptive"
+        if adaptive:
             # The detectors forget a drop that the window still shows: nothing is better while both bounds say no.
             bound = replace(self.declared.policy_of(key.rubric).raised(rule.recovery_margin), mode="bound")
             better = min(better, appraise(raised.estimate, bound).status, key=WORST_FIRST.index)
-        look = Look(status=plain.appraisal.status, with_margin=better, empty=plain.estimate is None)
+        look = Look(
+            status=plain.appraisal.status, with_margin=better, empty=plain.estimate is None,
+            undecided=plain.appraisal.undecided,
+            ruled_out=None if self.declared.policy.mode == "point" else ruled_out(plain.estimate, plain.thresholds),
+        )  # fmt: skip
         tracked.held = step(tracked.held, look, now_ns, rule)
 
     def _in_force(self, key: Key, moment: ServiceStatus) -> ServiceStatus:
         tracked = self._tracked.get(key)
         if tracked is None:
             return moment
-        current = replace(moment, change=_change(tracked.cusum, self._chart(key)))
+        pace = self._pace(key)
+        current = replace(moment, change=tracked.change(self.declared, pace))
         if self._checks_scenario(key):
-            current = replace(current, drift=_change(tracked.drift, self._drift_chart(key)))
+            current = replace(current, drift=change_of(tracked.drift, self.declared.drift_chart(*pace)))
         if tracked.sequence is not None:
             current = replace(current, sequence_upper=tracked.sequence.upper)
         held = tracked.held
-        if self.declared.policy.mode == "point":
+        if self.declared.policy.mode == "point" or moment.silence is not None:
             same = held is not None and held.status is moment.appraisal.status
             return replace(current, since_ns=held.since_ns if same and held else None)
         if held is None and moment.appraisal.status is Status.INSUFFICIENT_DATA:
@@ -385,21 +341,27 @@ class Watch:
     def _reported(
         self, turns: Mapping[tuple[str, Labels], tuple[Alert, AlertTransition]], now_ns: int
     ) -> Iterator[AlertEvent]:
-        """Events, the most severe first. A muted alert is reported once it is no longer muted."""
-        self._unheard &= self.alerts.keys() | turns.keys()
-        for place in sorted(self._unheard - turns.keys()):
+        """Events, the most severe first. A muted alert is reported once it has not been muted for ``PASSING_NS``."""
+        self._unheard = {
+            place: at_ns for place, at_ns in self._unheard.items() if place in self.alerts or place in turns
+        }
+        for place in sorted(self._unheard.keys() - turns.keys()):
             alert = self.alerts[place]
-            if alert.stage is Stage.FIRING and not self.is_muted(alert):
-                self._unheard.discard(place)
+            if self.is_muted(alert):
+                self._unheard[place] = now_ns
+            elif alert.stage is Stage.FIRING and now_ns - self._unheard[place] >= PASSING_NS:
+                del self._unheard[place]
                 reported = self.alerts[place] = replace(alert, reported=alert.reported + 1)
                 yield self._event(reported, AlertTransition.FIRING, now_ns, muted=False)
         order = [condition.id for condition in self.conditions]
         for place, (alert, turn) in sorted(turns.items(), key=lambda item: order.index(item[0][0])):
             if turn is AlertTransition.FIRING:
-                (self._unheard.add if self.is_muted(alert) else self._unheard.discard)(place)
+                self._unheard.pop(place, None)
+                if self.is_muted(alert):
+                    self._unheard[place] = now_ns
             yield self._event(alert, turn, now_ns, muted=place in self._unheard)
             if place not in self.alerts:
-                self._unheard.discard(place)
+                self._unheard.pop(place, None)
 
     def _event(self, alert: Alert, transition: AlertTransition, now_ns: int, *, muted: bool) -> AlertEvent:
         condition, found = self._by_id[alert.condition], alert.finding
@@ -420,13 +382,6 @@ def _last(after: Alert | None, before: Alert | None, finding: AlertFinding | Non
     if after is None:  # it is over, which is one more event
         alert = replace(alert, reported=alert.reported + 1)
     return replace(alert, finding=finding) if finding is not None else alert
-
-
-def _change(cusum: Cusum, chart: Chart) -> StatusChange:
-    return StatusChange(
-        share=cusum.score / cusum.limit(chart), alarmed=cusum.alarmed, good=chart.good, bad=chart.bad,
-        run_length=chart.run_length, since_ns=cusum.since_ns,
-    )  # fmt: skip
 
 
 def _stated(held: HysteresisState, moment: Appraisal, declared: Declaration) -> Appraisal:

@@ -13,15 +13,15 @@ from array import array
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from scoring.statistics.estimate import Estimate, check_weight, from_sums
-from scoring.statistics.exact_sum import ExactSum
-from scoring.statistics.missing import missing_band
-from scoring.statistics.sequence import ConfidenceSequence
-from scoring.statistics.two_phase import LEAST_DRAWN, corrected
-from scoring.status.cascade_snapshot import CascadeSnapshot
-from scoring.status.service_status import OTHER, ServiceStatus
-from scoring.status.status import Drops, Policy, appraise
-from scoring.verdict.escalation import Escalation
+from sidejudge.scoring.statistics.estimate import Estimate, check_weight, from_sums
+from sidejudge.scoring.statistics.exact_sum import ExactSum
+from sidejudge.scoring.statistics.missing import missing_band
+from sidejudge.scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, corrected
+from sidejudge.scoring.status.cascade_snapshot import CascadeSnapshot
+from sidejudge.scoring.status.service_status import OTHER, ServiceStatus
+from sidejudge.scoring.status.status import Drops, Policy, appraise
+from sidejudge.scoring.verdict.escalation import Escalation
 
 from .cascade_sums import CascadeSums
 from .observation import Key, Observation
@@ -169,7 +169,8 @@ class Windows:
 
     With ``longest_ns`` a window reaches further back than ``window_ns``, at most so far, until it holds ``enough``
     effective verdicts: an hour where there is traffic, a day where there is little. ``design`` holds design effects of
-    keys; a key that is not in it has none.
+    keys; a key that is not in it has none. ``usual`` holds how many verdicts usually come in ``window_ns`` at
+    this hour: where that is enough, fewer are a silence, which no older verdict may cover.
 
     ``now_ns`` must not run backwards between calls: what has left a window does not return. Beyond ``max_verdicts``
     (about 1 kB each) the fullest window lets go of its oldest (``shortened`` counts them). Beyond ``max_keys`` the key
@@ -186,6 +187,7 @@ class Windows:
             )
         self.window_ns, self.reach_ns = window_ns, max(window_ns, longest_ns)
         self.design: dict[Key, float] = {}
+        self.usual: dict[Key, float] = {}
         self.shortened = 0
         self._enough = enough
         self._max_verdicts, self._max_keys = max_verdicts, max_keys
@@ -288,12 +290,22 @@ class Windows:
                 weight=window.weight.value, failed_weight=window.failed_weight.value,
                 missing_weight=window.incomplete_weight.value,
             ),
-            thresholds=policy.thresholds, cascade=self._cascade(key, now_ns),
+            thresholds=policy.thresholds, cascade=self._cascade(key, now_ns), reach_ns=self._reach(window, now_ns),
         )  # fmt: skip
 
     def _cascade(self, key: Key, now_ns: int) -> CascadeSnapshot | None:
         plain, window = self._as_delivered(key, now_ns), self._windows.get(key)
         return window.cascade.snapshot(plain) if window is not None and window.cascade is not None else None
+
+    def know(self, key: Key) -> None:
+        """Hold an empty window of a key that had verdicts once."""
+        key = self._room_for(key)
+        self._windows.setdefault(key, _Window())
+
+    def _reach(self, window: _Window | None, now_ns: int) -> int:
+        """How far back the verdicts of a window may lie."""
+        oldest = window.oldest() if window is not None else None
+        return self.window_ns if oldest is None else max(self.window_ns, now_ns - oldest[0])
 
     def decided(self, key: Key) -> int:
         """How many verdicts that passed or failed the key's window held when it was last looked at."""
@@ -325,8 +337,10 @@ class Windows:
         if window is not None:
             window.latest_ns = max(window.latest_ns, now_ns)
             enough = self._enough * self.design.get(key, 1.0)
+            if self.usual.get(key, 0.0) >= enough:
+                enough = 0.0
             while (oldest := window.oldest()) is not None and oldest[0] <= now_ns - self.window_ns:
-                if oldest[0] > now_ns - self.reach_ns and not window.enough_without(oldest[1], enough):
+                if enough and oldest[0] > now_ns - self.reach_ns and not window.enough_without(oldest[1], enough):
                     break
                 self._let_go(key, window, oldest)
         return window

@@ -7,40 +7,80 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import Request
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from integrations.credentials import Credentials
-from monitor.config.model import ApiSection
-from monitor.ingest.listeners import PROBES
+from sidejudge.integrations.credentials import Credentials
+from sidejudge.integrations.otlp.proxy.web_pages import WebPages
+from sidejudge.monitor.config.model import ApiSection
+from sidejudge.monitor.ingest.listeners import PROBES
 
-from .errors import problem_response
+from .contents_token import FILE_PATH, SESSION_PATH, ContentsToken
+from .errors import ProblemError, problem_response
 
 _LOOPBACK_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
 _LOOPBACK_ORIGIN = re.compile(rf"https?://{_LOOPBACK_HOST.pattern}", re.IGNORECASE)
-_FORWARDED = frozenset({"forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip"})
+_FORWARDED = frozenset(
+    {
+        "forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-proxyuser-ip", "x-original-url",
+        "x-original-host", "x-envoy-external-address", "x-amzn-trace-id", "x-cloud-trace-context", "x-azure-clientip",
+        "x-appengine-user-ip", "cf-connecting-ip", "true-client-ip", "fastly-client-ip", "fly-client-ip",
+        "x-original-forwarded-for", "x-original-remote-addr", "x-originating-ip", "x-remote-ip", "x-remote-addr",
+        "forwarded-for", "x-forwarded", "client-ip", "cdn-loop", "wl-proxy-client-ip", "proxy-client-ip", "x-varnish",
+        "x-azure-socketip", "ali-cdn-real-ip", "x-nginx-proxy",
+    }
+)  # fmt: skip
+"""Headers that proxies add, beside those that begin with ``x-forwarded-``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRules:
-    """``contents`` are shown to callers on this machine, to everybody who is let in, or to nobody.
+    """``contents`` are for callers on this machine who have the ``token``, for everybody who is let in, or for nobody.
 
     Without ``credentials`` everybody is let in.
     """
 
     contents: Literal["loopback", "always", "never"] = "loopback"
     credentials: Credentials | None = None
+    token: ContentsToken | None = None
 
     @classmethod
-    def of(cls, section: ApiSection) -> AccessRules:
+    def of(cls, section: ApiSection, token: ContentsToken | None = None) -> AccessRules:
         """The rules of a configuration."""
-        return cls(contents=section.contents, credentials=section.auth.credentials if section.auth else None)
+        credentials = section.auth.credentials if section.auth else None
+        return cls(contents=section.contents, credentials=credentials, token=token)
 
     def shows_contents(self, request: Request) -> bool:
         """Whether the sender of a request is shown contents."""
-        return self.contents == "always" or (self.contents == "loopback" and is_same_machine(request))
+        if self.contents != "loopback" or self.token is None:
+            return self.contents == "always"
+        return is_same_machine(request) and self.token.is_shown_by(request)
+
+
+def add_sessions(app: FastAPI, rules: AccessRules) -> None:
+    """Begin sessions, and name the token's file to commands on this machine, which read it if they may."""
+    token = rules.token if rules.contents == "loopback" else None
+
+    @app.get(SESSION_PATH, include_in_schema=False)
+    async def begin(request: Request, given: Annotated[str, Query(alias="token", max_length=200)] = "") -> Response:
+        """Give a browser that has the token a session, and show it the status page, whose address holds no token."""
+        if token is None:
+            return RedirectResponse("/", HTTPStatus.SEE_OTHER)
+        if not token.is_token(given):
+            cause, remedy = "this link is not of this monitor's store", "open the link that the monitor printed"
+            raise ProblemError(cause, remedy, HTTPStatus.FORBIDDEN)
+        response = RedirectResponse("/", HTTPStatus.SEE_OTHER)
+        name, value = token.cookie
+        response.set_cookie(name, value, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+        return response
+
+    @app.get(FILE_PATH, include_in_schema=False)
+    async def file(request: Request) -> dict[str, str | None]:
+        here = token is not None and is_same_machine(request)
+        return {"token_file": str(token.file) if here and token is not None and token.file else None}
 
 
 def is_same_machine(request: Request) -> bool:
@@ -48,8 +88,14 @@ def is_same_machine(request: Request) -> bool:
 
     The connection must come from 127.0.0.1 or ::1 (a service mesh delivers other people's requests from 127.0.0.6).
     It must ask for a loopback name: a page of another site that lets its name point here sends its own name. It must
-    have no header that a proxy adds, and must not be sent on behalf of a page from elsewhere.
+    have no header that a proxy adds, and must not be sent on behalf of a page from elsewhere. It must not be of
+    HTTP/1.0: so nginx asks whom it was given nothing but an address, with that address as Host, and no client does.
+
+    A proxy on this machine that speaks HTTP/1.1, sends a loopback name and adds nothing cannot be distinguished from
+    a person: so this is one condition of two, the other is the token.
     """
+    if request.scope.get("http_version") == "1.0":
+        return False
     headers = request.headers
     if not _is_loopback(request.client.host if request.client else ""):
         return False
@@ -59,6 +105,22 @@ def is_same_machine(request: Request) -> bool:
     if any(_LOOPBACK_ORIGIN.fullmatch(origin) is None for origin in origins):
         return False
     return headers.get("sec-fetch-site", "none") in ("none", "same-origin", "same-site") or bool(origins)
+
+
+def asked_by_a_page(request: Request) -> str | None:
+    """Why a request that changes something may have been made by a web page; None where it cannot have.
+
+    No page of ours asks for a change. One of another site may post across origins, or under a name of its own that it
+    lets point here.
+    """
+    headers = request.headers
+    if "origin" in headers or headers.get("sec-fetch-site", "none") != "none":
+        return "a web page may not ask for this"
+    if not WebPages(in_cluster=True).is_ours(headers.get("host", "localhost").lower()) and not headers.get(
+        "authorization"
+    ):
+        return "its Host is a public name, which a web page may have let point here"
+    return None
 
 
 class Guard:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from scoring.runs.calibrated import Calibrated
+from sidejudge.scoring.runs.calibrated import Calibrated
 
 from .response_body import Count, Counts, Instant, Ratio, ResponseBody, Text
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from scoring.alerts.board import Posted
-from scoring.alerts.condition import Severity
-from scoring.alerts.event import fingerprint
-from scoring.alerts.lifecycle import Stage
+from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.event import fingerprint
+from sidejudge.scoring.alerts.lifecycle import Stage
 
 from .response_body import InstantNs, ResponseBody, SecondsNs, instant, moment
 

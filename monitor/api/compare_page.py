@@ -13,16 +13,16 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 
-from dashboards.pages.compare_page import KINDS, ComparedMetric, ComparePage, ShownSide, compare_page
-from dashboards.pages.rendering import query_of
-from integrations.store.compared import ComparedFilter, ComparedVerdict
-from integrations.store.errors import SearchTooLong
-from monitor.alerting.compared_verdicts import ComparedVerdicts
-from monitor.alerting.comparisons import BY, By, ComparisonQuery, difference_of, version_of, versions_of
-from monitor.config.units import parse_duration
-from scoring.statistics.comparison import Difference
-from scoring.statistics.estimate import estimate
-from scoring.statistics.interval import Z_95_TWO_SIDED
+from sidejudge.dashboards.pages.compare_page import KINDS, ComparedMetric, ComparePage, ShownSide, compare_page
+from sidejudge.dashboards.pages.rendering import query_of
+from sidejudge.integrations.store.compared import ComparedFilter, ComparedVerdict
+from sidejudge.integrations.store.errors import SearchTooLong
+from sidejudge.monitor.alerting.compared_verdicts import ComparedVerdicts
+from sidejudge.monitor.alerting.comparisons import BY, By, ComparisonQuery, difference_of, version_of, versions_of
+from sidejudge.monitor.config.units import parse_duration
+from sidejudge.scoring.statistics.comparison import Difference
+from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED
 
 from .errors import ProblemError
 from .params import nanoseconds_of

@@ -8,10 +8,10 @@ from typing import Annotated, Protocol
 
 from fastapi import Depends, FastAPI, Query, Response
 
-from integrations.store.compared import ComparedFilter
-from monitor.alerting.comparisons import By, Cluster, ComparisonQuery, Within
-from monitor.config.metric_limits import parse_metric
-from scoring.case.run_figures import UNITS
+from sidejudge.integrations.store.compared import ComparedFilter
+from sidejudge.monitor.alerting.comparisons import By, Cluster, ComparisonQuery, Within
+from sidejudge.monitor.config.metric_limits import parse_metric
+from sidejudge.scoring.case.run_figures import UNITS
 
 from .comparison_schemas import CompareBody, ComparisonBody
 from .errors import ProblemError

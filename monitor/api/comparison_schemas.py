@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from monitor.alerting.comparisons import By, Cluster, PlaceComparison, Within
-from scoring.result.result import Unavailable
-from scoring.statistics.comparison import ComparedSide
+from sidejudge.monitor.alerting.comparisons import By, Cluster, PlaceComparison, Within
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.comparison import ComparedSide
 
 from .response_body import ResponseBody
 

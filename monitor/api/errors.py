@@ -13,10 +13,10 @@ from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dashboards.pages.problem_page import problem_page
-from dashboards.pages.rendering import security_policy
-from integrations.store.errors import StoreError
-from scoring.errors import SidejudgeError
+from sidejudge.dashboards.pages.problem_page import problem_page
+from sidejudge.dashboards.pages.rendering import security_policy
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.scoring.errors import SidejudgeError
 
 log = logging.getLogger("sidejudge.api")
 _QUIET_S = 10

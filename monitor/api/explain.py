@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from integrations.store.judge_calls import AnswerDocument, ExchangeDocument, JudgeCallDocument
-from monitor.config import Config
-from monitor.ingest.sampler import probability, random_bits, threshold
-from scoring.lexical.amount import amount
-from scoring.rubrics import SCENARIO_RUBRICS
-from scoring.trace.instant import written
-from scoring.verdict.escalation import escalation_text
-from scoring.verdict.trace_document import BelatedDocument, SamplingDocument, TraceDocument
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.integrations.store.judge_calls import AnswerDocument, ExchangeDocument, JudgeCallDocument
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
+from sidejudge.scoring.lexical.amount import amount
+from sidejudge.scoring.rubrics import SCENARIO_RUBRICS
+from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.verdict.escalation import escalation_text
+from sidejudge.scoring.verdict.trace_document import LateReferenceDocument, SamplingDocument, TraceDocument
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 _REASONS = {
     "scored": "a rubric reached a verdict",
@@ -121,7 +121,7 @@ def _revised(details: TraceDocument) -> str:
     return "spans or a reference that came late"
 
 
-def _late_reference(pending: BelatedDocument) -> str:
+def _late_reference(pending: LateReferenceDocument) -> str:
     known = "its reference is another by now than that of its verdict"
     why = _IN_VAIN.get(str(pending["reason"]), str(pending["reason"]))
     if pending["given_up"]:

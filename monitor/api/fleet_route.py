@@ -10,10 +10,10 @@ from typing import Annotated, Protocol
 from fastapi import Depends, FastAPI
 from pydantic import BeforeValidator, Field
 
-from scoring.lexical.label import label
-from scoring.status.fleet_report import FleetReport, MonitorState
-from scoring.status.service_status import ServiceStatus
-from scoring.status.status import WORST_FIRST
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.status.fleet_report import FleetReport, MonitorState
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.status import WORST_FIRST
 
 from .errors import ProblemError
 from .params import only_known

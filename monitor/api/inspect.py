@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
-from integrations.dialects import normalise
-from integrations.raw import RawSpan
-from scoring.case.case import Case
-from scoring.case.extract import extract
-from scoring.trace.span import Span, ToolCall
-from scoring.trace.trace import Trace
+from sidejudge.integrations.cases import REPORTED
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.span import Span, ToolCall
+from sidejudge.scoring.trace.trace import Trace
 
-UNREAD = "contents may be there in attributes that this version does not read"
+UNREAD = "contents may be there that this version does not understand"
 SHOWN = 5
-"""Names of such attributes that are shown."""
+"""Places of such contents that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,11 @@ class Inspected:
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Attributes that may hold the contents that were not found, and that this version does not read."""
-        if self.case.content_captured:
+        """Where the contents may stand that were not found, each with its shape; none where nothing is missing."""
+        case = self.case
+        if case.content_captured and case.input is not None and case.model_output is not None:
             return ()
-        return tuple(dict.fromkeys(key for span in self.trace.spans for key in span.unread))
+        return tuple(f"{unread.source} ({unread.shape})" for unread in case.unread)
 
     def to_json(self, *, provenance: bool = False) -> dict[str, object]:
         """The case in the case format, with what only an inspection has."""
@@ -69,6 +72,11 @@ class Inspected:
             "spans": len(self.trace.spans), "dialects": self.dialects, "content_captured": case.content_captured,
             "capture_switch": case.capture_switch,
         }  # fmt: skip
+        if case.reported:
+            found["reported"] = [
+                {name: stated for name in REPORTED if (stated := getattr(score, name)) is not None}
+                for score in sorted(case.reported, key=attrgetter("at_ns"))
+            ]
         if self.unread:
             found["remarks"] = [f"{UNREAD}: {', '.join(self.unread[:SHOWN])}"]
         if provenance:

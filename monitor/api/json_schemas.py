@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from integrations.cases import case_schema
-from monitor.config.summary import json_schema
-from scoring.scenario.scenario_schema import scenario_schema
+from sidejudge.integrations.cases import case_schema
+from sidejudge.monitor.config.summary import json_schema
+from sidejudge.scoring.scenario.scenario_schema import scenario_schema
 
 from .verdict_schemas import VerdictBody
 

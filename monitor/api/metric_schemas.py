@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from scoring.status.metric_status import MetricStatus
-from scoring.status.status import Status
+from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.status import Status
 
 from .response_body import Count, ResponseBody, instant
 

@@ -15,21 +15,21 @@ from typing import Annotated, Protocol
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from dashboards.pages.api_page import api_page
-from dashboards.pages.configuration_page import ConfigurationPage, configuration_page
-from dashboards.pages.help_page import help_page, search_page
-from dashboards.pages.problem_page import problem_page
-from dashboards.pages.rendering import undated
-from dashboards.pages.service_page import ServicePage
-from dashboards.pages.status_page import ShownAnomaly, StatusPage, status_page
-from dashboards.pages.trace_page import TracePage, trace_page
-from dashboards.pages.traces_page import TracesPage, traces_page
-from integrations.store.compared import ComparedFilter
-from monitor.alerting.compared_verdicts import ComparedVerdicts
-from monitor.alerting.observation import Key
-from monitor.ingest.outcomes import Reason
-from scoring.status.trend import Trend
-from scoring.verdict.rubric import Rubric
+from sidejudge.dashboards.pages.api_page import api_page
+from sidejudge.dashboards.pages.configuration_page import ConfigurationPage, configuration_page
+from sidejudge.dashboards.pages.help_page import help_page, search_page
+from sidejudge.dashboards.pages.problem_page import problem_page
+from sidejudge.dashboards.pages.rendering import undated
+from sidejudge.dashboards.pages.service_page import ServicePage
+from sidejudge.dashboards.pages.status_page import ShownAnomaly, StatusPage, status_page
+from sidejudge.dashboards.pages.trace_page import TracePage, trace_page
+from sidejudge.dashboards.pages.traces_page import TracesPage, traces_page
+from sidejudge.integrations.store.compared import ComparedFilter
+from sidejudge.monitor.alerting.compared_verdicts import ComparedVerdicts
+from sidejudge.monitor.alerting.observation import Key
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.scoring.status.trend import Trend
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .access import AccessRules
 from .compare_page import add_compare_page
@@ -108,11 +108,11 @@ def add_pages(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
 
     @app.get("/configuration", response_class=HTMLResponse, include_in_schema=False)
     async def configuration() -> Response:
-        return html(configuration_page(view.configuration()))
+        return html(await asyncio.to_thread(configuration_page, view.configuration()))
 
     @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
     async def docs() -> Response:
-        return html(api_page(app.openapi()))
+        return html(await asyncio.to_thread(lambda: api_page(app.openapi())))
 
     _help(app)
 
@@ -163,10 +163,10 @@ def _traces(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
             return refused(problem)
         found = await view.traces(query, contents=rules.shows_contents(request))
         page = TracesPage(
-            traces=found.traces, reasons=[each.value for each in Reason], reason=reason, service=service,
+            traces=found.traces, reasons=[each.value for each in EndReason], reason=reason, service=service,
             next=str(found.next) if found.next else None, cursor=cursor, now_ns=view.clock_ns(),
         )  # fmt: skip
-        return html(traces_page(page))
+        return html(await asyncio.to_thread(traces_page, page))
 
     @app.get("/traces/{trace_id}", response_class=HTMLResponse, include_in_schema=False)
     async def trace(request: Request, trace_id: str) -> Response:

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from fastapi import Request
 
-from monitor.config.errors import nearest
-from monitor.config.units import parse_duration
-from monitor.config.values import rubric_named
-from monitor.ingest.outcomes import Reason
+from sidejudge.monitor.config.errors import nearest
+from sidejudge.monitor.config.units import parse_duration
+from sidejudge.monitor.config.values import rubric_named
+from sidejudge.monitor.ingest.outcomes import EndReason
 
 from .errors import ProblemError
 from .report import Position, TracePosition
@@ -75,7 +75,7 @@ def duration_of(name: str, text: str) -> int:
 
 def reason_of(name: str | None) -> str | None:
     """A reason that traces end with."""
-    return one_of("reason", name, list(Reason))
+    return one_of("reason", name, list(EndReason))
 
 
 def trace_position_of(cursor: str | None) -> TracePosition | None:

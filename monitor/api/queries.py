@@ -8,55 +8,56 @@ from dataclasses import astuple, dataclass, field, replace
 from itertools import islice
 from typing import Protocol
 
-import integrations.prometheus.families as f
-from dashboards.pages.configuration_page import ConfigurationPage, Setting
-from dashboards.pages.service_page import ServicePage
-from dashboards.pages.trace_page import TracePage
-from integrations.otlp.server.traffic import Forwarding, Receiving
-from integrations.prometheus.collect import Series
-from integrations.prometheus.exporter import Exporter
-from integrations.prometheus.snapshot import QueueSize, Snapshot
-from integrations.prometheus.source_metrics import fleet_totals, late_reference_totals, pull_totals
-from integrations.store.compared import ComparedFilter
-from integrations.store.late_references import PendingRevisions
-from integrations.store.sqlite import Store
-from integrations.store.verdict_search import search_verdicts
-from monitor.alerting.archived_trends import ArchivedTrends
-from monitor.alerting.compared_verdicts import ComparedSource, ComparedVerdicts
-from monitor.alerting.comparisons import ComparisonQuery, compare
-from monitor.alerting.failures import FailureGroups
-from monitor.alerting.observation import Key
-from monitor.alerting.trends import Trends
-from monitor.alerting.watch import StatusSource
-from monitor.alerting.windows import Windows
-from monitor.config import Config
-from monitor.config.rubric_sources import FACT as PROMPTS
-from monitor.config.rubrics import configured
-from monitor.config.summary import in_force
-from monitor.config.warnings import cautions
-from monitor.evaluate.pipeline import Pipeline
-from monitor.ingest.anomaly import Anomaly, AnomalyKind
-from monitor.ingest.assembler import Assembler
-from monitor.ingest.intake import Intake, IntakeCounts
-from monitor.ingest.joining import Joining
-from monitor.ingest.outcomes import Reason, TraceOutcomes
-from monitor.sessions.windows import SessionWindows
-from scoring.alerts.board import in_order
-from scoring.rubrics import RUBRICS
-from scoring.status.agreement_snapshot import AgreementSnapshot, corrected
-from scoring.status.export_snapshot import ExportSnapshot
-from scoring.status.failure_groups import FailureGroup, without_contents
-from scoring.status.fleet_report import FleetReport
-from scoring.status.fleet_snapshot import FleetSnapshot
-from scoring.status.judge_snapshot import JudgeSnapshot
-from scoring.status.late_reference_snapshot import LateReferenceSnapshot
-from scoring.status.prompt_snapshot import PromptSnapshot
-from scoring.status.pull_snapshot import PullSnapshot
-from scoring.status.service_status import ServiceStatus
-from scoring.status.status import WORST_FIRST, Policy
-from scoring.status.trend import Trend
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict_document import VerdictDocument
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.dashboards.pages.configuration_page import ConfigurationPage, Setting
+from sidejudge.dashboards.pages.service_page import ServicePage
+from sidejudge.dashboards.pages.trace_page import TracePage
+from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
+from sidejudge.integrations.prometheus.collect import Series
+from sidejudge.integrations.prometheus.exporter import Exporter
+from sidejudge.integrations.prometheus.exposition import OPENMETRICS, TEXT, wants_openmetrics
+from sidejudge.integrations.prometheus.snapshot import QueueSize, Snapshot
+from sidejudge.integrations.prometheus.source_metrics import fleet_totals, late_reference_totals, pull_totals
+from sidejudge.integrations.store.compared import ComparedFilter
+from sidejudge.integrations.store.late_references import PendingRevisions
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.integrations.store.verdict_search import search_verdicts
+from sidejudge.monitor.alerting.archived_trends import ArchivedTrends
+from sidejudge.monitor.alerting.compared_verdicts import ComparedSource, ComparedVerdicts
+from sidejudge.monitor.alerting.comparisons import ComparisonQuery, compare
+from sidejudge.monitor.alerting.failures import FailureGroups
+from sidejudge.monitor.alerting.observation import Key
+from sidejudge.monitor.alerting.trends import Trends
+from sidejudge.monitor.alerting.watch import StatusSource
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.config.summary import in_force
+from sidejudge.monitor.config.warnings import cautions
+from sidejudge.monitor.evaluate.pipeline import Pipeline
+from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
+from sidejudge.monitor.ingest.assembler import Assembler
+from sidejudge.monitor.ingest.intake import Intake, IntakeCounts
+from sidejudge.monitor.ingest.joining import Joining
+from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
+from sidejudge.monitor.sessions.windows import SessionWindows
+from sidejudge.scoring.alerts.board import in_order
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot, corrected
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.failure_groups import FailureGroup, without_contents
+from sidejudge.scoring.status.fleet_report import FleetReport
+from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot
+from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot
+from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from sidejudge.scoring.status.prompt_snapshot import PromptSnapshot
+from sidejudge.scoring.status.pull_snapshot import PullSnapshot
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.status import WORST_FIRST, Policy
+from sidejudge.scoring.status.trend import Trend
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 from .explain import JUDGE_CALLS_OFF
 from .report import (
@@ -72,14 +73,15 @@ from .report import (
     VerdictSearch,
 )
 from .service_page import ServiceChoice
-from .totals import forwarding_totals, intake_totals, receiving_totals
+from .shared_metrics import SharedMetrics
+from .totals import claim_totals, forwarding_totals, intake_totals, receiving_totals
 from .trace_details import TraceDetails
 
 _GROUPS = 10
 """Groups of failures on the page of a service."""
 _AT_A_TIME = 16
 """Windows whose statuses are computed without a pause, 40 µs each: a probe waits less than a millisecond."""
-_OF_A_SERVICE = 5_000
+_OF_A_SERVICE = 1_500
 """Verdicts that the page of a service is made from at most, the latest."""
 
 
@@ -139,8 +141,10 @@ class MonitorQueries:
     _details: TraceDetails = field(init=False)
     _trends: Trends = field(init=False)
     _compared: ComparedSource = field(init=False)
+    _metrics: SharedMetrics = field(init=False)
 
     def __post_init__(self) -> None:
+        self._metrics = SharedMetrics(self._written)
         self._details = TraceDetails(
             config=self.config, store=self.store, assembler=self.assembler, outcomes=self.outcomes,
             pipeline=self.pipeline, trace_url=self.trace_url, clock_ns=self.clock_ns, owed=self.owed,
@@ -171,7 +175,7 @@ class MonitorQueries:
             window_ns=self.windows.window_ns,
             seen=balance.seen,
             open=balance.open,
-            ended={reason.value: balance.ended.get(reason, 0) for reason in Reason},
+            ended={reason.value: balance.ended.get(reason, 0) for reason in EndReason},
             revisions=balance.revisions,
             sampling_rate=self.sampling_rate(),
             otlp_port=self.config.sources.otlp.http.port,
@@ -214,7 +218,7 @@ class MonitorQueries:
             after=after,
             limit=query.limit + 1,
         )
-        return self._page_of(found, query.limit, contents=contents)
+        return await asyncio.to_thread(self._page_of, found, query.limit, contents=contents)
 
     async def search(self, query: VerdictSearch, *, contents: bool, counted: bool = True) -> VerdictPage:
         wanted = replace(query, in_reasons=contents)
@@ -222,8 +226,8 @@ class MonitorQueries:
         found = await asyncio.to_thread(
             search_verdicts, self.store.path, wanted, after=after, limit=query.limit + 1, counted=counted
         )
-        page = self._page_of(found.verdicts, query.limit, contents=contents)
-        return replace(page, counts=found.counts, capped=found.capped)
+        page = await asyncio.to_thread(self._page_of, found.verdicts, query.limit, contents=contents)
+        return replace(page, counts=found.counts, capped=found.capped, failing_of=found.failing_of)
 
     async def compare(self, wanted: ComparedFilter, query: ComparisonQuery) -> ComparedReport:
         def read() -> ComparedReport:
@@ -285,7 +289,9 @@ class MonitorQueries:
             self.store.traces, reason=query.reason, service=query.service, since_ns=query.since_ns, after=after,
             limit=query.limit + 1,
         )  # fmt: skip
-        page = [self._details.listed(trace, contents=contents) for trace in found[: query.limit]]
+        page = await asyncio.to_thread(
+            lambda: [self._details.listed(trace, contents=contents) for trace in found[: query.limit]]
+        )
         if len(found) <= query.limit:
             return TraceList(traces=page)
         return TraceList(
@@ -319,11 +325,16 @@ class MonitorQueries:
             fingerprint=self.config.fingerprint[:12],
         )
 
-    async def metrics(self, accept: str) -> tuple[bytes, str]:
+    async def metrics(self, accept: str, *, small: bool = False) -> tuple[bytes, Mapping[str, str]]:
+        return await self._metrics.get(openmetrics=wants_openmetrics(accept), small=small)
+
+    async def _written(self, openmetrics: bool) -> tuple[bytes, str]:  # noqa: FBT001  # as ``SharedMetrics`` asks
         self.exporter.follow(self._totals())
         services = [each async for each in self._statuses_in_turns()]
         # in a thread: thousands of series take longer to write than a probe may wait
-        return await asyncio.to_thread(self.exporter.exposition(accept, self.snapshot(services)))
+        return await asyncio.to_thread(
+            self.exporter.exposition(OPENMETRICS if openmetrics else TEXT, self.snapshot(services))
+        )
 
     async def _statuses_in_turns(self) -> AsyncIterator[ServiceStatus]:
         """The status of every window; after every few of them whatever waits for the event loop has its turn."""
@@ -339,6 +350,8 @@ class MonitorQueries:
         judge, exports, agreement, pull = self.judge(), self.exports(), self.agreement(), self.pull()
         late, fleet, prompts = self.late_references(), self.fleet(), self.prompts()
         waits_for_judge = {} if judge is None else {"judge": QueueSize(items=judge.waiting, oldest_s=judge.oldest_s)}
+        forwarding = self.listeners.forwarding()
+        kept = forwarding.buffer if forwarding is not None else None
         return Snapshot(
             services=corrected(self.watch.service_statuses(now_ns) if services is None else services, agreement),
             agreement=agreement,
@@ -357,6 +370,7 @@ class MonitorQueries:
                 **({} if pull is None else {"pull": QueueSize(items=pull.pending)}),
                 **({} if late is None else {"belated": QueueSize(items=late.waiting, oldest_s=late.oldest_s)}),
                 **self._sessions(),
+                **({} if kept is None else {"forward": QueueSize(items=kept.waiting, oldest_s=kept.oldest_s)}),
                 **{export.destination: QueueSize(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
             },
             exports=exports,
@@ -371,6 +385,8 @@ class MonitorQueries:
             pull=pull,
             late_references=late,
             spool_bytes=self.store.size,
+            forward_buffer_bytes=None if kept is None else kept.bytes,
+            contents_bytes=self.store.contents.bytes,
             judge=judge,
             anomalies=self._anomalies(),
             alerts=list(self.watch.posted()),
@@ -398,6 +414,7 @@ class MonitorQueries:
         counts, forwarding = self.intake.counts, self.listeners.forwarding()
         yield f.TRACES_SEEN, (), self.outcomes.balance().seen
         yield from intake_totals(counts)
+        yield from claim_totals(self.intake.trust.disbelieved)
         yield from receiving_totals(self.listeners.receiving(counts))
         if forwarding is not None:
             yield from forwarding_totals(forwarding)

@@ -7,24 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import ClassVar, Literal, Protocol, Self, TypeAlias
 
-from integrations.otlp.server.traffic import Forwarding, Receiving
-from integrations.store.verdict_search import VerdictFilter
-from monitor.alerting.comparisons import PlaceComparison
-from monitor.ingest.anomaly import Anomaly
-from scoring.alerts.board import Posted
-from scoring.alerts.condition import Condition
-from scoring.status.agreement_snapshot import AgreementSnapshot
-from scoring.status.export_snapshot import ExportSnapshot
-from scoring.status.fleet_report import FleetReport
-from scoring.status.fleet_snapshot import FleetSnapshot
-from scoring.status.judge_snapshot import JudgeSnapshot
-from scoring.status.late_reference_snapshot import LateReferenceSnapshot
-from scoring.status.metric_status import MetricStatus
-from scoring.status.prompt_snapshot import PromptSnapshot
-from scoring.status.pull_snapshot import PullSnapshot
-from scoring.status.service_status import ServiceStatus
-from scoring.status.status import WORST_FIRST, Policy, Status
-from scoring.verdict.verdict import State
+from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
+from sidejudge.integrations.store.verdict_search import VerdictFilter
+from sidejudge.monitor.alerting.comparisons import PlaceComparison
+from sidejudge.monitor.ingest.anomaly import Anomaly
+from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.fleet_report import FleetReport
+from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot
+from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot
+from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.prompt_snapshot import PromptSnapshot
+from sidejudge.scoring.status.pull_snapshot import PullSnapshot
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.status import WORST_FIRST, Policy, Status
+from sidejudge.scoring.verdict.verdict import State
 
 Passed: TypeAlias = Literal["true", "false", "none"]
 """Outcomes that a query for verdicts may name: passed, failed, or neither (incomplete)."""
@@ -143,13 +143,15 @@ class VerdictSearch(VerdictFilter):
 class VerdictPage:
     """Verdicts in their JSON form, newest first, and where the next page begins (``None``: there is none).
 
-    Of a search: how many match by what may be chosen, and whether older verdicts were not looked at.
+    Of a search: how many match by what may be chosen, and whether older verdicts were not looked at, and in how
+    many of them failing metrics were counted (None: in all).
     """
 
     verdicts: Sequence[Mapping[str, object]] = ()
     next: Position | None = None
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     capped: bool = False
+    failing_of: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

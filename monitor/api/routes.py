@@ -16,13 +16,13 @@ import orjson
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from scoring.metrics.judge_metrics import available_metrics
-from scoring.verdict.verdict import State
+from sidejudge.scoring.metrics.judge_metrics import available_metrics
+from sidejudge.scoring.verdict.verdict import State
 
-from .access import AccessRules, Guard
+from .access import AccessRules, Guard, add_sessions, asked_by_a_page
 from .alert_schemas import AlertBody, BoardBody, ConditionBody
 from .compare_route import ComparedView, add_comparisons
-from .compression import compressed
+from .compression import accepts_gzip, compressed
 from .errors import ProblemError, SecurityHeaders, explain_errors
 from .fleet_route import FleetQueries, add_fleet
 from .pages import PagesView, add_pages
@@ -36,6 +36,7 @@ from .params import (
     trace_position_of,
     unknown_trace,
 )
+from .readers import Readers
 from .report import Passed, ReloadOutcome, TraceQuery, VerdictQuery
 from .schemas import AvailableMetricsBody, StatusBody
 from .shared_result import SharedResult
@@ -68,8 +69,8 @@ class MonitorView(PagesView, ComparedView, FleetQueries, Protocol):
     async def judge_calls(self, trace_id: str) -> Mapping[str, object]:
         """The calls to judges about a trace, and where they are not kept, how they would be."""
 
-    async def metrics(self, accept: str) -> tuple[bytes, str]:
-        """The metrics and their content type, as the ``Accept`` header wants them."""
+    async def metrics(self, accept: str, *, small: bool = False) -> tuple[bytes, Mapping[str, str]]:
+        """The metrics as the ``Accept`` header wants them, with their headers; ``small``: gzipped."""
 
 
 def create_app(view: MonitorView, *, version: str = "0", rules: AccessRules | None = None) -> FastAPI:
@@ -82,12 +83,14 @@ def create_app(view: MonitorView, *, version: str = "0", rules: AccessRules | No
         docs_url=None,
         redoc_url=None,
     )
+    app.add_middleware(Readers)
     if rules.credentials:
         app.add_middleware(Guard, credentials=rules.credentials)
     app.add_middleware(SecurityHeaders)
     explain_errors(app)
     _probes(app, view)
     _reloading(app, view)
+    add_sessions(app, rules)
     _catalogue(app)
     _queries(app, view, rules)
     add_comparisons(app, view)
@@ -98,25 +101,27 @@ def create_app(view: MonitorView, *, version: str = "0", rules: AccessRules | No
     return app
 
 
-def _probes(app: FastAPI, view: MonitorView) -> None:
-    bad: _Responses = {503: {"description": "No.", "content": {"text/plain": {}}}}
+def _no(why: str) -> _Responses:
+    return {503: {"description": f"{why} The body says so in a line.", "content": {"text/plain": {}}}}
 
+
+def _probes(app: FastAPI, view: MonitorView) -> None:
     formats: _Responses = {200: {"content": {"application/openmetrics-text": {"schema": {"type": "string"}}}}}
 
     def answer(yes: bool, no: str) -> Response:  # noqa: FBT001  # the answer is all there is
         return PlainTextResponse("ok\n" if yes else f"{no}\n", HTTPStatus.OK if yes else HTTPStatus.SERVICE_UNAVAILABLE)
 
-    @app.get("/livez", response_class=PlainTextResponse, responses=bad, tags=["probes"])
+    @app.get("/livez", response_class=PlainTextResponse, responses=_no("A part has ended."), tags=["probes"])
     async def livez() -> Response:
         """Whether the process works. When it does not, it should be restarted."""
         return answer(view.live(), "not live: a part of the monitor has ended; the log names it")
 
-    @app.get("/readyz", response_class=PlainTextResponse, responses=bad, tags=["probes"])
+    @app.get("/readyz", response_class=PlainTextResponse, responses=_no("Traces are not taken in."), tags=["probes"])
     async def readyz() -> Response:
         """Whether traces are taken in."""
         return answer(view.ready(), "not ready: traces are not taken in; the log has the reason")
 
-    @app.get("/startupz", response_class=PlainTextResponse, responses=bad, tags=["probes"])
+    @app.get("/startupz", response_class=PlainTextResponse, responses=_no("The start is not over."), tags=["probes"])
     async def startupz() -> Response:
         """Whether the start is over, what was left open by the last run included."""
         return answer(view.started(), "not started: what the last run left open is being resumed")
@@ -124,8 +129,9 @@ def _probes(app: FastAPI, view: MonitorView) -> None:
     @app.get("/metrics", response_class=PlainTextResponse, responses=formats, tags=["probes"])
     async def metrics(request: Request) -> Response:
         """Prometheus metrics, as OpenMetrics 1.0 where it is accepted, else in the classic text format."""
-        body, content_type = await view.metrics(",".join(request.headers.getlist("accept")))
-        return await compressed(body, content_type, request)
+        accept = ",".join(request.headers.getlist("accept"))
+        body, headers = await view.metrics(accept, small=accepts_gzip(request))
+        return Response(body, headers=dict(headers))
 
 
 def _reloading(app: FastAPI, view: MonitorView) -> None:
@@ -136,6 +142,8 @@ def _reloading(app: FastAPI, view: MonitorView) -> None:
             raise ProblemError(
                 "the configuration is not reloaded over HTTP", "set api.reload, or send SIGHUP", HTTPStatus.FORBIDDEN
             )
+        if (cause := asked_by_a_page(request)) is not None:
+            raise ProblemError(cause, "ask from a command line, by the monitor's own address", HTTPStatus.FORBIDDEN)
         outcome = await view.reload()
         status = HTTPStatus.INTERNAL_SERVER_ERROR if outcome.mistakes else HTTPStatus.OK
         return _json(outcome.to_json(), request, status)
@@ -149,7 +157,7 @@ def _catalogue(app: FastAPI) -> None:
 
 
 def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
-    shared = SharedResult[bytes](view.clock_ns)
+    shared, board = SharedResult[bytes](view.clock_ns), SharedResult[bytes](view.clock_ns)
 
     async def status_body() -> bytes:
         report = view.status()
@@ -160,15 +168,23 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         """The status of every service under every rubric, the outcomes of traces, and what is running."""
         return await compressed(await shared.get(status_body), "application/json", request)
 
-    @app.get("/v1/alerts", response_model=BoardBody, tags=["v1"])
-    async def alerts() -> Response:
-        """Alerts that fire, are pending or are unknown, and everything that is watched."""
+    async def board_body() -> bytes:
         report = view.status()
-        body = BoardBody(
-            alerts=[AlertBody.of(each) for each in report.alerts],
-            conditions=list(map(ConditionBody.read, report.conditions)),
+        return await asyncio.to_thread(
+            lambda: (
+                BoardBody(
+                    alerts=[AlertBody.of(each) for each in report.alerts],
+                    conditions=list(map(ConditionBody.read, report.conditions)),
+                )
+                .model_dump_json()
+                .encode()
+            )
         )
-        return Response(body.model_dump_json(), media_type="application/json")
+
+    @app.get("/v1/alerts", response_model=BoardBody, tags=["v1"])
+    async def alerts(request: Request) -> Response:
+        """Alerts that fire, are pending or are unknown, and everything that is watched."""
+        return await compressed(await board.get(board_body), "application/json", request)
 
     @app.get(
         "/v1/verdicts", response_model=VerdictsBody, responses=_WRONG, tags=["v1"], dependencies=[Depends(only_known)]
@@ -200,7 +216,7 @@ def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
             contents=rules.shows_contents(request),
         )  # fmt: skip
         found = {"verdicts": list(page.verdicts), "next_cursor": str(page.next) if page.next else None}
-        return _json(found, request)
+        return await asyncio.to_thread(_json, found, request)
 
 
 def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
@@ -226,7 +242,7 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
             contents=rules.shows_contents(request),
         )  # fmt: skip
         found = {"traces": list(page.traces), "next_cursor": str(page.next) if page.next else None}
-        return _json(found, request)
+        return await asyncio.to_thread(_json, found, request)
 
     unknown: _Responses = {404: {"model": ProblemBody, "description": "Nothing is known of this trace."}, **_WRONG}
 
@@ -237,16 +253,16 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         found = await view.trace(known, contents=rules.shows_contents(request))
         if found is None:
             raise unknown_trace(known)
-        return _json(found, request)
+        return await asyncio.to_thread(_json, found, request)
 
     @app.get("/v1/traces/{trace_id}/judge", response_model=JudgeCallsBody, responses=_WRONG, tags=["v1"])
     async def judge_calls(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
         """What judges were sent about one trace and what they answered, as far as that is kept."""
         if not rules.shows_contents(request):
             error = "calls to judges hold contents of traces, which are not shown to this caller"
-            remedy = "ask on the monitor's own machine, or set api.contents"
+            remedy = "ask with the token beside the store, on the monitor's own machine, or set api.contents"
             raise ProblemError(error, remedy, HTTPStatus.FORBIDDEN)
-        return _json(await view.judge_calls(trace_id_of(trace_id)), request)
+        return await asyncio.to_thread(_json, await view.judge_calls(trace_id_of(trace_id)), request)
 
 
 def _misdirected(app: FastAPI) -> None:

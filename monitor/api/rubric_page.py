@@ -9,10 +9,10 @@ from typing import Protocol
 from fastapi import FastAPI, Response
 from fastapi.responses import HTMLResponse
 
-from dashboards.pages.rubric_page import MetricCard, RubricPage, rubric_page
-from monitor.config.rubrics import Card, cards
-from monitor.config.which_rubric import citation
-from scoring.verdict.rubric import Rubric
+from sidejudge.dashboards.pages.rubric_page import MetricCard, RubricPage, rubric_page
+from sidejudge.monitor.config.rubrics import Card, cards
+from sidejudge.monitor.config.which_rubric import citation
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .errors import ProblemError
 from .verdict_pages import html, refused

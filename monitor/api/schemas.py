@@ -7,15 +7,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from monitor.ingest.anomaly import AnomalyKind
-from scoring.alerts.lifecycle import Stage
-from scoring.metrics.judge_metrics import Tier
-from scoring.status.export_snapshot import ExportState
-from scoring.status.fleet_snapshot import FleetState
-from scoring.status.late_reference_snapshot import BelatedState
-from scoring.status.pull_snapshot import PullState
-from scoring.status.service_status import ServiceStatus
-from scoring.status.status import WORST_FIRST, Status
+from sidejudge.monitor.ingest.anomaly import AnomalyKind
+from sidejudge.scoring.alerts.lifecycle import Stage
+from sidejudge.scoring.metrics.judge_metrics import Tier
+from sidejudge.scoring.status.export_snapshot import ExportState
+from sidejudge.scoring.status.fleet_snapshot import FleetState
+from sidejudge.scoring.status.late_reference_snapshot import LateReferenceState
+from sidejudge.scoring.status.pull_snapshot import PullState
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.silence import SilenceCause
+from sidejudge.scoring.status.status import WORST_FIRST, Status
 
 from .agreement_schemas import AgreementBody, CorrectedBody
 from .alert_schemas import AlertBody, ChangeBody
@@ -65,6 +66,16 @@ class CascadeBody(ResponseBody):
     corrected: bool = Field(description="whether 30 verdicts were drawn; before that the pass ratio is as delivered")
 
 
+class SilenceBody(ResponseBody):
+    """Why a service has no verdict any more, as far as this monitor knows."""
+
+    cause: SilenceCause = Field(
+        description="`no_spans`, `none_sampled` (spans arrive), `none_judged` (traces are sampled), `incomplete` "
+        "(verdicts neither pass nor fail), `unknown`"
+    )
+    page: str = Field(description="the page of the documentation that goes on from there")
+
+
 class ServiceStatusBody(ResponseBody):
     """One service under one rubric. What is not known is null, never 0."""
 
@@ -112,7 +123,11 @@ class ServiceStatusBody(ResponseBody):
         default=None, description="what a stronger judge changed; null: no cascade of judges"
     )
     thresholds: ThresholdsBody
-    window_s: Annotated[float, Field(gt=0)]
+    window_s: Annotated[float, Field(gt=0)] = Field(description="how far back the window reaches, in s")
+    last_verdict: datetime | None = Field(default=None, description="when a verdict last passed or failed")
+    silence: SilenceBody | None = Field(
+        default=None, description="why no verdict comes, with status `no_data`; null: verdicts come"
+    )
 
     @classmethod
     def of(cls, status: ServiceStatus, window_s: float) -> ServiceStatusBody:
@@ -136,7 +151,8 @@ class ServiceStatusBody(ResponseBody):
             prediction_powered=CorrectedBody.read_known(status.rectified),
             cascade=CascadeBody.read_known(status.cascade),
             thresholds=ThresholdsBody.read(status.thresholds),
-            window_s=window_s,
+            window_s=window_s if status.reach_ns is None else status.reach_ns / 1e9,
+            last_verdict=instant(status.last_ns), silence=SilenceBody.read_known(status.silence),
         )  # fmt: skip
 
 
@@ -201,6 +217,9 @@ class JudgeBody(ResponseBody):
     in_flight: Count = Field(validation_alias="under_way", description="cases that are being judged")
     waiting: Count = Field(description="cases that wait until the judge can be asked")
     oldest_since: Instant | None = Field(validation_alias="oldest_s", description="since when the oldest of them waits")
+    estimating: list[str] = Field(
+        default=[], description="models that give no account of their tokens: what is spent on them is an estimate"
+    )
 
 
 class AnomalyBody(ResponseBody):
@@ -225,6 +244,19 @@ class ReceivingBody(ResponseBody):
     dropped: Count = Field(description="requests with signals that are not looked at")
 
 
+class BufferedBody(ResponseBody):
+    """Requests that upstream did not take and that are kept on disk; counts since start."""
+
+    works: bool = Field(description="whether the file can be used")
+    max_bytes: Count
+    waiting: Count = Field(description="requests that are kept")
+    bytes: Count
+    oldest_since: Instant | None = Field(validation_alias="oldest_s", description="since when the oldest is kept")
+    kept: Counts = Field(description="requests that were kept, by signal")
+    ended: Counts = Field(description="what became of them: `sent`, `refused`, `given_up`")
+    unkept: Counts = Field(description="requests that could not be kept, by reason")
+
+
 class ForwardingBody(ResponseBody):
     """Requests forwarded upstream since start."""
 
@@ -234,6 +266,7 @@ class ForwardingBody(ResponseBody):
     failed: Counts = Field(description="requests without an answer, or with half of one, by reason")
     unjudged: Counts = Field(description="requests that went on and were not taken in here, by reason")
     last_failure: str = Field(description="why upstream last gave no answer; empty: it always did")
+    buffer: BufferedBody | None = Field(description="null: nothing is kept (`forward.buffer` is not configured)")
 
 
 class ExportBody(ResponseBody):
@@ -247,6 +280,8 @@ class ExportBody(ResponseBody):
     waiting: Count = Field(description="what it has not accepted yet")
     oldest_since: Instant | None = Field(validation_alias="oldest_s", description="since when the oldest of them waits")
     unseen: Count = Field(description="scores that it accepted and that were not read back yet")
+    unarrived: Count = Field(description="scores that it accepted and does not show")
+    held: Count = Field(description="scores of traces that upstream has not taken, among those that wait")
     dead: Count = Field(description="what was given up")
     last_success: Instant | None = Field(validation_alias="last_success_s")
 
@@ -287,7 +322,7 @@ class FleetBody(ResponseBody):
 class LateReferenceBody(ResponseBody):
     """Traces whose reference came, changed or went after their spans were let go: read again, and judged again."""
 
-    state: BelatedState = Field(
+    state: LateReferenceState = Field(
         description="`waiting`: others go first; `retrying`: waiting helps; `stopped`: only a person can; `off`: no "
         "Langfuse is configured that they could be read from"
     )
@@ -304,7 +339,8 @@ class StatusBody(ResponseBody):
     """The state of this process at one moment."""
 
     status: Status = Field(
-        description="the worst of all windows and limited metrics; `insufficient_data` only when all are"
+        description="the worst of all windows and limited metrics; `no_data` or `insufficient_data` only where none "
+        "is known"
     )
     services: list[ServiceStatusBody] = Field(description=f"the worst first, at most {MOST_SERVICES:,}")
     service_count: Count = Field(description="services and rubrics that have a status, those left out included")

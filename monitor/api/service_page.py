@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated, Protocol
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, Field
 
-from dashboards.pages.service_page import ServicePage, service_page
-from integrations.store.errors import SearchTooLong
-from monitor.config.units import parse_duration
+from sidejudge.dashboards.pages.service_page import ServicePage, service_page
+from sidejudge.integrations.store.errors import SearchTooLong
+from sidejudge.monitor.config.units import parse_duration
 
 from .access import AccessRules
 from .errors import ProblemError
+from .shared_result import SharedResults
 from .verdict_pages import html, refused
 
 
@@ -31,12 +33,17 @@ class ServiceChoice(BaseModel):
 class ServiceView(Protocol):
     """What the page asks of the monitor."""
 
+    @property
+    def clock_ns(self) -> Callable[[], int]:
+        """The time, in ns since the epoch."""
+
     async def service(self, choice: ServiceChoice, span_ns: int, *, contents: bool) -> ServicePage | None:
         """What is known of a service; None for a rubric that there is not. Raises ``StoreError``."""
 
 
 def add_service_page(app: FastAPI, view: ServiceView, rules: AccessRules) -> None:
-    """Serve the page."""
+    """Serve the page, made once for all who ask for the same at about the same time."""
+    made = SharedResults[str | None](view.clock_ns)
 
     @app.get("/services", response_class=HTMLResponse, include_in_schema=False)
     async def service(request: Request, choice: Annotated[ServiceChoice, Query()]) -> Response:
@@ -46,10 +53,16 @@ def add_service_page(app: FastAPI, view: ServiceView, rules: AccessRules) -> Non
             span_ns = round(parse_duration(choice.last).seconds * 1e9)
         except ValueError:
             return refused(ProblemError("last: cannot be read", "write 30m, 6h or 2d"))
+        contents = rules.shows_contents(request)
+
+        async def make() -> str | None:
+            page = await view.service(choice, span_ns, contents=contents)
+            return None if page is None else await asyncio.to_thread(service_page, page)
+
         try:
-            page = await view.service(choice, span_ns, contents=rules.shows_contents(request))
+            text = await made.get((*choice.model_dump().values(), contents), make)
         except SearchTooLong as problem:
             return refused(problem)
-        if page is None:
+        if text is None:
             return refused(ProblemError("rubric: there is no such rubric", "choose a service on the status page"))
-        return html(await asyncio.to_thread(service_page, page))
+        return html(text)

@@ -5,13 +5,14 @@ The hot path counts in plain integers; they are read at a scrape.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-import integrations.prometheus.families as f
-from integrations.otlp.server.traffic import Forwarding, Receiving
-from integrations.prometheus.collect import Series
-from monitor.ingest.intake import IntakeCounts
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
+from sidejudge.integrations.prometheus.collect import Series
+from sidejudge.monitor.ingest.intake import IntakeCounts
+from sidejudge.monitor.ingest.upstream_trust import WHY, Disbelief
 
 REJECTED: Final = "invalid"
 """Why the intake rejects a span for good: its ids or its bytes are not what OTLP allows."""
@@ -36,6 +37,12 @@ def intake_totals(counts: IntakeCounts) -> Iterator[Series]:
         yield f.LOG_RECORDS_IGNORED, (reason,), ignored
 
 
+def claim_totals(disbelieved: Mapping[Disbelief, int]) -> Iterator[Series]:
+    """What traces claimed and was not believed."""
+    for why in WHY:
+        yield f.CLAIMS_DISBELIEVED, (why,), disbelieved.get(why, 0)
+
+
 def receiving_totals(receiving: Receiving) -> Iterator[Series]:
     """Requests that were not taken in."""
     for code, refused in receiving.refused.items():
@@ -52,3 +59,9 @@ def forwarding_totals(forwarding: Forwarding) -> Iterator[Series]:
         for label, total in counts.items():
             yield family, (label,), total
     yield f.FORWARD_WITHHELD, (), forwarding.withheld
+    if (buffer := forwarding.buffer) is not None:
+        for family, counts in (
+            (f.FORWARD_KEPT, buffer.kept), (f.FORWARD_KEPT_ENDED, buffer.ended), (f.FORWARD_UNKEPT, buffer.unkept),
+        ):  # fmt: skip
+            for label, total in counts.items():
+                yield family, (label,), total

@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from dashboards.pages.trace_page import Absence, TracePage
-from integrations.otlp.wire.kept import decode_kept
-from integrations.store.late_references import PendingRevisions
-from integrations.store.sqlite import Store
-from monitor.config import Config
-from monitor.evaluate.pipeline import Pipeline
-from monitor.ingest.assembler import Assembler
-from monitor.ingest.outcomes import Reason, TraceOutcomes
-from monitor.ingest.sampler import probability, random_bits, threshold
-from scoring.rubrics import RUBRICS
-from scoring.rubrics.open_verdict import open_verdict
-from scoring.trace.instant import written
-from scoring.verdict.open_reason import GAP, open_reason
-from scoring.verdict.trace_document import BelatedDocument, TraceDocument
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.dashboards.pages.trace_page import Absence, TracePage
+from sidejudge.integrations.packed_spans import PackedSpansError
+from sidejudge.integrations.store.late_references import PendingRevisions
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.deliver.kept_contents import Holding, held_spans
+from sidejudge.monitor.evaluate.pipeline import Pipeline
+from sidejudge.monitor.ingest.assembler import Assembler
+from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
+from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
+from sidejudge.scoring.result.reason import GAP, outline
+from sidejudge.scoring.rubrics.open_verdict import open_verdict
+from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.verdict.trace_document import LateReferenceDocument, TraceDocument
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 from .explain import happened, why
 from .inspect import Inspected, inspect_spans
@@ -63,18 +63,19 @@ class TraceDetails:
         if details is None:
             return None
         absent: Absence | None = "never"
-        read = None
+        read, redacted = None, False
         if kept is not None and kept.get("kind") == "session":
             absent = "session"
         elif kept is not None and not contents:
             absent = "withheld"
         elif kept is not None:
             read, held = await asyncio.to_thread(self._read, bytes.fromhex(trace_id))
+            redacted = held == "kept"
             absent = None if read is not None else "unreadable" if held else "gone"
         lines = list(happened(details))[1:]  # the first names the trace, as the page's heading does
         return TracePage(
             details=details, happened=lines, absent=absent, trace=read.trace if read else None,
-            case=read.case if read else None, now_ns=self.clock_ns(),
+            case=read.case if read else None, redacted=redacted, now_ns=self.clock_ns(),
         )  # fmt: skip
 
     def shown(self, verdict: VerdictDocument, *, contents: bool) -> VerdictDocument:
@@ -111,10 +112,9 @@ class TraceDetails:
         if error := trace.get("error"):
             found["error"] = error if contents else f"{str(error).partition(':')[0]}: {GAP}"
         if not contents:
-            found["verdicts"] = [
-                {**each, "reason": open_reason(each["reason"] or "", _metrics(each["rubric"]))}
-                for each in found["verdicts"]
-            ]
+            found["verdicts"] = [{**each, "reason": outline(each).shown()} for each in found["verdicts"]]
+        for verdict in found["verdicts"]:
+            verdict.pop("reason_parts", None)
         return self._linked({**found, "why": why(found)}, trace["trace_id"])
 
     def _linked(self, trace: TraceDocument, trace_id: str) -> TraceDocument:
@@ -127,10 +127,10 @@ class TraceDetails:
         wanted = bytes.fromhex(trace_id)
         if self.outcomes.has_excluded(wanted):
             why = "it is a trace of a monitor itself"
-            return {"trace_id": trace_id, "reason": Reason.EXCLUDED.value, "verdicts": [], "excluded": why}
+            return {"trace_id": trace_id, "reason": EndReason.EXCLUDED.value, "verdicts": [], "excluded": why}
         if not self.outcomes.has_sampled_out(wanted):
             return None
-        ended: TraceDocument = {"trace_id": trace_id, "reason": Reason.SAMPLED_OUT.value, "verdicts": []}
+        ended: TraceDocument = {"trace_id": trace_id, "reason": EndReason.SAMPLED_OUT.value, "verdicts": []}
         if self.config.sampling.rate is None and not self.config.sampling.rules:
             return ended  # the rate was another for each trace
         base = threshold(self.config.sampling.fixed_rate)
@@ -143,18 +143,16 @@ class TraceDetails:
             },
         }
 
-    def _read(self, trace_id: bytes) -> tuple[Inspected | None, bool]:
-        """The case of a trace, None once its spans are let go; and whether anything of it is held."""
-        chunks = self.store.chunks(trace_id)
-        spans = decode_kept(chunks).spans  # the details count what is damaged
-        return next(iter(inspect_spans(spans)), None), bool(chunks)
+    def _read(self, trace_id: bytes) -> tuple[Inspected | None, Holding | None]:
+        """The case of a trace, None once its spans are let go; and how anything of it is held, None: not at all."""
+        try:
+            found = held_spans(self.store, trace_id)
+        except PackedSpansError:
+            return None, "kept"
+        return next(iter(inspect_spans(found.spans)), None), found.how
 
 
-def _metrics(rubric: str) -> list[str]:
-    return [criterion.metric.id for criterion in RUBRICS[rubric].criteria] if rubric in RUBRICS else []
-
-
-def _pending(owed: PendingRevisions) -> BelatedDocument:
+def _pending(owed: PendingRevisions) -> LateReferenceDocument:
     """The late reference of a trace, and the progress of its re-evaluation."""
     return {
         "since": written(owed.since_ns), "attempts": owed.attempts, "reason": owed.reason, "given_up": owed.over,

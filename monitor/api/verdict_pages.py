@@ -13,12 +13,12 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from dashboards.pages.problem_page import problem_page
-from dashboards.pages.verdicts_page import VerdictsPage, verdicts_page
-from integrations.store.errors import SearchTooLong
-from monitor.config.units import parse_duration
-from scoring.trace.instant import written
-from scoring.verdict.verdict import State
+from sidejudge.dashboards.pages.problem_page import problem_page
+from sidejudge.dashboards.pages.verdicts_page import VerdictsPage, verdicts_page
+from sidejudge.integrations.store.errors import SearchTooLong
+from sidejudge.monitor.config.units import parse_duration
+from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.verdict.verdict import State
 
 from .access import AccessRules
 from .errors import ProblemError
@@ -97,6 +97,7 @@ def add_verdict_pages(app: FastAPI, view: VerdictsView, rules: AccessRules) -> N
         page = VerdictsPage(
             verdicts=found.verdicts, rubrics=list(view.rubrics), next=str(found.next) if found.next else None,
             counts=found.counts, capped=found.capped, now_ns=view.clock_ns(), cursor=chosen.cursor,
+            failing_of=found.failing_of,
             chosen={name: value for name, value in chosen.model_dump().items() if name != "cursor"},
         )  # fmt: skip
         return html(await asyncio.to_thread(verdicts_page, page))

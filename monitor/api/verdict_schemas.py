@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from scoring.verdict.escalation import EscalationCause
-from scoring.verdict.verdict import Selection, State
+from sidejudge.scoring.verdict.escalation import EscalationCause
+from sidejudge.scoring.verdict.verdict import Selection, State
 
 from .response_body import Ratio, ResponseBody
 
@@ -26,6 +26,27 @@ class EscalationBody(BaseModel):
     unanswered: bool = Field(description="whether a stronger judge was asked and gave no answer")
 
 
+class NumberPart(BaseModel):
+    """A number of a reason."""
+
+    number: str
+
+
+class NamePart(BaseModel):
+    """A name of the application's parts in a reason: a tool, an agent, a model, an argument, an exception."""
+
+    name: str
+
+
+ReasonParts: TypeAlias = Annotated[
+    list[str | NumberPart | NamePart | None] | None,
+    Field(
+        description="the reason in its parts without contents: texts are sidejudge's words, null stands for content; "
+        "absent: its parts are not known"
+    ),
+]
+
+
 class ScoreBody(BaseModel):
     """One metric's line in a verdict; ``value`` is null unless ``status`` is ``scored``."""
 
@@ -37,6 +58,7 @@ class ScoreBody(BaseModel):
     status: str
     method: str | None
     reason: str
+    reason_parts: ReasonParts = None
     details: dict[str, object] = {}
 
 
@@ -56,6 +78,7 @@ class VerdictBody(BaseModel):
     blockers: list[str]
     pass_mark: float | None
     reason: str
+    reason_parts: ReasonParts = None
     scores: list[ScoreBody]
     service: str | None
     environment: str | None

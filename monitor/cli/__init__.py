@@ -11,42 +11,83 @@ import click
 
 from .errors import CALL, DATA, CommandError
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "serve": ("monitor.cli.serve:serve", "Run the monitor."),
-    "init": ("monitor.cli.init:init", "Write a first configuration, from questions or from traces."),
-    "demo": ("monitor.cli.demo:demo", "Run the monitor with sample traffic."),
-    "inspect": ("monitor.cli.inspect:inspect", "Show what is seen in recorded OTLP."),
-    "score": ("monitor.cli.score:score", "Score a file of cases."),
-    "gate": ("monitor.cli.gate:gate", "Hold verdicts against the release gates."),
-    "scorecard": ("monitor.cli.scorecard:scorecard", "Compare models: final scores, cost rank, every metric."),
-    "test": ("monitor.cli.test:test", "Put a test set to an agent and judge its answers."),
-    "testcase": ("monitor.cli.testcase:testcase", "Write a trace that failed as a test."),
-    "calibrate": ("monitor.cli.calibrate:calibrate", "Compare verdicts with the labels that people gave."),
-    "learn": ("monitor.cli.learn:learn", "Learn scenarios from good runs."),
-    "backfill": ("monitor.cli.backfill:backfill", "Judge traces that are in Langfuse already."),
-    "simulate": ("monitor.cli.simulate:simulate", "Show which alerts the past would have raised."),
-    "explain": ("monitor.cli.explain:explain", "Explain a trace, a metric or a rubric; list the last traces."),
-    "tail": ("monitor.cli.tail:tail", "Follow the traces of a running monitor as they end."),
-    "forget": ("monitor.cli.forget:forget", "Erase what is held of traces, a user or a session."),
-    "status": ("monitor.cli.status:status", "Show the status of a running monitor."),
-    "compare": ("monitor.cli.compare:compare", "Show whether it got worse: since a moment, or with a version."),
-    "export": ("monitor.cli.export:export", "Write rules and dashboards; send scores again."),
-    "langfuse": ("monitor.cli.langfuse:langfuse", "Delete scores in Langfuse that are not asked for any more."),
-    "fleet": ("monitor.cli.fleet:fleet", "Look after the database that the monitors of a fleet share."),
-    "metrics": ("monitor.cli.metrics:metrics", "List every metric with its weight, bands and source."),
-    "try": ("monitor.cli.try_rubric:try_rubric", "Judge one trace by one rubric, showing each step."),
-    "try-judge": ("monitor.cli.try_judge:try_judge", "Ask the judges questions with known answers."),
-    "rubrics": ("monitor.cli.rubrics:rubrics", "List, show and add ready rubrics."),
-    "plan": ("monitor.cli.plan:plan", "Show what alerts will do at your traffic."),
-    "check": ("monitor.cli.check:check", "Validate a configuration and show what is in force."),
-    "doctor": ("monitor.cli.doctor:doctor", "Examine this machine and this installation."),
-    "completion": ("monitor.cli.completion:completion", "Print the completion script of bash, zsh or fish."),
-    "schema": (
-        "monitor.cli.schema:schema",
-        "Print a JSON Schema: configuration, case, scenario, verdict.",
-    ),
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Run": {
+        "serve": ("sidejudge.monitor.cli.serve:serve", "Run the monitor."),
+        "demo": ("sidejudge.monitor.cli.demo:demo", "Run the monitor with sample traffic."),
+        "init": ("sidejudge.monitor.cli.init:init", "Write a first configuration, from questions or from traces."),
+        "check": ("sidejudge.monitor.cli.check:check", "Validate a configuration, and show what is in force."),
+        "doctor": (
+            "sidejudge.monitor.cli.doctor:doctor",
+            "Examine this machine, this installation and what is reachable.",
+        ),
+    },
+    "Look at a running monitor": {
+        "status": ("sidejudge.monitor.cli.status:status", "Show the status of each service."),
+        "tail": ("sidejudge.monitor.cli.tail:tail", "Follow traces as they end."),
+        "explain": (
+            "sidejudge.monitor.cli.explain:explain",
+            "Explain a trace, a metric or a rubric; list the last traces.",
+        ),
+        "compare": (
+            "sidejudge.monitor.cli.compare:compare",
+            "Show whether it got worse: since a moment, or with a version.",
+        ),
+    },
+    "Write rubrics and contracts": {
+        "rubrics": ("sidejudge.monitor.cli.rubrics:rubrics", "List, show and add ready rubrics."),
+        "metrics": ("sidejudge.monitor.cli.metrics:metrics", "List every metric with its weight, bands and source."),
+        "try": (
+            "sidejudge.monitor.cli.try_rubric:try_rubric",
+            "Judge one recorded trace by one rubric, showing each step.",
+        ),
+        "try-judge": (
+            "sidejudge.monitor.cli.try_judge:try_judge",
+            "Ask the judge models questions with known answers.",
+        ),
+        "learn": ("sidejudge.monitor.cli.learn:learn", "Learn scenarios from good runs."),
+        "plan": ("sidejudge.monitor.cli.plan:plan", "Show what alerts will do at your traffic."),
+        "simulate": ("sidejudge.monitor.cli.simulate:simulate", "Show which alerts the past would have raised."),
+        "schema": (
+            "sidejudge.monitor.cli.schema:schema",
+            "Print a JSON Schema: configuration, case, scenario, verdict.",
+        ),
+    },
+    "Judge without a server": {
+        "score": ("sidejudge.monitor.cli.score:score", "Judge a file of cases or recorded traces; write verdicts."),
+        "test": ("sidejudge.monitor.cli.test:test", "Put a test set to an agent and judge its answers."),
+        "testcase": ("sidejudge.monitor.cli.testcase:testcase", "Write a trace that failed as a test for such a set."),
+        "backfill": ("sidejudge.monitor.cli.backfill:backfill", "Judge traces that are in Langfuse already."),
+        "inspect": ("sidejudge.monitor.cli.inspect:inspect", "Show what is read from recorded OTLP, without judging."),
+    },
+    "Use verdicts that are written": {
+        "gate": ("sidejudge.monitor.cli.gate:gate", "Pass or fail a release: hold verdicts against its gates."),
+        "scorecard": ("sidejudge.monitor.cli.scorecard:scorecard", "Rank models: final scores, cost, every metric."),
+        "calibrate": (
+            "sidejudge.monitor.cli.calibrate:calibrate",
+            "Compare verdicts with the labels that people gave.",
+        ),
+    },
+    "Operate": {
+        "export": ("sidejudge.monitor.cli.export:export", "Write rules and dashboards; send scores again."),
+        "forget": ("sidejudge.monitor.cli.forget:forget", "Erase what is held of traces, a user or a session."),
+        "langfuse": (
+            "sidejudge.monitor.cli.langfuse:langfuse",
+            "Delete scores in Langfuse that are not asked for any more.",
+        ),
+        "store": ("sidejudge.monitor.cli.store:store", "Save what can be read of a damaged store."),
+        "fleet": ("sidejudge.monitor.cli.fleet:fleet", "Look after the database that the monitors of a fleet share."),
+    },
+    "Help": {
+        "help": ("sidejudge.monitor.cli.help:help_", "Explain a command, a key or a page; search the documentation."),
+        "completion": (
+            "sidejudge.monitor.cli.completion:completion",
+            "Print the completion script of bash, zsh or fish.",
+        ),
+    },
 }
-"""Name → where the command lies, and its line in the overview, which is shown without importing it."""
+"""Purpose → name → where the command lies, and its line in the overview, which is shown without importing it."""
+COMMANDS: dict[str, tuple[str, str]] = {name: command for group in GROUPS.values() for name, command in group.items()}
 
 
 class LazyGroup(click.Group):
@@ -76,8 +117,10 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        widest = max(map(len, COMMANDS))
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), line) for name, (_, line) in group.items()])
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> Any:
         """Run, and exit with 0 (done and good), 1 (something is wrong with the data) or 2 (with the call)."""
@@ -142,16 +185,9 @@ def _version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> N
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
-def main(debug: bool) -> None:  # noqa: FBT001, ARG001  # taken before parsing, because parsing can fail as well
+def main(debug: bool) -> None:  # noqa: FBT001  # taken before parsing, because parsing can fail as well
     """Judge sampled traces of an LLM application: scores, metrics, status.
 
     Exit codes: 0 done and good, 1 done and something is wrong with the data, 2 the call or the configuration is wrong.
     'status' also ends with 3 (critical) and 4 (too little data). 130: interrupted.
     """
-    from monitor.runtime.package_check import shadowed
-
-    for name, folder in shadowed().items():
-        raise CommandError(
-            f"the package {name!r} is imported from {folder or 'nowhere'}, not from this installation",
-            "start from another folder, or with 'python -P -m monitor'",
-        )

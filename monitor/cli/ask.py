@@ -6,11 +6,17 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
+
+from sidejudge.integrations.addresses import is_local
+from sidejudge.monitor.api.contents_token import FILE_PATH, HEADER, read_token
 
 from .errors import CommandError
 from .progress import waiting
@@ -19,6 +25,9 @@ DEFAULT_URL = "http://127.0.0.1:8790"
 TIMEOUT_S = 10.0
 TOKEN = "SIDEJUDGE_API_TOKEN"  # noqa: S105  # the name of a variable
 """Environment variable with a bearer token of ``api.auth``."""
+CONTENTS_TOKEN = "SIDEJUDGE_CONTENTS_TOKEN"  # noqa: S105  # the name of a variable
+"""Environment variable with the token of a monitor whose store cannot be read from here, behind a port-forward."""
+_WITH_CONTENTS = ("/v1/traces", "/v1/verdicts")
 _LONGEST = 64 * 2**20
 """Bytes of a response that are read."""
 
@@ -40,11 +49,11 @@ def ask(url: str, path: str) -> Any:
     if not url.startswith(("http://", "https://")):
         raise CommandError(f"--url: must begin with http:// or https://, got {url!r}", f"for example {DEFAULT_URL}")
     try:
-        # A monitor is called directly: a proxy of the environment has no business between the two.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        request = urllib.request.Request(url.rstrip("/") + path, headers=_credentials())  # noqa: S310  # checked above
-        with waiting(f"asking {url}"), opener.open(request, timeout=TIMEOUT_S) as answer:
-            return json.loads(answer.read(_LONGEST))
+        headers = _credentials()
+        with waiting(f"asking {url}"):
+            if path.startswith(_WITH_CONTENTS):
+                headers |= _contents_token(url)
+            return _answer(url, path, headers)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == HTTPStatus.NOT_FOUND:
@@ -56,6 +65,34 @@ def ask(url: str, path: str) -> Any:
         raise CommandError(
             f"no monitor answers at {url}: {why}", "start one with 'sidejudge serve', or name its address with --url"
         ) from None
+
+
+def _answer(url: str, path: str, headers: Mapping[str, str]) -> object:
+    # A monitor is called directly: a proxy of the environment has no business between the two.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    request = urllib.request.Request(url.rstrip("/") + path, headers=dict(headers))  # noqa: S310  # the caller checks it
+    with opener.open(request, timeout=TIMEOUT_S) as answer:
+        found: object = json.loads(answer.read(_LONGEST))
+        return found
+
+
+@cache
+def _contents_token(url: str) -> dict[str, str]:
+    """The header that shows contents, where this is the monitor's machine and its token can be read.
+
+    The monitor names the file. Of what it names only a token is read and sent, and only to this machine.
+    """
+    if not is_local(urlsplit(url).hostname or ""):
+        return {}
+    token = os.environ.get(CONTENTS_TOKEN)
+    if not token:
+        try:
+            found = _answer(url, FILE_PATH, _credentials())
+        except urllib.error.HTTPError:  # one of another version
+            return {}
+        file = found.get("token_file") if isinstance(found, dict) else None
+        token = read_token(Path(file)) if isinstance(file, str) and file.endswith(".token") else None
+    return {HEADER: token} if token else {}
 
 
 def _credentials() -> dict[str, str]:

@@ -18,14 +18,15 @@ from .matching import match_of
 from .settings import runnable
 
 if TYPE_CHECKING:
-    from integrations.langfuse.observations import Window
-    from monitor.config import Config
-    from monitor.config.match import MatchSection
-    from monitor.offline.backfill.estimate import WorkEstimate
-    from monitor.offline.backfill.job import Job
-    from monitor.offline.backfill.lent_embedding import LentEmbedding
-    from monitor.offline.backfill.listing import Listing
-    from monitor.offline.backfill.run import Progress
+    from sidejudge.integrations.langfuse.observations import Window
+    from sidejudge.monitor.config import Config
+    from sidejudge.monitor.config.match import MatchSection
+    from sidejudge.monitor.offline.backfill.estimate import WorkEstimate
+    from sidejudge.monitor.offline.backfill.job import Job
+    from sidejudge.monitor.offline.backfill.lent_embedding import LentEmbedding
+    from sidejudge.monitor.offline.backfill.listing import Listing
+    from sidejudge.monitor.offline.backfill.run import Progress
+    from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 
 
 @click.command()
@@ -94,9 +95,9 @@ def _lent(choice: EngineChoice, config: Path, settings: Config, *, dry_run: bool
         if dry_run or not choice.elsewhere:
             yield None
             return
-        from integrations.embed.errors import EmbeddingError
-        from monitor.offline.backfill.lent_embedding import is_lent, lent_embedding
-        from monitor.offline.score.request import OtherConfigError
+        from sidejudge.integrations.embed.errors import EmbeddingError
+        from sidejudge.monitor.offline.backfill.lent_embedding import is_lent, lent_embedding
+        from sidejudge.monitor.offline.score.request import OtherConfigError
 
         if not is_lent(settings):
             click.echo("--engine ray: nothing works there, for no model of embeddings is configured", err=True)
@@ -113,8 +114,8 @@ def _lent(choice: EngineChoice, config: Path, settings: Config, *, dry_run: bool
 
 def _check_batch(config: Config) -> None:
     """Refuse judges that no batch endpoint of OpenAI's protocol can be expected of."""
-    from integrations.judge.batch import PROVIDER
-    from monitor.config.judge_choice import judge_sections
+    from sidejudge.integrations.judge.batch import PROVIDER
+    from sidejudge.monitor.config.judge_choice import judge_sections
 
     sections = judge_sections(config)
     if not sections:
@@ -131,15 +132,17 @@ async def _run(
     config: Config, window: Window, wanted: MatchSection, path: Path, *, batch: bool, dry_run: bool, yes: bool,
     embedding: LentEmbedding | None,
 ) -> int:  # fmt: skip
-    from integrations.langfuse.connections import Connections
-    from integrations.langfuse.errors import LangfuseError
-    from integrations.store.sqlite import Store, StoreError
-    from monitor.offline.backfill.job import Job, NoReferencesError
-    from monitor.offline.backfill.run import StoppedError
+    from sidejudge.integrations.langfuse.connections import Connections
+    from sidejudge.integrations.langfuse.errors import LangfuseError
+    from sidejudge.integrations.store.sqlite import Store, StoreError
+    from sidejudge.monitor.offline.backfill.job import Job, NoReferencesError
+    from sidejudge.monitor.offline.backfill.run import StoppedError
 
     sink = config.sinks.langfuse
     if sink is None:
-        raise CommandError("sinks.langfuse: is missing", "name the Langfuse that scores go to; see monitor/CONFIG.md")
+        raise CommandError(
+            "sinks.langfuse: is missing", "name the Langfuse that scores go to; see 'sidejudge help sinks.langfuse'"
+        )
     with ending(StoreError, remedy="name another file with --state, or wait until the other run is over"):
         store = Store(path)
     connections = Connections(config.langfuse_projects)
@@ -176,13 +179,13 @@ async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
                 return 0
             if not yes and not (sys.stdin.isatty() and click.confirm("judge them?", default=False, err=True)):
                 raise CommandError("nothing was judged", "confirm with --yes; --dry-run only shows the estimate")
-            with progress(len(begun.found.drawn), "tests") as shown:
+            with progress(len(begun.found.drawn), "traces") as shown:
                 at, exports = await begun.run(
                     lambda at: shown.step(at.done, lambda: (at.passed, at.failed, at.incomplete)),
                     lambda: shown.report("judged; waiting until Langfuse has stored the scores"),
                     shown.report,
                 )
-    return _outcome(at, exports.dead, job.store.path)
+    return _outcome(at, exports, job.store.path)
 
 
 def _report(found: Listing, estimate: WorkEstimate, per_minute: int) -> None:
@@ -207,7 +210,7 @@ def _report(found: Listing, estimate: WorkEstimate, per_minute: int) -> None:
     click.echo(f"reading: at least {2 * len(found.drawn) / per_minute:,.1f} minutes at {per_minute} requests a minute")
 
 
-def _outcome(at: Progress, dead: int, path: Path) -> int:
+def _outcome(at: Progress, exports: ExportSnapshot, path: Path) -> int:
     click.echo(f"passed {at.passed:,}, failed {at.failed:,}, incomplete {at.incomplete:,}")
     if at.sessions:
         click.echo(f"sessions judged: {at.sessions:,}")
@@ -221,6 +224,9 @@ def _outcome(at: Progress, dead: int, path: Path) -> int:
         click.echo(f"judged by an earlier call: {at.before:,}")
     for why, count in sorted(at.unjudged.items()):
         click.echo(f"not judged, {why.replace('_', ' ')}: {count:,}")
-    if dead:
-        click.echo(f"scores given up: {dead:,}; 'sidejudge export dead --store {path}' lists them")
-    return DATA if dead or any(why.startswith("not read") for why in at.unjudged) else 0
+    if exports.dead:
+        click.echo(f"scores given up: {exports.dead:,}; 'sidejudge export dead --store {path}' lists them")
+    unseen = exports.waiting + exports.unseen
+    if unseen:
+        click.echo(f"scores that Langfuse does not show yet: {unseen:,}; the same call again goes on with them")
+    return DATA if exports.dead or unseen or any(why.startswith("not read") for why in at.unjudged) else 0

@@ -13,10 +13,10 @@ from .progress import ProgressDisplay, progress
 from .settings import config_option, format_option, show_json
 
 if TYPE_CHECKING:
-    from monitor.offline.engine.engine import Engine
-    from scoring.runs.calibrated import Calibrated, Figure
-    from scoring.runs.calibration import Calibration
-    from scoring.runs.label_line import Said
+    from sidejudge.monitor.offline.engine.engine import Engine
+    from sidejudge.scoring.runs.calibrated import Calibrated, Figure
+    from sidejudge.scoring.runs.calibration import Calibration
+    from sidejudge.scoring.runs.label_line import Said
 
 _READINGS = 2
 
@@ -53,7 +53,7 @@ def calibrate(
 
     --workers and --engine have the verdicts read and compared by several processes; every figure is the same.
     """
-    from scoring.runs.calibration import Calibration
+    from sidejudge.scoring.runs.calibration import Calibration
 
     if pairs is not None:
         from .calibrate_embedding import calibrate_embedding
@@ -79,7 +79,7 @@ def calibrate(
 
 def _read(labels: Path, verdicts: Path | None, calibration: Calibration, engine: Engine) -> bool:
     """Have labels and verdicts compared; whether every line was one."""
-    from monitor.offline.score.label_source import read_labels
+    from sidejudge.monitor.offline.score.label_source import read_labels
 
     total = None if verdicts is None else _READINGS * verdicts.stat().st_size
     with progress(total, "bytes") as shown:
@@ -108,7 +108,7 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration, engine:
 
 
 def _read_verdicts(verdicts: Path, calibration: Calibration, shown: ProgressDisplay, engine: Engine) -> int:
-    from monitor.offline.score.verdict_source import VerdictSource
+    from sidejudge.monitor.offline.score.verdict_source import VerdictSource
 
     source = VerdictSource(path=verdicts, complain=lambda text: shown.report(f"{verdicts}, {text}"), engine=engine)
     source.read_into(calibration, lambda read: shown.step(read, None))
@@ -116,8 +116,8 @@ def _read_verdicts(verdicts: Path, calibration: Calibration, shown: ProgressDisp
 
 
 def _show(found: Calibrated) -> None:
-    from scoring.lexical.label import label
-    from scoring.statistics.agreement import Confusion
+    from sidejudge.scoring.lexical.label import label
+    from sidejudge.scoring.statistics.agreement import Confusion
 
     from .table import table, visible
 
@@ -140,8 +140,8 @@ def _name(category: Said | bool) -> str:  # noqa: FBT001  # a category, not a sw
 
 
 def _cells(figure: Figure) -> tuple[str, str, str, str]:
-    from scoring.result.result import Unavailable
-    from scoring.statistics.rogan_gladen import Corrected
+    from sidejudge.scoring.result.result import Unavailable
+    from sidejudge.scoring.statistics.rogan_gladen import Corrected
 
     if isinstance(figure, Unavailable):
         return "-", "-", "-", figure.reason

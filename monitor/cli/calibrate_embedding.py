@@ -15,15 +15,15 @@ from .settings import runnable, show_json
 from .table import number, table
 
 if TYPE_CHECKING:
-    from scoring.result.result import Unavailable
-    from scoring.runs.embedding_calibration import FittedThreshold, Separation
+    from sidejudge.scoring.result.result import Unavailable
+    from sidejudge.scoring.runs.embedding_calibration import FittedThreshold, Separation
 
 
 def calibrate_embedding(pairs: str, config: Path | None, form: str, *, write: bool) -> int:
     """Fit the thresholds of the configured model to pairs, show them, and write them where that is wanted."""
-    from integrations.embed.errors import EmbeddingError
-    from monitor.offline.calibrate_embedding.pair_file import PairFileError, read_pairs
-    from monitor.offline.calibrate_embedding.run import fit_thresholds
+    from sidejudge.integrations.embed.errors import EmbeddingError
+    from sidejudge.monitor.offline.calibrate_embedding.pair_file import PairFileError, read_pairs
+    from sidejudge.monitor.offline.calibrate_embedding.run import fit_thresholds
 
     section = runnable(config).config.evaluators.embedding
     if section is None:
@@ -48,7 +48,7 @@ def calibrate_embedding(pairs: str, config: Path | None, form: str, *, write: bo
 
 
 def _thresholds(found: Sequence[FittedThreshold]) -> dict[str, float]:
-    from scoring.runs.embedding_calibration import Separation
+    from sidejudge.scoring.runs.embedding_calibration import Separation
 
     return {each.kind: each.fitted.threshold for each in found if isinstance(each.fitted, Separation)}
 
@@ -73,7 +73,7 @@ def _show(model: str, found: Sequence[FittedThreshold], fitted: dict[str, float]
 
 
 def _cells(found: Separation | Unavailable) -> tuple[str, ...]:
-    from scoring.runs.embedding_calibration import Separation
+    from sidejudge.scoring.runs.embedding_calibration import Separation
 
     if not isinstance(found, Separation):
         return ("-",) * 5
@@ -90,8 +90,8 @@ def _json(each: FittedThreshold) -> dict[str, object]:
 
 
 def _write(config: Path | None, fitted: dict[str, float]) -> None:
-    from monitor.config import ConfigError, resolve
-    from monitor.offline.calibrate_embedding.write import NotWrittenError, write_thresholds
+    from sidejudge.monitor.config import ConfigError, resolve
+    from sidejudge.monitor.offline.calibrate_embedding.write import NotWrittenError, write_thresholds
 
     if config is None:
         raise CommandError("--write: there is no configuration file", "name it with --config")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,13 @@ from .errors import DATA, warn
 from .settings import config_option, format_option, runnable, show_json
 
 if TYPE_CHECKING:
-    from monitor.config import Loaded
+    from sidejudge.monitor.config import Loaded
 
 
 PROBED = ("", "what", "found", "remedy")
 PROBED_KEYS = ("grade", "what", "found", "remedy")
+_REMEMBERED = 500
+"""Traces of the store that routes are held against."""
 _GIVEN = 12
 """Values that are shown without --all."""
 
@@ -34,9 +37,9 @@ def check(file: Path | None, config: Path | None, form: str, *, everything: bool
     part; JSON holds all of it. With --probe everything outside that it names is asked whether it is there, as 'doctor'
     does; the exit code is 1 unless all of it is. Without FILE the embedded defaults and the environment are checked.
     """
-    from monitor.alerting.thin_traffic import thin_traffic
-    from monitor.config.warnings import cautions
-    from monitor.runtime.memory_bound import memory_bound
+    from sidejudge.monitor.alerting.thin_traffic import thin_traffic
+    from sidejudge.monitor.config.warnings import cautions
+    from sidejudge.monitor.runtime.memory_bound import memory_bound
 
     from .table import table
 
@@ -47,7 +50,7 @@ def check(file: Path | None, config: Path | None, form: str, *, everything: bool
         _show_all(resolved)
     else:
         _show_outline(resolved, sum(part.max_bytes for part in memory_bound(resolved.config)))
-    for cause, remedy in (*cautions(resolved.config), *thin_traffic(resolved.config)):
+    for cause, remedy in (*cautions(resolved.config), *thin_traffic(resolved.config), *_silent(resolved)):
         warn(cause, remedy)
     more = "" if everything else "; --all shows every value"
     click.echo(f"\nconfiguration ok, fingerprint {resolved.config.fingerprint[:12]}{more}")
@@ -67,7 +70,7 @@ def _probed(resolved: Loaded) -> list[tuple[str, str, str, str]]:
 
 
 def _show_outline(resolved: Loaded, memory_bytes: int) -> None:
-    from monitor.config.summary import summary
+    from sidejudge.monitor.config.summary import summary
 
     from .check_outline import left_out, outline
     from .table import paragraph, table, visible
@@ -85,10 +88,10 @@ def _show_outline(resolved: Loaded, memory_bytes: int) -> None:
 
 
 def _show_all(resolved: Loaded) -> None:
-    from monitor.alerting.condition_table import WATCHED, watched
-    from monitor.config.summary import summary
-    from monitor.deliver.langfuse.probe import allowed_rates
-    from monitor.runtime.memory_bound import memory_bound
+    from sidejudge.monitor.alerting.condition_table import WATCHED, watched
+    from sidejudge.monitor.config.summary import summary
+    from sidejudge.monitor.deliver.langfuse.probe import allowed_rates
+    from sidejudge.monitor.runtime.memory_bound import memory_bound
 
     from .table import table
 
@@ -104,12 +107,26 @@ def _show_all(resolved: Loaded) -> None:
         click.echo(f"\nscores to Langfuse, at most:\n{rates}")
 
 
+def _silent(resolved: Loaded) -> Iterator[tuple[str, str]]:
+    """Routes that match none of the traces that the store remembers; none where there is no store yet."""
+    from sidejudge.integrations.store.archive import read_traces
+    from sidejudge.integrations.store.errors import StoreUnavailable
+    from sidejudge.monitor.route.silent_routes import REMEDY, silent_in
+
+    try:
+        traces = read_traces(resolved.config.store.path, reason=None, service=None, limit=_REMEMBERED)
+    except StoreUnavailable:
+        return
+    for line in silent_in(resolved.config.routes, traces):
+        yield line, REMEDY
+
+
 def _show_json(resolved: Loaded, *, probe: bool) -> int:
-    from monitor.alerting.condition_table import WATCHED, watched
-    from monitor.alerting.thin_traffic import thin_traffic
-    from monitor.config.summary import summary
-    from monitor.config.warnings import cautions
-    from monitor.runtime.memory_bound import memory_bound
+    from sidejudge.monitor.alerting.condition_table import WATCHED, watched
+    from sidejudge.monitor.alerting.thin_traffic import thin_traffic
+    from sidejudge.monitor.config.summary import summary
+    from sidejudge.monitor.config.warnings import cautions
+    from sidejudge.monitor.runtime.memory_bound import memory_bound
 
     rows = _probed(resolved) if probe else []
     show_json({
@@ -121,7 +138,7 @@ def _show_json(resolved: Loaded, *, probe: bool) -> int:
         ],
         "warnings": [
             {"cause": cause, "remedy": remedy}
-            for cause, remedy in (*cautions(resolved.config), *thin_traffic(resolved.config))
+            for cause, remedy in (*cautions(resolved.config), *thin_traffic(resolved.config), *_silent(resolved))
         ],
         "fingerprint": resolved.config.fingerprint,
         **({"probed": [dict(zip(PROBED_KEYS, row, strict=True)) for row in rows]} if probe else {}),

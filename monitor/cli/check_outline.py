@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from monitor.config import Config
-from monitor.config.units import Duration
-from monitor.config.warnings import is_loopback
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.units import Duration, size_text
+from sidejudge.monitor.config.warnings import is_loopback
 
+_NAMES = 12
+"""Names of scores that are shown."""
 _ROUTES = 8
 """Routes that are shown one by one."""
 
@@ -20,7 +22,9 @@ def outline(config: Config, memory_bytes: int) -> Iterator[tuple[str, str]]:
     if config.sources.langfuse is not None:
         yield "", f"traces of Langfuse at {config.sources.langfuse.base_url}"
     if config.forward is not None:
-        yield "passes on", f"{', '.join(config.forward.signals)} to {config.forward.url}"
+        buffer = config.forward.buffer
+        kept = f"; while that is away up to {size_text(buffer)} is kept" if buffer is not None else ""
+        yield "passes on", f"{', '.join(config.forward.signals)} to {config.forward.url}{kept}"
     yield "draws", _sampling(config)
     yield from _routes(config)
     yield "decides", _evaluators(config)
@@ -37,7 +41,9 @@ def outline(config: Config, memory_bytes: int) -> Iterator[tuple[str, str]]:
     yield from _sinks(config)
     who = "" if is_loopback(config.api.listen.host) or config.api.auth is not None else ", open to whoever reaches it"
     yield "shows", f"http{'s' if config.api.tls else ''}://{config.api.listen}/{who}"
-    held = f", verdicts for {config.store.retention}"
+    keep = config.contents_kept_for
+    contents = f", contents of failed traces for {keep}, {config.contents_max_bytes / 2**20:,.0f} MiB at most"
+    held = f", verdicts for {config.store.retention}{contents if keep is not None else ''}"
     yield "needs", f"at most {memory_bytes / 2**20:,.0f} MiB of memory; its state is in {config.store.path}{held}"
 
 
@@ -93,7 +99,7 @@ def _evaluators(config: Config) -> str:
 
 
 def _sinks(config: Config) -> Iterator[tuple[str, str]]:
-    from monitor.deliver.langfuse.probe import allowed_rates
+    from sidejudge.monitor.deliver.langfuse.probe import allowed_rates, written_names
 
     word = "writes"
     for text in (
@@ -108,4 +114,7 @@ def _sinks(config: Config) -> Iterator[tuple[str, str]]:
             yield word, text
             word = ""
     if (rates := allowed_rates(config)) is not None:
+        named = [name for names in written_names(config).values() for name in names]
+        more = f" and {len(named) - _NAMES} more" if len(named) > _NAMES else ""
+        yield "", f"of every verdict, as far as it has a value: {', '.join(named[:_NAMES])}{more}"
         yield "", f"to Langfuse {rates}"

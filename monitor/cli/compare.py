@@ -16,7 +16,7 @@ from .settings import format_option, own_name, show_json
 from .table import in_clusters
 
 if TYPE_CHECKING:
-    from scoring.trace.span import JsonRecord
+    from sidejudge.scoring.trace.span import JsonRecord
 
 NOT_KNOWN = 4
 """Exit code where nothing could be compared, as ``status`` has it for too little data."""
@@ -82,7 +82,7 @@ def compare(url: str, form: str, margin: float | None, since: str | None, **want
 
 
 def _moment(text: str) -> str:
-    from monitor.config.units import parse_duration
+    from sidejudge.monitor.config.units import parse_duration
 
     from .instants import instant_of
 
@@ -127,7 +127,7 @@ def _show(answer: JsonRecord) -> None:
             sides = f"{each['before']['label']} and {each['after']['label']}"
             click.echo(visible(f"  {each['service']}, {each['rubric']}: {answer['by']} {sides}"))
     click.echo()
-    from monitor.config.metric_limits import parse_metric
+    from sidejudge.monitor.config.metric_limits import parse_metric
 
     metric = answer["metric"]
     is_percentile = metric is not None and (parse_metric(metric) or (metric, None))[1] is not None

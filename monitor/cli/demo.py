@@ -30,8 +30,8 @@ def demo(otlp: str, api: str, seconds: float | None) -> None:
     import tempfile
     from pathlib import Path
 
-    from monitor.config import load
-    from monitor.demo.scene import CONFIG, Scene
+    from sidejudge.monitor.config import load
+    from sidejudge.monitor.demo.scene import CONFIG, Scene
 
     from .serve import run
 

@@ -18,7 +18,7 @@ from .settings import config_option, format_option, show_json
 @format_option
 def doctor(config: Path | None, form: str, *, notify: bool) -> int:
     """Examine the installation, the configuration, ports, store, disk and clock. Exit 1 when something fails."""
-    from monitor.config import ConfigError, Loaded, resolve
+    from sidejudge.monitor.config import ConfigError, Loaded, resolve
 
     from .doctor_checks import examine
     from .table import table

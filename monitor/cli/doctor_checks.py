@@ -17,25 +17,27 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
-from integrations.addresses import port_of
-from monitor.alerting.thin_traffic import thin_traffic
-from monitor.config import Config, ConfigError, Loaded
-from monitor.config.evaluators import EmbeddingSection
-from monitor.config.extras import EXTRAS, FLEET, JUDGE, extra_of, installed, needed
-from monitor.config.fleet import FleetSection
-from monitor.config.langfuse import LangfuseProject
-from monitor.config.otel_events import OtelEventsSink
-from monitor.config.plugins import all_plugins
-from monitor.config.units import Address
-from monitor.ingest.tls import CertificateError, check_authority, read
-from monitor.runtime.memory_bound import memory_bound
-from monitor.runtime.package_check import origins, shadowed
+from sidejudge.integrations.addresses import port_of
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.kept_requests import beside, kept_in
+from sidejudge.monitor.alerting.thin_traffic import thin_traffic
+from sidejudge.monitor.config import Config, ConfigError, Loaded
+from sidejudge.monitor.config.evaluators import EmbeddingSection
+from sidejudge.monitor.config.extras import EXTRAS, FLEET, JUDGE, extra_of, installed, needed
+from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.monitor.config.langfuse import LangfuseProject
+from sidejudge.monitor.config.otel_events import OtelEventsSink
+from sidejudge.monitor.config.plugins import all_plugins
+from sidejudge.monitor.config.units import Address, size_text
+from sidejudge.monitor.ingest.tls import CertificateError, check_authority, read
+from sidejudge.monitor.runtime.memory_bound import memory_bound
 
 _MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 Grade = Literal["ok", "warn", "fail"]
 MIN_FREE_BYTES = 1 << 30
 EPOCH_OF_THIS_CODE = 1_760_000_000
 """A clock before October 2025 has not been set."""
+_MOST_NAMED = 100
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # to ask oneself, where one listens everywhere
 
 
@@ -54,7 +56,6 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
 
     With ``notify`` each receiver of alerts is sent a test notice.
     """
-    yield _packages()
     yield _python()
     yield _clock()
     yield _protobuf()
@@ -69,8 +70,10 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
     yield from memory_limit(loaded.config)
     yield from _ports(loaded.config)
     yield from _certificates(loaded.config)
+    yield _contents(loaded.config)
     if loaded.config.forward is not None:
         yield _upstream(loaded.config.forward.url)
+        yield from _buffer(loaded.config)
     yield from _store(loaded.config.store.path)
     for cause, remedy in thin_traffic(loaded.config):
         yield CheckResult("traffic", "warn", cause, remedy)
@@ -88,21 +91,14 @@ def reached(loaded: Loaded) -> Iterator[CheckResult]:
         yield from _embedding(loaded.config.evaluators.embedding)
     if loaded.config.sinks.langfuse is not None:
         yield _langfuse("sinks.langfuse", loaded.config.sinks.langfuse, loaded.config)
+        yield from _unarrived(loaded.config.store.path)
+        yield from _held(loaded.config.store.path)
     if loaded.config.langfuse is not None:
         yield from _in_langfuse(loaded)
     if loaded.config.sinks.otel_events is not None:
         yield _otel_events(loaded.config.sinks.otel_events)
     if loaded.config.fleet is not None:
         yield from _fleet(loaded.config, loaded.config.fleet)
-
-
-def _packages() -> CheckResult:
-    strangers = shadowed()
-    if strangers:
-        text = "; ".join(f"{name} comes from {folder or 'nowhere'}" for name, folder in strangers.items())
-        return CheckResult("packages", "fail", text, "start from another folder, or with 'python -P -m monitor'")
-    folder = next(folder for folder in origins().values() if folder is not None).parent
-    return CheckResult("packages", "ok", f"all four from {folder}")
 
 
 def _python() -> CheckResult:
@@ -209,6 +205,29 @@ def _upstream(url: str) -> CheckResult:
     return CheckResult("forward.url", "ok", f"{url} can be reached")
 
 
+def _buffer(config: Config) -> Iterator[CheckResult]:
+    """Whether there is room for what upstream does not take, and what is kept of it."""
+    size = config.forward.buffer if config.forward is not None else None
+    if size is None:
+        return
+    path = beside(config.store.path)
+    try:
+        count, held = kept_in(path)
+    except StoreError as error:
+        yield CheckResult("forward.buffer", "warn", str(error), "the next start puts a damaged file aside")
+        return
+    folder = next(parent for parent in (path.absolute().parent, *path.absolute().parent.parents) if parent.exists())
+    free = shutil.disk_usage(folder).free
+    found = f"{count:,} requests are kept in {path} ({held / 2**20:,.1f} MiB of {size_text(size)})"
+    if free < size - held:
+        remedy = "free some, or lower forward.buffer: what does not fit is answered with upstream's failure"
+        yield CheckResult("forward.buffer", "warn", f"{found}; {free / 2**30:.1f} GiB of the disk are free", remedy)
+    elif count:
+        yield CheckResult("forward.buffer", "warn", found, "they are sent as soon as forward.url takes them")
+    else:
+        yield CheckResult("forward.buffer", "ok", f"nothing is kept; up to {size_text(size)} would be, in {path}")
+
+
 def _not_bindable(address: Address) -> str | None:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
@@ -258,6 +277,24 @@ def _traffic(config: Config) -> Iterator[CheckResult]:
         yield CheckResult("traffic", "ok", "nothing is suspicious about what the monitor takes in")
 
 
+def _contents(config: Config) -> CheckResult:
+    """Who is shown contents; a proxy on this machine makes callers from elsewhere local."""
+    api = config.api
+    if api.contents == "always" and api.auth is None:
+        found = (
+            f"always: shown to whoever reaches {api.listen}, and to everybody whom a proxy on this machine lets through"
+        )
+        return CheckResult(
+            "api.contents", "warn", found, "set api.auth, or 'loopback', which asks for the printed link"
+        )
+    shown = {
+        "loopback": "shown to whoever opens the link that 'serve' prints; a proxy on this machine shows none to others",
+        "always": "always: shown to whoever has credentials of api.auth",
+        "never": "never: shown to nobody",
+    }
+    return CheckResult("api.contents", "ok", shown[api.contents])
+
+
 def _store(path: Path) -> Iterator[CheckResult]:
     folder = next(parent for parent in (path.absolute().parent, *path.absolute().parent.parents) if parent.exists())
     probe = folder / f".sidejudge-{time.time_ns()}"
@@ -277,26 +314,36 @@ def _store(path: Path) -> Iterator[CheckResult]:
         yield CheckResult("disk space", "ok", gib)
 
 
+_OF_HABITS = "it is read all the same; 'structured: always' holds a server to the form, where it can"
+
+
 def _judges(config: Config) -> Iterator[CheckResult]:
     """Whether the judges answer: one short question is put to each model."""
-    from monitor.evaluate.build import judge_settings
-    from monitor.evaluate.judge.probe import try_model
+    from sidejudge.monitor.evaluate.build import judge_settings
+    from sidejudge.monitor.evaluate.judge.probe import try_model
 
     if not installed(JUDGE):
         return
     settings = judge_settings(config)
     for model in dict.fromkeys(model for each in (settings, *settings.others.values()) for model in each.models):
-        why = try_model(model)
-        if why is None:
-            yield CheckResult(f"judge {model.name}", "ok", "answers")
-        else:
-            yield CheckResult(f"judge {model.name}", "fail", why, "check evaluators.judge: model, api_base and api_key")
+        probe = try_model(model)
+        if probe.fault is not None:
+            remedy = "check evaluators.judge: model, api_base and api_key"
+            yield CheckResult(f"judge {model.name}", "fail", probe.fault, remedy)
+            continue
+        yield CheckResult(f"judge {model.name}", "ok", "answers")
+        for habit in probe.habits:
+            yield CheckResult(f"judge {model.name}", "warn", habit, _OF_HABITS)
+        if not probe.accounted and (model.price is None or model.price.of(1, 1)):
+            found = "gives no account of its tokens (usage), so that costs and budgets go by an estimate"
+            remedy = "have the server send usage, or set budgets with room: the estimate is rather too high"
+            yield CheckResult(f"judge {model.name}", "warn", found, remedy)
 
 
 def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
     """Whether the model of embeddings can be loaded, or its endpoint answers: one short text is embedded."""
-    from integrations.embed.errors import EmbeddingError
-    from monitor.evaluate.embedding.probe import try_embedding
+    from sidejudge.integrations.embed.errors import EmbeddingError
+    from sidejudge.monitor.evaluate.embedding.probe import try_embedding
 
     if not installed(extra_of(section)):
         return
@@ -310,15 +357,47 @@ def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
 
 def _langfuse(key: str, project: LangfuseProject, config: Config | None = None) -> CheckResult:
     """Whether Langfuse answers, what it is, and whose the keys are. Nothing is written there."""
-    from monitor.deliver.langfuse.probe import introduction, score_counts
+    from sidejudge.monitor.deliver.langfuse.probe import introduction, scores_per_trace
 
-    found, remedy = introduction(key, project, score_counts(config) if config is not None else None)
-    return CheckResult(key, "fail" if remedy else "ok", found, remedy)
+    each = introduction(key, project, scores_per_trace(config) if config is not None else None)
+    return CheckResult(key, "ok" if not each.remedy else "warn" if each.works else "fail", each.found, each.remedy)
+
+
+def _unarrived(path: Path) -> Iterator[CheckResult]:
+    """Scores that Langfuse took and does not show, as the monitor's store has them."""
+    from sidejudge.integrations.store.archive import read_unarrived
+
+    try:
+        found = read_unarrived(path, _MOST_NAMED)
+    except StoreError:  # no monitor has run yet, or another version of it
+        return
+    if not found:
+        yield CheckResult("scores in Langfuse", "ok", "each that was looked for is shown as it was written last")
+        return
+    named = ", ".join(f"{json.loads(each.body or '{}').get('name', each.id)} of {each.trace_id}" for each in found[:3])
+    many = f"{len(found)} or more" if len(found) == _MOST_NAMED else str(len(found))
+    stated = f"{many} are not shown as they were written: {named}"
+    remedy = "they are written again; where that does not help, look into the logs of Langfuse's workers"
+    yield CheckResult("scores in Langfuse", "warn", stated, remedy)
+
+
+def _held(path: Path) -> Iterator[CheckResult]:
+    """Scores that wait for their trace, as the monitor's store has them."""
+    from sidejudge.integrations.store.archive import read_held
+
+    try:
+        scores, traces = read_held(path)
+    except StoreError:  # no monitor has run yet, or another version of it
+        return
+    if scores:
+        stated = f"{scores:,} are held back: upstream has not taken their {traces:,} traces"
+        remedy = "applications send again for a while; forward.buffer keeps what forward.url does not take"
+        yield CheckResult("scores in Langfuse", "warn", stated, remedy)
 
 
 def _in_langfuse(loaded: Loaded) -> Iterator[CheckResult]:
     """Whether the datasets, the queue and the prompts that are named are in the project, and whether clocks agree."""
-    from monitor.deliver.langfuse.probe import named_parts
+    from sidejudge.monitor.deliver.langfuse.probe import named_parts
 
     for each in named_parts(loaded.config):
         grade: Grade = "ok" if not each.remedy else "warn" if each.works else "fail"
@@ -336,7 +415,7 @@ def _in_langfuse(loaded: Loaded) -> Iterator[CheckResult]:
 
 def _otel_events(section: OtelEventsSink) -> CheckResult:
     """Whether the endpoint answers and accepts an empty request."""
-    from monitor.deliver.otel_events.probe import try_endpoint
+    from sidejudge.monitor.deliver.otel_events.probe import try_endpoint
 
     found, remedy = try_endpoint(section)
     return CheckResult("sinks.otel_events", "fail" if remedy else "ok", found, remedy)
@@ -347,10 +426,10 @@ def _fleet(config: Config, section: FleetSection) -> Iterator[CheckResult]:
     if not installed(FLEET):
         yield CheckResult("fleet.database", "fail", "psycopg is not installed", FLEET.remedy)
         return
-    from monitor.alerting.build import declaration
-    from monitor.alerting.fleet.settings import REMEDY, leader_of_other_settings, settings_digest
-    from monitor.config.rubrics import configured
-    from monitor.fleet.probe import try_database
+    from sidejudge.monitor.alerting.build import declaration
+    from sidejudge.monitor.alerting.fleet.settings import REMEDY, leader_of_other_settings, settings_digest
+    from sidejudge.monitor.config.rubrics import configured
+    from sidejudge.monitor.fleet.probe import try_database
 
     found, remedy = try_database(section)
     yield CheckResult("fleet.database", "fail" if remedy else "ok", found, remedy)
@@ -363,7 +442,7 @@ def _fleet(config: Config, section: FleetSection) -> Iterator[CheckResult]:
 
 
 def _not_notified(config: Config) -> Iterator[CheckResult]:
-    from monitor.config.notify import names
+    from sidejudge.monitor.config.notify import names
 
     for name in names(config.alerts.notify):
         yield CheckResult(f"notify {name}", "ok", "configured, not tried; --notify sends it a test")
@@ -371,7 +450,7 @@ def _not_notified(config: Config) -> Iterator[CheckResult]:
 
 def _notified(config: Config) -> Iterator[CheckResult]:
     """Whether each receiver of alerts accepts a test notice."""
-    from monitor.alerting.notify.probe import try_receivers
+    from sidejudge.monitor.alerting.notify.probe import try_receivers
 
     if not config.alerts.notify:
         yield CheckResult("alerts.notify", "warn", "names nobody", "add a receiver to alerts.notify")

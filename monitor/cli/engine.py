@@ -12,7 +12,7 @@ import click
 from .errors import DATA, CommandError
 
 if TYPE_CHECKING:
-    from monitor.offline.engine.engine import Engine
+    from sidejudge.monitor.offline.engine.engine import Engine
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -61,9 +61,9 @@ def engine_options(function: Function) -> Function:
 @contextlib.contextmanager
 def engine_of(choice: EngineChoice) -> Iterator[Engine]:
     """The engine that the options name, this process without any; its errors become ``CommandError``."""
-    from monitor.offline.engine.engine import ElsewhereError, Here
-    from monitor.offline.engine.processes import Processes
-    from monitor.offline.engine.ray_cluster import RayCluster
+    from sidejudge.monitor.offline.engine.engine import ElsewhereError, Here
+    from sidejudge.monitor.offline.engine.processes import Processes
+    from sidejudge.monitor.offline.engine.ray_cluster import RayCluster
 
     if choice.engine is None and choice.address is not None:
         raise CommandError("--address: is of a Ray cluster", "add --engine ray")

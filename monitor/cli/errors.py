@@ -38,7 +38,7 @@ def ending(*kinds: type[Exception], remedy: str, naming: str = "", code: int = C
 @contextmanager
 def reading_store(naming: str = "--store: ") -> Iterator[None]:
     """What cannot be read in the store's file ends the command."""
-    from integrations.store.errors import StoreError
+    from sidejudge.integrations.store.errors import StoreError
 
     with ending(StoreError, naming=naming, remedy="name the file that store.path of the monitor names"):
         yield

@@ -12,8 +12,8 @@ import click
 from .errors import DATA, CommandError
 
 if TYPE_CHECKING:
-    from monitor.config import Config
-    from monitor.offline.test.run import Agent
+    from sidejudge.monitor.config import Config
+    from sidejudge.monitor.offline.test.run import Agent
 
 
 def experiment(
@@ -26,10 +26,10 @@ def experiment(
     timeout_s: float,
     form: str,
 ) -> int:
-    """Run it and show what came of it; the exit code, 1 unless every item passed."""
-    from monitor.config.extras import LANGFUSE, installed
-    from monitor.offline.experiment.dataset_run import NoDatasetError, run_dataset
-    from scoring.runs.summary import SEED_RUBRIC
+    """Run it and show what came of it; the exit code, 1 unless every item passed and every score of it arrived."""
+    from sidejudge.monitor.config.extras import LANGFUSE, installed
+    from sidejudge.monitor.offline.experiment.dataset_run import NoDatasetError, UnfitSdkError, run_dataset
+    from sidejudge.scoring.runs.summary import SEED_RUBRIC
 
     from .table import table
 
@@ -43,6 +43,9 @@ def experiment(
             project.access, dataset, agent=agent, rubrics=rubrics or (SEED_RUBRIC,), config=settings, name=dataset,
             concurrency=concurrency, timeout_s=timeout_s,
         )  # fmt: skip
+    except UnfitSdkError as error:
+        remedy = "upgrade Langfuse to 4.59 or later, or install the SDK that fits: pip install 'langfuse>=4.18,<5'"
+        raise CommandError(f"--langfuse-dataset: {error}", remedy) from error
     except NoDatasetError as error:
         raise CommandError(f"--langfuse-dataset: {error}", "'sidejudge doctor' shows what the keys can read") from error
     if form == "json":
@@ -60,4 +63,8 @@ def experiment(
         click.echo(
             f"\n{found.url}" if found.url else "\nthe experiment's page is not known: the project cannot be read"
         )
+    if found.missing:
+        click.echo(f"{found.missing} of {found.scores} scores are not in Langfuse, which took them", err=True)
+    elif found.missing is None:
+        click.echo(f"whether the scores are in Langfuse is not known: {found.unread}", err=True)
     return 0 if found.passed else DATA

@@ -14,10 +14,10 @@ from .errors import DATA, CommandError, reading_store
 from .settings import config_option, format_option, loaded, own_name, show_json
 
 if TYPE_CHECKING:
-    from monitor.config.rubrics import Card
-    from scoring.runs.scores import RunScore
-    from scoring.verdict.rubric import Rubric
-    from scoring.verdict.trace_document import TraceDocument
+    from sidejudge.monitor.config.rubrics import Card
+    from sidejudge.scoring.runs.scores import RunScore
+    from sidejudge.scoring.verdict.rubric import Rubric
+    from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 
@@ -51,8 +51,8 @@ def explain(  # noqa: PLR0917  # click passes options by name
         return _latest(reason, service, latest, store, url, form)
     if _TRACE_ID.fullmatch(what):
         return _trace(what.lower(), store, url, config, form)
-    from monitor.config.rubrics import cards, configured, run_score_json
-    from scoring.runs.scores import FINAL, RUN_SCORES
+    from sidejudge.monitor.config.rubrics import cards, configured, run_score_json
+    from sidejudge.scoring.runs.scores import FINAL, RUN_SCORES
 
     rubrics = configured(loaded(config).config)
     found = [_card(card) for card in cards(rubrics) if card.id == what]
@@ -79,8 +79,8 @@ def _latest(  # noqa: PLR0917  # one for each option
     from .traces import traces_table
 
     if store is not None:
-        from integrations.store.archive import read_traces
-        from monitor.api.explain import why
+        from sidejudge.integrations.store.archive import read_traces
+        from sidejudge.monitor.api.explain import why
 
         with reading_store():
             found = read_traces(store, reason=reason, service=service, limit=latest)
@@ -101,7 +101,7 @@ def _latest(  # noqa: PLR0917  # one for each option
 
 
 def _trace(trace_id: str, store: Path | None, url: str, config: Path | None, form: str) -> int:
-    from monitor.api.explain import explanation, sampling_forecast
+    from sidejudge.monitor.api.explain import explanation, sampling_forecast
 
     from .table import visible
 
@@ -123,12 +123,12 @@ def _trace(trace_id: str, store: Path | None, url: str, config: Path | None, for
 
 
 def _judge_calls(trace_id: str, metric: str | None, store: Path | None, url: str, form: str) -> int:
-    from monitor.api.explain import judge_explanation
+    from sidejudge.monitor.api.explain import judge_explanation
 
     from .table import visible
 
     if store is not None:
-        from integrations.store.archive import read_judge_calls
+        from sidejudge.integrations.store.archive import read_judge_calls
 
         with reading_store():
             off, calls = None, read_judge_calls(store, trace_id)
@@ -151,7 +151,7 @@ def _judge_calls(trace_id: str, metric: str | None, store: Path | None, url: str
 
 
 def _from_store(store: Path, trace_id: str) -> TraceDocument | None:
-    from integrations.store.archive import read_details
+    from sidejudge.integrations.store.archive import read_details
 
     with reading_store():
         return read_details(store, trace_id)
@@ -159,14 +159,14 @@ def _from_store(store: Path, trace_id: str) -> TraceDocument | None:
 
 def _rubric(rubric: Rubric) -> Iterator[str]:
     """A rubric's description, its pass rule, and its metrics."""
-    from monitor.config.rubrics import cards
-    from monitor.config.which_rubric import choice, citation
+    from sidejudge.monitor.config.rubrics import cards
+    from sidejudge.monitor.config.which_rubric import choice, citation
 
     from .table import paragraph, table
 
     chosen = choice(rubric)
     passes = "by its own conditions" if rubric.pass_mark is None else f"composite >= {rubric.pass_mark:g}"
-    from monitor.config.values import RUBRIC_ALIASES
+    from sidejudge.monitor.config.values import RUBRIC_ALIASES
 
     yield click.style(rubric.id, bold=True) + f" · {rubric.title}"
     aliases = [alias for alias, name in RUBRIC_ALIASES.items() if name == rubric.id]
@@ -189,16 +189,16 @@ def _rubric(rubric: Rubric) -> Iterator[str]:
 
 
 def _near(what: str, rubrics: Mapping[str, Rubric]) -> str:
-    from monitor.config.errors import nearest
-    from monitor.config.rubrics import cards
-    from scoring.runs.scores import FINAL, RUN_SCORES
+    from sidejudge.monitor.config.errors import nearest
+    from sidejudge.monitor.config.rubrics import cards
+    from sidejudge.scoring.runs.scores import FINAL, RUN_SCORES
 
     near = nearest(what, [*(card.id for card in cards(rubrics)), *rubrics, FINAL, *(score.id for score in RUN_SCORES)])
     return f"did you mean {near!r}?" if near else "'sidejudge metrics' lists every metric"
 
 
 def _card(card: Card) -> Iterator[str]:
-    from monitor.config.which_rubric import citation
+    from sidejudge.monitor.config.which_rubric import citation
 
     from .table import paragraph
 
@@ -222,8 +222,8 @@ def _card(card: Card) -> Iterator[str]:
 
 
 def _run_score(score: RunScore) -> Iterator[str]:
-    from monitor.config.rubrics import range_text
-    from monitor.config.which_rubric import citation
+    from sidejudge.monitor.config.rubrics import range_text
+    from sidejudge.monitor.config.which_rubric import citation
 
     from .table import paragraph
 

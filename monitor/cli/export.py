@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from .errors import CALL, DATA, CommandError, ending
-from .export_files import dashboards, mixin, rules
+from .export_files import dashboards, mixin, objectives, rules
 from .settings import config_option, loaded
 
 if TYPE_CHECKING:
-    from integrations.store.outbox import Dead
-    from scoring.trace.span import JsonRecord
+    from sidejudge.integrations.store.outbox import Dead
+    from sidejudge.scoring.trace.span import JsonRecord
 
 T = TypeVar("T")
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -23,10 +23,10 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 @click.group()
 def export() -> None:
-    """Write rules and dashboards; look after scores that could not be written back."""
+    """Write rules, objectives and dashboards; look after scores that could not be written back."""
 
 
-for _files in (rules, dashboards, mixin):
+for _files in (rules, objectives, dashboards, mixin):
     export.add_command(_files)
 
 
@@ -44,7 +44,7 @@ def _store_option(command: _Command) -> _Command:
 @_store_option
 def dead(form: str, store: Path | None, config: Path | None) -> int:
     """List scores that were given up, the oldest first, each with the reason. Exit 1 when there are any."""
-    from integrations.store.archive import read_dead
+    from sidejudge.integrations.store.archive import read_dead
 
     from .table import table
 
@@ -67,7 +67,7 @@ def dead(form: str, store: Path | None, config: Path | None) -> int:
 @_store_option
 def replay(ids: tuple[str, ...], every: bool, store: Path | None, config: Path | None) -> int:  # noqa: FBT001  # click's signature
     """Send scores again that were given up: these, or --all. A running monitor takes them up within seconds."""
-    from integrations.store.archive import replay_dead
+    from sidejudge.integrations.store.archive import replay_dead
 
     if bool(ids) == every:
         raise CommandError("which scores?", "name them, or give --all; 'sidejudge export dead' lists them", CALL)
@@ -77,7 +77,7 @@ def replay(ids: tuple[str, ...], every: bool, store: Path | None, config: Path |
 
 
 def _from(store: Path | None, config: Path | None, use: Callable[[Path], T]) -> T:
-    from integrations.store.errors import StoreError
+    from sidejudge.integrations.store.errors import StoreError
 
     with ending(StoreError, remedy="give --store, or --config of the monitor"):
         return use(store or loaded(config).config.store.path)

@@ -9,8 +9,8 @@ from .ask import ask
 from .errors import CommandError
 
 if TYPE_CHECKING:
-    from scoring.trace.span import Json
-    from scoring.verdict.trace_document import TraceDocument
+    from sidejudge.scoring.trace.span import Json
+    from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 TRACE_ID: Final = re.compile(r"[0-9a-fA-F]{32}")
 
@@ -23,6 +23,6 @@ def fetched_trace(trace_id: str, url: str) -> tuple[TraceDocument, dict[str, Jso
     if found.get("case") is None:
         raise CommandError(
             f"the contents of trace {trace_id} are not shown here, or no longer held",
-            "call on the monitor's own machine while the spans are held, or see api.contents",
+            "call where the monitor's store can be read while the spans are held, or see api.contents",
         )
     return cast("TraceDocument", found), found["case"]

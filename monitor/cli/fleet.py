@@ -13,7 +13,7 @@ from .errors import CALL, CommandError
 from .settings import config_option, runnable
 
 if TYPE_CHECKING:
-    from integrations.postgres.database import Database
+    from sidejudge.integrations.postgres.database import Database
 
 
 @click.group()
@@ -28,7 +28,7 @@ def migrate(config: Path | None) -> None:
 
     fleet.database names the role that may: the owner of the schema.
     """
-    from integrations.postgres import schema
+    from sidejudge.integrations.postgres import schema
 
     async def bring(database: Database) -> str:
         before, after = await schema.migrate(database)
@@ -42,7 +42,7 @@ def migrate(config: Path | None) -> None:
 @config_option
 def monitors(config: Path | None) -> None:
     """List the monitors of the fleet, and what each alone may do."""
-    from integrations.postgres import shared
+    from sidejudge.integrations.postgres import shared
 
     async def read(database: Database) -> str:
         async with database.transaction() as transaction:
@@ -63,8 +63,8 @@ def monitors(config: Path | None) -> None:
 
 
 def _with(config: Path | None, work: Callable[[Database], Awaitable[str]]) -> str:
-    from integrations.postgres.database import Database
-    from integrations.postgres.errors import DatabaseError
+    from sidejudge.integrations.postgres.database import Database
+    from sidejudge.integrations.postgres.errors import DatabaseError
 
     section = runnable(config).config.fleet
     if section is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scoring.lexical.amount import amount
+from sidejudge.scoring.lexical.amount import amount
 
 from .errors import CALL, DATA, CommandError, ending
 from .instants import instant_of
@@ -16,7 +16,7 @@ from .progress import waiting
 from .settings import config_option, loaded
 
 if TYPE_CHECKING:
-    from monitor.config import Config
+    from sidejudge.monitor.config import Config
 
 
 @click.command()
@@ -37,9 +37,9 @@ def forget(  # noqa: PLR0917  # click passes options by name
     The monitor may run. Which answers of judges and which vectors came of a trace is not known, so all cached ones go;
     the same question costs again. Exits with 1 when nothing of them was held.
     """
-    from integrations.store.erasure import erase, held_traces
-    from integrations.store.errors import StoreError
-    from monitor.offline.forget.selection import Selection, histories
+    from sidejudge.integrations.store.erasure import erase, held_traces
+    from sidejudge.integrations.store.errors import StoreError
+    from sidejudge.monitor.offline.forget.selection import Selection, histories
 
     if not (trace_ids or users or sessions or before):
         raise CommandError("what is to be forgotten?", "name trace ids, --user, --session or --before", CALL)
@@ -52,8 +52,8 @@ def forget(  # noqa: PLR0917  # click passes options by name
     with ending(StoreError, remedy="name the file with --store, and check its permissions"):
         with waiting("looking for them"):
             found = set(selection.selected(held_traces(path)))
-        wishes = [selection.wish(found, destination) for destination in histories(settings)]
-        if not found and not wishes:
+        requests = [selection.request(found, destination) for destination in histories(settings)]
+        if not found and not requests:
             click.echo("nothing is held of them")
             if langfuse and selection.traces:
                 _forget_items({trace.hex() for trace in selection.traces}, settings)
@@ -61,7 +61,7 @@ def forget(  # noqa: PLR0917  # click passes options by name
         if not yes and not click.confirm(f"Erase {amount(len(found), 'trace')} from {path}?"):
             return 0
         with waiting("erasing and overwriting"):
-            erased = erase(path, found, scores=langfuse, now_ns=time.time_ns(), entries=wishes)
+            erased = erase(path, found, scores=langfuse, now_ns=time.time_ns(), entries=requests)
     rows = ", ".join(f"{count} {name}" for name, count in sorted(erased.rows.items()))
     click.echo(f"forgot {amount(erased.traces, 'trace')} ({rows})")
     if not erased.rewritten:
@@ -82,9 +82,9 @@ def _forget_items(trace_ids: set[str], settings: Config) -> None:
     """Delete the items that were made of these traces because they failed."""
     import asyncio
 
-    from integrations.langfuse.client import Langfuse
-    from integrations.langfuse.datasets import delete_items
-    from integrations.langfuse.errors import LangfuseError
+    from sidejudge.integrations.langfuse.client import Langfuse
+    from sidejudge.integrations.langfuse.datasets import delete_items
+    from sidejudge.integrations.langfuse.errors import LangfuseError
 
     sink = settings.sinks.langfuse
     if sink is None or sink.failure_dataset is None:

@@ -14,11 +14,11 @@ from .progress import waiting
 from .settings import format_option, show_json
 
 if TYPE_CHECKING:
-    from monitor.offline.score.runs import Runs
-    from scoring.result.result import Unavailable
-    from scoring.runs.metadata import MetadataReport
-    from scoring.runs.release import Release, RunReport
-    from scoring.statistics.spread import MeanAndDeviation
+    from sidejudge.monitor.offline.score.runs import Runs
+    from sidejudge.scoring.result.result import Unavailable
+    from sidejudge.scoring.runs.metadata import MetadataReport
+    from sidejudge.scoring.runs.release import Release, RunReport
+    from sidejudge.scoring.statistics.spread import MeanAndDeviation
 
 _COUNTS = ("n", "passed", "failed", "incomplete", "evaluator_errors", "timed_out")
 _MOST_COLUMNS = 5
@@ -55,11 +55,13 @@ def gate(
 
     Several files are several runs of one benchmark, and so are the runs that 'score --repeat' writes into one; every
     run must meet every gate. From three runs on, mean and standard deviation are shown. What cannot be computed meets
-    no gate. Exit 0 when release-ready, 1 when not, 2 when the input is unusable.
+    no gate. The four gates of 'answer' decide by themselves whether a run is release-ready; evaluator_error_rate and
+    incomplete_rate show apart from them whether it is reliable. Exit 0 when it is both, 1 when it is not, 2 when the
+    input is unusable.
     """
-    from monitor.offline.score.runs import RUBRIC, Runs
-    from scoring.runs.gates import GATES, PASS_RATE, gates_of_any
-    from scoring.runs.release import decide
+    from sidejudge.monitor.offline.score.runs import RUBRIC, Runs
+    from sidejudge.scoring.runs.gates import GATES, PASS_RATE, gates_of_any
+    from sidejudge.scoring.runs.release import decide
 
     if rubric == RUBRIC and pass_rate is not None:
         raise CommandError(f"--pass-rate: the gates of {RUBRIC!r} are fixed", "leave it out, or name another --rubric")
@@ -82,12 +84,12 @@ def gate(
         show_json(decision.to_json())
     else:
         _show(decision, every=rubric == RUBRIC)
-    return 0 if decision.ready else DATA
+    return 0 if decision.ready and decision.reliable else DATA
 
 
 def _read(runs: Runs, files: tuple[Path, ...]) -> None:
-    from monitor.offline.score.lines import lines
-    from monitor.offline.score.runs import UnusableError
+    from sidejudge.monitor.offline.score.lines import lines
+    from sidejudge.monitor.offline.score.runs import UnusableError
 
     known: set[Path] = set()
     for path in files:
@@ -102,8 +104,8 @@ def _read(runs: Runs, files: tuple[Path, ...]) -> None:
 
 
 def _metadata(path: Path) -> MetadataReport:
-    from monitor.offline.score.run_metadata import MetadataError, read_metadata
-    from scoring.runs.metadata import check_metadata
+    from sidejudge.monitor.offline.score.run_metadata import MetadataError, read_metadata
+    from sidejudge.scoring.runs.metadata import check_metadata
 
     remedy = "write a YAML or JSON object; --metadata-template prints one"
     with ending(MetadataError, naming="--run-metadata: ", remedy=remedy):
@@ -111,7 +113,7 @@ def _metadata(path: Path) -> MetadataReport:
 
 
 def _template(runs: Runs) -> str:
-    from scoring.runs.metadata import template
+    from sidejudge.scoring.runs.metadata import template
 
     first = runs.first or {}
     judge = first.get("judge")
@@ -149,6 +151,8 @@ def _show(decision: Release, *, every: bool) -> None:
     for warning in decision.warnings:
         warn(visible(warning))
     click.echo(click.style(*(("release-ready", "green") if decision.ready else ("not release-ready", "red"))))
+    if not decision.reliable:
+        click.echo(click.style("not reliable: too many samples have no grade or no decision", fg="red"))
 
 
 def _figures(runs: Sequence[tuple[str, RunReport]], *, every: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -163,7 +167,7 @@ def _figures(runs: Sequence[tuple[str, RunReport]], *, every: bool) -> tuple[tup
 
 
 def _spread(figure: str, found: MeanAndDeviation | Unavailable) -> tuple[str, ...]:
-    from scoring.result.result import Unavailable
+    from sidejudge.scoring.result.result import Unavailable
 
     if isinstance(found, Unavailable):
         return figure, "-", "-", found.reason

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scoring.lexical.amount import amount
+from sidejudge.scoring.lexical.amount import amount
 
 from .errors import CommandError, ending, reading_store, warn
 from .progress import counted, waiting
@@ -18,12 +18,14 @@ from .progress import counted, waiting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from monitor.offline.init.document import Choices
-    from monitor.offline.init.proposal import Proposal, ProposedRoute
-    from scoring.case.case import Case
+    from sidejudge.monitor.offline.init.document import Choices
+    from sidejudge.monitor.offline.init.proposal import Proposal, ProposedRoute
+    from sidejudge.scoring.case.case import Case
 
 _VARIABLE = re.compile(r"^(?!\s*#).*?(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}", re.MULTILINE)
 _STORE = (".sqlite", ".db")
+_SCHEMA = "sidejudge.schema.json"
+"""What an editor completes and checks keys by. It is generated, so one that is there is replaced."""
 _NAMED = 3
 """Sources that are named one by one."""
 _LANGFUSE = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
@@ -51,10 +53,12 @@ def init(  # noqa: PLR0917  # click passes options by name
     """Write a commented configuration: routes by the names seen, rubrics that fit with the reason, scenarios, budgets.
 
     With --from-traces it is proposed from traces that were seen; without it a few questions are asked. The file is
-    checked before it is written. Files that are there are kept unless --force is given.
+    checked before it is written. Files that are there are kept unless --force is given. Beside it stands
+    sidejudge.schema.json, by which editors complete and check its keys.
     """
-    from monitor.offline.init.document import Choices, document
-    from monitor.offline.init.proposal import Proposal, propose, with_judge
+    from sidejudge.monitor.api.json_schemas import schema_text
+    from sidejudge.monitor.offline.init.document import Choices, document
+    from sidejudge.monitor.offline.init.proposal import Proposal, propose, with_judge
 
     values = out.with_name("sidejudge-values.yaml")
     compose_file = out.with_name("compose.yaml")
@@ -85,26 +89,28 @@ def init(  # noqa: PLR0917  # click passes options by name
             proposal = with_judge(proposal)
     text = document(proposal, choices)
     _check(text)
+    text = f"# yaml-language-server: $schema={_SCHEMA}\n{text}"
     _write(out, text)
+    _write(out.with_name(_SCHEMA), schema_text("configuration"))
     secrets = list(dict.fromkeys(_VARIABLE.findall(text)))
     if kubernetes:
-        from monitor.offline.init.deployment import helm_values
+        from sidejudge.monitor.offline.init.deployment import helm_values
 
         _write(values, helm_values(text, secrets))
     if compose:
-        from monitor.offline.init.deployment import compose as compose_text
+        from sidejudge.monitor.offline.init.deployment import compose as compose_text
 
         _write(compose_file, compose_text(out.name, secrets))
     _summary(proposal, out, secrets)
     if kubernetes:
-        from monitor.offline.init.deployment import chart_lines
+        from sidejudge.monitor.offline.init.deployment import chart_lines
 
         click.echo(f"in your chart:\n\n{chart_lines()}")
     return 0
 
 
 def _one_route(service: str) -> tuple[ProposedRoute, ...]:
-    from monitor.offline.init.proposal import ProposedRoute
+    from sidejudge.monitor.offline.init.proposal import ProposedRoute
 
     reason = "run_health: needs nothing but the trace"
     route = ProposedRoute(match={"service": service}, rubrics=("run_health",), reasons=(reason,), traces=0)
@@ -119,7 +125,7 @@ def _refuse_existing(files: Sequence[Path], *, force: bool) -> None:
 
 def _cases(sources: Sequence[str]) -> list[Case]:
     """The cases of all sources; ``CommandError`` where one cannot be read."""
-    from monitor.offline.init import sample
+    from sidejudge.monitor.offline.init import sample
 
     named = [Path(source) for source in sources if source != "langfuse" and "://" not in source]
     files = [file for path in named for file in (sample.recordings(path) if path.is_dir() else [path])]
@@ -139,7 +145,7 @@ def _cases(sources: Sequence[str]) -> list[Case]:
             found += counted(sample.from_store(store), "traces read")
     recorded = [file for file in files if file.suffix not in _STORE]
     if recorded:
-        from integrations.otlp.wire.recording import RecordingError
+        from sidejudge.integrations.otlp.wire.recording import RecordingError
 
         try:
             found += counted(sample.from_files(recorded, warn), "traces read")
@@ -151,9 +157,9 @@ def _cases(sources: Sequence[str]) -> list[Case]:
 def _langfuse_cases() -> list[Case]:
     import asyncio
 
-    from integrations.langfuse.client import Access
-    from integrations.langfuse.errors import LangfuseError
-    from monitor.offline.init.sample import from_langfuse
+    from sidejudge.integrations.langfuse.client import Access
+    from sidejudge.integrations.langfuse.errors import LangfuseError
+    from sidejudge.monitor.offline.init.sample import from_langfuse
 
     base = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST") or "https://cloud.langfuse.com"
     keys = [os.environ.get(name) for name in _LANGFUSE]
@@ -201,7 +207,7 @@ def _check(text: str) -> None:
     """Refuse to write what the monitor would not read; variables that are not set yet are no mistake."""
     import tempfile
 
-    from monitor.config import ConfigError, resolve
+    from sidejudge.monitor.config import ConfigError, resolve
 
     environ = dict.fromkeys(_VARIABLE.findall(text), "to-be-set")
     with tempfile.TemporaryDirectory() as folder:

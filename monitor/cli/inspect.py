@@ -3,47 +3,54 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from scoring.lexical.amount import amount
+from sidejudge.scoring.lexical.amount import amount
 
 from .errors import DATA, CommandError, warn
 from .progress import waiting
+from .settings import config_option, loaded
 
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from monitor.api.inspect import Inspected
-    from scoring.case.case import Case
+    from sidejudge.integrations.otlp.wire.recording import Recording
+    from sidejudge.monitor.api.inspect import Inspected
+    from sidejudge.scoring.case.case import Case
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(["json", "tree"]), help="Default: tree on a terminal, else json.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show which attribute each field was read from.")
-def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  # noqa: FBT001  # click's signature
+@click.option("--unread", is_flag=True, help="Show what was seen and not understood, with counts, client by client.")
+@config_option
+def inspect(
+    files: tuple[Path, ...],
+    form: str | None,
+    verbose: bool,  # noqa: FBT001  # click's signature
+    unread: bool,  # noqa: FBT001  # click's signature
+    config: Path | None,
+) -> int:
     """Show what is seen in recorded OTLP: one case a trace.
 
     FILEs hold trace or log requests, protobuf (.pb) or JSON (.json). All of them together are one delivery, in any
     order; contents that travel in log records are shown with their spans. With --format json, one JSON object a line,
-    in the case format, which 'score' reads.
+    in the case format, which 'score' reads. Names that --unread lists can be given a meaning in the configuration:
+    sources.attributes.
     """
-    from integrations.otlp.wire.recording import RecordingError, read_files
-    from monitor.api.inspect import inspect_spans
+    from sidejudge.integrations.dialects import map_attributes
+    from sidejudge.monitor.api.inspect import inspect_spans
 
-    if any(str(file) == "-" for file in files):
-        raise CommandError("-: standard input is not read", "name the files, each with one OTLP export request")
-    try:
-        with waiting("reading"):
-            recording = read_files(files)
-    except RecordingError as error:
-        unpack = "unpack what is compressed with gunzip, and " if error.compressed else ""
-        remedy = f"{unpack}give files that each hold one OTLP export request (.pb or .json)"
-        raise CommandError("\n".join(error.problems), remedy) from error
+    from .table import escaped
+
+    if config is not None:
+        map_attributes(loaded(config).config.sources.attributes)
+    recording = _recorded(files)
     problems = 0
     if recording.skipped:
         problems += 1
@@ -60,6 +67,9 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
             "give all requests of the delivery, traces and logs",
         )
     as_json = form == "json" or (form is None and not sys.stdout.isatty())
+    if unread:
+        _show_unread(inspected, as_json=as_json)
+        return DATA if problems else 0
     for found in inspected:
         if found.misread:
             problems += 1
@@ -70,12 +80,50 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
         if as_json:
             import orjson
 
-            click.echo(orjson.dumps(found.to_json(provenance=verbose)).decode())
+            click.echo(escaped(orjson.dumps(found.to_json(provenance=verbose)).decode()))
         else:
             from rich.console import Console
 
             Console(highlight=False).print(_tree(found, verbose=verbose))
     return DATA if problems else 0
+
+
+def _recorded(files: tuple[Path, ...]) -> Recording:
+    from sidejudge.integrations.otlp.wire.recording import RecordingError, read_files
+
+    if any(str(file) == "-" for file in files):
+        raise CommandError("-: standard input is not read", "name the files, each with one OTLP export request")
+    try:
+        with waiting("reading"):
+            return read_files(files)
+    except RecordingError as error:
+        unpack = "unpack what is compressed with gunzip, and " if error.compressed else ""
+        remedy = f"{unpack}give files that each hold one OTLP export request (.pb or .json)"
+        raise CommandError("\n".join(error.problems), remedy) from error
+
+
+def _show_unread(inspected: Sequence[Inspected], *, as_json: bool) -> None:
+    """One line a name: whose it is, where it stands, its shape, what it may be, and in how many spans."""
+    from sidejudge.scoring.trace.unread import unread_counts
+
+    counted = unread_counts(found.trace for found in inspected)
+    if as_json:
+        import orjson
+
+        for each, spans in counted:
+            line = {"client": each.client, "source": each.source, "shape": each.shape, "may_be": each.field or None}
+            click.echo(orjson.dumps({**line, "spans": spans}).decode())
+        return
+    if not counted:
+        click.echo("all contents that were seen are understood")
+        return
+    from .table import table
+
+    rows = [
+        [each.client or "unknown", each.source, each.shape, each.field or "input or output", str(spans)]
+        for each, spans in counted
+    ]
+    click.echo(table(["client", "not understood", "shape", "may be", "spans"], rows))
 
 
 def _tree(found: Inspected, *, verbose: bool) -> Tree:
@@ -117,7 +165,7 @@ def _contents(case: Case) -> Iterator[tuple[str, object]]:
 
 
 def _circumstances(found: Inspected) -> Iterator[tuple[str, object]]:
-    from monitor.api.inspect import SHOWN, UNREAD
+    from sidejudge.monitor.api.inspect import SHOWN, UNREAD
 
     case = found.case
     tokens = "unknown" if case.input_tokens is None else f"{case.input_tokens} in, {case.output_tokens} out"
@@ -129,8 +177,7 @@ def _circumstances(found: Inspected) -> Iterator[tuple[str, object]]:
     }  # fmt: skip
     yield from ((label, value) for label, value in labels.items() if value)
     if found.unread:
-        names = ", ".join(found.unread[:SHOWN])
-        yield "contents", f"none were read; {UNREAD.removeprefix('contents ')}: {names}"
+        yield "contents", f"{UNREAD}: {', '.join(found.unread[:SHOWN])}"
     elif not case.content_captured:
         yield "contents", f"not captured; to capture them: {case.capture_switch or 'unknown'}"
     if not case.complete:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .errors import CommandError
 
 if TYPE_CHECKING:
-    from integrations.langfuse.observations import Window
+    from sidejudge.integrations.langfuse.observations import Window
 
 _WHOLE_NS = 30 * 60 * 10**9
 """Traces of Langfuse that began this long ago are taken for whole."""
@@ -16,7 +16,7 @@ _WHOLE_NS = 30 * 60 * 10**9
 
 def instant_of(option: str, text: str) -> int:
     """The time in ns since the epoch, UTC where it names no zone; ``CommandError`` names the option."""
-    from integrations.langfuse.observations import instant_ns
+    from sidejudge.integrations.langfuse.observations import instant_ns
 
     found = instant_ns(text)
     if found is None:
@@ -26,7 +26,7 @@ def instant_of(option: str, text: str) -> int:
 
 def window_of(since: str, until: str | None) -> Window:
     """The start times of ``--from`` and ``--to``, which is half an hour ago where it is not given."""
-    from integrations.langfuse.observations import Window
+    from sidejudge.integrations.langfuse.observations import Window
 
     from_ns = instant_of("--from", since)
     to_ns = time.time_ns() - _WHOLE_NS if until is None else instant_of("--to", until)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .errors import CALL, DATA, CommandError
 from .instants import instant_of
 from .settings import config_option, loaded
+
+if TYPE_CHECKING:
+    from sidejudge.monitor.offline.prune.excess import ExcessScore
 
 _DEFAULT_DAYS = 30
 
@@ -30,13 +35,15 @@ def prune(since: str | None, dry_run: bool, yes: bool, config: Path | None) -> i
     """Delete scores of ours that sinks.langfuse.scores does not ask for; a change of the setting leaves them there.
 
     The pass and the composite always stay. Each deletion is one request; Langfuse Cloud allows some hundred a day, and
-    the next call goes on where one ended. Exit 1 when something is left.
+    the next call goes on where one ended. Langfuse queues deletions (one in two minutes by default): what it has not
+    done yet is counted, and not asked for again within a week. Exit 1 when something was not asked for.
     """
-    from integrations.langfuse.client import Langfuse
-    from integrations.langfuse.errors import LangfuseError
-    from integrations.langfuse.probe import probe
-    from monitor.config.rubrics import configured
-    from monitor.offline.prune.excess import DAY_NS, ExcessScore, ExcessScores, delete
+    from sidejudge.integrations.langfuse.client import Langfuse
+    from sidejudge.integrations.langfuse.errors import LangfuseError
+    from sidejudge.integrations.langfuse.probe import probe
+    from sidejudge.monitor.config.rubrics import configured
+    from sidejudge.monitor.offline.prune.asked import AskedDeletions
+    from sidejudge.monitor.offline.prune.excess import DAY_NS, ExcessScores, delete, still_there
 
     settings = loaded(config).config
     sink = settings.sinks.langfuse
@@ -51,27 +58,41 @@ def prune(since: str | None, dry_run: bool, yes: bool, config: Path | None) -> i
             excess = ExcessScores(server, configured(settings).values(), sink.scores, v3=known.scores_v3)
             return [each async for found in excess.found(from_ns=from_ns, to_ns=now_ns + DAY_NS) for each in found]
 
-    async def remove(found: list[ExcessScore]) -> tuple[dict[str, int], LangfuseError | None]:
+    async def remove(found: list[ExcessScore]) -> tuple[list[str], LangfuseError | None, int]:
         async with Langfuse(sink.access) as server:
-            return await delete(server, found)
+            done, error = await delete(server, found)
+            asked.add(done)
+            known = await probe(server)
+            return done, error, await still_there(server, done, v3=known.scores_v3)
 
+    asked = AskedDeletions(settings.store.path, sink.base_url)
     try:
-        found = asyncio.run(find())
-        for name, count in sorted(Counter(each.name for each in found).items()):
-            click.echo(f"{name}: {count}")
+        everything = asyncio.run(find())
+        found = [each for each in everything if each.id not in asked]
+        _report(everything, found, sink.scores)
         if not found:
-            click.echo(f"nothing to delete: every score there is one that scores: {sink.scores} asks for")
             return 0
         if dry_run:
             click.echo(f"{len(found)} scores would be deleted")
             return DATA
         if not yes and not click.confirm(f"Delete {len(found)} scores at {sink.base_url}?"):
             return DATA
-        done, error = asyncio.run(remove(found))
+        done, error, left = asyncio.run(remove(found))
     except LangfuseError as error_:
         raise CommandError(f"{sink.base_url}: {error_}", "'sidejudge doctor' shows what is wrong") from error_
-    click.echo(f"deleted {sum(done.values())} of {len(found)} scores")
+    click.echo(f"asked for {len(done)} of {len(found)} deletions; {left} of these scores are still there")
     if error is not None:
         click.echo(f"it ended early: {error}; call it again later", err=True)
         return DATA
     return 0
+
+
+def _report(everything: Sequence[ExcessScore], found: Sequence[ExcessScore], which: str) -> None:
+    before = len(everything) - len(found)
+    if before:
+        click.echo(f"asked for before, and still there: {before}")
+    for name, count in sorted(Counter(each.name for each in found).items()):
+        click.echo(f"{name}: {count}")
+    if not found:
+        every = f"nothing to delete: every score there is one that scores: {which} asks for"
+        click.echo("nothing more to ask for" if before else every)

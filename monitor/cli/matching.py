@@ -9,14 +9,14 @@ from .errors import CommandError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from monitor.config.match import MatchSection
+    from sidejudge.monitor.config.match import MatchSection
 
 
 def match_of(where: Iterable[str], option: str) -> MatchSection:
     """The condition that all of them make; ``CommandError`` names the option and the key of a wrong one."""
     from pydantic import ValidationError
 
-    from monitor.config.match import MatchSection
+    from sidejudge.monitor.config.match import MatchSection
 
     given: dict[str, object] = {}
     for text in where:

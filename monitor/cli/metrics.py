@@ -11,7 +11,7 @@ import click
 from .settings import config_option, format_option, loaded, own_name, show_json
 
 if TYPE_CHECKING:
-    from monitor.config.rubrics import Card
+    from sidejudge.monitor.config.rubrics import Card
 
 
 @click.command()
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @config_option
 def metrics(only: str | None, form: str, config: Path | None) -> None:
     """List every metric by rubric: weight, who decides it, bands, blocker. 'explain METRIC' shows one in full."""
-    from monitor.config.rubrics import cards, configured, run_score_json
-    from scoring.runs.scores import FINAL, RUN_SCORES
+    from sidejudge.monitor.config.rubrics import cards, configured, run_score_json
+    from sidejudge.scoring.runs.scores import FINAL, RUN_SCORES
 
     from .errors import CommandError
 
@@ -46,7 +46,7 @@ def metrics(only: str | None, form: str, config: Path | None) -> None:
 
 def _section(cards: list[Card]) -> Iterator[str]:
     """One rubric: what it is and when a case passes, then its metrics."""
-    from monitor.config.rubrics import weight_text
+    from sidejudge.monitor.config.rubrics import weight_text
 
     from .table import table
 

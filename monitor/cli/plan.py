@@ -14,7 +14,7 @@ from .progress import waiting
 from .settings import config_option, format_option, loaded, show_json
 
 if TYPE_CHECKING:
-    from monitor.alerting.plan import Expected
+    from sidejudge.monitor.alerting.plan import Expected
 
 _UNITS = {"s": 3600.0, "sec": 3600.0, "min": 60.0, "m": 60.0, "h": 1.0, "d": 1 / 24}
 _SHARES = (0.01, 0.05, 0.2, 1.0)
@@ -41,9 +41,9 @@ def plan(  # noqa: PLR0917  # click passes options by name
     Simulated with the alerts of --config and independent verdicts; good and bad default to those of the early warning.
     Sessions whose turns fail together count as one trace each. Exit code 1: no sampling rate is enough.
     """
-    from monitor.alerting.build import declaration
-    from monitor.alerting.plan import PlannedTraffic, expected, proposed_rate
-    from monitor.config.units import parse_duration
+    from sidejudge.monitor.alerting.build import declaration
+    from sidejudge.monitor.alerting.plan import PlannedTraffic, expected, proposed_rate
+    from sidejudge.monitor.config.units import parse_duration
 
     per_hour = _per_hour(rate)
     declared = declaration(loaded(config).config)

@@ -22,7 +22,8 @@ EVERY_S = 30.0
 _SOON_S = 1.0
 """What is done by then is not announced on a terminal."""
 _SHOWN = 10
-_STEP = {"bytes": 1 << 16, "tests": 1, "looks": 60, "questions": 1}
+_Unit: TypeAlias = Literal["bytes", "tests", "traces", "looks", "questions"]
+_STEP = {"bytes": 1 << 16, "tests": 1, "traces": 1, "looks": 60, "questions": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class ProgressDisplay:
 
 
 @contextlib.contextmanager
-def progress(total: int | None, unit: Literal["bytes", "tests", "looks", "questions"]) -> Iterator[ProgressDisplay]:
+def progress(total: int | None, unit: _Unit) -> Iterator[ProgressDisplay]:
     """A bar over ``total`` on a terminal; elsewhere messages, and twice a minute a line that says how far it is."""
     if total is None or not sys.stderr.isatty():
         lines = _Lines(unit, total)

@@ -11,7 +11,7 @@ from .errors import CommandError
 from .settings import format_option, show_json
 
 if TYPE_CHECKING:
-    from monitor.config.library import ReadyRubric
+    from sidejudge.monitor.config.library import ReadyRubric
 
 
 @click.group()
@@ -23,7 +23,7 @@ def rubrics() -> None:
 @format_option
 def listed(form: str) -> None:
     """List the ready rubrics: what each is for, who decides it, and where its questions come from."""
-    from monitor.config.library import library
+    from sidejudge.monitor.config.library import library
 
     from .table import table
 
@@ -71,8 +71,8 @@ def add(name: str, folder: Path, examples: bool) -> None:  # noqa: FBT001  # cli
 
 
 def _named(name: str) -> ReadyRubric:
-    from monitor.config.errors import nearest
-    from monitor.config.library import library
+    from sidejudge.monitor.config.errors import nearest
+    from sidejudge.monitor.config.library import library
 
     found = library()
     if name not in found:

@@ -15,11 +15,11 @@ from .progress import progress
 from .settings import config_option, own_name, runnable
 
 if TYPE_CHECKING:
-    from monitor.config import Config
-    from monitor.offline.score.case_lines import Format
-    from monitor.offline.score.case_sources import CaseSources
-    from monitor.offline.score.tally import ScoreTally
-    from monitor.offline.score.verdict_output import ShardForm
+    from sidejudge.monitor.config import Config
+    from sidejudge.monitor.offline.score.case_lines import Format
+    from sidejudge.monitor.offline.score.case_sources import CaseSources
+    from sidejudge.monitor.offline.score.tally import ScoreTally
+    from sidejudge.monitor.offline.score.verdict_output import ShardForm
 
 
 @click.command()
@@ -65,7 +65,9 @@ def score(
     Rubrics are those of --rubric, else of the configured routes, else of the case's task, else default_rubrics. Memory
     stays constant. A run that was cut off goes on where it ended when it is called again in the same way; verdicts that
     other cases, rubrics or scenarios gave are refused, not kept. With a judge or embeddings several cases are judged at
-    a time; a judge out of reach is waited for.
+    a time; a judge out of reach is waited for. What it answered and cost stands in a store beside --out (OUT.judge), so
+    that a second call keeps the same budget and asks nothing twice; delete it to have everything asked anew. For
+    standard output and object stores it ends with the run.
 
     The exit code is 1 where lines are no cases (they are reported and skipped), where the file holds no case, and where
     every case of a rubric ended in an error. Cases that fail are results, and so are verdicts that are incomplete
@@ -77,11 +79,13 @@ def score(
     --workers and --engine give the same verdicts in the same order, sooner where there are processors. On Ray one actor
     asks the judge for all and holds its budget, its rate limits and its cache; with --workers no judge is asked.
     """
-    from monitor.offline.score.elsewhere import actors, expense_of, judged_by
-    from monitor.offline.score.expense import Expense
-    from monitor.offline.score.remarks import ReportedRemarks
-    from monitor.offline.score.request import ScoreRequest, fingerprint
-    from monitor.offline.score.verdict_output import verdict_output
+    from sidejudge.monitor.offline.score.chunk_judge import batch_of
+    from sidejudge.monitor.offline.score.elsewhere import actors, expense_of, judged_by
+    from sidejudge.monitor.offline.score.expense import Expense
+    from sidejudge.monitor.offline.score.remarks import ReportedRemarks
+    from sidejudge.monitor.offline.score.request import ScoreRequest, fingerprint
+    from sidejudge.monitor.offline.score.run_memory import memory_of
+    from sidejudge.monitor.offline.score.verdict_output import verdict_output
 
     settings = runnable(config).config
     sources = _sources(cases, form)
@@ -93,6 +97,7 @@ def score(
         chosen=tuple(dict.fromkeys(chosen)),
         repeat=repeat,
         keep_outputs=keep_outputs,
+        memory=memory_of(out),
     )
     if engine.elsewhere and engine.engine is None:
         _refuse_others(settings)
@@ -103,7 +108,7 @@ def score(
             actors(working, request, settings) as request,
         ):  # fmt: skip
             remarks = ReportedRemarks(lambda text: shown.report(sources.located(text)))
-            batch = request.batch(settings, remarks, expense)
+            batch = batch_of(request, settings, remarks, expense)
             batch.in_groups = sources.size is not None
             verdicts.counted(batch.tally)
 
@@ -126,12 +131,13 @@ def score(
 @contextlib.contextmanager
 def _refusals(engine: EngineChoice) -> Iterator[None]:
     """What ends a run becomes ``CommandError``."""
-    from integrations.embed.errors import EmbeddingError
-    from monitor.offline.score.append_file import AnotherRunError
-    from monitor.offline.score.case_lines import TableError
-    from monitor.offline.score.in_flight import JudgeOutError
-    from monitor.offline.score.request import OtherConfigError
-    from monitor.offline.score.verdict_output import OutputError
+    from sidejudge.integrations.embed.errors import EmbeddingError
+    from sidejudge.integrations.store.errors import StoreError
+    from sidejudge.monitor.offline.score.append_file import AnotherRunError
+    from sidejudge.monitor.offline.score.case_lines import TableError
+    from sidejudge.monitor.offline.score.in_flight import JudgeOutError
+    from sidejudge.monitor.offline.score.request import OtherConfigError
+    from sidejudge.monitor.offline.score.verdict_output import OutputError
 
     try:
         yield
@@ -144,6 +150,9 @@ def _refusals(engine: EngineChoice) -> Iterator[None]:
         raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy) from None
     except TableError as error:
         raise CommandError(error.cause, error.remedy) from None
+    except StoreError as error:
+        again = "mend or delete the store of the judge's answers beside --out, and call again"
+        raise CommandError(f"--out: {error}", again, DATA) from None
     except OutputError as error:
         raise CommandError(f"--out: {error}", "name a folder or a bucket that can be written") from None
     except AnotherRunError as error:
@@ -151,8 +160,8 @@ def _refusals(engine: EngineChoice) -> Iterator[None]:
 
 
 def _sources(cases: str, form: Format | None) -> CaseSources:
-    from monitor.offline.score.case_lines import TableError
-    from monitor.offline.score.case_sources import CaseSources
+    from sidejudge.monitor.offline.score.case_lines import TableError
+    from sidejudge.monitor.offline.score.case_sources import CaseSources
 
     try:
         return CaseSources(cases, form)
@@ -162,7 +171,7 @@ def _sources(cases: str, form: Format | None) -> CaseSources:
 
 def _check(settings: Config, chosen: tuple[str, ...], sources: CaseSources, given: str) -> None:
     """Refuse a call that cannot mean what it says: ``CommandError``."""
-    from monitor.config.rubrics import configured
+    from sidejudge.monitor.config.rubrics import configured
 
     rubrics = configured(settings)
     for name in chosen:

@@ -16,11 +16,11 @@ from .progress import ProgressDisplay, progress
 from .settings import config_option, loaded
 
 if TYPE_CHECKING:
-    from monitor.offline.engine.engine import Engine
-    from scoring.runs.final import Option
-    from scoring.runs.scorecard import Scorecard
-    from scoring.runs.tally import ModelTally
-    from scoring.verdict.rubric import Rubric
+    from sidejudge.monitor.offline.engine.engine import Engine
+    from sidejudge.scoring.runs.final import Option
+    from sidejudge.scoring.runs.scorecard import Scorecard
+    from sidejudge.scoring.runs.tally import ModelTally
+    from sidejudge.scoring.verdict.rubric import Rubric
 
 _MAX_NAME = 60
 _READINGS = 2
@@ -69,7 +69,7 @@ def scorecard(
         if out is not None and out.exists() and out.samefile(file):
             raise CommandError(f"--out: {out} is the verdicts of {name}", "name another file")
 
-    from scoring.runs.scorecard import scorecard as filled
+    from sidejudge.scoring.runs.scorecard import scorecard as filled
 
     from .table import visible
 
@@ -126,7 +126,7 @@ def _share(name: str, text: str) -> float:
 
 
 def _options(split: Mapping[str, float]) -> tuple[Option, Option]:
-    from scoring.runs.final import OPTION_A, OPTION_B, TASKS, with_split
+    from sidejudge.scoring.runs.final import OPTION_A, OPTION_B, TASKS, with_split
 
     if not split:
         return OPTION_A, OPTION_B
@@ -136,7 +136,7 @@ def _options(split: Mapping[str, float]) -> tuple[Option, Option]:
 
 def _read(files: Mapping[str, Path], own: Mapping[str, Rubric], engine: Engine) -> tuple[dict[str, ModelTally], bool]:
     """The tally of each model, and whether every line was a verdict."""
-    from scoring.runs.scorecard import empty_tally
+    from sidejudge.scoring.runs.scorecard import empty_tally
 
     tallies, clean, before = {}, True, 0
     sizes = {name: _READINGS * file.stat().st_size for name, file in files.items()}
@@ -149,7 +149,7 @@ def _read(files: Mapping[str, Path], own: Mapping[str, Rubric], engine: Engine) 
 
 
 def _read_one(name: str, file: Path, tally: ModelTally, shown: ProgressDisplay, *, before: int, engine: Engine) -> bool:
-    from monitor.offline.score.verdict_source import VerdictSource
+    from sidejudge.monitor.offline.score.verdict_source import VerdictSource
 
     from .table import visible
 
@@ -183,9 +183,9 @@ def _rendered(card: Scorecard, form: str, *, aligned: bool) -> str:
 
         return json.dumps(card.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if form == "html":
-        from dashboards.scorecard.page import scorecard_page
+        from sidejudge.dashboards.scorecard.page import scorecard_page
 
         return scorecard_page(card)
-    from dashboards.scorecard.markdown import markdown
+    from sidejudge.dashboards.scorecard.markdown import markdown
 
     return markdown(card, aligned=aligned)

@@ -15,21 +15,34 @@ from .errors import CommandError
 from .settings import config_option, runnable
 
 if TYPE_CHECKING:
-    from monitor.config import Config, Loaded
-    from monitor.runtime.process import Companion, Rereading
+    from sidejudge.monitor.config import Config, Loaded
+    from sidejudge.monitor.runtime.process import Companion, Rereading
+
+
+_ADDRESSES = ("SIDEJUDGE_SOURCES__OTLP__HTTP", "SIDEJUDGE_API__LISTEN")
 
 
 @click.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
 @config_option
+@click.option("--otlp", metavar="HOST:PORT", help="Address to take traces on, in place of sources.otlp.http.")
+@click.option("--api", metavar="HOST:PORT", help="Address of the status page and the API, in place of api.listen.")
 @click.option(
     "--stay", is_flag=True, help="Beside an application: stay up, and judge nothing, where judging cannot start."
 )
-def serve(config: Path | None, *, stay: bool) -> None:
-    """Receive traces, judge a sample of them, report the status of applications. Runs until SIGTERM or Ctrl-C."""
+def serve(file: Path | None, config: Path | None, otlp: str | None, api: str | None, *, stay: bool) -> None:
+    """Receive traces, judge a sample of them, report the status of applications. Runs until SIGTERM or Ctrl-C.
+
+    FILE (or --config FILE) is the configuration; without it the embedded defaults and the environment hold.
+    """
     import asyncio
 
-    from monitor.runtime.app import Monitor
-    from monitor.runtime.process import address_lines
+    from sidejudge.monitor.runtime.app import Monitor
+    from sidejudge.monitor.runtime.process import address_lines
+
+    config = file or config
+    # As variables they hold for what is read again, too, and a mistake in one is named as any other.
+    os.environ.update({name: given for name, given in zip(_ADDRESSES, (otlp, api), strict=True) if given is not None})
 
     async def announce(_: Monitor, addresses: Mapping[str, str]) -> None:
         for line in address_lines(addresses):
@@ -41,7 +54,7 @@ def serve(config: Path | None, *, stay: bool) -> None:
     except CommandError as error:
         _forward_all_the_same(config, error, stay=stay)
         return
-    from monitor.runtime.process import Rereading
+    from sidejudge.monitor.runtime.process import Rereading
 
     _announce_defaults(found)
     run(found.config, announce, Rereading(found, partial(_read_again, config)), stay=stay)
@@ -49,7 +62,7 @@ def serve(config: Path | None, *, stay: bool) -> None:
 
 def _announce_defaults(loaded: Loaded) -> None:
     """Show what holds without a configuration, and who may reach a monitor that asks for no credentials."""
-    from monitor.config.warnings import is_loopback
+    from sidejudge.monitor.config.warnings import is_loopback
 
     config = loaded.config
     if loaded.file is None and config.sampling.rate is None:
@@ -71,9 +84,9 @@ def _announce_defaults(loaded: Loaded) -> None:
 
 def _read_again(path: Path | None, before: Loaded) -> Loaded:
     """The configuration as it is now; ``ConfigError`` where it cannot be used."""
-    from monitor.config import ConfigError, resolve
-    from monitor.config.errors import Problem
-    from monitor.config.extras import missing
+    from sidejudge.monitor.config import ConfigError, resolve
+    from sidejudge.monitor.config.errors import Problem
+    from sidejudge.monitor.config.extras import missing
 
     found = resolve(path, os.environ, before.prompts)
     lacking = [Problem(path="", message=f"{cause}; {remedy}") for cause, remedy in missing(found.config)]
@@ -84,8 +97,8 @@ def _read_again(path: Path | None, before: Loaded) -> Loaded:
 
 def _forward_all_the_same(path: Path | None, mistake: CommandError, *, stay: bool) -> None:
     """A mistake in a sidecar's configuration ends judging, and not the application's telemetry or its Pod."""
-    from monitor.config.load import forwarding
-    from monitor.runtime.process import forward_until_signal
+    from sidejudge.monitor.config.load import forwarding
+    from sidejudge.monitor.runtime.process import forward_until_signal
 
     config = forwarding(path, os.environ, stay=stay)
     if config is None:
@@ -96,7 +109,7 @@ def _forward_all_the_same(path: Path | None, mistake: CommandError, *, stay: boo
 
 def run(config: Config, beside: Companion, again: Rereading | None = None, *, stay: bool = False) -> None:
     """Run a monitor in this process; what keeps it from starting is an error with its remedy."""
-    from monitor.runtime.process import run_until_signal
+    from sidejudge.monitor.runtime.process import run_until_signal
 
     with _errors_with_remedy():
         run_until_signal(config, beside, again, stay=stay)
@@ -105,10 +118,10 @@ def run(config: Config, beside: Companion, again: Rereading | None = None, *, st
 @contextmanager
 def _errors_with_remedy() -> Iterator[None]:
     """Turn what keeps a monitor from starting into an error with its remedy."""
-    from integrations.jsonl import SinkError
-    from integrations.store.sqlite import StoreError
-    from monitor.ingest.server import AddressError
-    from monitor.ingest.tls import CertificateError
+    from sidejudge.integrations.jsonl import SinkError
+    from sidejudge.integrations.store.sqlite import StoreError
+    from sidejudge.monitor.ingest.server import AddressError
+    from sidejudge.monitor.ingest.tls import CertificateError
 
     try:
         yield

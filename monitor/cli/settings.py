@@ -12,9 +12,11 @@ import click
 from .errors import CommandError, warn
 
 if TYPE_CHECKING:
-    from monitor.config import Loaded
+    from sidejudge.monitor.config import Loaded
 
 Function = TypeVar("Function", bound=Callable[..., object])
+_JSON = "sidejudge.json"
+_REMEDY = "'sidejudge help KEY' explains a key; /help/monitor/CONFIG of a running monitor lists all with their defaults"
 
 
 def config_option(function: Function) -> Function:
@@ -29,10 +31,21 @@ def config_option(function: Function) -> Function:
 
 
 def format_option(function: Function) -> Function:
-    """``--format table|json``, the same for every command that shows something."""
-    return click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)(
-        function
-    )
+    """``--format table|json``, and ``--json`` for short: the same for every command that shows something."""
+    shown = click.option(
+        "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, callback=_form
+    )(function)
+    return click.option(
+        "--json", is_flag=True, is_eager=True, expose_value=False, callback=_as_json, help="The same as --format json."
+    )(shown)
+
+
+def _as_json(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001  # click's signature
+    context.meta[_JSON] = wanted
+
+
+def _form(context: click.Context, _: click.Parameter, given: str) -> str:
+    return "json" if context.meta.get(_JSON) else given
 
 
 def show_json(value: object) -> None:
@@ -44,7 +57,7 @@ def show_json(value: object) -> None:
 
 def own_name(_: click.Context, __: click.Parameter, given: str | Iterable[str] | None) -> str | tuple[str, ...] | None:
     """Callback of options and arguments that name rubrics: an alias becomes the rubric's own name."""
-    from monitor.config.values import rubric_named
+    from sidejudge.monitor.config.values import rubric_named
 
     if isinstance(given, str):
         return rubric_named(given)
@@ -53,13 +66,13 @@ def own_name(_: click.Context, __: click.Parameter, given: str | Iterable[str] |
 
 def loaded(path: Path | None) -> Loaded:
     """The configuration in force, or a refusal that lists everything that is wrong with it."""
-    from monitor.config import ConfigError, resolve  # pydantic is slow to import
+    from sidejudge.monitor.config import ConfigError, resolve  # pydantic is slow to import
 
     try:
         found = resolve(path, os.environ)
     except ConfigError as error:
         many = len(error.problems) > 1
-        remedy = f"mend {'all of these' if many else 'it'}; monitor/CONFIG.md lists every key with its default"
+        remedy = f"mend {'all of these' if many else 'it'}; {_REMEDY}"
         if all(problem.unreadable for problem in error.problems):
             remedy = "check the path and the permissions"
         raise CommandError(str(error), remedy) from error
@@ -70,11 +83,13 @@ def loaded(path: Path | None) -> Loaded:
 
 def runnable(path: Path | None) -> Loaded:
     """The same for a command that judges: refused as well when a part that it needs is not installed."""
-    from monitor.config.extras import missing
-    from monitor.config.plugins import install_dialects
+    from sidejudge.integrations.dialects import map_attributes
+    from sidejudge.monitor.config.extras import missing
+    from sidejudge.monitor.config.plugins import install_dialects
 
     found = loaded(path)
     install_dialects()
+    map_attributes(found.config.sources.attributes)
     for cause, remedy in missing(found.config):
         raise CommandError(cause, remedy)
     return found

@@ -15,12 +15,12 @@ from .progress import progress
 from .settings import loaded, show_json
 
 if TYPE_CHECKING:
-    from monitor.config import Config
-    from monitor.offline.engine.engine import Engine
-    from monitor.offline.simulate.cost import Judging
-    from monitor.offline.simulate.past import FiledPast, HistoryPast, Past, StoredPast
-    from monitor.offline.simulate.replay import Replayed
-    from scoring.alerts.incident import Incident
+    from sidejudge.monitor.config import Config
+    from sidejudge.monitor.offline.engine.engine import Engine
+    from sidejudge.monitor.offline.simulate.cost import Judging
+    from sidejudge.monitor.offline.simulate.past import FiledPast, HistoryPast, Past, StoredPast
+    from sidejudge.monitor.offline.simulate.replay import Replayed
+    from sidejudge.scoring.alerts.incident import Incident
 
 
 @click.command()
@@ -51,8 +51,8 @@ def simulate(
     --workers and --engine have the lines of a file of --verdicts checked by several processes; what is shown is the
     same. The playing itself is done by one, for what a look finds depends on all looks before it.
     """
-    from integrations.history.reading import HistoryError
-    from integrations.store.errors import StoreError
+    from sidejudge.integrations.history.reading import HistoryError
+    from sidejudge.integrations.store.errors import StoreError
 
     if store is not None and verdicts is not None:
         raise CommandError("--store and --verdicts: one past at a time", "name one of them")
@@ -81,7 +81,7 @@ def simulate(
 
 
 def _length(since: str) -> int:
-    from monitor.config.units import parse_duration
+    from sidejudge.monitor.config.units import parse_duration
 
     try:
         length = parse_duration(since)
@@ -93,8 +93,8 @@ def _length(since: str) -> int:
 
 
 def _filed(verdicts: str, engine: Engine) -> FiledPast | HistoryPast:
-    from integrations.history.reading import is_history
-    from monitor.offline.simulate.past import FiledPast, HistoryPast
+    from sidejudge.integrations.history.reading import is_history
+    from sidejudge.monitor.offline.simulate.past import FiledPast, HistoryPast
 
     if is_history(verdicts):
         return HistoryPast(verdicts, lambda text: click.echo(f"{verdicts}, {text}", err=True))
@@ -109,17 +109,17 @@ def _filed(verdicts: str, engine: Engine) -> FiledPast | HistoryPast:
 
 
 def _stored(path: Path) -> StoredPast:
-    from monitor.offline.simulate.past import StoredPast
+    from sidejudge.monitor.offline.simulate.past import StoredPast
 
     return StoredPast(path)
 
 
 def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replayed:
-    from monitor.alerting.build import declaration
-    from monitor.alerting.details import WatchedWindow
-    from monitor.config.rubrics import configured
-    from monitor.offline.simulate.cost import Costs
-    from monitor.offline.simulate.replay import Replay
+    from sidejudge.monitor.alerting.build import declaration
+    from sidejudge.monitor.alerting.details import WatchedWindow
+    from sidejudge.monitor.config.rubrics import configured
+    from sidejudge.monitor.offline.simulate.cost import Costs
+    from sidejudge.monitor.offline.simulate.replay import Replay
 
     declared, judge = declaration(settings), settings.evaluators.judge
     costs = Costs(
@@ -134,8 +134,8 @@ def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replaye
 
 
 def _show(replayed: Replayed, settings: Config) -> None:
-    from monitor.config.rubrics import configured
-    from scoring.status.status import Status
+    from sidejudge.monitor.config.rubrics import configured
+    from sidejudge.scoring.status.status import Status
 
     from .table import share, table, visible
 
@@ -187,7 +187,7 @@ def _bill(judging: Judging, settings: Config) -> str:
 
 
 def _lasted(incident: Incident, end_ns: int) -> str:
-    from monitor.config.units import Duration
+    from sidejudge.monitor.config.units import Duration
 
     until_ns = end_ns if incident.ended_ns is None else incident.ended_ns
     seconds = (until_ns - incident.began_ns) // 10**9

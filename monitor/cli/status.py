@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scoring.lexical.amount import amount
+from sidejudge.scoring.lexical.amount import amount
 
 from .ask import ask, url_option
 from .errors import CommandError
 from .settings import format_option, show_json
 
 if TYPE_CHECKING:
-    from scoring.trace.span import JsonRecord
+    from sidejudge.scoring.trace.span import JsonRecord
 
-EXIT_CODES: Mapping[str, int] = {"healthy": 0, "warning": 1, "critical": 3, "insufficient_data": 4}
+EXIT_CODES: Mapping[str, int] = {"healthy": 0, "warning": 1, "critical": 3, "insufficient_data": 4, "no_data": 4}
 """By the overall status; 2 is the call that is wrong, here as everywhere, or a monitor that does not answer."""
 
 
@@ -34,7 +34,7 @@ def status(  # click passes options by name
     """Show, for each service and rubric of the monitor at URL, whether it is healthy, and on what evidence.
 
     The exit code is for scripts. 0: healthy; 1: the worst that is known is a warning; 3: it is critical; 4: there is
-    too little data to describe any service; 2: no monitor answers, or the call is wrong.
+    too little data to describe any service, or none comes any more; 2: no monitor answers, or the call is wrong.
     """
     url = address or url
     if not watch:
@@ -81,7 +81,7 @@ def _show(answer: JsonRecord) -> None:
     ]  # fmt: skip
     click.echo(table(head, rows) if rows else "no verdict in the window yet")
     for each in answer["services"]:
-        if each["status"] in ("warning", "critical"):  # the table is enough for the others
+        if each["status"] in ("warning", "critical", "no_data"):  # the table is enough for the others
             where = f"{each['service']}, {each['environment']}, {each['rubric']}"
             click.echo(visible(f"  {where}: {each['reason']}"))
     _show_metrics(answer.get("metrics", ()))
@@ -103,7 +103,10 @@ def _show(answer: JsonRecord) -> None:
     for each in answer["exports"]:
         reported = f"{each['destination']}: {each['state']}" + (f" ({each['reason']})" if each["reason"] else "")
         unseen = f"{each['unseen']} not seen there yet, " if each["unseen"] else ""
-        click.echo(visible(f"export to {reported}: {each['waiting']} wait, {unseen}{each['dead']} given up"))
+        absent = f"{each['unarrived']} did not arrive, " if each.get("unarrived") else ""
+        held = f"{each['held']} of them held back for their trace, " if each.get("held") else ""
+        waiting = f"{each['waiting']} wait, {held}"
+        click.echo(visible(f"export to {reported}: {waiting}{unseen}{absent}{each['dead']} given up"))
     outcomes, alerts = answer["outcomes"], answer["alerts"]
     ended = ", ".join(f"{reason} {count}" for reason, count in outcomes["ended"].items() if count) or "none"
     thresholds = alerts["thresholds"]
@@ -179,6 +182,8 @@ def _show_judge(judge: JsonRecord) -> None:
         for each in judge["budgets"]
     )
     click.echo(visible(f"judge {judge['name']}: {judge['in_flight']} in flight, {judge['waiting']} waiting, {spent}"))
+    for name in judge.get("estimating", ()):
+        click.echo(visible(f"  {name} gives no account of its tokens: what is spent on it is an estimate"))
     for model in judge["models"]:
         if model["state"] != "closed":
             click.echo(visible(f"  {model['model']} is {model['state'].replace('_', ' ')}: {model['reason']}"))

@@ -11,6 +11,8 @@ from itertools import zip_longest
 
 import click
 
+_UNSEEN = re.compile("[\\x7f-\\x9f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]")
+"""Characters that a terminal acts upon, or by which it shows text in another order: C1 controls, marks of Unicode."""
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*( ?%)?|-")
 _COLOURS = {"ok": "green", "healthy": "green", "warn": "yellow", "warning": "yellow", "fail": "red", "critical": "red"}
@@ -102,3 +104,8 @@ def share(value: float | None) -> str:
 def in_clusters(n: int, clusters: int | None, what: str) -> str:
     """``120 in 24 sessions``; the number alone where each stands for itself."""
     return str(n) if clusters in (None, n) else f"{n} in {clusters} {what}{'s' * (clusters != 1)}"
+
+
+def escaped(text: str) -> str:
+    """JSON with what a terminal would act upon as escapes; to a program it is the same."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

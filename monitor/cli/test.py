@@ -17,8 +17,8 @@ from .progress import ProgressDisplay, progress
 from .settings import config_option, own_name, runnable
 
 if TYPE_CHECKING:
-    from monitor.offline.test.run import Agent, FinishedTest, Results
-    from scoring.runs.test_set import TestSet
+    from sidejudge.monitor.offline.test.run import Agent, FinishedTest, Results
+    from sidejudge.scoring.runs.test_set import TestSet
 
 
 @click.command()
@@ -63,7 +63,7 @@ def test(  # noqa: C901, PLR0915, PLR0917  # click passes options by name; one e
     """Put every test of TESTSET (YAML, JSON or JSON Lines) to an agent and judge what it answers.
 
     An agent at http://… gets POST {"input", "test_id", "metadata"} and answers text or {"output": …, …}; one at
-    python:module:function is called with the input. monitor/offline/test/TEST_SETS.md describes tests and answers.
+    python:module:function is called with the input. Tests and answers: 'sidejudge help monitor/offline/test/TEST_SETS'.
 
     Rubrics are those of --rubric, else of the configured routes, else of the test's task, else 'dimensions' (with
     'workflow' where a test has a scenario). Called again with the same --out, tests that were answered and have not
@@ -72,16 +72,16 @@ def test(  # noqa: C901, PLR0915, PLR0917  # click passes options by name; one e
     """
     import asyncio  # not for --help
 
-    from integrations.embed.errors import EmbeddingError
-    from monitor.config.rubrics import configured
-    from monitor.evaluate.build import build_backends
-    from monitor.offline.score.append_file import AnotherRunError
-    from monitor.offline.score.expense import Expense
-    from monitor.offline.score.in_flight import JudgeOutError
-    from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf
-    from monitor.offline.test.judge import RunJudge
-    from monitor.offline.test.run import AgentUnreachableError, Runner
-    from scoring.runs.summary import repeats, summarize
+    from sidejudge.integrations.embed.errors import EmbeddingError
+    from sidejudge.monitor.config.rubrics import configured
+    from sidejudge.monitor.evaluate.build import build_backends
+    from sidejudge.monitor.offline.score.append_file import AnotherRunError
+    from sidejudge.monitor.offline.score.expense import Expense
+    from sidejudge.monitor.offline.score.in_flight import JudgeOutError
+    from sidejudge.monitor.offline.score.transient import MOST_VECTORS, LruCache, Transient
+    from sidejudge.monitor.offline.test.judge import RunJudge
+    from sidejudge.monitor.offline.test.run import AgentUnreachableError, Runner
+    from sidejudge.scoring.runs.summary import repeats, summarize
 
     from .experiment import experiment
     from .test_report import report
@@ -124,7 +124,7 @@ def test(  # noqa: C901, PLR0915, PLR0917  # click passes options by name; one e
                         backends=build_backends(
                             settings,
                             memory=memory,
-                            vectors=TransientShelf(MOST_VECTORS),
+                            vectors=LruCache(MOST_VECTORS),
                             observer=expense,
                             clock_ns=time.time_ns,
                         ),
@@ -164,8 +164,8 @@ def _refuse(options: Mapping[str, object]) -> None:
 
 
 def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Sequence[str]) -> TestSet:
-    from monitor.offline.test.select import SelectionError, selected
-    from monitor.offline.test.test_file import TestSetError, read_test_set
+    from sidejudge.monitor.offline.test.select import SelectionError, selected
+    from sidejudge.monitor.offline.test.test_file import TestSetError, read_test_set
 
     pairs = []
     for text in where:
@@ -178,7 +178,7 @@ def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Seq
         found = selected(tests, tags, pairs)
     except TestSetError as error:
         remedy = "mend all of these" if len(error.problems) > 1 else "mend it"
-        remedy += "; monitor/offline/test/TEST_SETS.md describes test sets"
+        remedy += "; 'sidejudge help monitor/offline/test/TEST_SETS' describes test sets"
         if any(problem.unreadable for problem in error.problems):
             remedy = "check the path and the permissions"
         raise CommandError(str(error), remedy) from None
@@ -190,15 +190,15 @@ def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Seq
 
 
 def _agent(spec: str, concurrency: int) -> Agent:
-    from integrations.agents.reply import NoSuchAgentError
+    from sidejudge.integrations.agents.reply import NoSuchAgentError
 
     try:
         if spec.startswith(("http://", "https://")):
-            from integrations.agents.http import HttpAgent  # a client is only needed where it asks
+            from sidejudge.integrations.agents.http import HttpAgent  # a client is only needed where it asks
 
             return HttpAgent(spec, concurrency)
         if spec.startswith("python:"):
-            from integrations.agents.python import PythonAgent
+            from sidejudge.integrations.agents.python import PythonAgent
 
             return PythonAgent(spec)
     except NoSuchAgentError as error:
@@ -207,7 +207,7 @@ def _agent(spec: str, concurrency: int) -> Agent:
 
 
 def _seconds(text: str) -> float:
-    from monitor.config.units import parse_duration
+    from sidejudge.monitor.config.units import parse_duration
 
     try:
         seconds = parse_duration(text).seconds
@@ -220,7 +220,7 @@ def _seconds(text: str) -> float:
 
 @contextlib.contextmanager
 def _results(out: Path | None, agent: str) -> Iterator[Results]:
-    from monitor.offline.test.results_file import NoResults, ResultsFile
+    from sidejudge.monitor.offline.test.results_file import NoResults, ResultsFile
 
     if out is None:
         yield NoResults()

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monitor.offline.score.gaps import Gaps
-from monitor.offline.score.tally import Count, ScoreTally
-from monitor.offline.test.run import FinishedTest
-from scoring.lexical.label import label
-from scoring.runs.test_set import TestSet, complexity_of, tags_of
+from sidejudge.monitor.offline.score.gaps import Gaps
+from sidejudge.monitor.offline.score.tally import Count, ScoreTally
+from sidejudge.monitor.offline.test.run import FinishedTest
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.runs.test_set import TestSet, complexity_of, tags_of
 
 from .table import number, paragraph, share, table, visible
 
 if TYPE_CHECKING:
-    from scoring.trace.span import JsonRecord
+    from sidejudge.scoring.trace.span import JsonRecord
 
 _FAILURES = 10
 _REASON = 300

@@ -16,8 +16,8 @@ from .fetched_trace import TRACE_ID, fetched_trace
 from .settings import config_option, loaded
 
 if TYPE_CHECKING:
-    from monitor.config import Config
-    from scoring.trace.span import Json
+    from sidejudge.monitor.config import Config
+    from sidejudge.scoring.trace.span import Json
 
 
 @click.command()
@@ -38,8 +38,8 @@ def testcase(
     lets see them. Without --expected the trace's own expected outcome is taken. A new file is readable by its owner
     alone. 'sidejudge test' puts the tests of a file to an agent.
     """
-    from scoring.lexical.amount import amount
-    from scoring.runs.case_as_test import case_as_test, failing_metrics_of
+    from sidejudge.scoring.lexical.amount import amount
+    from sidejudge.scoring.runs.case_as_test import case_as_test, failing_metrics_of
 
     if (into is None) == (dataset is None):
         raise CommandError("name either --into FILE or --dataset NAME", "see 'sidejudge testcase --help'")
@@ -75,17 +75,17 @@ def _outcome(expected: str) -> Json:
 
 
 def _append(into: Path, test: dict[str, Json], settings: Config) -> int:
-    from monitor.offline.test.append import append_test
-    from monitor.offline.test.test_file import TestSetError
+    from sidejudge.monitor.offline.test.append import append_test
+    from sidejudge.monitor.offline.test.test_file import TestSetError
 
     with ending(TestSetError, remedy="mend the file, or give the test another --id; nothing was written"):
         return append_test(into, test, settings.scenarios)
 
 
 async def _send(dataset: str, test: dict[str, Json], settings: Config, trace_id: str) -> None:
-    from integrations.langfuse.client import Langfuse
-    from integrations.langfuse.datasets import NewDatasetItem, item_id, put_item
-    from integrations.langfuse.errors import LangfuseError
+    from sidejudge.integrations.langfuse.client import Langfuse
+    from sidejudge.integrations.langfuse.datasets import NewDatasetItem, item_id, put_item
+    from sidejudge.integrations.langfuse.errors import LangfuseError
 
     project = settings.sinks.langfuse or settings.sources.langfuse
     if project is None:

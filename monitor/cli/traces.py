@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from scoring.verdict.trace_document import TraceDocument
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 from .table import table, visible
 

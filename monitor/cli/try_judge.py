@@ -15,9 +15,10 @@ from .progress import ProgressDisplay, progress
 from .settings import config_option, format_option, runnable, show_json
 
 if TYPE_CHECKING:
-    from monitor.evaluate.judge.settings import JudgeSettings
-    from scoring.judging.golden import GoldenCase
-    from scoring.runs.judge_report import JudgeReport, Rate
+    from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
+    from sidejudge.scoring.judging.golden import GoldenCase
+    from sidejudge.scoring.runs.judge_leaning import Rate
+    from sidejudge.scoring.runs.judge_report import JudgeReport
 
 
 @click.command("try-judge")
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--max-usd", type=click.FloatRange(min=0, min_open=True), help="Spend no more. The budgets hold too.")
 @click.option(
     "--min-accuracy", type=click.FloatRange(0, 1), default=0.8, show_default=True,
-    help="Share of right answers below which a judge is found wrong.",
+    help="Share of right answers, of all and in each direction, below which a judge is found wrong.",
 )  # fmt: skip
 @click.option("--wrong", is_flag=True, help="List the questions that were answered wrongly.")
 def try_judge(
@@ -45,19 +46,22 @@ def try_judge(
 ) -> int:
     """Ask the configured judges questions with known answers, and show how good each judge is.
 
-    Each model is asked alone, and each panel as it is configured. Shown are the shares of
-    questions with an answer, of answers that are valid at once, and of others that were repaired. Accuracy is shown
-    by metric, with 95 % intervals. Traps show bias: position, verbosity, authority, injection, language, format.
-    Stability over repeats, cost and latency of a case follow. The exit code is 1 where something is wrong with a judge.
-    Nothing of any trace is sent.
+    Each model is asked alone, and each panel as it is configured. Shown are the shares of questions with an answer, of
+    answers that are valid at once, and of others that were repaired. Accuracy is shown by metric, with 95 % intervals,
+    and then the direction of what is wrong, each held against a bound of its own: the share of what should be a yes
+    that is one (sensitivity), and of what should be a no (specificity); how far grades lie too high (bias), and how
+    much of the difference between good and bad they lose (compression); options that are confused, and the place in
+    the list to which they are drawn. Traps show bias by pairs that differ in nothing else: position, verbosity,
+    authority, injection, language, format, self-praise, sycophancy. Stability over repeats, cost and latency of a case
+    follow. The exit code is 1 where something is wrong with a judge. Nothing of any trace is sent.
     """
-    from monitor.evaluate.build import judge_settings
-    from monitor.offline.try_judge.golden_set import golden_set
-    from monitor.offline.try_judge.run import judges
+    from sidejudge.monitor.evaluate.build import judge_settings
+    from sidejudge.monitor.offline.try_judge.golden_set import golden_set
+    from sidejudge.monitor.offline.try_judge.run import judges
 
     given = runnable(config).config
     if given.evaluators.judge is None:
-        raise CommandError("no judge is configured", "add evaluators.judge; docs/tutorials/judge.md shows how")
+        raise CommandError("no judge is configured", "add evaluators.judge; 'sidejudge help tutorials/judge' shows how")
     settings = judge_settings(given)
     if max_usd is not None:
         least = min(max_usd, settings.budget_usd_per_day or max_usd)
@@ -98,11 +102,11 @@ async def _run(
     repeats: int,
     min_accuracy: float,
 ) -> list[JudgeReport]:
-    from integrations.judge.client import JudgeClient
-    from integrations.provider.errors import ProviderError
-    from integrations.provider.library import LiteLLM
-    from monitor.offline.score.transient import Transient
-    from monitor.offline.try_judge.run import try_judge as one_judge
+    from sidejudge.integrations.judge.client import JudgeClient
+    from sidejudge.integrations.provider.errors import ProviderError
+    from sidejudge.integrations.provider.library import LiteLLM
+    from sidejudge.monitor.offline.score.transient import Transient
+    from sidejudge.monitor.offline.try_judge.run import try_judge as one_judge
 
     library, memory, done = LiteLLM(), Transient(forgetful=True), 0
 
@@ -127,6 +131,8 @@ async def _run(
 
 
 def _show(reports: Sequence[JudgeReport], *, wrong: bool) -> None:
+    from sidejudge.scoring.runs.judge_report import unproven
+
     from .table import number, table, visible
 
     head = (
@@ -160,6 +166,7 @@ def _show(reports: Sequence[JudgeReport], *, wrong: bool) -> None:
         click.echo(table(("metric", "n", "right", "95 % interval"), [
             (name, _n(rate), _share(rate), _interval(rate)) for name, rate in each.metrics.items()
         ]))  # fmt: skip
+        click.echo("\n" + table(("direction", "n", "value", "95 % interval"), _directions(each)))
         click.echo("\n" + table(("trap", "pairs", "made wrong", "made right", "p", ""), [
             (one.trap, *map(str, (one.pairs, one.worse, one.better)), number(one.p, 4), "warn" if one.biased else "ok")
             for one in each.biases
@@ -171,12 +178,32 @@ def _show(reports: Sequence[JudgeReport], *, wrong: bool) -> None:
             click.echo(visible(f"wrong: {one.question.name} ({one.question.metric}): expected {right}; given {given}"))
         for finding in each.findings:
             click.echo(click.style("finding: ", fg="red") + visible(finding))
-        if not each.findings:
+        if not each.findings and (few := unproven(each)):
+            click.echo(
+                click.style(
+                    visible(f"nothing wrong was found, but too little was asked: {'; '.join(few)}"), fg="yellow"
+                )
+            )
+        elif not each.findings:
             click.echo(click.style("nothing is wrong with this judge", fg="green"))
 
 
+def _directions(report: JudgeReport) -> list[tuple[str, str, str, str]]:
+    from sidejudge.scoring.statistics.scale_error import ScaleError
+
+    leaning = report.leaning
+    rates = [(name, _n(rate), _share(rate), _interval(rate)) for name, rate in leaning.rates().items()]
+    errors = [
+        (name, str(error.n), f"{error.value:+.2f}", f"{error.lower:+.2f} to {error.upper:+.2f}")
+        if isinstance(error, ScaleError)
+        else (name, "0", "-", "-")
+        for name, error in leaning.errors().items()
+    ]
+    return rates + errors
+
+
 def _share(rate: Rate) -> str:
-    from scoring.runs.calibrated import ErrorRate
+    from sidejudge.scoring.runs.calibrated import ErrorRate
 
     from .table import share
 
@@ -184,12 +211,12 @@ def _share(rate: Rate) -> str:
 
 
 def _interval(rate: Rate) -> str:
-    from scoring.runs.calibrated import ErrorRate
+    from sidejudge.scoring.runs.calibrated import ErrorRate
 
     return f"{100 * rate.lower:.0f}–{100 * rate.upper:.0f} %" if isinstance(rate, ErrorRate) else "-"
 
 
 def _n(rate: Rate) -> str:
-    from scoring.runs.calibrated import ErrorRate
+    from sidejudge.scoring.runs.calibrated import ErrorRate
 
     return f"{rate.n:.0f}" if isinstance(rate, ErrorRate) else "0"

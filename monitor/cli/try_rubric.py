@@ -19,11 +19,11 @@ from .progress import waiting
 from .settings import config_option, own_name, runnable
 
 if TYPE_CHECKING:
-    from monitor.config import Config
-    from monitor.offline.try_rubric import RawAnswer, Round
-    from scoring.case.case import Case
-    from scoring.verdict.rubric import Rubric
-    from scoring.verdict.verdict import Verdict
+    from sidejudge.monitor.config import Config
+    from sidejudge.monitor.offline.try_rubric import RawAnswer, Round
+    from sidejudge.scoring.case.case import Case
+    from sidejudge.scoring.verdict.rubric import Rubric
+    from sidejudge.scoring.verdict.verdict import Verdict
 
 
 @click.command("try")
@@ -38,11 +38,11 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
     FILE holds cases (JSON Lines, as for 'score') or recorded OTLP (.pb or .json). A trace is fetched from the running
     monitor at --url, which shows its contents only to those whom 'api.contents' lets see them. Nothing is recorded.
     """
-    from monitor.evaluate.build import build_backends
-    from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf
-    from monitor.offline.try_rubric import RawAnswers
-    from monitor.offline.try_rubric import try_rubric as judged
-    from monitor.route.router import Router
+    from sidejudge.monitor.evaluate.build import build_backends
+    from sidejudge.monitor.offline.score.transient import MOST_VECTORS, LruCache, Transient
+    from sidejudge.monitor.offline.try_rubric import RawAnswers
+    from sidejudge.monitor.offline.try_rubric import try_rubric as judged
+    from sidejudge.monitor.route.router import Router
 
     settings = runnable(config).config
     chosen, case = _rubric(rubric, settings), _case(what, case_id, url)
@@ -50,7 +50,7 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
     case = replace(case, scenario=route.scenario) if route.scenario is not None else case
     raw = RawAnswers()
     backends = build_backends(
-        settings, memory=Transient(forgetful=True), vectors=TransientShelf(MOST_VECTORS), observer=raw,
+        settings, memory=Transient(forgetful=True), vectors=LruCache(MOST_VECTORS), observer=raw,
         clock_ns=time.time_ns,
     )  # fmt: skip
 
@@ -68,9 +68,9 @@ def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Pa
 
 
 def _rubric(name: str, settings: Config) -> Rubric:
-    from monitor.config.errors import nearest
-    from monitor.config.library import library
-    from monitor.config.rubrics import configured
+    from sidejudge.monitor.config.errors import nearest
+    from sidejudge.monitor.config.library import library
+    from sidejudge.monitor.config.rubrics import configured
 
     known, ready = configured(settings), library()
     if name in known:
@@ -79,9 +79,9 @@ def _rubric(name: str, settings: Config) -> Rubric:
         near = nearest(name, [*known, *ready])
         meant = f"did you mean {near!r}?" if near else f"choose from {', '.join((*known, *ready))}"
         raise CommandError(f"there is no rubric {name!r}", meant)
-    from scoring.declared.errors import DeclarationError
-    from scoring.declared.metric import Sources
-    from scoring.declared.rubric import declared_rubric
+    from sidejudge.scoring.declared.errors import DeclarationError
+    from sidejudge.scoring.declared.metric import Sources
+    from sidejudge.scoring.declared.rubric import declared_rubric
 
     remedy = "install what it needs, or add it to your folder and change it"
     with ending(DeclarationError, naming=f"{name}: ", remedy=remedy):
@@ -89,7 +89,7 @@ def _rubric(name: str, settings: Config) -> Rubric:
 
 
 def _case(what: str, case_id: str | None, url: str) -> Case:
-    from integrations.cases import case_of
+    from sidejudge.integrations.cases import case_of
 
     if TRACE_ID.fullmatch(what):
         return case_of(fetched_trace(what, url)[1])
@@ -103,9 +103,9 @@ def _case(what: str, case_id: str | None, url: str) -> Case:
 
 
 def _cases(path: Path) -> Iterator[Case]:
-    from integrations.cases import CaseError, read_case
-    from integrations.otlp.wire.recording import RecordingError, read_files
-    from monitor.api.inspect import inspect_spans
+    from sidejudge.integrations.cases import CaseError, read_case
+    from sidejudge.integrations.otlp.wire.recording import RecordingError, read_files
+    from sidejudge.monitor.api.inspect import inspect_spans
 
     payload = path.read_bytes()
     if path.suffix == ".pb" or b'"resourceSpans"' in payload[:1000]:
@@ -124,8 +124,8 @@ def _cases(path: Path) -> Iterator[Case]:
 
 
 def _shown(verdict: Verdict, rounds: Sequence[Round], raw: Sequence[RawAnswer]) -> Iterator[str]:
-    from scoring.questions.question import Answer
-    from scoring.result.result import Scored
+    from sidejudge.scoring.questions.question import Answer
+    from sidejudge.scoring.result.result import Scored
 
     from .table import table, visible
 

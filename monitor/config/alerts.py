@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
@@ -12,6 +12,9 @@ from .notify import LinksSection, NotifySection, ReportSection, names
 from .section import GIVEN_AS_LIST, Section
 from .units import Duration, PositiveDuration, SizeField, parse_duration
 from .values import Rate, RubricName, Share
+
+Slice: TypeAlias = Annotated[str, Field(pattern=r"^(version|prompt|model|name|metadata\..{1,100})$")]
+"""What traffic is divided by."""
 
 
 class ThresholdsSection(Section):
@@ -102,6 +105,14 @@ class ChangeSection(Section):
         return self
 
 
+class SilenceSection(Section):
+    """A service of which no verdict comes for longer than is plausible at that hour: its status is `no_data`."""
+
+    severity: Literal["critical", "warning", "info"] = Field(
+        default="info", description="severity of the alert that verdicts no longer come (`traffic_stopped`)"
+    )
+
+
 class LimitsSection(Section):
     """Where the alerts beside the pass rate begin."""
 
@@ -156,6 +167,12 @@ class AlertsSection(Section):
         description="what verdicts belong to that pass and fail together, and so say less: `session`, `user`, "
         "`metadata.KEY`, `none`",
     )
+    slices: Annotated[tuple[Slice, ...], GIVEN_AS_LIST] = Field(
+        default=("version", "prompt", "model", "name"),
+        max_length=8,
+        description="what an alert on a pass ratio is explained by, where failures are of one value more than of "
+        "others: `version`, `prompt`, `model`, `name` (of the trace), `metadata.KEY`",
+    )
     mode: Literal["adaptive", "bound", "point", "sequence"] = Field(
         default="adaptive",
         description="`adaptive`: change detectors and a confidence sequence under one budget of false alarms, right at "
@@ -172,6 +189,7 @@ class AlertsSection(Section):
     hysteresis: HysteresisSection = HysteresisSection()
     sequence: SequenceSection = SequenceSection()
     change: ChangeSection = ChangeSection()
+    silence: SilenceSection = SilenceSection()
     limits: LimitsSection = LimitsSection()
     metrics: Annotated[tuple[MetricLimitSection, ...], GIVEN_AS_LIST] = Field(
         default=(), description="what continuous metrics may be: latency, cost, tokens, graded scores"

@@ -27,7 +27,7 @@ class PeopleScore(Section):
 
     @model_validator(mode="after")
     def _is_about_something(self, info: ValidationInfo) -> PeopleScore:
-        from scoring.rubrics import RUBRICS  # noqa: PLC0415  # only where a score is named
+        from sidejudge.scoring.rubrics import RUBRICS  # noqa: PLC0415  # only where a score is named
 
         rubric = RUBRICS.get(self.rubric) or (info.context or {}).get("declared", {}).get(self.rubric)
         known = [criterion.metric.id for criterion in (*rubric.criteria, *rubric.opt_in)] if rubric is not None else []

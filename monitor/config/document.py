@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from .errors import Problem, path_of
 from .read_files import MAX_BYTES
@@ -24,6 +24,8 @@ MAX_DEPTH = 100
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 # In a flow mapping ({key: ${NAME}}) YAML would take the brace as its own. Same-length stand-ins keep every column.
 _OPEN, _BRACE, _CLOSE = "\ue000", "\ue001", "\ue002"
+_TEMPLATE = re.compile(r"""^[^"']*\{\{\s*\w+\s*\}\}""")
+"""A variable of a question that no quotation mark stands before."""
 _VARIABLE = re.compile(rf"(?<!\$)\$\{{({_NAME}(?::-[^}}\n]*)?)\}}")
 _STAND_IN = re.compile(f"{_OPEN}{_BRACE}(.*?){_CLOSE}")
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -132,7 +134,9 @@ class _Reader:
         found: dict[str, Json] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                self._complain(at, key_node, "has a key that is not text")
+                template = isinstance(key_node, yaml.MappingNode)
+                remedy = "; a text with {{…}} stands in quotes" if template else ""
+                self._complain(at, key_node, f"has a key that is not text{remedy}")
                 continue
             key = str(key_node.value)
             if key in found:
@@ -189,4 +193,8 @@ def _not_yaml(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:
         return Problem(path="", message="indents with a tab; YAML wants spaces", source=source, line=line)
     if "but found another document" in stated:
         return Problem(path="", message="holds more than one YAML document", source=source, line=line)
+    if _TEMPLATE.search(here):
+        stated += '; a text with {{…}} stands in quotes: ask: "Is {{output}} polite?"'
+    elif "unknown escape character" in stated:
+        stated += r"; a pattern stands in single quotes ('\d+'): in double quotes a backslash is YAML's"
     return Problem(path="", message=f"is not YAML: {stated}", source=source, line=line)

@@ -14,7 +14,7 @@ from typing import Literal, get_origin
 
 from pydantic import BaseModel, SecretStr
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from .document import Document, read_document
 from .errors import Problem, nearest
@@ -25,7 +25,14 @@ from .units import Address, Duration
 
 PREFIX = "SIDEJUDGE_"
 NOT_KEYS = frozenset(
-    {"SIDEJUDGE_API_TOKEN", "SIDEJUDGE_CONFIG", "SIDEJUDGE_REVISION", "SIDEJUDGE_SHARED", "SIDEJUDGE_URL"}
+    {
+        "SIDEJUDGE_API_TOKEN",
+        "SIDEJUDGE_CONFIG",
+        "SIDEJUDGE_CONTENTS_TOKEN",
+        "SIDEJUDGE_REVISION",
+        "SIDEJUDGE_SHARED",
+        "SIDEJUDGE_URL",
+    }
 )
 """Variables of ours that are no configuration keys: the file to read, the monitor to ask, the corpus for tests."""
 

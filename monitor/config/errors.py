@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 if TYPE_CHECKING:
     from .read_files import ReadFiles

@@ -8,8 +8,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from scoring.checks.redaction import Redaction
-from scoring.evaluators.embedding import OF_THE_SEED, SAME_ENTITY, SAME_STATEMENT, CosineThresholds
+from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.evaluators.embedding import OF_THE_SEED, SAME_ENTITY, SAME_STATEMENT, CosineThresholds
 
 from .section import GIVEN_AS_LIST, Section
 from .units import PositiveDuration, SizeField, parse_duration

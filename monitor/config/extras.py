@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from integrations.embed.errors import EmbeddingError
-from integrations.embed.local import look
-from integrations.embed.muse import NAME as MUSE_MODEL
+from sidejudge.integrations.embed.errors import EmbeddingError
+from sidejudge.integrations.embed.local import look
+from sidejudge.integrations.embed.muse import NAME as MUSE_MODEL
 
 from . import Config
 from .evaluators import EmbeddingSection

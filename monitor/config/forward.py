@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from .section import GIVEN_AS_LIST, Section
 from .sources import CertificateFile, Secret
-from .units import PositiveDuration, parse_duration
+from .units import PositiveDuration, SizeField, parse_duration
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OF_CONNECTION: Final = frozenset(
@@ -95,6 +95,13 @@ class ForwardSection(Section):
         description="names (`*` matches anything) under which applications reach this monitor, beside addresses, names "
         "without a dot and private ones (`.local`, `.internal`, `.svc`). A request for another Host, or one that a web "
         "page may have made, goes on without `authorization` and `headers`, unless `sources.otlp.auth` admits it",
+    )
+    buffer: SizeField | None = Field(
+        default=None,
+        description="bytes on disk, beside `store.path`, for OTLP requests that `url` does not take for now (it is out "
+        "of reach, takes longer than 3 s, or answers 5xx, 408 or 429): they are answered 200 and sent in order later. "
+        "Without it the application gets the failure, and exporters give up after a minute or so. The chart of the "
+        "gateway sets 1GiB",
     )
     timeout: PositiveDuration = Field(
         default=parse_duration("30s"), description="wait for the first byte of an answer, and between two parts of it"

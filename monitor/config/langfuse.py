@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from integrations.langfuse.client import Access
-from integrations.langfuse.scores import ScoreSelection
+from sidejudge.integrations.langfuse.client import Access
+from sidejudge.integrations.langfuse.scores import ScoreSelection
 
 from .annotations import AnnotationQueueSection, AnnotationsSection, FailureDatasetSection
 from .section import Section
@@ -85,13 +85,18 @@ class LangfuseSink(LangfuseProject):
 
     scores: ScoreSelection = Field(
         default="summary",
-        description="scores of a verdict that are written. `summary`: `<rubric>_pass` and `<rubric>_score`, and every "
-        "metric of a verdict that fails; `failing`: also the metrics of other verdicts that are rated a failure; "
-        "`all`: every metric. `<rubric>_state` is written where a verdict is not *valid*, with `all` always. "
-        "`sidejudge langfuse prune` deletes what an earlier setting left there",
+        description="scores of a verdict that are written, each of every verdict that has a value for it. `summary`: "
+        "`<rubric>_pass`, `<rubric>_score` and the metrics that it is made of, where that makes four at most; of three "
+        "that weigh the same (`quality`) these and `<rubric>_pass`. `all`: every metric and `<rubric>_state`; "
+        "`failing` is an earlier name of it. `sidejudge langfuse prune` deletes what an earlier setting left there",
     )
     web_url: WebAddress | None = Field(
         default=None, description="address of Langfuse in links for people, if it is another than `base_url`"
+    )
+    link_base: WebAddress | None = Field(
+        default=None,
+        description="address of this monitor's pages for people; every score of a trace then links to its explanation "
+        "there, in the last line of its comment and as `explanation` of its metadata",
     )
     annotations: AnnotationsSection | None = Field(
         default=AnnotationsSection(),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from .document import Document, Location, read_document
 from .environment import Overrides, read_environment

@@ -10,9 +10,10 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from scoring.case.case import Case
-from scoring.case.feedback import negative
-from scoring.trace.span import Json
+from sidejudge.scoring.case.asked import asked_words
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.feedback import negative
+from sidejudge.scoring.trace.span import Json
 
 from .values import STRING_OR_LIST, as_tuple
 
@@ -72,6 +73,11 @@ class MatchSection(BaseModel):
     metadata: Mapping[str, Annotated[Glob, BeforeValidator(_as_text)]] = Field(
         default_factory=dict, description="`metadata.KEY: glob` for a key of the trace's metadata; dots go deeper"
     )
+    asked: Globs = Field(
+        default=(),
+        description="a word of the run's input, whatever its case, glob or list of globs (any of); words have three "
+        "letters or more",
+    )
     level: Literal["error"] | None = Field(default=None, description="`error`: a step of the trace ended in an error")
     feedback: Literal["negative", "positive", "any"] | None = Field(
         default=None,
@@ -103,6 +109,7 @@ class MatchSection(BaseModel):
             or self.tags
             or self.task
             or self.metadata
+            or self.asked
             or self.level is not None
             or self.latency_ms is not None
             or self.feedback is not None
@@ -117,6 +124,7 @@ class MatchSection(BaseModel):
             and (not self.task or _any(self.task, task_of(case)))
             and (not self.tags or all(any(fnmatchcase(tag, glob) for tag in case.tags) for glob in self.tags))
             and (not self.metadata or self._metadata_matches(case.metadata))
+            and (not self.asked or _is_asked(self.asked, case.once(asked_words)))
             and (self.level is None or case.error is not None)
             and (self.feedback is None or _fed_back(self.feedback, negative(case.metadata)))
             and (self.latency_ms is None or _slow(self.latency_ms, case.latency_e2e_ms))
@@ -150,6 +158,10 @@ def task_of(case: Case) -> str | None:
 
 def _any(globs: tuple[str, ...], value: str | None) -> bool:
     return not globs or (value is not None and any(fnmatchcase(value, glob) for glob in globs))
+
+
+def _is_asked(globs: tuple[str, ...], words: frozenset[str]) -> bool:
+    return any(any(fnmatchcase(word, glob) for word in words) for glob in map(str.casefold, globs))
 
 
 def _metadata(metadata: Mapping[str, Json], key: str) -> str | None:

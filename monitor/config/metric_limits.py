@@ -10,9 +10,9 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
-from scoring.case.run_figures import UNITS
-from scoring.status.metric_limit import APPLICATION, MetricLimit
-from scoring.verdict.rubric import Rubric
+from sidejudge.scoring.case.run_figures import UNITS
+from sidejudge.scoring.status.metric_limit import APPLICATION, MetricLimit
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .errors import nearest
 from .match import Globs

@@ -20,8 +20,9 @@ from pydantic import (
     model_validator,
 )
 
-from integrations.langfuse.client import Access
-from scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
+from sidejudge.integrations.langfuse.client import Access
+from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
 from .alerts import AlertsSection
 from .budgets import BudgetSection
@@ -41,10 +42,10 @@ from .section import GIVEN_AS_LIST, JsonMap, Section
 from .sinks import SinksSection
 from .sources import AuthSection, SourcesSection, TlsSection
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
-from .values import DEFAULT_JUDGE, FilePath, Rate, RubricName
+from .values import DEFAULT_JUDGE, FilePath, Rate, RubricName, Share
 
 if TYPE_CHECKING:
-    from scoring.verdict.rubric import Rubric
+    from sidejudge.scoring.verdict.rubric import Rubric
 
 
 class ApiSection(Section):
@@ -54,8 +55,8 @@ class ApiSection(Section):
     contents: Literal["loopback", "always", "never"] = Field(
         default="loopback",
         description="who is shown contents (conversations and spans of traces while these are held, quotations in "
-        "reasons and details of verdicts): callers on this machine (`kubectl port-forward` is one), everybody who is "
-        "let in, or nobody",
+        "reasons and details of verdicts): callers on this machine (`kubectl port-forward` is one) with the token "
+        "beside the store, which is in the link that `serve` prints; everybody who is let in, or nobody",
     )
     reload: bool = Field(
         default=False,
@@ -88,11 +89,51 @@ class ReloadSection(Section):
     )
 
 
+class KeepContentsSection(Section):
+    """Spans that stay after late ones can no longer come, for the page of a trace, `try` and `testcase`.
+
+    Texts in them are redacted before they are written. `forget` erases them.
+    """
+
+    failed: Duration | None = Field(
+        default=None,
+        description="how long contents of traces that failed or are incomplete stay (default: as long as their "
+        "verdicts); `0s` keeps none of any trace, and deletes those that were kept",
+    )
+    passed: Share = Field(
+        default=0.0, description="share of the other traces that were judged, drawn at random, whose contents stay too"
+    )
+    max_bytes: SizeField = Field(
+        default=128 * 2**20,
+        description="bytes of all contents that are kept, compressed; the oldest go first. At most a quarter of "
+        "`store.max_bytes` is used",
+    )
+    redact: Annotated[tuple[Literal["email", "phone", "iban", "card", "key"], ...], GIVEN_AS_LIST] = Field(
+        default=(),
+        description="kinds of personal data that are replaced by their name (`[email]`); keys, and what "
+        "`evaluators.judge` replaces, always are",
+    )
+    redact_patterns: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="patterns in RE2's syntax; what they match is replaced by `[redacted]`"
+    )
+
+    @field_validator("redact_patterns")
+    @classmethod
+    def _usable_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        Redaction((), patterns)
+        return patterns
+
+
 class StoreSection(Section):
     """The SQLite file that holds sampled spans until they are judged, and verdicts for a while after."""
 
     path: FilePath = Field(
         default=Path("./state/sidejudge.sqlite"), description="file, relative to the working directory"
+    )
+    on_damage: Literal["stop", "recover"] = Field(
+        default="stop",
+        description="what a start does with a file that is damaged: `stop` reports it; `recover` puts what can be "
+        "read of it into a new one, keeps the damaged one beside it, and logs what is lost; it reads the whole file",
     )
     retention: PositiveDuration = Field(
         default=parse_duration("24h"),
@@ -104,6 +145,7 @@ class StoreSection(Section):
         description="largest size of the file; its log may have 64 MiB more. From 80 % on what is old is let go early, "
         "from 90 % on requests are answered 503. Without it the disk is the limit",
     )
+    keep_contents: KeepContentsSection = KeepContentsSection()
 
 
 class AssemblySection(Section):
@@ -219,6 +261,11 @@ class MetricsSection(Section):
     """Prometheus metrics."""
 
     label_cap: int = Field(default=50, ge=1, description="distinct values of a label; more are counted as `__other__`")
+    detail: Literal["standard", "full"] = Field(
+        default="standard",
+        description="`standard`: what rules, boards and documentation ask for; `full`: also what none asks for, "
+        "and by service what is otherwise added up as `__all__`",
+    )
 
 
 class LogSection(Section):
@@ -274,7 +321,7 @@ class Config(Section):
     )
     rubric_files: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
         default=(),
-        description="YAML files with more of them by rubric id, relative to this file; `*` stands for any name",
+        description="YAML files with more of them (below `rubrics:` or not), relative to this file; `*` is any name",
     )
     _declared: Mapping[str, Rubric] = PrivateAttr(default_factory=dict)
     alerts: AlertsSection = AlertsSection()
@@ -298,7 +345,7 @@ class Config(Section):
     @field_validator("rubrics")
     @classmethod
     def _within_scale(cls, rubrics: Mapping[str, RubricSection], info: ValidationInfo) -> Mapping[str, RubricSection]:
-        from scoring.rubrics import RUBRICS  # noqa: PLC0415  # only needed once a rubric is named
+        from sidejudge.scoring.rubrics import RUBRICS  # noqa: PLC0415  # only needed once a rubric is named
 
         for name, section in rubrics.items():
             shipped = RUBRICS.get(name)
@@ -313,7 +360,7 @@ class Config(Section):
     @classmethod
     def _metrics_exist(cls, alerts: AlertsSection, info: ValidationInfo) -> AlertsSection:
         if alerts.metrics:
-            from scoring.rubrics import RUBRICS  # noqa: PLC0415  # only needed once a metric is named
+            from sidejudge.scoring.rubrics import RUBRICS  # noqa: PLC0415  # only needed once a metric is named
 
             metric_limits(alerts.metrics, {**RUBRICS, **((info.context or {}).get("declared") or {})})
         return alerts
@@ -325,6 +372,20 @@ class Config(Section):
             raise ValueError(
                 "evaluators.judge.keep_calls_bytes: calls hold contents, which api.contents: never forbids to keep"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _contents_may_be_kept(self) -> Config:
+        kept, at = self.store.keep_contents, "store.keep_contents"
+        wanted = (kept.failed is not None and kept.failed.ns > 0) or kept.passed > 0
+        if wanted and self.api.contents == "never":
+            raise ValueError(f"{at}: api.contents: never forbids to keep contents; leave it out, or allow some callers")
+        if kept.failed is not None and kept.failed > self.kept_for:
+            raise ValueError(
+                f"{at}.failed: contents stay no longer than verdicts ({self.kept_for}); raise store.retention"
+            )
+        if kept.passed > 0 and kept.failed is not None and not kept.failed.ns:
+            raise ValueError(f"{at}.passed: nothing is kept with failed: 0s; leave one of them out")
         return self
 
     @model_validator(mode="after")
@@ -347,7 +408,7 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
-    def _contents_may_be_kept(self) -> Config:
+    def _drift_may_keep_contents(self) -> Config:
         if self.evaluators.drift is not None and self.api.contents == "never":
             raise ValueError("evaluators.drift keeps contents, which api.contents rules out; take one of the two out")
         return self
@@ -402,6 +463,22 @@ class Config(Section):
         return max(self.store.retention, longest) if longest is not None else self.store.retention
 
     @property
+    def contents_kept_for(self) -> Duration | None:
+        """How long contents of traces that failed are kept after their close; None: not at all."""
+        failed = self.store.keep_contents.failed
+        if self.api.contents == "never" or (failed is not None and not failed.ns):
+            return None
+        return self.kept_for if failed is None else failed
+
+    @property
+    def contents_max_bytes(self) -> int:
+        """How many bytes of contents are kept at most; 0 where none are."""
+        if self.contents_kept_for is None:
+            return 0
+        most, whole = self.store.keep_contents.max_bytes, self.store.max_bytes
+        return most if whole is None else min(most, whole // 4)
+
+    @property
     def late_for(self) -> Duration:
         """How long after the close spans make a revision: what Langfuse lists again is to be of use."""
         source = self.sources.langfuse
@@ -427,7 +504,7 @@ class Config(Section):
 
 def _check_metrics(name: str, section: RubricSection, declared: Mapping[str, Rubric]) -> None:
     """Refuse a judge for a metric that the rubric does not have."""
-    from scoring.rubrics import RUBRICS  # noqa: PLC0415  # only needed once a rubric is named
+    from sidejudge.scoring.rubrics import RUBRICS  # noqa: PLC0415  # only needed once a rubric is named
 
     rubric = declared.get(name) or RUBRICS.get(name)
     known = () if rubric is None else [each.metric.id for each in (*rubric.criteria, *rubric.opt_in)]

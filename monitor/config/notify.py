@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, time, tzinfo
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from integrations.notify.webhook import body_template
-from scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
+from sidejudge.integrations.notify.webhook import body_template
+from sidejudge.scoring.notices.runbook_link import check_runbooks
+from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
 from .section import GIVEN_AS_LIST, JsonMap, Section
 from .units import PositiveDuration
@@ -94,15 +95,28 @@ MailAddress: TypeAlias = Annotated[str, AfterValidator(_is_mail_address)]
 Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
 
 
-Reasons: TypeAlias = bool | Literal["quoted"]
-REASONS = Field(
-    default=True,
-    description="whether reasons of failing traces are sent: `true` without what people and models wrote, `quoted` as "
-    "they are",
-)
+class ReasonsSection(Section):
+    """**Base of all receivers**: what of the reasons of failing traces is sent."""
+
+    reasons: bool | Literal["quoted"] = Field(
+        default=True,
+        description="whether reasons of failing traces are sent: `true` without what people and models wrote, `quoted` "
+        "as they are",
+    )
+    names: bool = Field(
+        default=True,
+        description="whether reasons name parts of the application: tools, agents, models, arguments, exceptions and "
+        "terms of scenarios",
+    )
+
+    @model_validator(mode="after")
+    def _do_not_contradict(self) -> Self:
+        if self.reasons == "quoted" and not self.names:
+            raise ValueError("names: false leaves out what reasons: quoted would send; change one of them")
+        return self
 
 
-class AlertmanagerReceiver(Section):
+class AlertmanagerReceiver(ReasonsSection):
     """A Prometheus Alertmanager, API v2. Alerts are sent to it, and sent again while they fire."""
 
     url: Url = Field(description="its address, up to and without `/api/v2/alerts`")
@@ -113,25 +127,22 @@ class AlertmanagerReceiver(Section):
         "such as the pod, or one ends the other's alerts",
     )
     severity: SeverityName = Field(default="info", description="least severe alert that is sent")
-    reasons: Reasons = REASONS
 
 
-class PagerReceiver(Section):
+class PagerReceiver(ReasonsSection):
     """**Base of receivers that hold an incident for each alert**: they get neither digests nor reports."""
 
     severity: SeverityName = Field(default="critical", description="least severe alert that is sent")
-    reasons: Reasons = REASONS
     digest: None = None
 
 
-class PeopleReceiver(Section):
+class PeopleReceiver(ReasonsSection):
     """**Base of receivers that people read**."""
 
     severity: SeverityName = Field(default="warning", description="least severe alert that is sent at once")
     digest: PositiveDuration | None = Field(
         default=None, description="less severe ones are sent together, at most once in this time; without it: not"
     )
-    reasons: Reasons = REASONS
 
 
 class WebhookReceiver(PeopleReceiver):
@@ -280,7 +291,12 @@ class LinksSection(Section):
         description="address of a trace's page with `{trace_id}` in it: of Langfuse, or of this monitor "
         "(`http://monitor:8790/traces/{trace_id}`)",
     )
-    runbooks: Url | None = Field(default=None, description="address that runbooks lie under; the alert's name follows")
+    runbooks: Annotated[Url, AfterValidator(check_runbooks)] | None = Field(
+        default=None,
+        description="where runbooks lie, for notices, rules and boards: each monitor serves them "
+        "(`http://monitor:8790/help/alert`). A runbook's name follows, or takes the place of `{runbook}`: "
+        "`https://git.example.org/runbooks/{runbook}.md`",
+    )
     dashboard: Url | None = Field(
         default=None,
         description="address of a dashboard, with `{service}`, `{environment}`, `{rubric}` and `{metric}` where these "

@@ -76,7 +76,7 @@ def all_plugins() -> Iterator[Plugin]:
 
 def install_dialects() -> None:
     """Put the dialects of plugins before those that ship: they know their own spans."""
-    from integrations import dialects  # noqa: PLC0415  # only where traces are read
-    from integrations.dialects.reading import Dialect  # noqa: PLC0415  # only where plug-ins are configured
+    from sidejudge.integrations import dialects  # noqa: PLC0415  # only where traces are read
+    from sidejudge.integrations.dialects.reading import Dialect  # noqa: PLC0415  # only where plug-ins are configured
 
     dialects.install([each.value for each in plugins(DIALECTS) if isinstance(each.value, Dialect)])

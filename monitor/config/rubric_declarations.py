@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from .document import Document, Location, read_document
 from .errors import UNREADABLE, Problem, path_of
@@ -18,9 +18,9 @@ from .plugins import RUBRICS, plugins
 from .read_files import ReadFiles
 
 if TYPE_CHECKING:
-    from scoring.declared.errors import Fault
-    from scoring.declared.metric import Sources
-    from scoring.verdict.rubric import Rubric
+    from sidejudge.scoring.declared.errors import Fault
+    from sidejudge.scoring.declared.metric import Sources
+    from sidejudge.scoring.verdict.rubric import Rubric
 
 log = logging.getLogger("sidejudge.plugins")
 
@@ -37,14 +37,14 @@ class Declarations:
     """All sections on rubrics by name, where each stands, and what is wrong with them.
 
     ``rubrics`` are those that are declared whole, compiled; the other sections change rubrics that ship. ``folders``
-    is where their files are looked for, ``documents`` the parsed rubric files.
+    is where their files are looked for, ``documents`` the parsed rubric files, with the keys above their rubrics.
     """
 
     sections: dict[str, Json] = field(default_factory=dict)
     rubrics: dict[str, Rubric] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     folders: dict[str, Path] = field(default_factory=dict)
-    documents: dict[str, tuple[Document, Path]] = field(default_factory=dict)
+    documents: dict[str, tuple[Document, Path, Location]] = field(default_factory=dict)
     files: ReadFiles = field(default_factory=ReadFiles)
 
     @property
@@ -61,8 +61,8 @@ class Declarations:
         """File and line of a location below ``rubrics`` that a rubric file sets; None for any other."""
         if len(location) < 2 or location[0] != "rubrics" or str(location[1]) not in self.documents:
             return None
-        document, file = self.documents[str(location[1])]
-        where: Location = tuple(location[1:])
+        document, file, above = self.documents[str(location[1])]
+        where: Location = (*above, *location[1:])
         lines = (document.lines.get(where[:depth]) for depth in range(len(where), -1, -1))
         return str(file), next((line for line in lines if line is not None), None)
 
@@ -100,7 +100,7 @@ def read_declarations(
 
 def _compile_plugins(found: Declarations, folder: Path, sources: Callable[[], Sources]) -> None:
     """Rubrics of installed packages: one at fault is left out, and nobody else suffers."""
-    from scoring.verdict.rubric import Rubric  # noqa: PLC0415  # only where there are plugins
+    from sidejudge.scoring.verdict.rubric import Rubric  # noqa: PLC0415  # only where there are plugins
 
     for plugin in plugins(RUBRICS):
         if plugin.name in found.sections or plugin.error is not None:
@@ -162,20 +162,25 @@ def _read_file(file: Path, environ: Mapping[str, str], found: Declarations) -> N
     if not isinstance(document.value, dict):
         found.problems.append(Problem(path="", message="must be a map of rubrics by name", source=str(file)))
         return
-    for name, section in document.value.items():
+    given, above = document.value, cast("Location", ())
+    # As in a configuration, from which it may have been taken. A rubric may be called so, too.
+    inner = given.get("rubrics")
+    if len(given) == 1 and isinstance(inner, dict) and not _declares(inner):
+        given, above = inner, ("rubrics",)
+    for name, section in given.items():
         if name in found.sections:
-            line = document.lines.get((name,))
+            line = document.lines.get((*above, name))
             found.problems.append(Problem(path=name, message="is declared twice", source=str(file), line=line))
             continue
         found.sections[name] = section
-        found.folders[name], found.documents[name] = file.parent, (document, file)
+        found.folders[name], found.documents[name] = file.parent, (document, file, above)
 
 
 def _compile(whole: dict[str, Json], found: Declarations, place: Place, sources: Sources) -> None:
     """Compile what is declared, what is extended before what extends it."""
-    from scoring.declared.errors import Fault  # noqa: PLC0415  # only where rubrics are declared
-    from scoring.declared.rubric import shared_names  # noqa: PLC0415  # only where rubrics are declared
-    from scoring.rubrics import RUBRICS as SHIPPED  # noqa: PLC0415  # only where rubrics are declared
+    from sidejudge.scoring.declared.errors import Fault  # noqa: PLC0415  # only where rubrics are declared
+    from sidejudge.scoring.declared.rubric import shared_names  # noqa: PLC0415  # only where rubrics are declared
+    from sidejudge.scoring.rubrics import RUBRICS as SHIPPED  # noqa: PLC0415  # only where rubrics are declared
 
     def complain(name: str, fault: Fault) -> None:
         at = ("rubrics", name, *fault.path)
@@ -204,8 +209,8 @@ def _compile(whole: dict[str, Json], found: Declarations, place: Place, sources:
 def _compile_one(
     name: str, section: Json, found: Declarations, sources: Sources, complain: Callable[[Fault], None]
 ) -> None:  # fmt: skip
-    from scoring.declared.errors import DeclarationError  # noqa: PLC0415  # as above
-    from scoring.declared.rubric import declared_rubric  # noqa: PLC0415  # only where rubrics are declared
+    from sidejudge.scoring.declared.errors import DeclarationError  # noqa: PLC0415  # as above
+    from sidejudge.scoring.declared.rubric import declared_rubric  # noqa: PLC0415  # only where rubrics are declared
 
     found.sections[name] = section = _with_files(section, found, found.folders[name], complain)
     known = replace(sources, rubrics={**sources.rubrics, **found.rubrics})
@@ -223,7 +228,7 @@ def _extends(section: Json) -> str | None:
 
 def _with_files(section: Json, found: Declarations, folder: Path, complain: Callable[[Fault], None]) -> Json:
     """A section with the schemas themselves in place of the paths of their files."""
-    from scoring.declared.errors import Fault  # noqa: PLC0415  # as above
+    from sidejudge.scoring.declared.errors import Fault  # noqa: PLC0415  # as above
 
     def read(path: str, *at: str | int) -> Json:
         file = folder / path

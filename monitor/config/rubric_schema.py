@@ -18,7 +18,7 @@ CHECK_NAMES: Final = tuple(f"{negation}{name}" for name in _CHECKS for negation 
 _TEXTS: Final = {"type": "array", "items": {"type": "string"}}
 METRIC_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
-    "required": ["id"],
+    "anyOf": [{"required": ["id"]}, {"required": ["name"]}],
     "additionalProperties": False,
     "properties": {
         "id": {"type": "string", "pattern": "^[a-z][a-z0-9_-]*$", "description": "its name, which never changes"},
@@ -35,8 +35,17 @@ METRIC_SCHEMA: Final[dict[str, Any]] = {
         "on": {"type": "string", "description": "what a check looks at (default: output)"},
         "cel": {"type": "string", "description": "a condition, or a number, in CEL"},
         "ask": {"type": ["string", "object"], "description": "a question for the judge"},
-        "answer": {"description": "boolean, number, findings, {scale: [LOW, HIGH]} or {one_of: [NAME, …]}"},
+        "answer": {
+            "description": "boolean, number, findings, {scale: [LOW, HIGH]} or {one_of: [NAME, …]}; a judge "
+            "answers `cannot tell` where the data does not decide it, and the metric is unavailable"
+        },
         "passes": {"description": "the answer, or the categories, that pass"},
+        "anchors": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "what values of a scale, or categories, mean: {1: insulting, 5: very friendly}; without "
+            "any the ends are the worst and the best, by `good` and `acceptable`",
+        },
         "steps": {**_TEXTS, "description": "how the judge is to go about the question"},
         "examples": {
             "type": "array",
@@ -50,6 +59,9 @@ METRIC_SCHEMA: Final[dict[str, Any]] = {
         "python": {"type": "string", "description": "module:function, or the name of an installed one"},
         "with": {"type": "object", "description": "further arguments of the function"},
         "timeout": {"type": "number", "description": "seconds that the function may take (1)"},
+        "name": {"type": "string", "description": "in place of id and reported: both by this name"},
+        "reported": {"type": "string", "description": "the name under which others report their evaluation"},
+        "by": {**_TEXTS, "description": "whose reported scores count: globs on NAME (telemetry), NAME (case)"},
         "use": {"type": "string", "description": "RUBRIC.METRIC: a metric of another rubric"},
         "weight": {
             "type": "number",
@@ -67,7 +79,7 @@ METRIC_SCHEMA: Final[dict[str, Any]] = {
         "bounds": {
             "type": "array",
             "items": {"type": "number"},
-            "description": "[LOW, HIGH] of a number, mapped to [0, 1]",
+            "description": "[LOW, HIGH] of a number, mapped to [0, 1]; the judge is held to those of `answer: number`",
         },
     },
 }

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from .rubric_schema import MAX_METRICS, METRIC_SCHEMA
 from .section import GIVEN_AS_LIST, JsonMap, Section
@@ -36,8 +36,8 @@ class RubricSection(Section):
         default=None,
         min_length=1,
         max_length=MAX_METRICS,
-        description="its metrics, each with `id`, one of `check`, `cel`, `ask`, `python` or `use`, and `weight`, "
-        "`good`, `acceptable`, `blocker`, `prerequisite` (see RUBRICS.md)",
+        description="its metrics, each with `id`, one of `check`, `cel`, `ask`, `python`, `reported` or `use`, and "
+        "`weight`, `good`, `acceptable`, `blocker`, `prerequisite` (see RUBRICS.md)",
         json_schema_extra={"items": METRIC_SCHEMA},
     )
 
@@ -65,7 +65,7 @@ class RubricSection(Section):
     @field_validator("judge_config")
     @classmethod
     def _can_be_used(cls, given: dict[str, Json] | None) -> dict[str, Json] | None:
-        from scoring.metrics.judge_config import JudgeConfigError, parse_judge_config  # noqa: PLC0415  # only where given
+        from sidejudge.scoring.metrics.judge_config import JudgeConfigError, parse_judge_config  # noqa: PLC0415  # only where given
 
         try:
             if given is not None:

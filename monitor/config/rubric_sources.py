@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from scoring.status.prompt_snapshot import PromptSnapshot
+from sidejudge.scoring.status.prompt_snapshot import PromptSnapshot
 
 from .langfuse import LangfuseSink, LangfuseSource
 from .model import StoreSection
 
 if TYPE_CHECKING:
-    from integrations.langfuse.client import Access
-    from integrations.python_metrics.process import FunctionProcess
-    from scoring.case.case import Case
-    from scoring.declared.ask import PromptText
-    from scoring.declared.metric import PythonMetric, Sources
-    from scoring.questions.question import Begun
-    from scoring.trace.span import Json
+    from sidejudge.integrations.langfuse.client import Access
+    from sidejudge.integrations.python_metrics.process import FunctionProcess
+    from sidejudge.scoring.case.case import Case
+    from sidejudge.scoring.declared.ask import PromptText
+    from sidejudge.scoring.declared.metric import PythonMetric, Sources
+    from sidejudge.scoring.questions.question import Begun
+    from sidejudge.scoring.trace.span import Json
 
 log = logging.getLogger("sidejudge.prompts")
 
@@ -41,8 +41,8 @@ def _project(access: Access) -> str:
 
 def sources(folder: Path, prompts: LangfusePrompts) -> Sources:
     """For rubrics that are declared in a folder, whose functions are found there too."""
-    from scoring.declared.metric import Sources  # noqa: PLC0415  # only where rubrics are declared
-    from scoring.rubrics import RUBRICS  # noqa: PLC0415  # as above
+    from sidejudge.scoring.declared.metric import Sources  # noqa: PLC0415  # only where rubrics are declared
+    from sidejudge.scoring.rubrics import RUBRICS  # noqa: PLC0415  # as above
 
     return Sources(rubrics=RUBRICS, python=_Functions(folder), prompts=prompts)
 
@@ -58,8 +58,8 @@ class _Functions:
         self, name: str, *, timeout_s: float, arguments: Mapping[str, Json], passes: Sequence[str]
     ) -> PythonMetric:
         """The metric that a function is; ``ValueError`` where there is none."""
-        from integrations.python_metrics.process import FunctionProcess  # noqa: PLC0415  # only where there are functions
-        from scoring.declared.metric import PythonMetric  # noqa: PLC0415  # as above
+        from sidejudge.integrations.python_metrics.process import FunctionProcess  # noqa: PLC0415  # only where there are functions
+        from sidejudge.scoring.declared.metric import PythonMetric  # noqa: PLC0415  # as above
 
         process = self._process = self._process or FunctionProcess([self._folder])
         digest = process.resolve(name)
@@ -141,9 +141,9 @@ class LangfusePrompts:
         return self._stored.get(key)
 
     def _left_in_the_store(self) -> Mapping[_Key, PromptText]:
-        from integrations.store.archive import read_fact  # noqa: PLC0415  # only where a prompt cannot be read
-        from integrations.store.errors import StoreError  # noqa: PLC0415  # as above
-        from scoring.declared.ask import PromptText  # noqa: PLC0415  # as above
+        from sidejudge.integrations.store.archive import read_fact  # noqa: PLC0415  # only where a prompt cannot be read
+        from sidejudge.integrations.store.errors import StoreError  # noqa: PLC0415  # as above
+        from sidejudge.scoring.declared.ask import PromptText  # noqa: PLC0415  # as above
 
         access, section = self._access(), self._data.get("store") or {}
         try:
@@ -156,8 +156,8 @@ class LangfusePrompts:
         return {(name, label, version): PromptText(text, used) for name, label, version, text, used in found["texts"]}
 
     def _requested(self, name: str, label: str | None, version: int | None) -> PromptText | str:
-        from integrations.langfuse.prompts import PromptError, read_prompt  # noqa: PLC0415  # only where there are prompts
-        from scoring.declared.ask import PromptText  # noqa: PLC0415  # as above
+        from sidejudge.integrations.langfuse.prompts import PromptError, read_prompt  # noqa: PLC0415  # only where there are prompts
+        from sidejudge.scoring.declared.ask import PromptText  # noqa: PLC0415  # as above
 
         access = self._access()
         if access is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 
 from .match import MatchSection
 from .section import GIVEN_AS_LIST, Section
@@ -26,6 +26,24 @@ class SamplingRuleSection(Section):
     rate: Rate = Field(description="share of the traces to keep, in (0, 1]")
 
 
+class TrustedUpstreamSection(Section):
+    """A sampler before this monitor, of whose thresholds (``ot=th`` in the trace state) a trace's weight follows.
+
+    To be set where a Collector or an SDK of yours samples and writes them. Whoever sends requests to an application can
+    write one too: with this section his trace counts for ``1/floor`` traces at most.
+    """
+
+    floor: Rate = Field(
+        description="the least share of traces that it keeps, in (0, 1]: what states a lower one counts as this one"
+    )
+    max_share: float = Field(
+        default=0.1,
+        ge=0.01,
+        lt=1,
+        description="the largest share of what its service's latest traces count for that one may claim, in [0.01, 1)",
+    )
+
+
 class SamplingSection(Section):
     """Which share of the traces is judged. Consistent by trace id; the weight travels with the verdict.
 
@@ -45,15 +63,32 @@ class SamplingSection(Section):
     )
     randomness: Literal["trace_id", "hashed"] = Field(
         default="trace_id",
-        description="what decides: `trace_id`: its last 56 bits, or `ot=rv`, as OpenTelemetry specifies; `hashed`: a "
-        "hash of it, for ids that are not uniformly random or that a sampler upstream has already drawn by "
+        description="what decides: `trace_id`: its last 56 bits, as OpenTelemetry specifies, or `ot=rv` where "
+        "`trust_upstream` is set; `hashed`: a hash of it, for ids that are not uniformly random or that a sampler "
+        "upstream has already drawn by "
         "(costs a hash a trace, and the agreement with other samplers)",
+    )
+    trust_upstream: TrustedUpstreamSection | None = Field(
+        default=None,
+        description="who samples before this monitor; without it no trace state changes a weight or a draw, for "
+        "whoever calls the application can choose it (`off` is the same)",
+    )
+    handover_key: SecretStr | None = Field(
+        default=None,
+        min_length=16,
+        description="a secret, as `${NAME}`, that monitors share which hand traces over to each other by `drain.to`: a "
+        "handover without its signature is taken for what an application sends; `peers` exchange keys by themselves",
     )
     rules: Annotated[tuple[SamplingRuleSection, ...], GIVEN_AS_LIST] = Field(
         default=(),
         description="exceptions from the base rate, in order; what the largest rate of all could keep is held until "
         "its trace is whole, whatever its service, so a rule of rate 1 has all spans committed for a while",
     )
+
+    @field_validator("trust_upstream", mode="before")
+    @classmethod
+    def _off(cls, stated: object) -> object:
+        return None if stated is False or stated == "off" else stated
 
     @property
     def fixed_rate(self) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from .document import Document, Location, read_document
 from .errors import UNREADABLE, Problem, path_of
@@ -70,7 +70,7 @@ def _from_document(document: Document, file: Path) -> tuple[Scenarios, list[Prob
 
 
 def _check(given: Mapping[str, Json], at: Location, place: Place) -> list[Problem]:
-    from scoring.scenario.scenario import ScenarioError, parse_scenario  # noqa: PLC0415  # only where there are scenarios
+    from sidejudge.scoring.scenario.scenario import ScenarioError, parse_scenario  # noqa: PLC0415  # only where there are scenarios
 
     problems: list[Problem] = []
     for name, scenario in given.items():

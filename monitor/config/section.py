@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+import re
+from collections.abc import Iterator
+from typing import Annotated, Final, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, model_validator
 from pydantic_core import core_schema
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 GIVEN_AS_LIST = Field(strict=False)  # YAML knows lists, the immutable configuration holds tuples
 # JSON that has a parser of its own (a scenario, a metric, a judge's configuration): the schema only has a map.
@@ -16,7 +18,42 @@ JsonMap: TypeAlias = Annotated[
 ]
 
 
+_NUMBER: Final = re.compile(r"[+-]?\d{1,20}(\.\d{1,20})?([eE][+-]?\d{1,3})?")
+
+
 class Section(BaseModel):
-    """**Base of all sections**: immutable, exact types, no key that is not declared."""
+    """**Base of all sections**: immutable, exact types, no key that is not declared.
+
+    A number may be written as a text of its digits alone: `helm --set config.sampling.rate=0.05` gives one.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", validate_default=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers(cls, given: object) -> object:
+        if not isinstance(given, dict):
+            return given
+        return {name: _as_number(value, cls._kinds(name)) for name, value in given.items()}
+
+    @classmethod
+    def _kinds(cls, name: object) -> tuple[object, ...]:
+        """What a key may hold, by its declaration."""
+        declared = cls.model_fields.get(str(name))
+        return () if declared is None else tuple(_named(declared.annotation))
+
+
+def _named(annotation: object) -> Iterator[object]:
+    """The types of an annotation, those of its parts included."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _named(part)
+
+
+def _as_number(value: object, kinds: tuple[object, ...]) -> object:
+    """The number of a numeric text, where a number and no text is wanted; else the value as it is."""
+    if not isinstance(value, str) or str in kinds or not _NUMBER.fullmatch(value):
+        return value
+    if int in kinds and value.lstrip("+-").isdigit():
+        return int(value)
+    return float(value) if float in kinds else value

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, field_validator
+from pydantic import Field, StringConstraints, field_validator
 
-from scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
+from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
 from .langfuse import LangfuseSink
 from .otel_events import OtelEventsSink
@@ -16,11 +16,15 @@ from .section import JsonMap, Section
 from .units import PositiveDuration, parse_duration
 from .values import DestinationName, FilePath
 
+FileMode: TypeAlias = Annotated[str, StringConstraints(pattern=r"^0?[0-7]{3}$")]
+"""Permissions of a file, in octal and in quotes."""
+
 
 class JsonlSink(Section):
     """Every verdict as a JSON line."""
 
     path: FilePath = Field(description="file to append to, relative to the working directory")
+    mode: FileMode = Field(default="0600", description="who may read a file that is made, in octal")
 
 
 class ParquetSink(Section):
@@ -35,6 +39,7 @@ class ParquetSink(Section):
         description="directory, relative to the working directory, or `s3://bucket/folder`, `gs://bucket/folder`; "
         "options of pyarrow.fs follow a `?`. Credentials come from the environment",
     )
+    mode: FileMode = Field(default="0600", description="who may read a file that is made, in octal")
     partition: Literal["day"] = Field(default="day", description="one folder a day (UTC)")
     every: PositiveDuration = Field(
         default=parse_duration("1m"), description="how long results wait, so that a file holds many"

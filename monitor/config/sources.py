@@ -8,13 +8,15 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field, SecretStr, model_validator
 
-from integrations.credentials import Credentials
+from sidejudge.integrations.credentials import Credentials
+from sidejudge.integrations.mapped_fields import MappedField
 
 from .langfuse import LangfuseSource
 from .section import GIVEN_AS_LIST, Section
 from .units import Address, PositiveDuration, SizeField, parse_address, parse_duration
 
 CertificateFile: TypeAlias = Annotated[Path, Field(strict=False)]
+AttributeName: TypeAlias = Annotated[str, Field(min_length=1, max_length=300)]
 Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
 
 
@@ -112,3 +114,9 @@ class SourcesSection(Section):
 
     otlp: OtlpSection = OtlpSection()
     langfuse: LangfuseSource | None = Field(default=None, description="read traces from Langfuse")
+    attributes: Mapping[AttributeName, MappedField] = Field(
+        default_factory=dict,
+        description="what attributes of a client hold that is not understood, by their names as `sidejudge inspect "
+        "--unread` lists them: `{my.prompt: input, my.answer: output}`. A name that is mapped goes before what is "
+        "read otherwise; of two names for one field the first that a span has",
+    )

@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeGuard
 from pydantic import BaseModel, SecretStr
 from pydantic.json_schema import GenerateJsonSchema
 
-from scoring.lexical.secrets import struck
-from scoring.trace.span import Json
+from sidejudge.scoring.lexical.secrets import struck
+from sidejudge.scoring.trace.span import Json
 
 from .load import Loaded
 from .match import MatchSection
@@ -87,7 +87,7 @@ def _text(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(value) or "-"
     if isinstance(value, tuple) and value and isinstance(value[0], dict):
-        return ", ".join(str(each.get("id")) for each in value)
+        return ", ".join(str(each.get("id", each.get("name"))) for each in value)
     if isinstance(value, tuple):
         return ", ".join(map(_text, value)) or "-"
     return f"{value:g}" if isinstance(value, float) else _without_credentials(str(value))

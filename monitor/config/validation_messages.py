@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sidejudge.scoring.lexical.ratio import ratio_meant
+
 from .errors import Problem, nearest, path_of
 from .shape import keys_of, section_at, walk
 
@@ -15,9 +17,11 @@ Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 """From a location to the source that sets it (a file, a variable) and the line in that file."""
 
 _REQUIRED = "is required"
-_SECRET = frozenset({"api_key", "auth", "authorization", "headers", "secret", "token"})
+_SECRET = frozenset(
+    {"api_key", "auth", "authorization", "database", "handover_key", "headers", "password", "secret", "token"}
+)
 """Keys at or below which secrets stand: what was given there is never shown."""
-_ADDRESSES = frozenset({"slack", "url", "webhook"})
+_ADDRESSES = frozenset({"notify", "slack", "url", "webhook"})
 """Keys that hold an address with a secret in it, or that somebody gives one by mistake."""
 _WANTED = {
     "float_type": "must be a number",
@@ -49,6 +53,8 @@ def problem_of(error: ErrorDetails, location: Sequence[str | int], place: Place)
         message, _, valid = error["msg"].removeprefix("Value error, ").partition("\x00")
         stated, choices = error["input"], tuple(valid.split(",")) if valid else ()
         near = nearest(stated, choices) if isinstance(stated, str) else None
+        if message.startswith(("must be in (0, 1]", "must be in [0, 1]")):
+            message += ratio_meant(stated)
         return Problem(
             path=path, message=message, source=source, line=line, nearest=near, valid=() if near else choices
         )
@@ -76,11 +82,13 @@ def _parent(path: str) -> str:
 
 
 def _wanted(error: ErrorDetails) -> str:
-    hidden = _SECRET.intersection(map(str, error["loc"])) or _ADDRESSES.intersection(map(str, error["loc"][-1:]))
+    keys = [str(key) for key in error["loc"] if not isinstance(key, int)]
+    hidden = _SECRET.intersection(keys) or _ADDRESSES.intersection(keys[-1:])
     got = "something else" if hidden else _shown(error["input"])
     context: Mapping[str, object] = error.get("ctx", {})
     if error["type"] in _WANTED:
-        return f"{_WANTED[error['type']]}, got {got}"
+        meant = ratio_meant(error["input"]) if error["type"] == "float_type" and not hidden else ""
+        return f"{_WANTED[error['type']]}, got {got}{meant}"
     if error["type"] == "literal_error":
         return f"must be one of {context.get('expected')}, got {got}"
     return f"{error['msg'].replace('Input should be', 'must be')}, got {got}"

@@ -53,7 +53,7 @@ def rubric_named(name: str) -> str:
 
 
 def _is_known_rubric(name: str, info: ValidationInfo) -> str:
-    from scoring.rubrics import RUBRICS  # noqa: PLC0415  # the catalogue is only needed once a rubric is named
+    from sidejudge.scoring.rubrics import RUBRICS  # noqa: PLC0415  # the catalogue is only needed once a rubric is named
 
     declared = (info.context or {}).get("rubrics", ())
     name = name if name in declared else rubric_named(name)

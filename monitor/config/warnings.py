@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from ipaddress import ip_address
 
-from scoring.case.run_figures import UNITS
-from scoring.result.result import Method
-from scoring.rubrics import RUBRICS
+from sidejudge.scoring.case.run_figures import UNITS
+from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.rubrics import RUBRICS, SCENARIO_RUBRICS
 
 from . import Config
 from .rubrics import configured, reached
@@ -28,6 +28,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
     for index, route in enumerate(config.sessions.routes if config.sessions is not None else ()):
         for name in route.rubrics:
             yield from _untold(f"sessions.routes[{index}].rubrics: {name}", name, config)
+    yield from _no_scenario(config)
     yield from _credentials(config)
     yield from _unheard(config)
     yield from _unread(config)
@@ -35,6 +36,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
     yield from _closed_lists(config)
     yield from _other_scale(config)
     yield from _never_measured(config)
+    yield from _not_handed_over(config)
     judge = config.evaluators.judge
     if judge is None:
         return
@@ -49,6 +51,28 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
             "evaluators.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
             "set budget_usd_per_hour or budget_usd_per_day",
         )
+
+
+def _not_handed_over(config: Config) -> Iterator[tuple[str, str]]:
+    """A handover that nobody would believe."""
+    hands_over = config.drain is not None and config.drain.to is not None and config.peers is None
+    if hands_over and config.sampling.handover_key is None:
+        yield (
+            "drain.to: nothing is handed over, for no key proves to the other monitor how traces were drawn",
+            "set sampling.handover_key, as ${NAME}, to the same secret in both monitors",
+        )
+
+
+def _no_scenario(config: Config) -> Iterator[tuple[str, str]]:
+    """Rubrics that compare a run with a scenario, in routes without one."""
+    for index, route in enumerate(config.routes):
+        needing = [name for name in route.rubrics if name in SCENARIO_RUBRICS]
+        if needing and route.scenario is None:
+            cause = f"{needing[0]} compares with a scenario, and the route names none"
+            yield (
+                f"routes[{index}].rubrics: {cause}: it judges only the traces that bring one",
+                f"set routes[{index}].scenario to the name of one in 'scenarios'",
+            )
 
 
 def _other_scale(config: Config) -> Iterator[tuple[str, str]]:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.result.result import Method
-from scoring.rubrics import RUBRICS
-from scoring.verdict.rubric import Rubric
+from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .library import library
 

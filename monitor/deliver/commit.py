@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from integrations.store.sqlite import FinishedTrace, Store, StoredTurn, StoreError
-from monitor.evaluate.result import TraceResult
-from monitor.ingest.assembler import Assembler
-from monitor.ingest.outcomes import Reason, TraceOutcomes
-from monitor.sessions.windows import Identity, SessionWindows, StoredTurnHead
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoredTurn, StoreError
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.ingest.assembler import Assembler
+from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
+from sidejudge.monitor.sessions.windows import Identity, SessionWindows, StoredTurnHead
 
 from .sinks import Sinks
 
@@ -26,9 +26,10 @@ class Commit:
         outcomes: TraceOutcomes,
         sinks: Sinks,
         listeners: Sequence[Callable[[TraceResult], None]] = (),
+        keeps_contents: Callable[[TraceResult], bool] = lambda _: False,
     ) -> None:
         self._store, self._sessions, self._assembler, self._outcomes = store, sessions, assembler, outcomes
-        self._sinks, self._listeners = sinks, listeners
+        self._sinks, self._listeners, self._keeps_contents = sinks, listeners, keeps_contents
 
     async def commit(self, results: Sequence[TraceResult]) -> dict[bytes, StoreError]:
         """Write results, each in a transaction of its own: its verdicts, and what is to be delivered of it.
@@ -36,11 +37,11 @@ class Commit:
         Returns:
             Once they are on disk, why the store refused a result, by trace id; the others are committed.
         """
-        whole = [result for result in results if result.reason is not Reason.LATE]
+        whole = [result for result in results if result.reason is not EndReason.LATE]
         answers = await self._store.finish_each([self._finished(result) for result in whole])
         refused = {result.trace_id: error for result, error in zip(whole, answers, strict=True) if error is not None}
         for result in results:
-            if result.reason is Reason.LATE:
+            if result.reason is EndReason.LATE:
                 try:
                     await self._store.dismiss(result.trace_id, result.chunks)
                 except StoreError as error:
@@ -51,7 +52,7 @@ class Commit:
         """Record a result that is on disk: outcomes first, then listeners, then sinks."""
         if not result.session:  # outcomes are of traces
             self._outcomes.ended(result.service, result.reason, revision=result.revision)
-        if result.reason is Reason.LATE:
+        if result.reason is EndReason.LATE:
             self._assembler.refuse(result.trace_id)
         for listener in self._listeners:
             listener(result)
@@ -80,6 +81,7 @@ class Commit:
             entries=self._sinks.entries(result),
             turn=turn,
             referred=result.lookups,
+            keep_contents=self._keeps_contents(result),
         )
 
     def _join(self, result: TraceResult) -> StoredTurn | None:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
-from integrations.backoff import Backoff
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 
 from .queue import PendingItem, Queue
 from .task import DeliveryCounters, DeliveryTask

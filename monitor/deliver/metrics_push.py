@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from integrations.post import Poster
-from monitor.config.otel_metrics import OtelMetricsSink
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.post import Poster
+from sidejudge.monitor.config.otel_metrics import OtelMetricsSink
 
 from .task import DeliveryStatus
 
@@ -40,7 +40,7 @@ class MetricsPush:
 
     async def push(self) -> None:
         """Send once; what fails is logged when it begins and when it is over."""
-        from integrations.otel_events.metrics import metrics_request  # noqa: PLC0415  # only where it is configured
+        from sidejudge.integrations.otel_events.metrics import metrics_request  # noqa: PLC0415  # only where it is configured
 
         now_ns, families = self._clock_ns(), self._collect()
 

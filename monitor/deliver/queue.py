@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from integrations.store.notification_outbox import NotificationOutbox, PendingNotice
-from scoring.status.export_snapshot import QueueStatus
+from sidejudge.integrations.store.notification_outbox import NotificationOutbox, PendingNotice
+from sidejudge.scoring.status.export_snapshot import QueueStatus
 
 T_co = TypeVar("T_co", covariant=True)
 

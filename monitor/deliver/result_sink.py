@@ -1,17 +1,17 @@
-"""A sink of whole results: the outcome and the verdicts of one are one entry, in order with wishes to erase."""
+"""A sink of whole results: the outcome and the verdicts of one are one entry, in order with requests to erase."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from integrations.jsonl import line
-from integrations.store.notification_outbox import Entry, PendingNotice
-from monitor.evaluate.result import TraceResult
-from scoring.checks.redaction import redaction_of
+from sidejudge.integrations.jsonl import line
+from sidejudge.integrations.store.notification_outbox import Entry, PendingNotice
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.scoring.checks.redaction import redaction_of
 
 from .dispatcher import DeliveryTerms
+from .parquet.erasure_request import up_to_erasure
 from .parquet.record import history_record
-from .parquet.wish import up_to_wish
 from .queue import StoredQueue
 from .sink import SinkParts
 from .verdict_sink import VerdictSink
@@ -35,5 +35,5 @@ class ResultSink(VerdictSink):
         return [Entry(destination=self.name, id=identity, body=line(record).decode())]
 
     def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
-        """See ``up_to_wish``."""
-        return up_to_wish(entries)
+        """See ``up_to_erasure``."""
+        return up_to_erasure(entries)

@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from integrations.langfuse.connections import Connections
-from integrations.store.notification_outbox import Entry
-from integrations.store.outbox import ScoreRow
-from integrations.store.sqlite import Store
-from monitor.config import Config
-from monitor.evaluate.result import TraceResult
-from monitor.fleet.fleet import Fleet
-from scoring.status.export_snapshot import ExportSnapshot
-from scoring.verdict.rubric import Rubric
+from sidejudge.integrations.langfuse.connections import Connections
+from sidejudge.integrations.store.notification_outbox import Entry
+from sidejudge.integrations.store.outbox import ScoreRow
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .task import DeliveryCounters
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from integrations.store.notification_outbox import Entry
-from integrations.store.outbox import ScoreRow
-from monitor.config import Config
-from monitor.evaluate.result import TraceResult
-from scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.integrations.store.notification_outbox import Entry
+from sidejudge.integrations.store.outbox import ScoreRow
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 
 from .dispatcher import NOT_DELIVERED
 from .fleet.sink import FLEET, NOT_ARCHIVED, fleet_sink

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
-from integrations.backoff import Backoff
-from integrations.store.errors import StoreError
-from scoring.status.export_snapshot import ExportState
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.scoring.status.export_snapshot import ExportState
 
 log = logging.getLogger("sidejudge.deliver")
 

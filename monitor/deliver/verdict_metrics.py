@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from integrations.prometheus.exporter import Exporter
-from monitor.evaluate.result import TraceResult
-from monitor.evaluate.stages import FIGURES, TOOLS
-from scoring.result.result import Scored
-from scoring.rubrics import run_health
-from scoring.status.metric_limit import APPLICATION
-from scoring.verdict.trace_document import FiguresDocument
-from scoring.verdict.verdict import Verdict
+from sidejudge.integrations.prometheus.exporter import Exporter
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.evaluate.stages import FIGURES, TOOLS
+from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.rubrics import run_health
+from sidejudge.scoring.status.metric_limit import APPLICATION
+from sidejudge.scoring.verdict.trace_document import FiguresDocument
+from sidejudge.scoring.verdict.verdict import Verdict
 
 
 class VerdictMetrics:

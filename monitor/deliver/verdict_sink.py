@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
-from integrations.jsonl import line
-from integrations.store.notification_outbox import Entry, PendingNotice
-from monitor.evaluate.result import TraceResult
-from scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.integrations.jsonl import line
+from sidejudge.integrations.store.notification_outbox import Entry, PendingNotice
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 
 from .dispatcher import DeliveryTerms, Dispatcher
 from .queue import StoredQueue

@@ -23,16 +23,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from monitor.api.report import MonitorReport
-from monitor.evaluate.result import TraceResult
-from monitor.runtime.process import address_lines
-from scoring.status.service_status import ServiceStatus
-from scoring.status.status import Status
+from sidejudge.monitor.api.report import MonitorReport
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.runtime.process import address_lines
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.status import Status
 
 from .traffic import SampleTraffic
 
 if TYPE_CHECKING:
-    from monitor.runtime.app import Monitor
+    from sidejudge.monitor.runtime.app import Monitor
 
 CONFIG = Path(str(files(__package__) / "demo.yaml"))
 TRACES_PER_S = 12
@@ -48,6 +48,7 @@ COLOURS = {
     Status.WARNING: "yellow",
     Status.CRITICAL: "red",
     Status.INSUFFICIENT_DATA: "dim",
+    Status.NO_DATA: "dim",
 }
 
 

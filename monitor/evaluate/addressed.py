@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scoring.questions.question import Question
+from sidejudge.scoring.questions.question import Question
 
 
 @dataclass(frozen=True, slots=True)

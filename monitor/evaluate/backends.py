@@ -1,7 +1,7 @@
 """Backends: the evaluators that answer the metrics' questions, in a configured order.
 
-The first answer wins. A backend that omits a question, or replies with a ``NoAnswer`` that is not failed, passes it to
-the next one. A failed ``NoAnswer`` is final: another method must not hide an outage of the judge.
+The first answer wins. A backend that omits a question, or replies with a ``NoAnswer`` that is neither failed nor final,
+passes it to the next one. A failed ``NoAnswer`` is final: another method must not hide an outage of the judge.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias, cast
 
-from monitor.config.evaluators import Priority
-from monitor.config.judge_choice import JudgeChoice
-from scoring.case.case import Case
-from scoring.errors import SidejudgeError
-from scoring.questions.question import NoAnswer, Question, Reply
+from sidejudge.monitor.config.evaluators import Priority
+from sidejudge.monitor.config.judge_choice import JudgeChoice
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.questions.question import NoAnswer, Question, Reply
 
 from .addressed import plain
 
@@ -48,6 +48,10 @@ class JudgeBackendProtocol(Protocol):
     @property
     def outage(self) -> str | None:
         """Why the judge cannot be asked now; None when it can."""
+
+    @property
+    def outage_cause(self) -> str | None:
+        """The same in the provider's words, which may quote a trace; None when it can be asked."""
 
     def share(self, priority: Priority) -> float:
         """Count a case that needs the judge. Call it once a case.
@@ -132,7 +136,7 @@ class Backends:
                 replies = await self.judge.answer(case, left, account)
             for question in left:
                 reply = replies.get(question)
-                if isinstance(reply, NoAnswer) and not reply.failed:
+                if isinstance(reply, NoAnswer) and not reply.failed and not reply.final:
                     passed[question] = reply
                 elif reply is not None:
                     final[question] = reply

@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
-from scoring.case.case import Usual
-from scoring.metrics.run_effort import UNITS
-from scoring.statistics.outer_fence import outer_fence
+from sidejudge.scoring.case.case import Usual
+from sidejudge.scoring.metrics.run_effort import UNITS
+from sidejudge.scoring.statistics.outer_fence import outer_fence
 
 if TYPE_CHECKING:
     from .result import TraceResult

@@ -5,32 +5,32 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from integrations.prometheus.judge_metrics import KnownJudge
-from integrations.provider.errors import ProviderError, ProviderErrorKind
-from monitor.config import Config
-from monitor.config.evaluators import JudgeSection
-from monitor.config.judge_choice import judge_choice, judge_sections
-from scoring.case.case import Case
-from scoring.evaluators import lexical
-from scoring.questions.question import Question, Reply
-from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
+from sidejudge.integrations.prometheus.judge_metrics import KnownJudge
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.evaluators import JudgeSection
+from sidejudge.monitor.config.judge_choice import judge_choice, judge_sections
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators import lexical
+from sidejudge.scoring.questions.question import Question, Reply
+from sidejudge.scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 
 from .backends import Backend, Backends, JudgeBackendProtocol, Synchronous
 
 if TYPE_CHECKING:
-    from integrations.judge.batch import BatchJudgeClient, BatchNotes
-    from integrations.judge.client import JudgeModel
-    from integrations.provider.library import LiteLLM
-    from monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
-    from monitor.evaluate.embedding.observer import EmbeddingObserver
-    from monitor.evaluate.embedding.vector_cache import VectorCacheStorage
-    from monitor.evaluate.judge.call_record import CallStorage, KeptCalls
-    from monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage, OnAnswered
-    from monitor.evaluate.judge.observer import JudgeObserver
-    from monitor.evaluate.judge.panel_member import Client
-    from monitor.evaluate.judge.settings import JudgeSettings
+    from sidejudge.integrations.judge.batch import BatchJudgeClient, BatchNotes
+    from sidejudge.integrations.judge.client import JudgeModel
+    from sidejudge.integrations.provider.library import LiteLLM
+    from sidejudge.monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
+    from sidejudge.monitor.evaluate.embedding.observer import EmbeddingObserver
+    from sidejudge.monitor.evaluate.embedding.vector_cache import VectorCacheStorage
+    from sidejudge.monitor.evaluate.judge.call_record import CallStorage, KeptCalls
+    from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage, OnAnswered
+    from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
+    from sidejudge.monitor.evaluate.judge.panel_member import Client
+    from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
 
     from .judge_queue import JudgeQueue
 
@@ -40,9 +40,15 @@ PARSE_ERROR = "parse_error"
 FLAGS = ("contradiction", "disagreement")
 
 
+class Closeable(Protocol):
+    """What a judge remembers by, where it belongs to these backends alone."""
+
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationBackends:
-    """``at_once`` answers without waiting; the ``others`` are asked after it."""
+    """``at_once`` answers without waiting; the ``others`` are asked after it. ``memory`` is closed with them."""
 
     at_once: Callable[[Case, Question], Reply] | None
     others: Backends | None = None
@@ -50,6 +56,7 @@ class EvaluationBackends:
     embedding: EmbeddingBackend | None = None
     library: LiteLLM | None = None
     batches: BatchJudgeClient | None = None
+    memory: Closeable | None = None
 
     async def warm(self) -> None:
         """Load slow libraries before the first case needs them. A failure is logged and recurs when they are needed."""
@@ -69,6 +76,8 @@ class EvaluationBackends:
             await self.batches.close()
         if self.library is not None:
             await self.library.close()
+        if self.memory is not None:
+            self.memory.close()
 
 
 def build_backends(
@@ -99,17 +108,17 @@ def build_backends(
     section = config.evaluators
     if section.judge is None and section.embedding is None:
         return EvaluationBackends(at_once=lexical.answer if "lexical" in section.order else None)
-    from integrations.provider.library import LiteLLM  # noqa: PLC0415  # imported only where it is configured
+    from sidejudge.integrations.provider.library import LiteLLM  # noqa: PLC0415  # imported only where it is configured
 
     library = LiteLLM()
     judge = embedding = in_lots = None
     if section.judge is not None:
-        from integrations.judge.client import JudgeClient  # noqa: PLC0415  # imported only where it is configured
+        from sidejudge.integrations.judge.client import JudgeClient  # noqa: PLC0415  # imported only where it is configured
 
         client: Client = JudgeClient(library)
         settings = judge_settings(config)
         if batches is not None:
-            from integrations.judge.batch import BatchJudgeClient  # noqa: PLC0415  # imported only where it is wanted
+            from sidejudge.integrations.judge.batch import BatchJudgeClient  # noqa: PLC0415  # imported only where it is wanted
 
             client = in_lots = BatchJudgeClient(JudgeClient(library), library, batches)
             settings = in_batches(settings)
@@ -118,7 +127,7 @@ def build_backends(
             on_answered=on_answered, clock_ns=clock_ns,
         )  # fmt: skip
     if section.embedding is not None:
-        from monitor.evaluate.embedding.build import embedding_backend  # noqa: PLC0415  # imported only where it is configured
+        from sidejudge.monitor.evaluate.embedding.build import embedding_backend  # noqa: PLC0415  # imported only where it is configured
 
         embedding = embedding_backend(
             section.embedding, library=library, storage=vectors, clock_ns=clock_ns, observer=embedding_observer
@@ -151,8 +160,8 @@ def _judge(
     on_answered: OnAnswered | None,
     clock_ns: Callable[[], int],
 ) -> JudgeBackend:
-    from monitor.evaluate.judge.judge_backend import JudgeBackend  # noqa: PLC0415  # imported only where it is configured
-    from monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415  # imported only where it is configured
+    from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend  # noqa: PLC0415  # imported only where it is configured
+    from sidejudge.monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415  # imported only where it is configured
 
     from .judge_log import JudgeLog  # noqa: PLC0415  # imported only where it is configured
 
@@ -189,7 +198,7 @@ def in_batches(settings: JudgeSettings) -> JudgeSettings:
 def _kept_calls(section: JudgeSection, storage: CallStorage | None) -> KeptCalls | None:
     if storage is None or section.keep_calls_bytes is None:
         return None
-    from monitor.evaluate.judge.call_record import KeptCalls  # noqa: PLC0415  # imported only where it is configured
+    from sidejudge.monitor.evaluate.judge.call_record import KeptCalls  # noqa: PLC0415  # imported only where it is configured
 
     return KeptCalls(storage=storage, keep_ns=section.keep_calls.ns, most_bytes=section.keep_calls_bytes)
 
@@ -201,8 +210,8 @@ def judge_settings(config: Config) -> JudgeSettings:
 
 
 def _settings(section: JudgeSection) -> JudgeSettings:
-    from monitor.evaluate.judge.settings import JudgeSettings  # noqa: PLC0415  # imported only where it is configured
-    from scoring.checks.redaction import redaction_of  # noqa: PLC0415  # likewise
+    from sidejudge.monitor.evaluate.judge.settings import JudgeSettings  # noqa: PLC0415  # imported only where it is configured
+    from sidejudge.scoring.checks.redaction import redaction_of  # noqa: PLC0415  # likewise
 
     return JudgeSettings(
         models=tuple(_model(name, section) for name in (section.model, *section.panel)),
@@ -221,7 +230,7 @@ def _settings(section: JudgeSection) -> JudgeSettings:
 
 def _model(name: str, section: JudgeSection) -> JudgeModel:
     """One model. Address, key and price are those of ``model``; panel members of other providers have their own."""
-    from integrations.judge.client import JudgeModel, TokenPrice  # noqa: PLC0415  # imported only where it is configured
+    from sidejudge.integrations.judge.client import JudgeModel, TokenPrice  # noqa: PLC0415  # imported only where it is configured
 
     own = name.partition("/")[0] == section.model.partition("/")[0]
     price = section.price
@@ -248,8 +257,11 @@ def known_judge(config: Config) -> KnownJudge | None:
     sections = judge_sections(config).values()
     if not sections:
         return None
+    from sidejudge.scoring.judging.shapes import SHAPES  # noqa: PLC0415  # only a judge needs it
+
     models = dict.fromkeys(name for each in sections for name in (each.model, *each.panel))
-    return KnownJudge(models=tuple(models), failures=(*ProviderErrorKind, PARSE_ERROR), flags=FLAGS)
+    failures = (*ProviderErrorKind, PARSE_ERROR)
+    return KnownJudge(models=tuple(models), failures=failures, flags=FLAGS, shapes=tuple(SHAPES))
 
 
 def judge_snapshot(
@@ -259,7 +271,7 @@ def judge_snapshot(
     section = config.evaluators.judge
     if judge is None or section is None:
         return None
-    from monitor.evaluate.judge.budget import DAY_S, HOUR_S  # noqa: PLC0415  # imported only where it is configured
+    from sidejudge.monitor.evaluate.judge.budget import DAY_S, HOUR_S  # noqa: PLC0415  # imported only where it is configured
 
     oldest_ns = judge_queue.deferred.oldest_ns
     return JudgeSnapshot(
@@ -283,4 +295,5 @@ def judge_snapshot(
         under_way=judge_queue.under_way,
         waiting=judge_queue.waiting,
         oldest_s=oldest_ns / 1e9 if oldest_ns is not None else None,
+        estimating=tuple(sorted(judge.estimating)),
     )

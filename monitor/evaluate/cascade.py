@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from monitor.config.evaluators import CascadeSection
-from monitor.config.judge_choice import JudgeChoice
-from scoring.case.case import Case
-from scoring.result.result import Failed, Result, Scored
-from scoring.verdict.escalation import Escalation, EscalationCause
-from scoring.verdict.outcome import Outcome
-from scoring.verdict.review_reason import JUDGES_DISAGREE, contradicts
-from scoring.verdict.rubric import Rubric
+from sidejudge.monitor.config.evaluators import CascadeSection
+from sidejudge.monitor.config.judge_choice import JudgeChoice
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import Failed, Result, Scored
+from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
+from sidejudge.scoring.verdict.outcome import Outcome
+from sidejudge.scoring.verdict.review_reason import JUDGES_DISAGREE, contradicts
+from sidejudge.scoring.verdict.rubric import Rubric
 
 NO_ANSWER: Final = "it gave no answer"
 CONTRADICTS: Final = "it contradicts what is decidable"

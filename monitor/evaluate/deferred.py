@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.closing import Closing
 
 from .evaluation import JudgementsByMetric
 

@@ -16,14 +16,15 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import structs
 
-from monitor.config.judge_choice import ONE_JUDGE, JudgeChoice
-from monitor.config.values import DEFAULT_JUDGE
-from scoring.case.case import Case
-from scoring.questions.question import Answer, NoAnswer, PendingMetrics, Question, Reply, Steps
-from scoring.result.result import Failed, Judgement, Result, Scored
-from scoring.verdict.outcome import OutcomeMemo, outcome
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict import Selection, Verdict, reach_verdict
+from sidejudge.monitor.config.judge_choice import ONE_JUDGE, JudgeChoice
+from sidejudge.monitor.config.values import DEFAULT_JUDGE
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.question import Answer, NoAnswer, PendingMetrics, Question, Reply, Steps
+from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.result import Failed, Judgement, Result, Scored
+from sidejudge.scoring.verdict.outcome import OutcomeMemo, outcome
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict import Selection, Verdict, reach_verdict
 
 from .addressed import Addressed, plain
 from .backends import OVER_BUDGET
@@ -33,8 +34,8 @@ T = TypeVar("T")
 
 JudgementsByMetric: TypeAlias = Mapping[tuple[str, str], tuple[Judgement, ...]]
 """The judge requests made for a metric, by rubric id and metric id."""
-NOBODY = NoAnswer("no evaluator is configured for this question")
-TOO_MUCH = "the case takes more work than evaluators.max_case_cpu allows"
+NOBODY = NoAnswer(Reason("no evaluator is configured for this question"))
+TOO_MUCH = Reason("the case takes more work than evaluators.max_case_cpu allows")
 """Why a metric of a case has failed whose texts take too long."""
 
 

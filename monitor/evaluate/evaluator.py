@@ -6,15 +6,16 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from monitor.config.judge_choice import ONE_JUDGE
-from scoring.case.case import Case
-from scoring.evaluators import lexical
-from scoring.evaluators.score import score
-from scoring.questions.question import Question, Reply
-from scoring.result.result import Failed
-from scoring.verdict.outcome import OutcomeMemo
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict import Verdict, reach_verdict
+from sidejudge.monitor.config.judge_choice import ONE_JUDGE
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators import lexical
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.questions.question import Question, Reply
+from sidejudge.scoring.result.reason import Reason, own, quoted
+from sidejudge.scoring.result.result import Failed
+from sidejudge.scoring.verdict.outcome import OutcomeMemo
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict import Verdict, reach_verdict
 
 from .backends import Admit, Backends, JudgeAccount
 from .evaluation import NOBODY, Evaluation
@@ -108,7 +109,7 @@ class Evaluator:
 
     def failed(self, case: Case, names: Sequence[str], error: Exception, *, created_at: str) -> tuple[Verdict, ...]:
         """The verdicts on a case whose evaluation raised: every metric has failed."""
-        why = Failed(f"{type(error).__name__}: {error}")
+        why = Failed(Reason("{kind}: {why}", kind=own(type(error).__name__), why=quoted(str(error))))
         return tuple(
             reach_verdict(rubric, case, {c.metric.id: why for c in rubric.criteria}, created_at=created_at)
             for rubric in (self._rubrics[name] for name in dict.fromkeys(names))

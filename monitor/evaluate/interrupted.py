@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
-from monitor.ingest.closing import Closing
-from scoring.trace.span import JsonRecord
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.scoring.trace.span import JsonRecord
 
 _NAME: Final = "judging"
 _LARGE: Final = 16 << 20

@@ -6,12 +6,12 @@ import logging
 from dataclasses import dataclass, field
 from typing import Final
 
-from monitor.config.evaluators import Priority
-from monitor.ingest.closing import Closing
-from monitor.ingest.outcomes import Reason
-from monitor.ingest.sampler import Decision, probability, threshold
-from monitor.sessions.turns import SessionTurn
-from scoring.verdict.trace_document import SamplingDocument, TraceDocument
+from sidejudge.monitor.config.evaluators import Priority
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.sampler import Decision, probability, threshold
+from sidejudge.monitor.sessions.turns import SessionTurn
+from sidejudge.scoring.verdict.trace_document import SamplingDocument, TraceDocument
 
 from .evaluation import Evaluation
 
@@ -39,7 +39,7 @@ class EvaluationJob:
     priority: Priority = "normal"
     decision: Decision | None = None
     evaluation: Evaluation | None = None
-    reason: Reason | None = None
+    reason: EndReason | None = None
     turn: SessionTurn | None = None
     lookups: tuple[tuple[bytes, bytes | None], ...] = ()
 
@@ -94,11 +94,11 @@ class EvaluationJob:
         return 0 if load_rate is None else threshold(min(1.0, max(0.0, load_rate)))
 
 
-def give_up(job: EvaluationJob, reason: Reason) -> None:
+def give_up(job: EvaluationJob, reason: EndReason) -> None:
     """End a trace of which nothing is read. A verdict that it has already stands."""
     job.chunks = _ALL
-    job.reason = Reason.LATE if job.closing.revision > 1 else reason
-    if reason is Reason.CRASHED:
+    job.reason = EndReason.LATE if job.closing.revision > 1 else reason
+    if reason is EndReason.CRASHED:
         log.error(
             "gave up a trace: the process ended again and again while judging it",
             extra={"trace_id": job.trace_id.hex()},
@@ -108,5 +108,5 @@ def give_up(job: EvaluationJob, reason: Reason) -> None:
 def fail(job: EvaluationJob, error: Exception) -> None:
     """Log an exception of our own; the trace ends with the reason *error*."""
     log.error("could not judge a trace", extra={"trace_id": job.trace_id.hex()}, exc_info=error)
-    job.reason, job.evaluation = Reason.ERROR, None
+    job.reason, job.evaluation = EndReason.ERROR, None
     job.details["error"] = f"{type(error).__name__}: {error}"

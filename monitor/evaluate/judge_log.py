@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from monitor.evaluate.judge.breaker import BreakerState, Circuit
-from monitor.evaluate.judge.observer import JudgeAttempt, JudgeObserver
+from sidejudge.monitor.evaluate.judge.breaker import BreakerState, Circuit
+from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, JudgeObserver
 
 log = logging.getLogger("sidejudge.judge")
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from monitor.ingest.closing import Closing
-from scoring.questions.question import NoAnswer
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.scoring.questions.question import NoAnswer
+from sidejudge.scoring.result.reason import Reason, own
 
 from .backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
 from .deferred import DeferredPlace, DeferredTraces
@@ -30,7 +31,7 @@ DECODED_BYTES: Final = 64 << 20
 """Memory that the traces of several running jobs may take together, by an upper estimate; one alone may take more."""
 _ATTEMPTS: Final = 3
 """Attempts per trace while the judge fails and no breaker is open."""
-_NOT_DRAWN: Final = NoAnswer("the judge's budget did not reach for it")
+_NOT_DRAWN: Final = NoAnswer(Reason("the judge's budget did not reach for it"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,9 @@ class JudgeQueue:
         """Start deferred traces as far as the capacity allows, oldest first, and give up those beyond the bounds."""
         for place, closing in self.deferred.overdue(self.clock_ns()):
             why = self._outage or "more waits for it than it can answer"
-            instead = NoAnswer(f"{OUTAGE}: it could not be asked in time: {why}", failed=True)
+            instead = NoAnswer(
+                Reason("{outage}: it could not be asked in time: {why}", outage=own(OUTAGE), why=why), failed=True
+            )
             self._given_up.append(_GivenUp(closing, place, instead))
         while self._given_up and self.under_way < self.capacity and self._fits(self._given_up[0].closing):
             given_up = self._given_up.popleft()

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from monitor.ingest.closing import Closing
-from monitor.ingest.outcomes import Reason
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.outcomes import EndReason
 
 from .interrupted import InterruptedTraces
 from .job import EvaluationJob
@@ -119,7 +119,7 @@ class Pipeline:
             self.waiting.popleft()
             if self.interrupted is not None and suspect:  # if it ends the process again, nothing else is to blame
                 gone = self.interrupted.too_often(closing)
-                batch[closing.trace_id] = replace(closing, give_up=Reason.CRASHED) if gone else closing
+                batch[closing.trace_id] = replace(closing, give_up=EndReason.CRASHED) if gone else closing
                 break
             if closing.trace_id in self.judge_queue.deferred:
                 self.judge_queue.deferred.renew(closing)

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from monitor.ingest.outcomes import Reason
-from monitor.sessions.turns import SessionTurn
-from scoring.case.case import Case
-from scoring.result.result import Failed
-from scoring.trace.record import record
-from scoring.trace.span import Completion
-from scoring.verdict.trace_document import TraceDocument
-from scoring.verdict.verdict import State, Verdict
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.sessions.turns import SessionTurn
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import Failed
+from sidejudge.scoring.trace.record import record
+from sidejudge.scoring.trace.span import Completion
+from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.verdict import State, Verdict
 
 _NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")
 
@@ -37,7 +37,7 @@ class TraceResult:
 
     trace_id: bytes
     service: str | None
-    reason: Reason
+    reason: EndReason
     completion: Completion
     revision: int
     chunks: int
@@ -63,17 +63,17 @@ class TraceResult:
         return (self.ended_ns - self.last_span_ns) / 1e9
 
 
-def reason_of(case: Case, verdicts: Sequence[Verdict]) -> Reason:
+def reason_of(case: Case, verdicts: Sequence[Verdict]) -> EndReason:
     """The one reason of a trace that was judged: scored if any rubric reached a verdict, else why none did."""
     if any(verdict.state is not State.INCOMPLETE for verdict in verdicts):
-        return Reason.SCORED
+        return EndReason.SCORED
     if not case.complete:
-        return Reason.INCOMPLETE
+        return EndReason.INCOMPLETE
     if not case.content_captured:
-        return Reason.NO_CONTENT
+        return EndReason.NO_CONTENT
     if any(isinstance(score.result, Failed) for verdict in verdicts for score in verdict.scores):
-        return Reason.JUDGE_FAILED
-    return Reason.UNAVAILABLE
+        return EndReason.JUDGE_FAILED
+    return EndReason.UNAVAILABLE
 
 
 def revise(

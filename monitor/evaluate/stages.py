@@ -7,31 +7,31 @@ of the event loop, for several traces in step. Between them the judge queue asks
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from integrations.dialects import normalise
-from integrations.otlp.wire.kept import decode_kept
-from monitor.evaluate.references.lookup import References
-from monitor.ingest.closing import Closing
-from monitor.ingest.outcomes import Reason
-from monitor.ingest.sampler import Decision
-from monitor.route.router import Excluded, NotARun, Router
-from monitor.sessions.turns import SessionTurns
-from scoring.case.case import Case
-from scoring.case.conversation import question_of
-from scoring.case.extract import extract
-from scoring.case.run_figures import run_figures
-from scoring.lexical.label import label
-from scoring.metrics.run_effort import run_effort
-from scoring.metrics.run_tools import calls_by_tool
-from scoring.rubrics import run_health
-from scoring.trace.instant import written
-from scoring.trace.span import JsonRecord
-from scoring.trace.trace import Trace
-from scoring.verdict.trace_document import TraceDocument
-from scoring.verdict.verdict import State, Verdict
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.otlp.wire.kept import decode_kept
+from sidejudge.monitor.evaluate.references.lookup import References
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.sampler import Decision
+from sidejudge.monitor.route.router import Excluded, NotARun, Router
+from sidejudge.monitor.sessions.turns import SessionTurns
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.conversation import question_of
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.case.run_figures import run_figures
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.metrics.run_effort import run_effort
+from sidejudge.scoring.metrics.run_tools import calls_by_tool
+from sidejudge.scoring.rubrics import run_health
+from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from .baselines import EFFORT, Baselines
 from .batching import in_step
@@ -70,7 +70,6 @@ class Drawing(Protocol):
     """Decides whether a whole trace is judged, and with which probability: a sampler."""
 
     def decide(self, case: Case, admission: int, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision: ...
-    def thinned_upstream(self, trace_id: bytes, trace_states: Iterable[str]) -> bool: ...
 
 
 def _go_on() -> None:
@@ -84,6 +83,8 @@ class EvaluationStages:
     ``conversations`` is None where sessions are not judged, ``references`` where references come from the traces alone.
     ``baselines`` is None where what is usual for a service is not learned.
     ``cluster`` names what traces belong to: ``session``, ``user``, ``metadata.KEY`` or ``none``.
+    ``slices`` are what alerts on a pass ratio are explained by: ``version``, ``prompt``, ``model``, ``name``,
+    ``metadata.KEY``.
     ``quotes_input``: the details of a judged trace hold the beginning of its input, by which people recognise it.
     ``give_way`` is called wherever judging may pause for a request that waits.
     """
@@ -98,6 +99,7 @@ class EvaluationStages:
     baselines: Baselines | None = None
     quotes_input: bool = False
     cluster: str = "session"
+    slices: Sequence[str] = ()
     give_way: Callable[[], None] = _go_on
 
     def open(self, closing: Closing) -> EvaluationJob:
@@ -135,12 +137,12 @@ class EvaluationStages:
         return ()
 
     def _result(self, job: EvaluationJob, verdicts: tuple[Verdict, ...], now_ns: int) -> TraceResult:
-        before = job.before["verdicts"] if job.before and job.reason is not Reason.LATE else []
+        before = job.before["verdicts"] if job.before and job.reason is not EndReason.LATE else []
         current, changed = revise(verdicts, before)
         return TraceResult(
             trace_id=job.trace_id,
             service=job.service,
-            reason=job.reason or Reason.ERROR,
+            reason=job.reason or EndReason.ERROR,
             completion=job.closing.completion,
             revision=job.closing.revision,
             chunks=job.chunks,
@@ -167,7 +169,7 @@ class EvaluationStages:
                 self._open_session(job)
             elif job.before is not None and not self.archive.holds_judged(closing.trace_id):
                 # These spans are a fragment of a trace that was judged when it was whole: that result stands.
-                job.reason = Reason.LATE
+                job.reason = EndReason.LATE
             else:
                 yield from self._open_trace(job, payloads)
         except Exception as error:  # noqa: BLE001  # as above
@@ -183,7 +185,7 @@ class EvaluationStages:
             spans.append(normalise(raw))
         if not spans:
             job.details = {"spans": 0, "damaged_chunks": kept.damaged}
-            job.reason = Reason.UNDECODABLE
+            job.reason = EndReason.UNDECODABLE
             return
         yield
         trace = Trace.of(closing.trace_id.hex(), spans, closing.completion)
@@ -200,7 +202,7 @@ class EvaluationStages:
                 case = replace(case, expected_outcome=found.value)
             job.lookups = found.lookups
             job.details["reference"] = found.where
-        job.details |= _identity(case) | {"cluster": cluster_of(case, self.cluster)}
+        job.details |= _identity(case, self.slices) | {"cluster": cluster_of(case, self.cluster)}
         job.service = case.service or job.service
         job.last_span_ns = trace.end_ns
 
@@ -214,11 +216,11 @@ class EvaluationStages:
                 case,
                 started_ns=trace.start_ns,
                 ended_ns=job.last_span_ns,
-                thinned=closing.thinned or self.sampler.thinned_upstream(job.trace_id, states),
+                thinned=closing.thinned or decision.thinned_upstream,
                 before=job.before,
             )
         if decision.probability is None:
-            job.reason = Reason.SAMPLED_OUT
+            job.reason = EndReason.SAMPLED_OUT
             return
         yield
         self._evaluate(job, case, self.router, decision.probability)
@@ -226,29 +228,35 @@ class EvaluationStages:
     def _open_session(self, job: EvaluationJob) -> None:
         stored = self.archive.turns(job.trace_id)
         if self.conversations is None or not stored:
-            job.reason = Reason.LATE
+            job.reason = EndReason.LATE
             return
         job.chunks = max(number for number, _ in stored)
         case, decision, traces = self.conversations.case(
             job.trace_id, [turn for _, turn in stored], job.closing.completion
         )
-        job.details = {"kind": "session", "turns": len(traces), "traces": traces, **_identity(case), "cluster": None}
+        job.details = {
+            "kind": "session",
+            "turns": len(traces),
+            "traces": traces,
+            **_identity(case, self.slices),
+            "cluster": None,
+        }
         job.service, job.decision = case.service, decision
         job.details["sampling"] = job.sampled
         if decision.kept:
             self._evaluate(job, case, self.conversations.router, case.sampling_probability)
         else:
-            job.reason = Reason.SAMPLED_OUT
+            job.reason = EndReason.SAMPLED_OUT
 
     def _evaluate(self, job: EvaluationJob, case: Case, router: Router, probability: float) -> None:
         """Start the evaluation of a case that was drawn with this probability by the rubrics of its route."""
         route = router.route(case)
         if isinstance(route, Excluded):
             job.details["excluded"] = route.reason
-            job.reason = Reason.EXCLUDED
+            job.reason = EndReason.EXCLUDED
             return
         if route is None or isinstance(route, NotARun):
-            job.reason = Reason.NO_RUBRIC if route is None else Reason.NOT_A_RUN
+            job.reason = EndReason.NO_RUBRIC if route is None else EndReason.NOT_A_RUN
             job.details["routes"] = router.unmatched(case)
             return
         if case.tools_used is not None and case.complete and len(case.tools_used) <= MOST_CALLS:
@@ -278,7 +286,9 @@ class EvaluationStages:
         if evaluation.dropped:
             job.details["sampling"] = {**job.details.get("sampling", {}), "over_budget": list(evaluation.dropped)}
         decided = any(verdict.state is not State.INCOMPLETE for verdict in verdicts)
-        job.reason = Reason.OVER_BUDGET if evaluation.dropped and not decided else reason_of(evaluation.case, verdicts)
+        job.reason = (
+            EndReason.OVER_BUDGET if evaluation.dropped and not decided else reason_of(evaluation.case, verdicts)
+        )
         return verdicts
 
 
@@ -328,19 +338,32 @@ def _prompt(case: Case) -> str | None:
     return label(", ".join(sorted(found))) if found else None
 
 
-def _identity(case: Case) -> TraceDocument:
+def _slices(case: Case, wanted: Sequence[str], known: Mapping[str, str | None]) -> dict[str, str]:
+    """The values of the dimensions that are wanted, as far as the trace states them. They are cut: work is bounded."""
+    found = ((by, known[by] if by in known else _metadata(case, by.removeprefix("metadata."))) for by in wanted)
+    return {by: label(value) for by, value in found if value}
+
+
+def _metadata(case: Case, key: str) -> str | None:
+    value = case.metadata.get(key)
+    return str(value) if isinstance(value, str | int) else None
+
+
+def _identity(case: Case, slices: Sequence[str]) -> TraceDocument:
     """The fields by which a reader recognises the trace, without contents."""
+    release, prompt = _release(case), _prompt(case)
     return {
         "name": case.name,
         "environment": case.environment,
         "session_id": case.session_id,
         "user": None if case.user_id is None else user_digest(case.user_id),
-        "release": _release(case),
-        "prompt": _prompt(case),
+        "release": release,
+        "prompt": prompt,
         "content_captured": case.content_captured,
         "answered": case.model_output not in (None, ""),
         "agents": len(case.agents_called or ()),
         "tools": len(case.tools_used or ()),
         "capture_switch": case.capture_switch,
         "model": case.model,
+        "slices": _slices(case, slices, {"version": release, "prompt": prompt, "model": case.model, "name": case.name}),
     }

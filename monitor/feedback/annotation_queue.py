@@ -14,15 +14,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from integrations.langfuse.annotations import Annotation
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from integrations.langfuse.queues import ObjectType, holds, put, queues_named
-from integrations.store.sqlite import Store
-from scoring.status.agreement_snapshot import AnnotationQueueSnapshot
-from scoring.verdict.review_reason import ReviewReason, review_reason
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.integrations.langfuse.annotations import Annotation
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.queues import ObjectType, holds, put, queues_named
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.scoring.status.agreement_snapshot import AnnotationQueueSnapshot
+from sidejudge.scoring.verdict.review_reason import ReviewReason, review_reason
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -124,6 +124,8 @@ class AnnotationQueueFeeder:
         return sorted(found, key=lambda each: list(ReviewReason).index(each.why))
 
     async def _take(self, each: _Doubtful, now_ns: int) -> None:
+        if each.kind == "TRACE" and bytes.fromhex(each.object_id) in self._store.untaken:
+            return  # it is looked at again while it is new
         if sum(at > now_ns - _HOUR_NS for at in self._put.values()) >= self._per_hour:
             self._left_out[each.object_id] = now_ns
             return

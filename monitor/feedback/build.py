@@ -8,18 +8,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from integrations.store.sqlite import Store, StoreError
-from monitor.config.langfuse import LangfuseSink
-from monitor.deliver.langfuse.sink import LangfuseScores
-from monitor.deliver.task import DeliveryCounters
-from monitor.fleet.fleet import Fleet
-from monitor.fleet.quota import Quota
-from scoring.alerts.observed import Agreement
-from scoring.checks.redaction import Redaction
-from scoring.statistics.ppi import LabelSums
-from scoring.status.agreement_snapshot import AgreementSnapshot
-from scoring.status.export_snapshot import ExportSnapshot
-from scoring.verdict.rubric import Rubric
+from sidejudge.integrations.store.sqlite import Store, StoreError
+from sidejudge.monitor.config.langfuse import LangfuseSink
+from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
+from sidejudge.monitor.deliver.task import DeliveryCounters
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.fleet.quota import Quota
+from sidejudge.scoring.alerts.observed import Agreement
+from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.statistics.ppi import LabelSums
+from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .annotation_queue import AnnotationQueueFeeder
 from .failure_dataset import FailureDatasetFeeder

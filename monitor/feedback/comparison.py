@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from integrations.langfuse.annotations import Annotation, value_of
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.reading_back import MOST_IDS, read_back
-from integrations.langfuse.scores import metric_of
-from scoring.alerts.agreements import Agreements
-from scoring.runs.label_line import PASS, Said
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.score_name import pass_name
+from sidejudge.integrations.langfuse.annotations import Annotation, value_of
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.reading_back import MOST_IDS, read_back
+from sidejudge.integrations.langfuse.scores import metric_of
+from sidejudge.scoring.alerts.agreements import Agreements
+from sidejudge.scoring.runs.label_line import PASS, Said
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.score_name import pass_name
 
 from .score_names import LabelledScore
 

@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from integrations.langfuse.client import encoded
-from integrations.langfuse.datasets import NewDatasetItem, item_id
-from scoring.case.case import Case
-from scoring.checks.redaction import Redaction
-from scoring.lexical.label import label
-from scoring.runs.case_as_test import failing_metrics_of
-from scoring.trace.span import Json
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.integrations.langfuse.client import encoded
+from sidejudge.integrations.langfuse.datasets import NewDatasetItem, item_id
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.runs.case_as_test import failing_metrics_of
+from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 MOST_BYTES: Final = 900_000
 """The largest item; Langfuse takes requests of 1 MiB."""

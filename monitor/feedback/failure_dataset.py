@@ -13,22 +13,23 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Final
 
-from integrations.dialects import normalise
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.datasets import dataset_exists, item_id, make_dataset, put_item
-from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from integrations.langfuse.probe import LangfuseServer
-from integrations.otlp.wire.kept import decode_kept
-from integrations.raw import RawSpan
-from integrations.store.sqlite import Store
-from monitor.deliver.task import DeliveryCounters, DeliveryStatus
-from monitor.ingest.langfuse.rows import UnreadError, spans_of
-from scoring.case.case import Case
-from scoring.case.extract import extract
-from scoring.checks.redaction import Redaction
-from scoring.status.export_snapshot import ExportSnapshot
-from scoring.trace.trace import Trace
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.datasets import dataset_exists, item_id, make_dataset, put_item
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.packed_spans import PackedSpansError
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.deliver.kept_contents import held_spans
+from sidejudge.monitor.deliver.task import DeliveryCounters, DeliveryStatus
+from sidejudge.monitor.ingest.langfuse.rows import UnreadError, spans_of
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 from .failing_item import failing_item
 
@@ -214,7 +215,10 @@ class FailureDatasetFeeder:
         return await asyncio.to_thread(_case_of, trace_id, spans)
 
     def _held(self, trace_id: str) -> Case | None:
-        return _case_of(trace_id, decode_kept(self._store.chunks(bytes.fromhex(trace_id))).spans)
+        try:
+            return _case_of(trace_id, held_spans(self._store, bytes.fromhex(trace_id)).spans)
+        except PackedSpansError:
+            return None
 
     async def _remember(self) -> None:
         await self._store.keep_fact(

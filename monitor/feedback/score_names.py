@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from integrations.langfuse.scores import score_id
-from monitor.config.annotations import PeopleScore
-from scoring.runs.label_line import PASS, Said
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.score_name import pass_name, score_name, state_name
+from sidejudge.integrations.langfuse.scores import score_id
+from sidejudge.monitor.config.annotations import PeopleScore
+from sidejudge.scoring.runs.label_line import PASS, Said
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.score_name import pass_name, score_name, state_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Final
 
-from integrations.postgres import shared
-from integrations.postgres.database import Transaction
-from monitor.fleet.fleet import Fleet
-from scoring.statistics.ppi import LabelSums
-from scoring.trace.span import JsonRecord
+from sidejudge.integrations.postgres import shared
+from sidejudge.integrations.postgres.database import Transaction
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.scoring.statistics.ppi import LabelSums
+from sidejudge.scoring.trace.span import JsonRecord
 
 log = logging.getLogger("sidejudge.fleet")
 
@@ -60,7 +60,7 @@ class SharedLabels:
         return self._rounds % _ROUNDS == 1 or self._unsaved() is not None
 
     def _unsaved(self) -> tuple[int, bytes] | None:
-        """What is to be saved, with the token of the lease; None where that is another's, or is saved."""
+        """What is to be saved, with the lease's token; None if another monitor holds the lease or nothing changed."""
         lease, own = self._fleet.held(LABELS), self._own()
         if lease is None or own is None:
             return None

@@ -19,16 +19,16 @@ from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from typing import Final, TypeAlias
 
-from integrations.backoff import Backoff
-from integrations.postgres import schema, shared
-from integrations.postgres.database import Database, Transaction
-from integrations.postgres.errors import DatabaseAway, DatabaseError, DatabaseRefuses, LeaseLost
-from integrations.postgres.leases import Lease, Leases
-from integrations.postgres.schema import SchemaVersion
-from integrations.postgres.shared import MonitorRow
-from integrations.store.memory import KeyValueRoom
-from monitor.config.fleet import FleetSection
-from scoring.status.fleet_snapshot import FleetSnapshot, FleetState
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.postgres import schema, shared
+from sidejudge.integrations.postgres.database import Database, Transaction
+from sidejudge.integrations.postgres.errors import DatabaseAway, DatabaseError, DatabaseRefuses, LeaseLost
+from sidejudge.integrations.postgres.leases import Lease, Leases
+from sidejudge.integrations.postgres.schema import SchemaVersion
+from sidejudge.integrations.postgres.shared import MonitorRow
+from sidejudge.integrations.store.memory import KeyValueRoom
+from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot, FleetState
 
 from . import identity
 

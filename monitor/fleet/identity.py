@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from integrations.postgres.database import Transaction
-from integrations.postgres.errors import DatabaseRefuses
-from integrations.postgres.leases import Leases
-from monitor.config.fleet import FleetSection
+from sidejudge.integrations.postgres.database import Transaction
+from sidejudge.integrations.postgres.errors import DatabaseRefuses
+from sidejudge.integrations.postgres.leases import Leases
+from sidejudge.monitor.config.fleet import FleetSection
 
 _LEASE: Final = "fleet identity"
 _PREFIX: Final = "fleet:"

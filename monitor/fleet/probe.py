@@ -6,10 +6,10 @@ import asyncio
 import time
 from typing import Final
 
-from integrations.postgres import schema
-from integrations.postgres.database import Database
-from integrations.postgres.errors import DatabaseError
-from monitor.config.fleet import FleetSection
+from sidejudge.integrations.postgres import schema
+from sidejudge.integrations.postgres.database import Database
+from sidejudge.integrations.postgres.errors import DatabaseError
+from sidejudge.monitor.config.fleet import FleetSection
 
 from . import identity
 from .fleet import SKEW_S
@@ -60,7 +60,10 @@ async def _try(section: FleetSection) -> tuple[str, str]:
             async with database.transaction() as transaction:
                 await identity.check(transaction, section)
         if refused:
-            return f"{known}; no rights on {', '.join(refused)}", "grant the rights that docs/how-to/fleet.md lists"
+            return (
+                f"{known}; no rights on {', '.join(refused)}",
+                "grant the rights that 'sidejudge help how-to/fleet' lists",
+            )
     except DatabaseError as error:
         cause, _, remedy = str(error).partition("\n")
         return cause, remedy or "see that the database answers from here"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from integrations.postgres.errors import DatabaseError
-from integrations.postgres.shared import claim_within
+from sidejudge.integrations.postgres.errors import DatabaseError
+from sidejudge.integrations.postgres.shared import claim_within
 
 from .fleet import Fleet
 

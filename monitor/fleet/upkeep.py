@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from integrations.postgres.archive import purge
-from integrations.postgres.database import Transaction
+from sidejudge.integrations.postgres.archive import purge
+from sidejudge.integrations.postgres.database import Transaction
 
 from .fleet import Fleet
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .anomaly import Anomaly, AnomalyKind
 from .closing import Closing
 from .fragmentation import Fragmentation
 from .sampling_skew import SamplingSkew
+from .upstream_trust import UpstreamTrust
 
 log = logging.getLogger("sidejudge.traffic")
 
@@ -19,7 +20,10 @@ class TrafficAnomalies:
     """The detectors of one monitor. ``skew`` is None where sampling does not use trace ids."""
 
     skew: SamplingSkew | None
+    trust: UpstreamTrust | None = None
     fragments: Fragmentation = field(default_factory=Fragmentation)
+    others: Sequence[Callable[[], Iterable[Anomaly]]] = ()
+    """What rooms that come later in the data's way find, called each time."""
     _logged: dict[tuple[AnomalyKind, str | None], Anomaly] = field(default_factory=dict)
 
     def closed(self, closings: Sequence[Closing]) -> Sequence[Closing]:
@@ -31,7 +35,8 @@ class TrafficAnomalies:
     def current(self) -> list[Anomaly]:
         """The anomalies that are detected now."""
         skewed = () if self.skew is None else self.skew.anomalies
-        return [*skewed, *self.fragments.anomalies]
+        claims = () if self.trust is None else self.trust.anomalies
+        return [*skewed, *claims, *self.fragments.anomalies, *(each for found in self.others for each in found())]
 
     def log_news(self) -> None:
         """Log the anomalies that are new since the last call and those that have ended, each once."""

@@ -15,6 +15,10 @@ class AnomalyKind(StrEnum):
     """Spans of one trace arrive in different places, or are lost: what arrives here are fragments."""
     ROOTLESS_TRACES = "rootless_traces"
     """Traces begin in processes whose spans do not arrive here."""
+    DISBELIEVED_CLAIMS = "disbelieved_claims"
+    """Traces claim to stand for more than is believed: their senders may choose what they claim."""
+    SILENT_ROUTES = "silent_routes"
+    """A route of the configuration matches none of the traces that arrive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

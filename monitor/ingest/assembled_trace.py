@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from integrations.otlp.wire.request import Chunk, ChunkOrigin
-from integrations.otlp.wire.tracestate import hashed_randomness, randomness
-from scoring.trace.span import Completion
+from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin
+from sidejudge.integrations.otlp.wire.tracestate import hashed_randomness, randomness
+from sidejudge.scoring.trace.span import Completion
 
 from .closing import Closing
-from .outcomes import Reason
+from .outcomes import EndReason
 
 
 @dataclass(slots=True)
@@ -102,6 +102,6 @@ class AssembledTrace:
         return Closing(
             trace_id=trace_id, completion=completion, revision=self.revision, origin=self.origin, whole=self.whole,
             size=self.size, decoded=self.decoded, left_out=self.left_out,
-            give_up=Reason.SHED if self.shed else None, thinned=self.thinned,
+            give_up=EndReason.SHED if self.shed else None, thinned=self.thinned,
             opened_ns=self.opened_ns, closed_ns=now_ns,
         )  # fmt: skip

@@ -32,8 +32,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from integrations.otlp.wire.request import Chunk
-from scoring.trace.span import Completion
+from sidejudge.integrations.otlp.wire.request import Chunk
+from sidejudge.scoring.trace.span import Completion
 
 from .adaptive_idle import AdaptiveIdle
 from .assembled_trace import AssembledTrace

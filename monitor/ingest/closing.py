@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from integrations.otlp.wire.request import ChunkOrigin
-from scoring.trace.record import record
-from scoring.trace.span import Completion
+from sidejudge.integrations.otlp.wire.request import ChunkOrigin
+from sidejudge.scoring.trace.record import record
+from sidejudge.scoring.trace.span import Completion
 
-from .outcomes import Reason
+from .outcomes import EndReason
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Closing:
     size: int = 0
     decoded: int = 0
     left_out: int = 0
-    give_up: Reason | None = None
+    give_up: EndReason | None = None
     thinned: bool = False
     opened_ns: int = 0
     closed_ns: int = 0

@@ -18,8 +18,12 @@ from typing import Any, Final, Literal, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from sidejudge.integrations.otlp.server.response import ABORT
+
 _log = logging.getLogger("sidejudge.http")
 
+_UNREAD_BYTES: Final = 1 << 15
+"""Bytes of responses that a connection holds before its application waits."""
 _PIPELINED: Final = 64
 """Requests that may wait for a response on one connection. No known exporter sends a second before the first's."""
 _HEAD_BYTES: Final = 1 << 16
@@ -50,6 +54,11 @@ def half_of_open_files() -> int:
     import resource  # noqa: PLC0415  # Windows has none
 
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+
+
+def reader_connections() -> ConnectionLimits:
+    """The bounds of the address that people and scrapers read: fewer, and quicker to be closed, than applications."""
+    return ConnectionLimits(body_s=10.0, connections=min(400, half_of_open_files()))
 
 
 class OpenConnections:
@@ -150,6 +159,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # a TCP server has no other transport
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=_UNREAD_BYTES)
         self._address = self.client[0] if self.client else ""
         self._connections.add(self, self._address)
 
@@ -161,8 +171,10 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def abort(self) -> None:
-        """Close without a response."""
+        """Close without a response, or in the midst of one."""
         self._refused = True
+        if self.cycle is not None:
+            self.cycle.disconnected = True
         self.transport.abort()
 
     def expire(self, now_s: float) -> None:
@@ -218,6 +230,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope["extensions"] = {ABORT: self.abort}  # type: ignore[dict-item]  # a function of ours, in place of options
         self._head_since_s = self.loop.time()
         self._head_bytes = 0
 

@@ -12,23 +12,24 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from integrations.otlp.wire.decoded_size import decoded_size
-from integrations.otlp.wire.handover import drawn_at
-from integrations.otlp.wire.receipt import Encoding, Overloaded, Receipt, Undecodable
-from integrations.otlp.wire.request import Admit, Chunk, ChunkOrigin, Split, identify, read_headers, split
-from integrations.otlp.wire.request_json import split_json
-from integrations.otlp.wire.request_logs import LogSplit, split_logs, split_logs_json
-from integrations.otlp.wire.work import OverBudget, WorkBudget
-from integrations.store.sqlite import StoredChunk, StoreError
+from sidejudge.integrations.otlp.wire.decoded_size import decoded_size
+from sidejudge.integrations.otlp.wire.handover import HandoverKeys, drawn_at
+from sidejudge.integrations.otlp.wire.receipt import Encoding, Overloaded, Passage, Receipt, Undecodable
+from sidejudge.integrations.otlp.wire.request import Admit, Chunk, ChunkOrigin, Split, identify, read_headers, split
+from sidejudge.integrations.otlp.wire.request_json import split_json
+from sidejudge.integrations.otlp.wire.request_logs import LogSplit, split_logs, split_logs_json
+from sidejudge.integrations.otlp.wire.work import OverBudget, WorkBudget
+from sidejudge.integrations.store.sqlite import StoredChunk, StoreError
 
 from .adaptive_rate import AdaptiveRate
 from .assembler import PASSED_OVER, Arrival, Assembler
 from .load_shedding import LoadShedding
-from .outcomes import Reason, TraceOutcomes
+from .outcomes import EndReason, TraceOutcomes
 from .sampler import Sampler, incoming_threshold, random_bits
 from .sampling_skew import SamplingSkew
 from .trace_limits import Fitted, TraceLimits
@@ -59,10 +60,19 @@ _ENTRY_BYTES: Final = 200
 """What remembering one costs beside its own bytes."""
 
 
+class UntakenTraces(Protocol):
+    """The traces that upstream has not taken."""
+
+    async def took(self, trace_ids: Iterable[bytes]) -> None: ...
+
+
 class ChunkStore(Protocol):
     """The part of a store that the intake uses."""
 
-    async def append(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
+    @property
+    def untaken(self) -> UntakenTraces: ...
+
+    async def append(self, chunks: Sequence[Chunk], received_ns: int, *, untaken: bool = False) -> None: ...
     async def hold(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
     def recover(self) -> Iterable[StoredChunk]: ...
     def ended_and_purged(self, limit: int) -> Sequence[bytes]: ...
@@ -71,10 +81,6 @@ class ChunkStore(Protocol):
 
 _Found = TypeVar("_Found", Split, LogSplit)
 _Splitter: TypeAlias = Callable[[bytes, Admit, WorkBudget | None], _Found]
-_SPANS: Final[dict[Encoding, _Splitter[Split]]] = {
-    "protobuf": split,
-    "json": split_json,
-}
 _LOGS: Final[dict[Encoding, _Splitter[LogSplit]]] = {
     "protobuf": split_logs,
     "json": split_logs_json,
@@ -127,8 +133,17 @@ class Intake:
         max_waiting_bytes: int = MAX_WAITING_BYTES,
         clock_ns: Callable[[], int] = time.time_ns,
         wake: Callable[[], None] | None = None,
+        keys: HandoverKeys | None = None,
     ) -> None:
         self._sampler = sampler
+        self.trust = sampler.trust
+        """What is believed of what traces state about how they were drawn."""
+        self._states = sampler.trust.trusted is not None
+        self._of_spans: dict[Encoding, _Splitter[Split]] = {
+            "protobuf": partial(split, states=self._states),
+            "json": partial(split_json, states=self._states),
+        }
+        self._keys = keys or HandoverKeys()
         self._hashed = sampler.source == "hashed"
         self.skew = None if self._hashed else SamplingSkew(sampler.base)
         """Whether trace ids are as random as sampling presumes; None where it does not go by them."""
@@ -147,26 +162,57 @@ class Intake:
         self._waiting = 0
         self._in_thread = asyncio.Lock()  # one large request is split at a time, for each takes several times its size
         self._left_out: dict[bytes, int] = {}  # of traces whose first spans are still on their way to a commit
+        self._following: set[asyncio.Future[None]] = set()
         self.counts = IntakeCounts()
 
-    async def consume(self, body: bytes, encoding: Encoding = "protobuf") -> Receipt:
+    async def consume(self, body: bytes, encoding: Encoding = "protobuf", passage: Passage | None = None) -> Receipt:
         """Take a decompressed request for spans; what is kept of it is committed when this returns.
+
+        Traces of a request that goes on (``passage``) count as untaken until upstream has taken something of them.
 
         Raises :class:`Undecodable` for what is no trace request, and :class:`Overloaded` when the store cannot keep up
         or cannot write; then nothing of the request was kept.
         """
         try:
-            found = await self._split(body, encoding, _SPANS[encoding])
+            found = await self._split(body, encoding, self._of_spans[encoding])
         except Undecodable:
             self._outcomes.seen()
-            self._outcomes.ended(None, Reason.UNDECODABLE)
+            self._outcomes.ended(None, EndReason.UNDECODABLE)
             raise
         if found.chunks:
-            await self._keep(found.chunks, explicit=found.explicit)
+            found.chunks = [self._signed(chunk) for chunk in found.chunks]
+            await self._keep(found.chunks, explicit=found.explicit, untaken=passage is not None and not passage.taken)
+            if passage is not None:
+                await self._follow(passage, {chunk.trace_id for chunk in found.chunks})
         self._account(found)
         return Receipt(rejected=found.rejected, message=found.message)
 
-    async def consume_logs(self, body: bytes, encoding: Encoding = "protobuf") -> Receipt:
+    async def _follow(self, passage: Passage, trace_ids: Collection[bytes]) -> None:
+        """Let the traces of a request count as taken once it is."""
+        if passage.taken:
+            with contextlib.suppress(StoreError):  # their scores wait until Langfuse is asked for them
+                await self._store.untaken.took(trace_ids)
+        elif passage.taken is None:
+            passage.when_taken(lambda: self._soon(trace_ids))
+
+    def _soon(self, trace_ids: Collection[bytes]) -> None:
+        task = asyncio.ensure_future(self._store.untaken.took(trace_ids))
+        self._following.add(task)
+        task.add_done_callback(self._followed)
+
+    def _followed(self, task: asyncio.Future[None]) -> None:
+        self._following.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.warning("scores stay held back until Langfuse is asked for their traces", extra={"cause": str(error)})
+
+    async def sent_on(self, body: bytes, encoding: Encoding = "protobuf", _: Passage | None = None) -> Receipt:
+        """Upstream has taken a request that was kept for it: its traces are there. Raises likewise."""
+        async with self._in_thread:
+            found = await asyncio.to_thread(self._of_spans[encoding], body, self._admit, None)
+        await self._store.untaken.took({chunk.trace_id for chunk in found.chunks})
+        return Receipt()
+
+    async def consume_logs(self, body: bytes, encoding: Encoding = "protobuf", _: Passage | None = None) -> Receipt:
         """Take a decompressed request for log records, of which events of drawn traces are kept; raises likewise."""
         found = await self._split(body, encoding, _LOGS[encoding])
         if found.chunks:
@@ -200,9 +246,15 @@ class Intake:
         origin = self._origins.get(resource)
         if origin is None:
             service, environment = identify(resource)
-            before = drawn_at(resource, hashed=self._hashed)
-            limit = max(self._sampler.admission, before or 0)
-            origin = ChunkOrigin(service, environment, limit, self._hashed, handed_over=before is not None)
+            mark = drawn_at(resource, self._keys, hashed=self._hashed)
+            believed = mark is not None and bool(mark.trace_id)
+            limit = max(self._sampler.admission, mark.threshold if mark is not None else 0)
+            origin = ChunkOrigin(
+                service, environment, limit, self._hashed, believed, mark.trace_id if mark is not None else b""
+            )
+            if mark is not None and not believed:
+                self.trust.unsigned(service)
+                return origin  # once its key is known, it is believed
             # Resources that differ only in what nobody asks about (a pod's name) share one origin.
             origin = self._shared.setdefault(origin, origin)
             self._remembered += len(resource) + _ENTRY_BYTES
@@ -214,7 +266,16 @@ class Intake:
                 self._origins[resource] = origin
         return origin
 
-    async def _keep(self, chunks: list[Chunk], *, explicit: bool = False) -> None:
+    def _signed(self, chunk: Chunk) -> Chunk:
+        """The chunk without a mark that was signed for another trace."""
+        origin = chunk.origin
+        if not origin.handed_over or origin.of == chunk.trace_id:
+            return chunk
+        self.trust.unsigned(origin.service)
+        limit = self._sampler.admission
+        return replace(chunk, origin=replace(origin, threshold=limit, handed_over=False, of=b""))
+
+    async def _keep(self, chunks: list[Chunk], *, explicit: bool = False, untaken: bool = False) -> None:
         fresh: list[tuple[Chunk, Fitted]] = []
         held: list[Fitted] = []
         turns = _Turns()
@@ -229,7 +290,7 @@ class Intake:
             raise
         if not fresh and not held:
             return
-        now_ns = await self._commit([fitted for _, fitted in fresh], held)
+        now_ns = await self._commit([fitted for _, fitted in fresh], held, untaken=untaken)
         left = deque(fresh)
         try:
             while left:
@@ -288,7 +349,7 @@ class Intake:
         if bits < limit:
             self.counts.shed += len(chunk.headers)
             self._outcomes.seen()
-            self._outcomes.ended(origin.service, Reason.SHED)
+            self._outcomes.ended(origin.service, EndReason.SHED)
             self._assembler.refuse(chunk.trace_id)
             return None
         return replace(chunk, origin=replace(origin, threshold=limit))
@@ -311,7 +372,7 @@ class Intake:
         else:
             self._leave_out(chunk, len(chunk.headers))
 
-    async def _commit(self, fresh: list[Fitted], held: list[Fitted]) -> int:
+    async def _commit(self, fresh: list[Fitted], held: list[Fitted], *, untaken: bool) -> int:
         new = [fitted.chunk for fitted in fresh if fitted.chunk is not None]
         waiting = [fitted.chunk for fitted in held if fitted.chunk is not None]
         size = sum(len(chunk.payload) for chunk in new) + sum(len(chunk.payload) for chunk in waiting)
@@ -322,7 +383,7 @@ class Intake:
             if waiting:
                 await self._store.hold(waiting, now_ns)
             if new:
-                await self._store.append(new, now_ns)
+                await self._store.append(new, now_ns, untaken=untaken)
             committed = True
         except StoreError as error:
             for chunk in new:
@@ -359,7 +420,7 @@ class Intake:
             self._left_out[chunk.trace_id] = self._left_out.get(chunk.trace_id, 0) + spans
         else:  # nothing of it fits: there is nothing to be judged
             self._outcomes.seen()
-            self._outcomes.ended(chunk.origin.service, Reason.SHED)
+            self._outcomes.ended(chunk.origin.service, EndReason.SHED)
             self._assembler.refuse(chunk.trace_id)
 
     def _account(self, found: Split) -> None:
@@ -390,7 +451,7 @@ class Intake:
                 self._assembler.restore(*closed)
                 closed = None
             try:
-                chunk = _restored(stored)
+                chunk = _restored(stored, states=self._states)
             except Undecodable as error:
                 _log.error("%s", error)
                 continue
@@ -423,10 +484,10 @@ class _Turns:
         return True
 
 
-def _restored(stored: StoredChunk) -> Chunk:
+def _restored(stored: StoredChunk, *, states: bool) -> Chunk:
     return Chunk(
         trace_id=stored.trace_id,
         payload=stored.payload,
-        headers=read_headers(stored.payload, stored.trace_id),
+        headers=read_headers(stored.payload, stored.trace_id, states=states),
         origin=ChunkOrigin(stored.service, stored.environment, stored.threshold),
     )

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from typing import Protocol
 
-from integrations.otlp.proxy.forward import Forward
-from integrations.otlp.proxy.upstream import Upstream
-from integrations.otlp.proxy.web_pages import WebPages
-from integrations.otlp.server.active_requests import ActiveRequests
-from integrations.otlp.server.admission import Admission
-from integrations.otlp.server.body import Receive
-from integrations.otlp.server.cors import Cors
-from integrations.otlp.server.grpc_receiver import GrpcReceiver
-from integrations.otlp.server.paths import signal_of
-from integrations.otlp.server.receiver import AsgiApp, OtlpReceiver, Scope
-from integrations.otlp.server.response import Send
-from integrations.otlp.server.traffic import Forwarding, Receiving
-from integrations.otlp.wire.receipt import Encoding, Receipt
-from integrations.peers import PATH as PEERS
-from monitor.config import Config
-from monitor.config.forward import ForwardSection
-from monitor.config.sources import OtlpSection
+from sidejudge.integrations.otlp.proxy.forward import Forward
+from sidejudge.integrations.otlp.proxy.upstream import Upstream
+from sidejudge.integrations.otlp.proxy.web_pages import WebPages
+from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
+from sidejudge.integrations.otlp.server.admission import Admission
+from sidejudge.integrations.otlp.server.body import Receive
+from sidejudge.integrations.otlp.server.cors import Cors
+from sidejudge.integrations.otlp.server.grpc_receiver import GrpcReceiver
+from sidejudge.integrations.otlp.server.paths import signal_of
+from sidejudge.integrations.otlp.server.receiver import AsgiApp, OtlpReceiver, Scope
+from sidejudge.integrations.otlp.server.response import Message, Refusal, Send
+from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
+from sidejudge.integrations.otlp.wire.handover import HandoverKeys
+from sidejudge.integrations.otlp.wire.receipt import Encoding, Passage, Receipt
+from sidejudge.integrations.peers import PATH as PEERS
+from sidejudge.integrations.store.kept_requests import KeptRequest, beside
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.forward import ForwardSection
+from sidejudge.monitor.config.sources import OtlpSection
 
+from .forward_buffer import ForwardBuffer
 from .http_connection import ConnectionLimits, half_of_open_files
 from .intake import IntakeCounts
 from .server import DRAIN_S, AddressError, HttpServer, bind
 from .tls import check_authority, read
+
+_log = logging.getLogger("sidejudge.forward")
 
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # a name for it, not a bind
 
@@ -38,14 +44,19 @@ PROBES = frozenset({"/livez", "/readyz", "/startupz"})
 class RequestConsumer(Protocol):
     """Takes requests for spans and for log records, as the intake does."""
 
-    async def consume(self, body: bytes, encoding: Encoding, /) -> Receipt: ...
-    async def consume_logs(self, body: bytes, encoding: Encoding, /) -> Receipt: ...
+    async def consume(self, body: bytes, encoding: Encoding, passage: Passage | None = None, /) -> Receipt: ...
+    async def consume_logs(self, body: bytes, encoding: Encoding, passage: Passage | None = None, /) -> Receipt: ...
+
+    async def sent_on(self, body: bytes, encoding: Encoding, passage: Passage | None = None, /) -> Receipt:
+        """Upstream took a request that was kept for it."""
 
 
 class Listeners:
     """Receivers of exports, and the server of the OTLP address. ``active`` counts forwarded requests under way."""
 
-    def __init__(self, config: Config, intake: RequestConsumer, active: ActiveRequests) -> None:
+    def __init__(
+        self, config: Config, intake: RequestConsumer, active: ActiveRequests, keys: HandoverKeys | None = None
+    ) -> None:
         otlp = config.sources.otlp
         self._config = config
         self.peers: AsgiApp | None = None
@@ -61,7 +72,10 @@ class Listeners:
             gate=_gate(otlp),
             cors=cors,
         )
-        self.forward = _forward(config.forward, self.receiver, cors, active) if config.forward else None
+        self._sent_on = OtlpReceiver(intake.sent_on, otlp.max_request_bytes)
+        self.buffer: ForwardBuffer | None = None
+        """Requests that upstream does not take for now; None where these are not kept."""
+        self.forward = self._forwarding_by(config.forward, cors, active, keys) if config.forward else None
         self._grpc = (
             GrpcReceiver(
                 self.receiver,
@@ -143,10 +157,13 @@ class Listeners:
             unjudged=dict(forward.unjudged),
             withheld=forward.withheld,
             last_failure=forward.last_failure,
+            buffer=self.buffer.snapshot() if self.buffer is not None else None,
         )
 
     async def start(self) -> dict[str, str]:
-        """Listen for gRPC, if configured; return its address. Raises ``AddressError``."""
+        """Take up what is kept for upstream; listen for gRPC, if configured: its address. Raises ``AddressError``."""
+        if self.buffer is not None:
+            await self.buffer.open()
         wanted = self._config.sources.otlp.grpc
         if self._grpc is None or wanted is None:
             return {}
@@ -167,6 +184,42 @@ class Listeners:
         """Once nothing more comes: wait for copies that are being judged, and close connections to upstream."""
         if self.forward is not None:
             await self.forward.close(DRAIN_S)
+        if self.buffer is not None:
+            await self.buffer.close()
+
+    def _forwarding_by(
+        self, section: ForwardSection, cors: Cors | None, active: ActiveRequests, keys: HandoverKeys | None
+    ) -> Forward:
+        upstream = _upstream(section)
+        if section.buffer is not None:
+            path = beside(self._config.store.path)
+            self.buffer = ForwardBuffer(path, section.buffer, upstream, sent=self._sent)
+        return Forward(
+            upstream,
+            self.receiver,
+            signals=section.signals,
+            otlp_path=section.otlp_path,
+            passthrough=section.passthrough,
+            active=active,
+            handed_over=keys.proves if keys is not None else lambda _: False,
+            pages=WebPages(section.hosts, cors, in_cluster="KUBERNETES_SERVICE_HOST" in os.environ),
+            buffer=self.buffer,
+        )
+
+    async def _sent(self, request: KeptRequest) -> None:
+        """Upstream took a request that was kept: what it holds is there from now on."""
+        if request.signal != "traces":
+            return
+        scope = {"type": "http", "method": "POST", "path": "/v1/traces", "headers": request.headers}
+        messages: list[Message] = [{"type": "http.request", "body": request.body, "more_body": False}]
+
+        async def replay() -> Message:
+            return messages.pop()
+
+        try:
+            await self._sent_on.take(scope, dict(request.headers), replay)
+        except Refusal as refusal:
+            _log.warning("whose spans were sent on cannot be read", extra={"cause": str(refusal)})
 
 
 def _gate(otlp: OtlpSection) -> Admission:
@@ -178,24 +231,15 @@ def _gate(otlp: OtlpSection) -> Admission:
     )
 
 
-def _forward(section: ForwardSection, receiver: OtlpReceiver, cors: Cors | None, active: ActiveRequests) -> Forward:
+def _upstream(section: ForwardSection) -> Upstream:
     if section.ca is not None:
         check_authority(section.ca, "forward.ca")
     replaced = {name: value.get_secret_value() for name, value in section.headers.items()}
     if section.authorization is not None:
         replaced["authorization"] = section.authorization.get_secret_value()
-    upstream = Upstream(
+    return Upstream(
         section.url,
         timeout_s=section.timeout.seconds,
         replaced=replaced,
         ca=str(section.ca) if section.ca is not None else None,
-    )
-    return Forward(
-        upstream,
-        receiver,
-        signals=section.signals,
-        otlp_path=section.otlp_path,
-        passthrough=section.passthrough,
-        active=active,
-        pages=WebPages(section.hosts, cors, in_cluster="KUBERNETES_SERVICE_HOST" in os.environ),
     )

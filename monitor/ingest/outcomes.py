@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from scoring.status.service_status import OTHER, UNKNOWN_SERVICE
+from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 
 from .recent_ids import RecentIds
 
@@ -18,7 +18,7 @@ _SERVICES: Final = 1_000
 _NAME_LENGTH: Final = 200
 
 
-class Reason(StrEnum):
+class EndReason(StrEnum):
     """How a trace ended."""
 
     SCORED = "scored"
@@ -61,7 +61,7 @@ class Balance:
 
     seen: int
     open: int
-    ended: Mapping[Reason, int]
+    ended: Mapping[EndReason, int]
     revisions: int
 
 
@@ -74,9 +74,11 @@ class TraceOutcomes:
     that is exact for traces shorter than this memory.
     """
 
-    def __init__(self, *, remembered: int = 50_000, on_ended: Callable[[str, Reason, int], None] | None = None) -> None:
+    def __init__(
+        self, *, remembered: int = 50_000, on_ended: Callable[[str, EndReason, int], None] | None = None
+    ) -> None:
         self._seen = self._closed = 0
-        self._ended: Counter[tuple[str, Reason]] = Counter()
+        self._ended: Counter[tuple[str, EndReason]] = Counter()
         self._services: set[str] = set()
         self._revisions = 0
         self._sampled_out = RecentIds(remembered)
@@ -89,7 +91,7 @@ class TraceOutcomes:
             raise ValueError(f"a number of traces is not negative, got {count}")
         self._seen += count
 
-    def ended(self, service: str | None, reason: Reason, count: int = 1, *, revision: int = 1) -> None:
+    def ended(self, service: str | None, reason: EndReason, count: int = 1, *, revision: int = 1) -> None:
         """``count`` open traces have ended. A later revision of a trace changes nothing but the count of revisions."""
         if revision > 1:
             self._revisions += count
@@ -115,13 +117,13 @@ class TraceOutcomes:
 
     def sampled_out(self, service: str | None, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
         """Count the traces among these that are not known yet as seen and sampled out; return them."""
-        return self._at_once(service, self._sampled_out.learn(trace_ids), Reason.SAMPLED_OUT)
+        return self._at_once(service, self._sampled_out.learn(trace_ids), EndReason.SAMPLED_OUT)
 
     def excluded(self, service: str | None, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
         """Count likewise those whose spans are not even kept, for they are an evaluator's own."""
-        return self._at_once(service, self._excluded.learn(trace_ids), Reason.EXCLUDED)
+        return self._at_once(service, self._excluded.learn(trace_ids), EndReason.EXCLUDED)
 
-    def _at_once(self, service: str | None, fresh: AbstractSet[bytes], reason: Reason) -> AbstractSet[bytes]:
+    def _at_once(self, service: str | None, fresh: AbstractSet[bytes], reason: EndReason) -> AbstractSet[bytes]:
         if fresh:
             self.seen(len(fresh))
             self.ended(service, reason, len(fresh))
@@ -141,7 +143,7 @@ class TraceOutcomes:
         return self._seen - self._closed
 
     def balance(self) -> Balance:
-        ended: Counter[Reason] = Counter()
+        ended: Counter[EndReason] = Counter()
         for (_, reason), count in self._ended.items():
             ended[reason] += count
         return Balance(seen=self._seen, open=self.open, ended=dict(ended), revisions=self._revisions)

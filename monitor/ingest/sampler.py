@@ -4,9 +4,9 @@
 rate p stands for the rejection threshold T = 2**56 x (1 - p), and a trace is kept iff R >= T. As R belongs to the
 trace, every process and every rule decides alike, and what a small rate keeps a larger one keeps too. An upstream
 sampler's threshold T_s (``ot=th``) multiplies in by the equalizing form, T = max(T_s, T_d): we keep at most p_d of
-*all* traffic. T_s is believed only where R >= T_s; otherwise the trace state contradicts itself and T_s counts as
-absent. Thresholds have their full 56 bits here (SDKs write 4 hexadecimal digits); the probability is always computed
-from the threshold, never from the configured rate.
+*all* traffic. T_s is believed as far as ``upstream_trust.py`` says, which without a declaration is not at all: then
+``ot=rv`` is not looked at either. Thresholds have their full 56 bits here (SDKs write 4 hexadecimal digits); the
+probability is always computed from the threshold, never from the configured rate.
 
 **Two passes.** Rules that match on service and environment only are *strata*: the first that matches the trace
 replaces the base rate. Rules that look at content (name, tags, metadata, level, latency) can only be matched once the
@@ -27,10 +27,10 @@ while the others still weigh 1. An estimate that uses *random* selections only m
 and needs a judge, a share q, on the same R: kept iff R >= T(p·q). q is known before the trace's R is looked at, so p·q
 is the true probability, and weighing by its inverse stays unbiased however q moves with time and load.
 
-An upstream sampler without ``th`` (all of those seen in practice) leaves its probability unknown: every probability
-here is conditional on what reached us. The widespread ``TraceIdRatioBased`` of SDKs keeps the *low* trace ids: below a
-rate of 1/256 none of them reaches a threshold of ours, and nothing is kept, silently. ``sampling_skew.py`` looks
-out for that.
+An upstream sampler without ``th`` (all of those seen in practice), or one that nobody declared, leaves its probability
+unknown: every probability here is conditional on what reached us. The widespread ``TraceIdRatioBased`` of SDKs keeps
+the *low* trace ids: below a rate of 1/256 none of them reaches a threshold of ours, and nothing is kept, silently.
+``sampling_skew.py`` looks out for that.
 
 **Hashed randomness** (``sampling.randomness: hashed``) is the way out: R is a hash of the whole trace id, uniform
 whatever the ids look like and independent of every sampler upstream, whose stated probability then *multiplies*:
@@ -40,13 +40,16 @@ what a Collector draws at 5 % and what we draw at 5 % are then different traces,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, Protocol, TypeAlias
 
-from integrations.otlp.wire.tracestate import hashed_randomness, incoming_threshold, randomness
-from scoring.case.case import Case
-from scoring.trace.record import record
-from scoring.verdict.verdict import Selection
+from sidejudge.integrations.otlp.wire.tracestate import hashed_randomness, incoming_threshold, randomness
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.trace.record import record
+from sidejudge.scoring.verdict.verdict import Selection
+
+from .thresholds import NEVER, probability, threshold
+from .upstream_trust import TrustedUpstream, UpstreamTrust
 
 __all__ = [
     "NEVER",
@@ -62,26 +65,8 @@ __all__ = [
     "threshold",
 ]
 
-NEVER: Final = 1 << 56
-"""The threshold that no trace reaches: rate 0."""
 Randomness: TypeAlias = Literal["trace_id", "hashed"]
 """Where the 56 bits come from: ``ot=rv`` or the end of the trace id, as specified; or a hash of the trace id."""
-
-
-def threshold(rate: float) -> int:
-    """The rejection threshold of a rate in [0, 1], in [0, 2**56]. A rate above 0 never rounds down to "never"."""
-    if not 0.0 <= rate <= 1.0:
-        raise ValueError(f"a sampling rate lies in [0, 1], got {rate!r}")
-    if rate == 0.0:
-        return NEVER
-    return NEVER - max(1, round(rate * NEVER))  # the product is exact: 2**56 is a power of two
-
-
-def probability(threshold: int) -> float:
-    """The probability with which a threshold keeps a trace, in [0, 1]: (2**56 - T) / 2**56."""
-    if not 0 <= threshold <= NEVER:
-        raise ValueError(f"a rejection threshold lies in [0, 2**56], got {threshold!r}")
-    return (NEVER - threshold) / NEVER
 
 
 def random_bits(trace_id: bytes, source: Randomness, trace_states: Iterable[str] = ()) -> int:
@@ -124,6 +109,8 @@ class SamplingPolicy(Protocol):
     def randomness(self) -> Randomness: ...
     @property
     def rules(self) -> Sequence[SamplingRule]: ...
+    @property
+    def trust_upstream(self) -> TrustedUpstream | None: ...
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -134,6 +121,7 @@ class Decision:
     [0, 1] that of being selected at random. ``rule`` names what granted it: a stratum, a content rule, or None (the
     base rate). ``randomness`` is the trace's, 56 bits: what decided. ``upstream`` in (0, 1] is the probability that
     a sampler upstream states and that is independent of it; both probabilities hold it as a factor.
+    ``thinned_upstream``: a sampler upstream is believed to have drawn it with a probability below 1.
     """
 
     kept: bool
@@ -143,6 +131,7 @@ class Decision:
     randomness: int
     rule: str | None = None
     upstream: float = 1.0
+    thinned_upstream: bool = False
 
     def thinned(self, share: float) -> float | None:
         """The third pass: of what was kept, only ``share`` in [0, 1] can be paid for.
@@ -162,6 +151,8 @@ class Sampler:
     def __init__(self, config: SamplingPolicy, *, whatever: bool = False) -> None:
         """``whatever``: the first pass keeps everything, for something else than a rule will ask for whole traces."""
         self.source: Final = config.randomness
+        self.trust: Final = UpstreamTrust(config.trust_upstream, hashed=self.source == "hashed")
+        """What is believed of what traces state about how they were drawn."""
         self._whatever = whatever
         self.adaptive: Final = config.rate is None and not config.rules and not whatever
         """Whether the base rate follows the traffic (``adaptive_rate.py``): then every trace passes here.
@@ -195,22 +186,21 @@ class Sampler:
         several upstream thresholds the largest (the least probable span), for a decision must hold for the whole trace.
         """
         states = {state for state in trace_states if state}
-        bits = random_bits(trace_id, self.source, states)
-        gate, upstream = admission, 1.0
-        stated = self._upstream(trace_id, states)
-        if self.source == "hashed":
-            upstream = probability(stated)
-        else:
-            gate = max(admission, stated)
-
-        base, stratum = self._stratum(case)
-        base = max(base, gate)
+        bits = random_bits(trace_id, self.source, states if self.trust.trusted else ())
+        own, stratum = self._stratum(case)
+        own = max(own, admission)
+        stated = self.trust.believed(case.service, trace_id, states, own=own, admission=admission)
+        upstream = probability(stated) if self.source == "hashed" else 1.0
+        gate = admission if self.source == "hashed" else max(admission, stated)
+        base = max(own, gate)
         lowest, forcing = base, None
         if self._content:
             matching = [(granted, rule.name) for rule, granted in self._content if rule.match.matches(case)]
             forced, forcing = min(matching, default=(NEVER, None))
             lowest = min(base, max(forced, gate))
         kept = bits >= lowest
+        if kept:
+            self.trust.kept(case.service, stated, own=own)
         at_random = bits >= base or not kept
         by_base = probability(base) * upstream
         by_any = by_base if lowest == base else probability(lowest) * upstream
@@ -222,20 +212,8 @@ class Sampler:
             randomness=bits,
             rule=stratum if at_random else forcing,
             upstream=upstream,
+            thinned_upstream=stated > 0,
         )
-
-    @staticmethod
-    def thinned_upstream(trace_id: bytes, trace_states: Iterable[str]) -> bool:
-        """Whether a sampler upstream states that it drew this trace with a probability below 1."""
-        return Sampler._upstream(trace_id, [state for state in trace_states if state]) > 0
-
-    @staticmethod
-    def _upstream(trace_id: bytes, states: Collection[str]) -> int:
-        """The largest threshold that spans state and that the trace's randomness reaches; 0 without any."""
-        if not states:
-            return 0
-        bits = random_bits(trace_id, "trace_id", states)
-        return max((t for state in states if (t := incoming_threshold(state)) is not None and bits >= t), default=0)
 
     def _stratum(self, case: Case) -> tuple[int, str | None]:
         for rule, granted in self._strata:

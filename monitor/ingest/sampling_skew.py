@@ -21,9 +21,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from scoring.lexical.label import label
-from scoring.statistics.evidence import against_rate, against_uniform
-from scoring.status.service_status import OTHER, UNKNOWN_SERVICE
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.statistics.evidence import against_rate, against_uniform
+from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 
 from .anomaly import Anomaly, AnomalyKind
 from .sampler import NEVER, probability

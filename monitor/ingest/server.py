@@ -12,9 +12,9 @@ from typing import Final
 
 import uvicorn
 
-from integrations.otlp.server.receiver import AsgiApp
-from monitor.config.sources import TlsSection
-from scoring.errors import SidejudgeError
+from sidejudge.integrations.otlp.server.receiver import AsgiApp
+from sidejudge.monitor.config.sources import TlsSection
+from sidejudge.scoring.errors import SidejudgeError
 
 from .http_connection import ConnectionLimits, HttpConnection, OpenConnections
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from integrations.otlp.server.grpc_receiver import Certificates
-from monitor.config.sources import TlsSection
-from scoring.errors import SidejudgeError
+from sidejudge.integrations.otlp.server.grpc_receiver import Certificates
+from sidejudge.monitor.config.sources import TlsSection
+from sidejudge.scoring.errors import SidejudgeError
 
 
 class CertificateError(SidejudgeError):

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from integrations.otlp.wire.decoded_size import decoded_size
-from integrations.otlp.wire.layout import Place, last, pack, row, scopes
-from integrations.otlp.wire.request import Chunk
+from sidejudge.integrations.otlp.wire.decoded_size import decoded_size
+from sidejudge.integrations.otlp.wire.layout import Place, last, pack, row, scopes
+from sidejudge.integrations.otlp.wire.request import Chunk
 
 _HELD: Final = 50_000
 """Traces of which only log records have come, and whose size is remembered."""

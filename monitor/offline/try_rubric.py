@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from monitor.evaluate.backends import JudgeAccount
-from monitor.evaluate.build import EvaluationBackends
-from monitor.evaluate.evaluation import Evaluation
-from monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
-from scoring.case.case import Case
-from scoring.judging.request import requests
-from scoring.questions.question import Question, Reply
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict import Verdict
+from sidejudge.monitor.evaluate.backends import JudgeAccount
+from sidejudge.monitor.evaluate.build import EvaluationBackends
+from sidejudge.monitor.evaluate.evaluation import Evaluation
+from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.judging.request import requests
+from sidejudge.scoring.questions.question import Question, Reply
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict import Verdict
 
 SHOWN_TOKENS = 1_000_000
 """The context for which prompts are shown: large enough that all questions stand in one."""

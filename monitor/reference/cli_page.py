@@ -6,21 +6,25 @@ from collections.abc import Iterator
 
 import click
 
-from monitor.cli import COMMANDS, main
+from sidejudge.monitor.cli import COMMANDS, GROUPS, main
 
 _HEAD = """# Commands
 
 Generated from the declarations; do not edit (`make reference`). [Exit codes](exit-codes.md) are in one table.
 
 `--debug` before or after a command shows the traceback of an error. `SIDEJUDGE_URL` is the monitor's
-address for commands that ask one, `SIDEJUDGE_API_TOKEN` the token for it.
+address for commands that ask one, `SIDEJUDGE_API_TOKEN` the token for it,
+`SIDEJUDGE_CONTENTS_TOKEN` the one in the link that `serve` prints, where that monitor's store cannot be read from here.
 """
 
 
 def cli_page() -> str:
     """The page as Markdown."""
-    lines = [_HEAD, "| command | what it does |", "|---|---|"]
-    lines += [f"| [`{name}`](#{name}) | {line} |" for name, (_, line) in COMMANDS.items()]
+    lines = [_HEAD]
+    for title, group in GROUPS.items():
+        lines += [f"**{title}**", "", "| command | what it does |", "|---|---|"]
+        lines += [*(f"| [`{name}`](#{name}) | {line} |" for name, (_, line) in group.items()), ""]
+    lines.pop()
     context = click.Context(main, info_name="sidejudge")
     for name in COMMANDS:
         command = main.get_command(context, name)

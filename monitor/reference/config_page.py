@@ -8,10 +8,10 @@ from pathlib import Path
 from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined
 
-from monitor.config import Config, MatchSection
-from monitor.config.environment import NOT_KEYS, name_of
-from monitor.config.shape import bare, item_of, keys_of
-from monitor.config.units import Address, Duration, size_text
+from sidejudge.monitor.config import Config, MatchSection
+from sidejudge.monitor.config.environment import NOT_KEYS, name_of
+from sidejudge.monitor.config.shape import bare, item_of, keys_of
+from sidejudge.monitor.config.units import Address, Duration, size_text
 
 _CONFIG_HEAD = """\
 # Configuration

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from monitor.config.library import library
-from monitor.config.rubric_schema import METRIC_SCHEMA
-from scoring.checks.registry import CHECKS
-from scoring.declared.ask import VARIABLES
-from scoring.declared.cel import VIEW
-from scoring.declared.rubric import KEYS
+from sidejudge.monitor.config.library import library
+from sidejudge.monitor.config.rubric_schema import METRIC_SCHEMA
+from sidejudge.scoring.checks.registry import CHECKS
+from sidejudge.scoring.declared.ask import VARIABLES
+from sidejudge.scoring.declared.cel import VIEW
+from sidejudge.scoring.declared.rubric import KEYS
 
 _HEAD = """# Rubrics of your own
 

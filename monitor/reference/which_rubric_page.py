@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from monitor.config.which_rubric import Choice, choices, ready_choices
+from sidejudge.monitor.config.which_rubric import Choice, choices, ready_choices
 
 _HEAD = """# Which rubric?
 
@@ -26,6 +26,9 @@ expect (`workflow`), and only then ask a judge.
 | conversations | a judge, and `sessions` | `conversation-resolution` |
 | anything with personal data | nothing | `pii` |
 | recorded calls | reference answers | `qa`, `entity`, `text`, `translation` |
+
+Without a judge `text`, `qa` and `benchmarks` notice figures, names and quotes that are made up. They do not notice
+invented sentences, swapped roles or denials ([what words do not notice](../lexical.md)): for those configure a judge.
 """
 
 

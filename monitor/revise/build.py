@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from integrations.backoff import Backoff
-from integrations.langfuse.connections import Connections
-from integrations.store.sqlite import Store
-from monitor.config import Config
-from monitor.deliver.commit import Commit
-from monitor.evaluate.pipeline import Pipeline
-from monitor.evaluate.references.lookup import References
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.langfuse.connections import Connections
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.deliver.commit import Commit
+from sidejudge.monitor.evaluate.pipeline import Pipeline
+from sidejudge.monitor.evaluate.references.lookup import References
 
 from .reevaluation import Reevaluation
 from .schedule import RevisionSchedule

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
-from monitor.evaluate.result import TraceResult
-from monitor.ingest.outcomes import Reason
-from scoring.result.result import Failed
-from scoring.verdict.trace_document import TraceDocument
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.scoring.result.result import Failed
+from sidejudge.scoring.verdict.trace_document import TraceDocument
+from sidejudge.scoring.verdict.verdict import Verdict
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 
 class RevisionFailure(StrEnum):
@@ -48,19 +50,27 @@ _AT_LEAST: Final = ("spans", "complete", "content_captured", "answered", "agents
 def worse(before: TraceDocument, result: TraceResult) -> RevisionFailure | None:
     """Why a result must not replace the verdicts before it; None when it may."""
     details = result.details
-    if result.reason in (Reason.ERROR, Reason.UNDECODABLE):
+    if result.reason in (EndReason.ERROR, EndReason.UNDECODABLE):
         return RevisionFailure.ERROR
     if any(_number(before.get(key)) > _number(details.get(key)) for key in _AT_LEAST):
         return RevisionFailure.INCOMPLETE
-    if result.reason is Reason.OVER_BUDGET or _over_budget(details) - _over_budget(before):
+    if result.reason is EndReason.OVER_BUDGET or _over_budget(details) - _over_budget(before):
         return RevisionFailure.JUDGE_FAILED
     if result.withdrawn:
         return RevisionFailure.OTHER_RUBRICS
-    decided = {str(stated["rubric"]) for stated in before["verdicts"] if stated["passed"] is not None}
-    undone = [verdict for verdict in result.verdicts if verdict.passed is None and verdict.rubric in decided]
+    decided = {str(stated["rubric"]): stated for stated in before["verdicts"] if stated["passed"] is not None}
+    undone = [v for v in result.verdicts if v.rubric in decided and _knows_less(v, decided[v.rubric])]
     if any(isinstance(score.result, Failed) for verdict in undone for score in verdict.scores):
         return RevisionFailure.JUDGE_FAILED
     return None
+
+
+def _knows_less(verdict: Verdict, before: VerdictDocument) -> bool:
+    """Whether a decided verdict would become open, or an equal one lose its composite."""
+    if verdict.passed is None:
+        return True
+    same = verdict.passed == before.get("passed") and set(verdict.blockers) == set(before.get("blockers") or ())
+    return same and verdict.composite is None and before.get("composite") is not None
 
 
 def _number(reported: object) -> int:

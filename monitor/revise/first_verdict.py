@@ -7,9 +7,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from integrations.raw import RawSpan
-from monitor.ingest.sampler import NEVER, Decision, Randomness, random_bits
-from scoring.verdict.trace_document import TraceDocument
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.monitor.ingest.sampler import NEVER, Decision, Randomness, random_bits
+from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 _REACHES_ALL: Final = NEVER - 1
 

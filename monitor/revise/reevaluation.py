@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from integrations.otlp.wire.chunk import ChunkOrigin
-from integrations.otlp.wire.encode import encode_spans
-from integrations.raw import RawSpan
-from integrations.store.late_references import DueRevision
-from monitor.deliver.commit import Commit
-from monitor.evaluate.deferred import DeferredTraces
-from monitor.evaluate.judge_queue import JudgeQueue
-from monitor.evaluate.pipeline import Pipeline, one_by_one
-from monitor.evaluate.result import TraceResult
-from monitor.evaluate.stages import EvaluationStages
-from monitor.ingest.closing import Closing
-from monitor.ingest.sampler import Decision, Randomness
-from scoring.case.case import Case
-from scoring.trace.instant import written
-from scoring.trace.span import JsonRecord
-from scoring.verdict.trace_document import TraceDocument
+from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
+from sidejudge.integrations.otlp.wire.encode import encode_spans
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.integrations.store.late_references import DueRevision
+from sidejudge.monitor.deliver.commit import Commit
+from sidejudge.monitor.evaluate.deferred import DeferredTraces
+from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
+from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.evaluate.stages import EvaluationStages
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.sampler import Decision, Randomness
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 from .failure import RevisionFailure, worse
 from .first_verdict import drawn_as_before, spans_as_they_were
@@ -155,10 +155,6 @@ class Reevaluation:
     def decide(self, _case: Case, _admission: int, trace_id: bytes, _states: Iterable[str] = ()) -> Decision:
         """As it was drawn then."""
         return drawn_as_before(self._held[trace_id].before, trace_id, self._randomness)
-
-    def thinned_upstream(self, _trace_id: bytes, _states: Iterable[str]) -> bool:
-        """Only sessions ask."""
-        return False
 
 
 def _details(result: TraceResult, before: TraceDocument) -> TraceDocument:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.observations import Window
-from integrations.langfuse.probe import LangfuseServer
-from integrations.raw import RawSpan
-from monitor.ingest.langfuse.rows import UnreadError, spans_of
-from scoring.verdict.trace_document import TraceDocument
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.monitor.ingest.langfuse.rows import UnreadError, spans_of
+from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 from .failure import RevisionFailure
 

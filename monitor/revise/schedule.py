@@ -13,15 +13,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from integrations.backoff import Backoff
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.probe import LangfuseServer
-from integrations.store.errors import StoreError
-from integrations.store.late_references import DueRevision, LateReferenceQueue, LateReferenceTable
-from monitor.ingest.langfuse.rows import PERHAPS_ITS, introduced
-from scoring.status.late_reference_snapshot import BelatedState, LateReferenceSnapshot
-from scoring.verdict.trace_document import TraceDocument
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.late_references import DueRevision, LateReferenceQueue, LateReferenceTable
+from sidejudge.monitor.ingest.langfuse.rows import PERHAPS_ITS, introduced
+from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot, LateReferenceState
+from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 from .failure import FINAL, RevisionFailure
 from .reevaluation import MOST_HELD, Reevaluation, ReevaluationOutcome
@@ -64,7 +64,7 @@ class RevisionSchedule:
         self._busy, self._clock_ns, self._backoff = busy, clock_ns, backoff
         self._server: LangfuseServer | None = None
         self._rests_until_ns = 0
-        self._state: BelatedState = "off" if langfuse is None else "ok"
+        self._state: LateReferenceState = "off" if langfuse is None else "ok"
         self._reason = "" if langfuse is not None else f"no Langfuse to read traces from again; {_REMEDY}"
         self._counted = LateReferenceQueue(waiting=0, oldest_ns=None, over=0)
         self._revised = self._unchanged = 0
@@ -196,7 +196,7 @@ class RevisionSchedule:
         self._server = None
         self._report("stopped" if needs_somebody else "retrying", str(error))
 
-    def _report(self, state: BelatedState, reason: str) -> None:
+    def _report(self, state: LateReferenceState, reason: str) -> None:
         if self._state != state and state in ("retrying", "stopped"):
             log.warning("traces with late references cannot be read: %s", state, extra={"cause": reason})
         self._state, self._reason = state, reason

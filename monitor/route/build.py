@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.config import Config
+from sidejudge.monitor.config import Config
 
 from .router import Router
 

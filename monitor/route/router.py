@@ -6,18 +6,18 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from monitor.config import RouteSection
-from monitor.config.budgets import BudgetSection
-from monitor.config.evaluators import Priority
-from monitor.config.match import task_of
-from scoring.case.case import Case
-from scoring.metrics.run_steps import run_steps
-from scoring.rubrics import SCENARIO_RUBRICS
-from scoring.scenario.scenario import Scenario, parse_scenario
-from scoring.trace.loop_guard import evaluator_traffic
-from scoring.trace.record import record
-from scoring.trace.span import Json
-from scoring.verdict.trace_document import UnmetRoute
+from sidejudge.monitor.config import RouteSection
+from sidejudge.monitor.config.budgets import BudgetSection
+from sidejudge.monitor.config.evaluators import Priority
+from sidejudge.monitor.config.match import task_of
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.run_steps import run_steps
+from sidejudge.scoring.rubrics import SCENARIO_RUBRICS
+from sidejudge.scoring.scenario.scenario import Scenario, parse_scenario
+from sidejudge.scoring.trace.loop_guard import evaluator_traffic
+from sidejudge.scoring.trace.record import record
+from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.verdict.trace_document import UnmetRoute
 
 log = logging.getLogger("sidejudge.router")
 

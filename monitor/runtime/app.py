@@ -15,21 +15,25 @@ from functools import partial
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
-from integrations.store.sqlite import StoreError
-from monitor.alerting.details import WatchedWindow
-from monitor.alerting.failures import REFRESH_S as FAILURES_S
-from monitor.api.access import AccessRules
-from monitor.api.routes import create_app
-from monitor.config import Config, Loaded
-from monitor.config.judge_choice import judge_choice
-from monitor.config.rubric_sources import FACT as PROMPTS
-from monitor.config.rubrics import configured, reached, rubrics_of
-from monitor.deliver.metrics_push import MetricsPush
-from monitor.evaluate.references.lookup import REFRESH_S
-from monitor.ingest.server import AddressError, HttpServer, address, bind
-from monitor.revise.schedule import EVERY_S as ROUND_S
-from monitor.route.build import router_of
-from scoring.verdict.rubric import Rubric
+from sidejudge.integrations.dialects import map_attributes
+from sidejudge.integrations.store.sqlite import StoreError
+from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.failures import REFRESH_S as FAILURES_S
+from sidejudge.monitor.api.access import AccessRules
+from sidejudge.monitor.api.contents_token import ContentsToken
+from sidejudge.monitor.api.routes import create_app
+from sidejudge.monitor.config import Config, Loaded
+from sidejudge.monitor.config.judge_choice import judge_choice
+from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
+from sidejudge.monitor.config.rubrics import configured, reached, rubrics_of
+from sidejudge.monitor.deliver.kept_contents import EVERY_S as CONTENTS_S
+from sidejudge.monitor.deliver.metrics_push import MetricsPush
+from sidejudge.monitor.evaluate.references.lookup import REFRESH_S
+from sidejudge.monitor.ingest.http_connection import reader_connections
+from sidejudge.monitor.ingest.server import AddressError, HttpServer, address, bind
+from sidejudge.monitor.revise.schedule import EVERY_S as ROUND_S
+from sidejudge.monitor.route.build import router_of
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .drain import Drain, DrainResult
 from .handover import Handover, unjudged
@@ -59,7 +63,8 @@ class Monitor(MonitorParts):
         self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns, at_rest: Callable[[], None] = lambda: None
     ) -> None:
         super().__init__(config, clock_ns=clock_ns, at_rest=at_rest)
-        self._scheduler = AsyncIOScheduler(timezone="UTC")
+        # Its own patience of a second leaves out looks while the machine is busy, which is when they matter.
+        self._scheduler = AsyncIOScheduler(timezone="UTC", job_defaults={"misfire_grace_time": None})
         self._repeated: list[Periodic] = []
         self._servers: list[HttpServer] = []
         self._warming: asyncio.Task[None] | None = None
@@ -80,12 +85,13 @@ class Monitor(MonitorParts):
             await sample.change(dict.fromkeys(sample.all()))
 
     async def start(self) -> Mapping[str, str]:
-        """Take up what was left, listen, and return the addresses: ``otlp`` and ``api``."""
+        """Take up what was left, listen, and return the addresses: ``otlp``, ``api``, and ``page`` with a token."""
         await self.sinks.start()
         await self._restore()
         resumed = self.intake.restore()
         section = self.config.api
-        api = create_app(self.view, version=self.view.version, rules=AccessRules.of(section))
+        token = ContentsToken.beside(self.config.store.path) if section.contents == "loopback" else None
+        api = create_app(self.view, version=self.view.version, rules=AccessRules.of(section, token))
         otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
         try:
             api_socket = bind(str(self.config.api.listen), "api.listen")
@@ -99,7 +105,7 @@ class Monitor(MonitorParts):
             api_socket.close()
             raise
         otlp = self.listeners.http_server(api, otlp_socket, whole=self._one_audience)
-        self._servers = [otlp, HttpServer(api, api_socket, section.tls)]
+        self._servers = [otlp, HttpServer(api, api_socket, section.tls, reader_connections())]
         for server in self._servers:
             await server.start()
         self.judging.start()
@@ -132,7 +138,7 @@ class Monitor(MonitorParts):
             **more,
         }
         log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self._sampling_rate()})
-        return addresses
+        return {**addresses, "page": token.link(addresses["api"])} if token is not None else addresses
 
     def _repeat_all(self) -> None:
         """Periodic reading, most of it from other systems."""
@@ -144,6 +150,8 @@ class Monitor(MonitorParts):
         if self.drift is not None and self.backends.judge is not None:
             self._repeat(partial(self.drift.round, self.backends.judge), DRIFT_S)
         self._repeat(self.failures.refresh, FAILURES_S)
+        if self.contents is not None:
+            self._repeat(self.contents.write, CONTENTS_S)
         if self.references is not None:
             self._repeat(self.references.refresh, REFRESH_S)
         if self.pull is not None:
@@ -156,7 +164,7 @@ class Monitor(MonitorParts):
         self._repeated.append(Periodic(work))
         self._scheduler.add_job(
             self._repeated[-1].run, "interval", seconds=every_s, coalesce=True, max_instances=2,
-            misfire_grace_time=None, next_run_time=datetime.now(UTC),
+            next_run_time=datetime.now(UTC),
         )  # fmt: skip
 
     def take_config(self, config: Config, changed: Mapping[str, Rubric]) -> None:
@@ -177,7 +185,9 @@ class Monitor(MonitorParts):
             self.sinks.langfuse.take_rubrics(changed.values())
         if self.annotating is not None:
             self.annotating.take_rubrics({rubric.id: rubric for rubric in watched})
+        map_attributes(config.sources.attributes)
         self.router.become(router_of(config))
+        self.silent_routes.become(config.routes)
         if self.backends.others is not None:
             self.backends.others.choice = judge_choice(config)
         self.config = self.view.config = config
@@ -261,9 +271,14 @@ class Monitor(MonitorParts):
         section = self.config.drain
         if section is None or section.to is None:
             return 0
+        if not self.keys.is_shared and self.peers is None:
+            log.warning("traces are not handed over: sampling.handover_key is not set", extra={"to": section.to})
+            return 0
         timeout_s = max(_LEAST_S, min(_REQUEST_S, section.timeout.seconds / 4))
         hashed = self.config.sampling.randomness == "hashed"
-        handover = Handover(section.to, section.sent_headers, timeout_s, self.pipeline.end_unread, hashed=hashed)
+        handover = Handover(
+            section.to, section.sent_headers, timeout_s, self.pipeline.end_unread, self.keys, hashed=hashed
+        )
         return await handover.run(unjudged(self.store.recover()), until_s)
 
     async def stop(self) -> None:

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
-from integrations.store.sqlite import Store
-from monitor.config import Config
-from monitor.config.model import AssemblySection, SessionsSection
-from monitor.evaluate.deferred import DeferredTraces
-from monitor.evaluate.judge_queue import JudgeQueue
-from monitor.evaluate.pipeline import BATCH
-from monitor.evaluate.stages import EvaluationStages
-from monitor.fleet.fleet import Fleet
-from monitor.ingest.assembler import AssemblyLimits
-from monitor.route.router import Router
-from monitor.sessions.turns import SessionTurns
-from monitor.sessions.windows import SessionLimits
+from sidejudge.integrations.store.salvage import is_damaged, salvage
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.model import AssemblySection, SessionsSection, StoreSection
+from sidejudge.monitor.evaluate.deferred import DeferredTraces
+from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
+from sidejudge.monitor.evaluate.pipeline import BATCH
+from sidejudge.monitor.evaluate.stages import EvaluationStages
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.ingest.assembler import AssemblyLimits
+from sidejudge.monitor.route.router import Router
+from sidejudge.monitor.sessions.turns import SessionTurns
+from sidejudge.monitor.sessions.windows import SessionLimits
+
+log = logging.getLogger("sidejudge")
+
+
+def opened(section: StoreSection) -> Store:
+    """The store; one that is damaged is salvaged before, where that is configured. Raises ``StoreError``."""
+    if section.on_damage == "recover" and is_damaged(section.path):
+        found = salvage(section.path)
+        log.warning(
+            "the store was damaged; what could be read goes on in a new one",
+            extra={"kept_as": str(found.kept_as), "rows": found.rows, "lost": found.lost},
+        )
+    return Store(section.path, max_bytes=section.max_bytes)
 
 
 def limits(config: Config) -> AssemblyLimits:

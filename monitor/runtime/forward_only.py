@@ -16,17 +16,17 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from integrations.otlp.server.active_requests import ActiveRequests
-from integrations.otlp.server.body import Receive
-from integrations.otlp.server.receiver import Scope
-from integrations.otlp.server.response import Send
-from integrations.otlp.wire.receipt import Encoding, Overloaded, Receipt
-from integrations.prometheus.exposition import expose
-from integrations.prometheus.families import CONFIG_VALID
-from monitor.api.errors import SecurityHeaders
-from monitor.config import Config
-from monitor.ingest.listeners import PROBES, Listeners
-from monitor.ingest.server import AddressError, HttpServer, address, bind
+from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
+from sidejudge.integrations.otlp.server.body import Receive
+from sidejudge.integrations.otlp.server.receiver import Scope
+from sidejudge.integrations.otlp.server.response import Send
+from sidejudge.integrations.otlp.wire.receipt import Encoding, Overloaded, Passage, Receipt
+from sidejudge.integrations.prometheus.exposition import expose
+from sidejudge.integrations.prometheus.families import CONFIG_VALID
+from sidejudge.monitor.api.errors import SecurityHeaders
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.ingest.listeners import PROBES, Listeners
+from sidejudge.monitor.ingest.server import AddressError, HttpServer, address, bind
 
 log = logging.getLogger("sidejudge")
 
@@ -109,7 +109,10 @@ class _NotJudged:
     def __init__(self, cause: str) -> None:
         self._cause = cause.partition("\n")[0]
 
-    async def consume(self, _: bytes, __: Encoding = "protobuf") -> Receipt:
+    async def consume(self, _: bytes, __: Encoding = "protobuf", ___: Passage | None = None) -> Receipt:
         raise Overloaded(60.0, f"judging could not start: {self._cause}")
 
     consume_logs = consume
+
+    async def sent_on(self, _: bytes, __: Encoding = "protobuf", ___: Passage | None = None) -> Receipt:
+        return Receipt()

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, TypeAlias
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from integrations.otlp.wire.chunk import ChunkOrigin
-from integrations.otlp.wire.handover import HEADER, logs_of, spans_of
-from integrations.post import Poster
-from integrations.store.sqlite import StoredChunk, StoreError
-from monitor.ingest.closing import Closing
-from monitor.ingest.outcomes import Reason
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
+from sidejudge.integrations.otlp.wire.handover import HEADER, HandoverKeys, logs_of, spans_of
+from sidejudge.integrations.post import Poster
+from sidejudge.integrations.store.sqlite import StoredChunk, StoreError
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.outcomes import EndReason
 
 log = logging.getLogger("sidejudge")
 
@@ -41,7 +41,7 @@ def unjudged(chunks: Iterable[StoredChunk]) -> Iterator[HeldTrace]:
 def handed_over(trace_id: bytes, origin: ChunkOrigin) -> Closing:
     """The end of a trace that another monitor has taken."""
     return Closing(
-        trace_id=trace_id, completion="shutdown", revision=1, origin=origin, whole=False, give_up=Reason.HANDED_OVER
+        trace_id=trace_id, completion="shutdown", revision=1, origin=origin, whole=False, give_up=EndReason.HANDED_OVER
     )
 
 
@@ -59,10 +59,11 @@ class Handover:
 
     def __init__(
         self, to: str, headers: Mapping[str, str], timeout_s: float,
-        end: Callable[[Sequence[Closing]], Awaitable[None]], *, hashed: bool,
+        end: Callable[[Sequence[Closing]], Awaitable[None]], keys: HandoverKeys, *, hashed: bool,
     ) -> None:  # fmt: skip
+        self._keys = keys
         self._spans, self._logs = (Poster(f"{to}/v1/{signal}", timeout_s) for signal in ("traces", "logs"))
-        self._headers = {**headers, "content-type": "application/x-protobuf", HEADER: "1"}
+        self._headers = {**headers, "content-type": "application/x-protobuf", HEADER: keys.header()}
         self._end, self._hashed = end, hashed
 
     async def run(self, traces: Iterator[HeldTrace], until_s: float) -> int:
@@ -109,7 +110,7 @@ class Handover:
         first = chunks[0]
         threshold = min(chunk.threshold for chunk in [each for each in chunks if not each.done] or chunks)
         for chunk in chunks:
-            batch.spans += spans_of(chunk.payload, threshold, hashed=self._hashed)
+            batch.spans += spans_of(chunk.payload, trace_id, threshold, self._keys, hashed=self._hashed)
             batch.logs += logs_of(chunk.payload)
         origin = ChunkOrigin(first.service, first.environment, threshold, self._hashed)
         batch.closings.append(handed_over(trace_id, origin))

@@ -7,16 +7,16 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from integrations.otlp.server.active_requests import ActiveRequests
-from integrations.store.sqlite import StoreError
-from monitor.evaluate.pipeline import Pipeline
-from monitor.ingest.anomalies import TrafficAnomalies
-from monitor.ingest.assembler import Assembler
-from monitor.ingest.closing import Closing
-from monitor.ingest.joining import Joining
-from monitor.ingest.load_shedding import LoadShedding
-from monitor.ingest.outcomes import TraceOutcomes
-from monitor.sessions.windows import SessionWindows
+from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
+from sidejudge.integrations.store.sqlite import StoreError
+from sidejudge.monitor.evaluate.pipeline import Pipeline
+from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
+from sidejudge.monitor.ingest.assembler import Assembler
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.joining import Joining
+from sidejudge.monitor.ingest.load_shedding import LoadShedding
+from sidejudge.monitor.ingest.outcomes import TraceOutcomes
+from sidejudge.monitor.sessions.windows import SessionWindows
 
 log = logging.getLogger("sidejudge")
 

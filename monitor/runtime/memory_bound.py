@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from integrations.otlp.server.grpc_receiver import MESSAGES
-from integrations.otlp.wire.bounds import PARSED_BYTES
-from integrations.otlp.wire.request import COPIED
-from monitor.config import Config
-from monitor.evaluate.judge_queue import DECODED_BYTES
-from monitor.ingest.assembler import LATE_TRACES
-from monitor.ingest.intake import MAX_WAITING_BYTES
+from sidejudge.integrations.otlp.server.grpc_receiver import MESSAGES
+from sidejudge.integrations.otlp.wire.bounds import PARSED_BYTES
+from sidejudge.integrations.otlp.wire.request import COPIED
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.deliver.kept_contents import MEMORY as CONTENTS
+from sidejudge.monitor.evaluate.judge_queue import DECODED_BYTES
+from sidejudge.monitor.ingest.assembler import LATE_TRACES
+from sidejudge.monitor.ingest.intake import MAX_WAITING_BYTES
+from sidejudge.scoring.lexical.code_points import MOST
+from sidejudge.scoring.metrics.run_contract import REMEMBERED
 
 from .builders import max_open_spans
 
@@ -28,6 +31,10 @@ _SPAN_ID: Final = 120
 _PACKED_SPAN_ID: Final = 8
 _REMEMBERED_IDS: Final = 30 << 20
 """Ids of traces that were sampled out, excluded or let go: three memories of 100,000 at most."""
+_CHARACTERS: Final = 4 * MOST * 200
+"""Four tables of single characters (`CodePoints`): 140 bytes an entry."""
+_DEFINITION: Final = 30
+"""Bytes for each character of a tool's definition that is remembered, with its schema compiled."""
 _BODIES: Final = 2
 """Bodies of the largest size that are in memory at once."""
 _COPIES: Final = 5
@@ -49,6 +56,7 @@ def memory_bound(config: Config) -> Iterator[MemoryPart]:
     request = config.sources.otlp.max_request_bytes
     yield MemoryPart("the process itself", _PROCESS)
     yield MemoryPart("remembered trace ids", _REMEMBERED_IDS)
+    yield MemoryPart("tables of characters, definitions of tools", _CHARACTERS + REMEMBERED * _DEFINITION)
     yield MemoryPart(
         "open and lately closed traces",
         assembly.max_open_traces * (_OPEN_TRACE + LATE_TRACES * _CLOSED_TRACE)
@@ -66,5 +74,7 @@ def memory_bound(config: Config) -> Iterator[MemoryPart]:
     )
     batch = max(DECODED_BYTES, assembly.max_trace_bytes)
     yield MemoryPart("traces being evaluated", batch, "assembly.max_trace_bytes")
+    if config.contents_kept_for is not None:
+        yield MemoryPart("contents being kept", CONTENTS, "store.keep_contents")
     if judge is not None:
         yield MemoryPart("traces waiting for the judge's answers", batch, "assembly.max_trace_bytes")

@@ -5,23 +5,24 @@ from __future__ import annotations
 import platform
 from functools import partial
 
-from integrations.otlp.proxy.forward import UNJUDGED
-from integrations.otlp.proxy.upstream import REASONS
-from integrations.prometheus.known_labels import KnownLabels
-from monitor.alerting.watch import Watch
-from monitor.api.totals import REJECTED
-from monitor.config import Config
-from monitor.config.notify import names
-from monitor.config.rubrics import reached, rubrics_of
-from monitor.deliver.dispatcher import NOT_DELIVERED
-from monitor.deliver.sinks import failure_reasons
-from monitor.evaluate.build import known_judge
-from monitor.feedback.failure_dataset import LANGFUSE_DATASET
-from monitor.feedback.failure_dataset import REASONS as DATASET_REASONS
-from monitor.ingest.langfuse.pull import REASONS as PULL_REASONS
-from monitor.ingest.outcomes import Reason
-from monitor.revise.failure import RevisionFailure
-from scoring.rubrics.workflow import KINDS
+from sidejudge.integrations.otlp.proxy.forward import UNJUDGED
+from sidejudge.integrations.otlp.proxy.upstream import REASONS
+from sidejudge.integrations.prometheus.known_labels import KnownLabels
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.api.totals import REJECTED
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.notify import names
+from sidejudge.monitor.config.rubrics import reached, rubrics_of
+from sidejudge.monitor.deliver.dispatcher import NOT_DELIVERED
+from sidejudge.monitor.deliver.sinks import failure_reasons
+from sidejudge.monitor.evaluate.build import known_judge
+from sidejudge.monitor.feedback.failure_dataset import LANGFUSE_DATASET
+from sidejudge.monitor.feedback.failure_dataset import REASONS as DATASET_REASONS
+from sidejudge.monitor.ingest.forward_buffer import ENDS, UNKEPT
+from sidejudge.monitor.ingest.langfuse.pull import REASONS as PULL_REASONS
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.revise.failure import RevisionFailure
+from sidejudge.scoring.rubrics.workflow import KINDS
 
 from .revision import revision
 
@@ -32,7 +33,8 @@ def known(config: Config, watch: Watch, version: str) -> KnownLabels:
     return KnownLabels(
         rubrics=list(reached(config).values()),
         rubrics_of=partial(rubrics_of, config),
-        ended_reasons=[reason.value for reason in Reason],
+        forced=bool(config.sampling.rules),
+        ended_reasons=[reason.value for reason in EndReason],
         rejected_reasons=[REJECTED],
         destinations={
             **failure_reasons(config),
@@ -41,6 +43,8 @@ def known(config: Config, watch: Watch, version: str) -> KnownLabels:
         },
         forward_failures=REASONS if config.forward else (),
         forward_unjudged=UNJUDGED if config.forward else (),
+        forward_ends=ENDS if config.forward and config.forward.buffer else (),
+        forward_unkept=UNKEPT if config.forward and config.forward.buffer else (),
         pull_failures=PULL_REASONS if config.sources.langfuse else (),
         revision_failures=[why.value for why in RevisionFailure] if config.revised_within is not None else (),
         violations=dict.fromkeys(config.scenarios, KINDS),

@@ -10,61 +10,65 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
-from integrations.langfuse.connections import Connections
-from integrations.otlp.server.active_requests import ActiveRequests
-from integrations.prometheus.exporter import Exporter
-from integrations.store.sqlite import Store
-from monitor.alerting.build import declaration, figure_windows_of, windows_of
-from monitor.alerting.details import WatchedWindow
-from monitor.alerting.examples import examples
-from monitor.alerting.failures import FailureGroups
-from monitor.alerting.fleet.board import FleetBoard
-from monitor.alerting.fleet.build import FleetParts, fleet_parts
-from monitor.alerting.metric_watch import MetricWatch
-from monitor.alerting.notify.build import Notifications
-from monitor.alerting.schedule import EvaluationSchedule
-from monitor.alerting.verdicts import VerdictObserver
-from monitor.alerting.watch import Watch
-from monitor.api.queries import MonitorQueries
-from monitor.config import Config
-from monitor.config.rubrics import configured, reached
-from monitor.deliver.commit import Commit
-from monitor.deliver.langfuse.sink import LangfuseScores
-from monitor.deliver.otel_events.sink import observing
-from monitor.deliver.sink import SinkParts
-from monitor.deliver.sinks import Sinks
-from monitor.deliver.task import DeliveryCounters
-from monitor.deliver.verdict_metrics import VerdictMetrics
-from monitor.evaluate.baselines import Baselines
-from monitor.evaluate.build import EvaluationBackends, build_backends, judge_snapshot
-from monitor.evaluate.evaluator import Evaluator
-from monitor.evaluate.interrupted import InterruptedTraces
-from monitor.evaluate.judge_queue import JudgeQueue
-from monitor.evaluate.pipeline import Pipeline
-from monitor.evaluate.references.build import references
-from monitor.evaluate.stages import EvaluationStages
-from monitor.feedback.build import LangfuseFeedback
-from monitor.fleet.fleet import Fleet
-from monitor.ingest.adaptive_rate import AdaptiveRate
-from monitor.ingest.anomalies import TrafficAnomalies
-from monitor.ingest.assembler import Assembler
-from monitor.ingest.intake import Intake
-from monitor.ingest.langfuse.source import traces_in
-from monitor.ingest.listeners import Listeners
-from monitor.ingest.load_shedding import LoadShedding
-from monitor.ingest.outcomes import TraceOutcomes
-from monitor.ingest.sampler import Sampler
-from monitor.ingest.tls import CertificateError
-from monitor.ingest.trace_limits import TraceLimits
-from monitor.revise.build import revision_schedule
-from monitor.route.build import router_of
-from monitor.runtime.tuning.yield_to_requests import YieldToRequests
-from monitor.sessions.windows import SessionWindows
-from scoring.alerts.event import AlertEvent
-from scoring.checks.redaction import Redaction
-from scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.integrations.langfuse.connections import Connections
+from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
+from sidejudge.integrations.otlp.wire.handover import HandoverKeys
+from sidejudge.integrations.prometheus.exporter import Exporter
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.alerting.build import declaration, figure_windows_of, windows_of
+from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.examples import illustrated
+from sidejudge.monitor.alerting.failures import FailureGroups
+from sidejudge.monitor.alerting.fleet.board import FleetBoard
+from sidejudge.monitor.alerting.fleet.build import FleetParts, fleet_parts
+from sidejudge.monitor.alerting.last_received import LastReceived
+from sidejudge.monitor.alerting.metric_watch import MetricWatch
+from sidejudge.monitor.alerting.notify.build import Notifications
+from sidejudge.monitor.alerting.schedule import EvaluationSchedule
+from sidejudge.monitor.alerting.verdicts import VerdictObserver
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.api.queries import MonitorQueries
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.rubrics import configured, reached
+from sidejudge.monitor.deliver.commit import Commit
+from sidejudge.monitor.deliver.kept_contents import KeepingTerms, KeptContents
+from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
+from sidejudge.monitor.deliver.otel_events.sink import observing
+from sidejudge.monitor.deliver.sink import SinkParts
+from sidejudge.monitor.deliver.sinks import Sinks
+from sidejudge.monitor.deliver.task import DeliveryCounters
+from sidejudge.monitor.deliver.verdict_metrics import VerdictMetrics
+from sidejudge.monitor.evaluate.baselines import Baselines
+from sidejudge.monitor.evaluate.build import EvaluationBackends, build_backends, judge_snapshot
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.monitor.evaluate.interrupted import InterruptedTraces
+from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
+from sidejudge.monitor.evaluate.pipeline import Pipeline
+from sidejudge.monitor.evaluate.references.build import references
+from sidejudge.monitor.evaluate.stages import EvaluationStages
+from sidejudge.monitor.feedback.build import LangfuseFeedback
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.ingest.adaptive_rate import AdaptiveRate
+from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
+from sidejudge.monitor.ingest.assembler import Assembler
+from sidejudge.monitor.ingest.intake import Intake
+from sidejudge.monitor.ingest.langfuse.source import traces_in
+from sidejudge.monitor.ingest.listeners import Listeners
+from sidejudge.monitor.ingest.load_shedding import LoadShedding
+from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
+from sidejudge.monitor.ingest.sampler import Sampler
+from sidejudge.monitor.ingest.tls import CertificateError
+from sidejudge.monitor.ingest.trace_limits import TraceLimits
+from sidejudge.monitor.revise.build import revision_schedule
+from sidejudge.monitor.route.build import router_of
+from sidejudge.monitor.route.silent_routes import SilentRoutes
+from sidejudge.monitor.runtime.tuning.yield_to_requests import YieldToRequests
+from sidejudge.monitor.sessions.windows import SessionWindows
+from sidejudge.scoring.alerts.event import AlertEvent
+from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 
-from .builders import conversations, fleet_of, judge_queue, limits, session_limits
+from .builders import conversations, fleet_of, judge_queue, limits, opened, session_limits
 from .fleet_parts import share_judging, share_upkeep, shared_answers
 from .judging_loop import PACE_S, JudgingLoop
 from .metric_labels import known
@@ -73,7 +77,7 @@ from .retention import Retention
 from .trace_log import TraceLog
 
 if TYPE_CHECKING:
-    from monitor.evaluate.judge.drift_watch import DriftWatch
+    from sidejudge.monitor.evaluate.judge.drift_watch import DriftWatch
 
 DRIFT = "drift"
 """The room of the store that holds the judge's sample."""
@@ -87,19 +91,25 @@ class MonitorParts:
     ) -> None:
         self.config, self.clock_ns, self.version = config, clock_ns, version("sidejudge")
         self._active, self.langfuse = ActiveRequests(), Connections(config.langfuse_projects)
-        self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
+        self.store = opened(config.store)
         self.sessions = SessionWindows(session_limits(config.sessions)) if config.sessions is not None else None
         declared = declaration(config)
         self.windows, self.figures = windows_of(declared), figure_windows_of(declared)
         # The configuration of judging; a reload changes these where they are, for others hold them too.
-        self.rubrics, self.router = configured(config), router_of(config)
+        self.rubrics, self.router, self.silent_routes = (
+            configured(config),
+            router_of(config),
+            SilentRoutes(config.routes),
+        )
         self._watched = {name: WatchedWindow.of(rubric) for name, rubric in self.rubrics.items()}
         self.watch = Watch(
             declared, self.windows, self._watched,
             metrics=MetricWatch(declared, windows=self.windows, figures=self.figures),
         )  # fmt: skip
         labels = known(config, self.watch, self.version)
-        self.exporter = Exporter(CollectorRegistry(), labels, label_cap=config.metrics.label_cap)
+        self.exporter = Exporter(
+            CollectorRegistry(), labels, label_cap=config.metrics.label_cap, detail=config.metrics.detail
+        )
         self.fleet = fleet_of(config, self.store)
         self.board = None if self.fleet is None else FleetBoard(self.watch, self.fleet, clock_ns)
         # What is received.
@@ -107,16 +117,18 @@ class MonitorParts:
         self.adaptive = AdaptiveRate(config.sampling.traces_per_hour) if self.sampler.adaptive else None
         self.shedding = LoadShedding(admission=self.sampler.admission, max_waiting=config.assembly.max_waiting_traces)
         self.assembler = Assembler(limits(config), shedding=self.shedding)
-        self.outcomes = TraceOutcomes(on_ended=self.exporter.traces_ended)
+        self.outcomes = TraceOutcomes(on_ended=self._listening(clock_ns))
         self.intake = self._build_intake()
-        self.traffic = TrafficAnomalies(skew=self.intake.skew)
+        self.traffic = TrafficAnomalies(
+            skew=self.intake.skew, trust=self.sampler.trust, others=[self.silent_routes.anomalies]
+        )
         self.pull = traces_in(
             config, self.langfuse, store=self.store, intake=self.intake, outcomes=self.outcomes, sampler=self.sampler,
             assembler=self.assembler, waiting=self._waiting, clock_ns=clock_ns, fleet=self.fleet,
         )  # fmt: skip
         # What is evaluated, and by whom.
         self.sinks = self._build_sinks()
-        self.drift = _drift_watch(config, self.store, clock_ns)
+        self.drift, self.contents = _drift_watch(config, self.store, clock_ns), self._build_contents()
         self.backends = self._build_backends()
         share_judging(self.fleet, self.backends, clock_ns)
         share_upkeep(self.fleet, config)
@@ -164,17 +176,29 @@ class MonitorParts:
         )  # fmt: skip
         # What listens, and what is shown.
         try:
-            self.listeners = Listeners(config, self.intake, self._active)
+            self.listeners = Listeners(config, self.intake, self._active, self.keys)
         except CertificateError:
             self.store.close()
             raise
         self.receiver = self.listeners.receiver
         self.view = self._build_queries()
         self.exporter.watch(self.view.snapshot)
-        self.retention = Retention(config, self.store, self.assembler, self.sessions, clock_ns)
+        self.retention = Retention(config, self.store, self.assembler, self.sessions, clock_ns, contents=self.contents)
+
+    def _listening(self, clock_ns: Callable[[], int]) -> Callable[[str, EndReason, int], None]:
+        """Who receives the ends of traces: the counters, and the watch, which asks why a service is silent."""
+        received, exporter = LastReceived(clock_ns), self.exporter
+        self.watch.why_silent = received.cause
+
+        def ended(service: str, reason: EndReason, count: int) -> None:
+            exporter.traces_ended(service, reason, count)
+            received.ended(service, reason, count)
+
+        return ended
 
     def _build_intake(self) -> Intake:
-        assembly = self.config.assembly
+        assembly, shared_key = self.config.assembly, self.config.sampling.handover_key
+        self.keys = HandoverKeys(None if shared_key is None else shared_key.get_secret_value())
         return Intake(
             sampler=self.sampler,
             store=self.store,
@@ -185,6 +209,7 @@ class MonitorParts:
             shedding=self.shedding,
             adaptive=self.adaptive,
             wake=self._wake,
+            keys=self.keys,
         )
 
     def _build_peers(self) -> PeerExchange | None:
@@ -193,7 +218,7 @@ class MonitorParts:
             return None
         return PeerExchange(
             section, store=self.store, assembler=self.assembler, end=self.pipeline.end_unread,
-            hashed=self.config.sampling.randomness == "hashed",
+            hashed=self.config.sampling.randomness == "hashed", keys=self.keys,
             longest_ns=max(assembly.root_wait.ns, assembly.deadline.ns) + section.settle.ns,
             most=assembly.max_waiting_traces, clock_ns=self.clock_ns, wake=self.pipeline.judge_queue.progress.set,
         )  # fmt: skip
@@ -231,6 +256,7 @@ class MonitorParts:
             ),
             reference_keys=self.config.reference_keys,
             cluster=self.config.alerts.cluster,
+            slices=self.config.alerts.slices,
             conversations=conversations(self.config),
             references=self.references,
             baselines=self.baselines,
@@ -243,7 +269,7 @@ class MonitorParts:
             self.config,
             self.store,
             clock_ns=self.clock_ns,
-            illustrate=partial(examples, self.store),
+            illustrate=partial(illustrated, self.store),
             counters=self.exporter,
             watch=self.board or self.watch,
             is_quiet=self.board.is_quiet if self.board is not None else lambda _: False,
@@ -277,6 +303,10 @@ class MonitorParts:
             listeners=[self.board.own_events(take) if self.board is not None else take, self._count_event],
         )
 
+    def _build_contents(self) -> KeptContents | None:
+        terms = KeepingTerms.of(self.config)
+        return None if terms is None else KeptContents(self.store, terms, give_way=YieldToRequests(self._active))
+
     def _build_commit(self) -> Commit:
         return Commit(
             store=self.store,
@@ -284,11 +314,13 @@ class MonitorParts:
             assembler=self.assembler,
             outcomes=self.outcomes,
             sinks=self.sinks,
+            keeps_contents=self.contents.terms.wants if self.contents is not None else lambda _: False,
             listeners=[
                 self.verdicts.committed,
                 VerdictMetrics(self.exporter).committed,
                 self.baselines.committed,
                 TraceLog().committed,
+                lambda result: self.silent_routes.saw({**result.details, "service": result.service}),
             ],
         )
 
@@ -365,7 +397,7 @@ def _drift_watch(config: Config, store: Store, clock_ns: Callable[[], int]) -> D
     section = config.evaluators.drift
     if section is None:
         return None
-    from monitor.evaluate.judge.drift_watch import DriftWatch  # noqa: PLC0415  # only where it is configured
+    from sidejudge.monitor.evaluate.judge.drift_watch import DriftWatch  # noqa: PLC0415  # only where it is configured
 
     return DriftWatch(
         store.kept.room(DRIFT), prompts=section.prompts, keep_ns=section.keep.ns, error=section.error, clock_ns=clock_ns

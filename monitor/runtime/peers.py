@@ -10,19 +10,20 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from integrations.addresses import port_of, why_not
-from integrations.otlp.server.body import Disconnected, Receive, next_part
-from integrations.otlp.server.receiver import AsgiApp, OtlpReceiver, Scope, peer_of
-from integrations.otlp.server.response import JSON, Refusal, Send, answer, refuse
-from integrations.otlp.wire.chunk import ChunkOrigin
-from integrations.otlp.wire.earliest import earliest_start
-from integrations.peers import MOST_BYTES, Message, PeerClient, parsed, plain, resolve
-from integrations.store.sqlite import Store, StoreError
-from monitor.config.peers import PeersSection
-from monitor.ingest.assembler import Assembler
-from monitor.ingest.closing import Closing
-from monitor.ingest.joining import Holding, Joining
-from monitor.ingest.peers import Peer, Peers
+from sidejudge.integrations.addresses import port_of, why_not
+from sidejudge.integrations.otlp.server.body import Disconnected, Receive, next_part
+from sidejudge.integrations.otlp.server.receiver import AsgiApp, OtlpReceiver, Scope, peer_of
+from sidejudge.integrations.otlp.server.response import JSON, Refusal, Send, answer, refuse
+from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
+from sidejudge.integrations.otlp.wire.earliest import earliest_start
+from sidejudge.integrations.otlp.wire.handover import HandoverKeys
+from sidejudge.integrations.peers import MOST_BYTES, Message, PeerClient, parsed, plain, resolve
+from sidejudge.integrations.store.sqlite import Store, StoreError
+from sidejudge.monitor.config.peers import PeersSection
+from sidejudge.monitor.ingest.assembler import Assembler
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.joining import Holding, Joining
+from sidejudge.monitor.ingest.peers import Peer, Peers
 
 from .handover import Handover, by_trace, handed_over
 
@@ -35,6 +36,7 @@ _RECENT_S: Final = 600.0
 _SEND_S: Final = 3.0
 """How long sending traces to another monitor may take."""
 _STRANGER: Final = Refusal(403, "peers.addresses of this monitor do not lead to the sender")
+_KEY_LENGTH: Final = 64
 _LEAVES: Final = "leaves"
 _LEFT: Final = "left"
 
@@ -50,6 +52,7 @@ class PeerExchange:
         assembler: Assembler,
         end: Callable[[Sequence[Closing]], Awaitable[None]],
         hashed: bool,
+        keys: HandoverKeys,
         longest_ns: int,
         most: int,
         clock_ns: Callable[[], int],
@@ -57,6 +60,7 @@ class PeerExchange:
     ) -> None:
         """``end`` commits closings that are given up; the others are those of ``Joining``."""
         self._section, self._store, self._end, self._hashed = section, store, end, hashed
+        self._keys = keys
         self._clock = clock_ns
         self._client = PeerClient(section.sent_headers)
         self._room = store.kept.room("peers")
@@ -108,7 +112,7 @@ class PeerExchange:
         """Find out who is there."""
         await self._resolve()
         urls = list(self._hosts)
-        answers = await asyncio.gather(*(self._client.post(url, self._message()) for url in urls))
+        answers = await asyncio.gather(*(self._client.post(url, self._sent()) for url in urls))
         names = {
             url: (str(found["name"]), str(found["run"]))
             for url, found in zip(urls, answers, strict=True)
@@ -149,16 +153,20 @@ class PeerExchange:
         await self._announce(_LEFT)
 
     async def _announce(self, state: str) -> None:
-        await asyncio.gather(*(self._client.post(url, self._message(state=state)) for url in self._hosts))
+        await asyncio.gather(*(self._client.post(url, self._sent(state=state)) for url in self._hosts))
 
     def _message(self, **more: object) -> dict[str, object]:
         return {"name": self.joining.name, "run": self._run, "port": self._port, **more}
+
+    def _sent(self, **more: object) -> dict[str, object]:
+        """A message to a configured address, with the key that handovers of this monitor are signed with."""
+        return self._message(**more) if self._keys.is_shared else self._message(key=self._keys.own, **more)
 
     # The way to others, as ``Joining`` sees it.
 
     async def ask(self, peer: Peer, traces: Mapping[bytes, bool]) -> Mapping[bytes, Holding] | None:
         wanted = {trace_id.hex(): rooted for trace_id, rooted in traces.items()}
-        found = await self._client.post(peer.url, self._message(traces=wanted))
+        found = await self._client.post(peer.url, self._sent(traces=wanted))
         if found is None or found.get("name") != peer.name or not isinstance(found.get("traces"), dict):
             return None
         words = {word.value for word in Holding}
@@ -174,7 +182,8 @@ class PeerExchange:
         async def took(closings: Sequence[Closing]) -> None:
             taken.update(closing.trace_id for closing in closings)
 
-        handover = Handover(peer.url, self._section.sent_headers, _SEND_S, took, hashed=self._hashed)
+        await self._client.post(peer.url, self._sent())  # it may have been started anew, and know no key
+        handover = Handover(peer.url, self._section.sent_headers, _SEND_S, took, self._keys, hashed=self._hashed)
         await handover.run(by_trace(self._store.recover(trace_ids)), asyncio.get_running_loop().time())
         return taken
 
@@ -210,7 +219,9 @@ class PeerExchange:
     async def _answer(self, message: Message | None, host: str) -> dict[str, object]:
         if message is None or not isinstance(message.get("name"), str):
             raise Refusal(400, "this is no message of a monitor")
-        state, wanted = message.get("state"), message.get("traces")
+        state, wanted, key = message.get("state"), message.get("traces"), message.get("key")
+        if isinstance(key, str) and len(key) <= _KEY_LENGTH and self._url_of(message, host, self._led_to) is not None:
+            self._keys.learn(key)
         if state is not None:
             self._take_leave(message, host)
         if not isinstance(wanted, dict):
@@ -224,13 +235,18 @@ class PeerExchange:
         return self._message(traces={trace_id.hex(): word.value for trace_id, word in found.items()})
 
     def _take_leave(self, message: Message, host: str) -> None:
-        if self._url_of(message, host, {url: known for url, (known, _) in self._recent.items()}) is None:
+        if self._url_of(message, host, self._led_to) is None:
             raise _STRANGER
         now_ns, peers, name = self._clock(), self.joining.peers, str(message["name"])
         if message["state"] == _LEAVES:
             peers.leaves(name, now_ns)
         elif message["state"] == _LEFT:
             peers.left(name, now_ns)
+
+    @property
+    def _led_to(self) -> dict[str, str]:
+        """The addresses that ``peers.addresses`` led to lately, with their hosts."""
+        return {url: known for url, (known, _) in self._recent.items()}
 
     async def _known(self, message: Message, host: str) -> Peer:
         """The monitor that a message comes from. Spans hold contents: they go to configured addresses alone."""

@@ -18,10 +18,10 @@ class Periodic:
         """Run one round, unless one is running. Raises what the round raises."""
         if self._ended or (self._round is not None and not self._round.done()):
             return
-        self._round = asyncio.create_task(self._once())
-        await asyncio.wait([self._round])
-        if not self._round.cancelled():
-            self._round.result()
+        begun = self._round = asyncio.create_task(self._once())
+        await asyncio.wait([begun])  # the next round may begin before this goes on
+        if not begun.cancelled():
+            begun.result()
 
     async def stop(self) -> None:
         """Cancel the running round; no other begins."""

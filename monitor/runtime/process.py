@@ -8,10 +8,10 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from monitor.config import Config, Loaded
-from monitor.runtime.tuning.gc import collect_if_due, collect_rarely
-from monitor.runtime.tuning.malloc import keep_freed_memory
-from monitor.runtime.tuning.scheduling import shorten_slices
+from sidejudge.monitor.config import Config, Loaded
+from sidejudge.monitor.runtime.tuning.gc import collect_if_due, collect_rarely
+from sidejudge.monitor.runtime.tuning.malloc import keep_freed_memory
+from sidejudge.monitor.runtime.tuning.scheduling import shorten_slices
 
 from .app import Monitor
 from .forward_only import ForwardOnly
@@ -57,7 +57,7 @@ def address_lines(addresses: Mapping[str, str]) -> list[str]:
     return [
         f"  OTLP     {addresses['otlp']}/v1/traces",
         *grpc,
-        f"  status   {api}/",
+        f"  status   {addresses.get('page', api + '/')}",
         f"  metrics  {api}/metrics",
         f"  API      {api}/docs",
     ]

@@ -1,9 +1,9 @@
 """Reload: read the configuration and the rubric files again, and put what may change into force without a restart.
 
 It happens on a signal, on a request, and, where that is configured, when a file or a prompt has changed. Rubrics,
-routes and scenarios may change. A configuration is valid as a whole or nothing changes. What is under way ends under
-the rubrics with which it began; a rubric that is gone stays known until the process ends, for verdicts by it may still
-be delivered.
+routes, scenarios and the meanings of attributes (``sources.attributes``) may change. A configuration is valid as a
+whole or nothing changes. What is under way ends under the rubrics with which it began; a rubric that is gone stays
+known until the process ends, for verdicts by it may still be delivered.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from integrations.store.errors import StoreError
-from monitor.config import Config, ConfigError, Loaded
-from monitor.config.rubrics import configured
-from scoring.status.prompt_snapshot import PromptSnapshot
-from scoring.trace.span import Json
-from scoring.verdict.rubric import Rubric
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.monitor.config import Config, ConfigError, Loaded
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.scoring.status.prompt_snapshot import PromptSnapshot
+from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.verdict.rubric import Rubric
 
 log = logging.getLogger("sidejudge.reload")
 
@@ -161,10 +161,14 @@ class Reload:
     def _take(self, given: Config) -> ReloadResult:
         running = self._monitor.config
         before, after = running.model_dump(mode="json"), given.model_dump(mode="json")
+        attributes = before["sources"].pop("attributes"), after["sources"].pop("attributes")
         differing = [name for name in after if after[name] != before[name]]
         restart = tuple(name for name in differing if name not in RELOADED)
         # What needs a restart stays as it was; the rest is of the new configuration, which was validated as a whole.
         config = running.model_copy(update={name: getattr(given, name) for name in RELOADED})
+        if attributes[0] != attributes[1]:
+            sources = running.sources.model_copy(update={"attributes": given.sources.attributes})
+            config = config.model_copy(update={"sources": sources})
         config = config.with_declared(given.declared)
         rubrics = configured(config)
         known = self._monitor.rubrics

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from integrations.store.sqlite import Store, StoreError
-from monitor.config import Config
-from monitor.ingest.assembler import Assembler
-from monitor.sessions.windows import SessionWindows
+from sidejudge.integrations.store.sqlite import Store, StoreError
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.deliver.kept_contents import KeptContents
+from sidejudge.monitor.ingest.assembler import Assembler
+from sidejudge.monitor.sessions.windows import SessionWindows
 
 from .disk_pressure import RetentionTerms, ShrinkableCache, free_space
 
@@ -25,13 +26,17 @@ class Retention:
         assembler: Assembler,
         sessions: SessionWindows | None,
         clock_ns: Callable[[], int],
+        *,
+        contents: KeptContents | None = None,
     ) -> None:
         self._config, self._store, self._assembler, self._clock_ns = config, store, assembler, clock_ns
-        self._sessions = sessions
+        self._sessions, self._contents = sessions, contents
 
     async def purge(self) -> None:
         """Delete what is past its retention."""
         now_ns = self._clock_ns()
+        if self._contents is not None:
+            await self._contents.write()  # they come from the chunks
         try:
             terms = _terms(self._config, self._store)
             await self._store.purge(
@@ -40,6 +45,8 @@ class Retention:
                 referred_before_ns=now_ns - max(terms.late_ns, terms.referred_ns),
                 spared=self._assembler.awaited(now_ns - terms.late_ns),
             )
+            keep, most_bytes = self._config.contents_kept_for, self._config.contents_max_bytes
+            await self._store.contents.purge(now_ns - keep.ns if keep is not None else now_ns, most_bytes)
             judge = self._config.evaluators.judge
             kept = judge.keep_calls_bytes if judge is not None and judge.keep_calls_bytes is not None else 0
             await self._store.judge_calls.purge(now_ns - judge.keep_calls.ns if judge is not None else now_ns, kept)
@@ -66,6 +73,7 @@ def _terms(config: Config, store: Store) -> RetentionTerms:
     caches: list[tuple[ShrinkableCache, int]] = [
         (store.judged, judge.cache_entries if judge is not None else 0),
         (store.vectors, embedding.cache_entries if embedding is not None else 0),
+        (store.contents, config.contents_max_bytes),  # in bytes
     ]
     return RetentionTerms(
         retention_ns=config.kept_for.ns,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import Final, cast
+from typing import Final
 
-from monitor.evaluate.result import TraceResult
-from monitor.ingest.outcomes import Reason
-from scoring.lexical.label import label
-from scoring.result.result import Failed
-from scoring.rubrics.open_verdict import open_verdict
-from scoring.status.service_status import UNKNOWN_SERVICE
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Reason, own
+from sidejudge.scoring.result.result import Failed
+from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE
 
 log = logging.getLogger("sidejudge.traces")
 
@@ -27,7 +27,7 @@ class TraceLog:
     """``committed`` is a listener of the commit. Contents of traces are never logged."""
 
     def __init__(self) -> None:
-        self._warned: dict[tuple[str, Reason], int] = {}
+        self._warned: dict[tuple[str, EndReason], int] = {}
 
     def committed(self, result: TraceResult) -> None:
         """Log how a trace ended."""
@@ -43,7 +43,7 @@ class TraceLog:
                 },
             )  # fmt: skip
         unnamed = _UNNAMED if service.startswith(UNKNOWN_SERVICE) else ""
-        if result.reason is Reason.NO_RUBRIC and self._due(service, result):
+        if result.reason is EndReason.NO_RUBRIC and self._due(service, result):
             remedy = f"add a route for this service; 'sidejudge explain {trace['trace_id']}' shows why none matched"
             log.warning("no route selects traces of this service", extra={**trace, "remedy": remedy + unnamed})
         elif (cause := _judge_failure(result)) and self._due(service, result):
@@ -51,7 +51,7 @@ class TraceLog:
             log.warning("a judge failed", extra={**trace, "cause": cause, "remedy": remedy})
 
     def _due(self, service: str, result: TraceResult) -> bool:
-        key = (service, Reason.NO_RUBRIC if result.reason is Reason.NO_RUBRIC else Reason.JUDGE_FAILED)
+        key = (service, EndReason.NO_RUBRIC if result.reason is EndReason.NO_RUBRIC else EndReason.JUDGE_FAILED)
         before = self._warned.get(key)
         if before is not None and 0 <= result.ended_ns - before < EVERY_NS:
             return False
@@ -64,8 +64,8 @@ class TraceLog:
 def _judge_failure(result: TraceResult) -> str | None:
     """The first metric that a judge was asked about in vain, and why, as far as that quotes nothing."""
     for verdict in result.changed:
-        if any(isinstance(score.result, Failed) for score in verdict.scores):
-            scores = open_verdict(verdict.to_json())["scores"]
-            failed = next(each for each in cast("list[dict[str, object]]", scores) if each["status"] == Failed.status)
-            return f"{verdict.rubric}.{failed['metric']}: {failed['reason']}"
+        for score in verdict.scores:
+            if isinstance(score.result, Failed):
+                where = own(f"{verdict.rubric}.{score.metric}")
+                return Reason("{where}: {why}", where=where, why=score.result.reason).shown()
     return None

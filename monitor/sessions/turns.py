@@ -7,14 +7,14 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from integrations.cases import case_of
-from monitor.ingest.sampler import Decision
-from monitor.route.router import Router
-from scoring.case.case import Case, Utterance
-from scoring.case.session import Turn, conversation, turn_of
-from scoring.trace.loop_guard import evaluator_traffic
-from scoring.trace.span import Completion, JsonRecord
-from scoring.verdict.trace_document import TraceDocument
+from sidejudge.integrations.cases import case_of
+from sidejudge.monitor.ingest.sampler import Decision
+from sidejudge.monitor.route.router import Router
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.case.session import Turn, conversation, turn_of
+from sidejudge.scoring.trace.loop_guard import evaluator_traffic
+from sidejudge.scoring.trace.span import Completion, JsonRecord
+from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 from .windows import Identity, draw
 

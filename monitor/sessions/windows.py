@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from integrations.otlp.wire.request import ChunkOrigin
-from monitor.ingest.closing import Closing
-from monitor.ingest.sampler import Decision, probability, threshold
-from scoring.trace.span import Completion
+from sidejudge.integrations.otlp.wire.request import ChunkOrigin
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.sampler import Decision, probability, threshold
+from sidejudge.scoring.trace.span import Completion
 
 _SECOND: Final = 1_000_000_000
 

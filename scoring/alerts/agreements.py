@@ -6,11 +6,11 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scoring.runs.calibrated import Calibrated, calibrated
-from scoring.runs.label_line import PASS, Said
-from scoring.statistics.agreement import Kappa
-from scoring.statistics.ppi import label_sums
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.runs.calibrated import Calibrated, calibrated
+from sidejudge.scoring.runs.label_line import PASS, Said
+from sidejudge.scoring.statistics.agreement import Kappa
+from sidejudge.scoring.statistics.ppi import label_sums
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .observed import Agreement
 

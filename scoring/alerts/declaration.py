@@ -10,21 +10,28 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from scoring.alerts.condition import Severity
-from scoring.alerts.judge_scale import Correction, judge_scale
-from scoring.statistics.cusum import Chart, design
-from scoring.statistics.ppi import LabelSums
-from scoring.statistics.sequence import GRID, ConfidenceSequence
-from scoring.status.hysteresis import NONE, Hysteresis
-from scoring.status.metric_limit import MetricLimit
-from scoring.status.status import Policy, Thresholds
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.judge_scale import Correction, judge_scale
+from sidejudge.scoring.statistics.cusum import Chart, design
+from sidejudge.scoring.statistics.drop_level import DropLevel
+from sidejudge.scoring.statistics.ppi import LabelSums
+from sidejudge.scoring.statistics.sequence import GRID, ConfidenceSequence
+from sidejudge.scoring.status.hysteresis import NONE, Hysteresis
+from sidejudge.scoring.status.metric_limit import MetricLimit
+from sidejudge.scoring.status.status import Policy, Thresholds
 
 MINUTE_NS = 60 * 10**9
 HOUR_NS = 60 * MINUTE_NS
 DAY_NS = 24 * HOUR_NS
 MONTH_NS = 30 * DAY_NS
-_OF_CHANGE, _OF_COLLAPSE, _OF_SEQUENCE, _OF_DRIFT = 0.7, 0.1, 0.1, 0.1
+_OF_CHANGE, _OF_SLIDE, _OF_LEVEL, _OF_DRIFT = 0.5, 0.15, 0.25, 0.1
 """How mode ``adaptive`` divides the budget of false alarms among the four that may raise one."""
+_OF_METRIC_CHANGE = 0.7
+"""A limit on a metric knows no slide and no drift; it too has a test of its level."""
+_SUSPICIONS = 1.0
+"""How many times as often as there may be false alarms a collapse may be suspected, which alone changes no status."""
+_OF_DROP = 0.08
+"""The chance that a drop is called critical which is not: for each drop that was noticed, not for each month."""
 _LEAST_AN_HOUR = 8.0
 """Verdicts an hour that are assumed at least: a service that has just begun is not yet known to be quiet."""
 _BEST_GOOD = 0.999
@@ -84,6 +91,8 @@ class Declaration:
     ``policy`` holds the thresholds of every rubric that ``thresholds`` does not name. ``window_ns`` is how far back a
     look goes, ``look_ns`` the time between looks. ``corrected``: by what the thresholds are about people's pass rate.
 
+    ``silence_severity`` is that of the alert that verdicts no longer come.
+
     In mode ``adaptive`` a window goes back up to ``longest_ns`` until it holds enough, and ``false_alarms`` is how many
     a month there may be of all services and rubrics together, while they are as good as ``good_and_bad`` has it. They
     share it evenly: expected numbers add up whatever depends on what, and a month's number is what people put up with.
@@ -102,6 +111,7 @@ class Declaration:
     change: ChangeRule = field(default_factory=ChangeRule)
     limits: AlertLimits = field(default_factory=AlertLimits)
     metrics: tuple[MetricLimit, ...] = ()
+    silence_severity: Severity = Severity.INFO
 
     def policy_of(self, rubric: str) -> Policy:
         """The policy of one rubric."""
@@ -135,7 +145,7 @@ class Declaration:
         adaptive = self.policy.mode == "adaptive"
         return ConfidenceSequence(
             (*GRID, plain.warning, plain.critical, raised.warning, raised.critical),
-            error=min(0.5, _OF_SEQUENCE * self.false_alarms) if adaptive else self.sequence.error,
+            error=min(0.5, _OF_LEVEL * self.false_alarms) if adaptive else self.sequence.error,
             period_ns=MONTH_NS if adaptive else self.sequence.period_ns,
         )
 
@@ -155,7 +165,7 @@ class Declaration:
         bad = max(threshold - (1 - threshold) / 2, threshold / 2)
         bad = min(bad, good - (1 - good) / 2)
         if self.policy.mode == "adaptive":
-            return design(good, bad, self._run_length(values_per_window, series, _OF_CHANGE))
+            return design(good, bad, self._run_length(values_per_window, series, _OF_METRIC_CHANGE))
         return self._design(good, bad, values_per_window)
 
     def good_and_bad(self, rubric: str) -> tuple[float, float]:
@@ -177,7 +187,7 @@ class Declaration:
         return max(least, math.floor(100 * min(baseline, good + (1 - good) / 3) + 1e-9) / 100)
 
     def chart(self, rubric: str, verdicts_per_window: float, series: int = 1, baseline: float | None = None) -> Chart:
-        """The change detector's chart at this traffic, of one of so many series.
+        """The change detector's limits for one series, given its traffic and the number of series.
 
         The run length in verdicts is the promised time's worth of them, rounded up to a power of two (in mode
         ``adaptive`` of its fourth root) so that the limit does not follow every breath of the traffic. A few a window
@@ -202,8 +212,18 @@ class Declaration:
         wanted = max(32, verdicts_per_window) * max(1.0, self.change.false_alarm_every_ns / self.window_ns)
         return design(good, bad, float(2 ** max(5, (round(wanted) - 1).bit_length())))
 
+    def slide_chart(self, rubric: str, verdicts_per_window: float, series: int, anchor: float) -> Chart:
+        """Mode ``adaptive``: the chart of a slow decay, from the ratio of the last week (``Anchor``).
+
+        It distinguishes that ratio from the warning threshold, or where both are close from one with half as many
+        failures more.
+        """
+        good = self.usual(rubric, anchor)
+        bad = min(self.policy_of(rubric).thresholds.warning, good - (1 - good) / 2)
+        return design(good, max(bad, good / 100), self._run_length(verdicts_per_window, series, _OF_SLIDE))
+
     def collapse_chart(self, rubric: str, verdicts_per_window: float, series: int = 1) -> Chart:
-        """Mode ``adaptive``: the chart that decides about *critical*.
+        """Mode ``adaptive``: the chart that suspects a collapse, also of a service of which nothing is usual yet.
 
         It distinguishes the warning threshold from a pass ratio as far below the critical one as half of the way
         between the two.
@@ -212,7 +232,12 @@ class Declaration:
         good = min(max(bounds.warning, 0.02), _BEST_GOOD)
         bad = bounds.critical - (bounds.warning - bounds.critical) / 2
         bad = max(min(bad, good - (1 - good) / 2), good / 100)
-        return design(good, bad, self._run_length(verdicts_per_window, series, _OF_COLLAPSE))
+        return design(good, bad, self._run_length(verdicts_per_window, series, _SUSPICIONS))
+
+    def new_drop_level(self, rubric: str) -> DropLevel:
+        """Mode ``adaptive``: what decides whether a drop is critical."""
+        critical = self.policy_of(rubric).thresholds.critical
+        return DropLevel(min(max(critical, 1e-4), 1 - 1e-4), _OF_DROP)
 
     def _run_length(self, verdicts_per_window: float, series: int, part: float) -> float:
         """A month's verdicts for each false alarm that this part of the budget leaves to one of the series."""

@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .condition import Severity, Unit
+from .explanation import Explanation
 from .finding import Labels
 from .lifecycle import AlertTransition
 
@@ -17,8 +18,9 @@ from .lifecycle import AlertTransition
 class Example:
     """A failing trace that shows what is wrong.
 
-    ``reason`` holds nothing that people or models wrote. ``quoted`` is the whole reason, None where that is the same;
-    it comes from the trace: escape it where it is shown.
+    ``reason`` holds nothing that people or models wrote. ``quoted`` is the whole reason, ``nameless`` the reason
+    without names of the application's parts, each None where it is the same. All of them come from the trace: escape
+    them where they are shown.
     """
 
     trace_id: str
@@ -26,13 +28,39 @@ class Example:
     composite: float | None
     closed_ns: int
     quoted: str | None = None
+    nameless: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """The example for a wire."""
         stated: dict[str, object] = {
             "trace_id": self.trace_id, "reason": self.reason, "composite": self.composite, "closed_ns": self.closed_ns,
         }  # fmt: skip
-        return stated if self.quoted is None else {**stated, "quoted": self.quoted}
+        return {**stated, **_others(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MainFailure:
+    """What most of the latest failures have in common: ``count`` of ``of`` failing traces.
+
+    ``reason``, ``quoted`` and ``nameless`` are as those of an example.
+    """
+
+    reason: str
+    count: int
+    of: int
+    quoted: str | None = None
+    nameless: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """The failure for a wire."""
+        stated: dict[str, object] = {"reason": self.reason, "count": self.count, "of": self.of}
+        return {**stated, **_others(self)}
+
+
+def _others(stated: Example | MainFailure) -> dict[str, object]:
+    """The other forms of the reason, where they differ."""
+    others = {"quoted": stated.quoted, "nameless": stated.nameless}
+    return {name: text for name, text in others.items() if text is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +69,10 @@ class AlertEvent:
 
     ``value`` with its bounds and ``n`` is measured, in ``unit``; ``limit`` is agreed; ``since_ns`` is since when
     it is so, ``changed_ns`` since when the change detector thinks it is. ``examples`` are at most three, the worst
-    first. ``number`` counts the events of this alert, from 1. ``muted``: a more severe alert about the
-    same thing fires, so that this one is not sent. Names and reasons may come from traces: bounded, but
-    untrusted.
+    first; ``failure`` is what most of the latest failures have in common, ``explained`` where and since when there are
+    more of them than before. ``number`` counts the events of this alert,
+    from 1. ``muted``: a more severe alert about the same thing fires, so that this one is not sent. Names and reasons
+    may come from traces: bounded, but untrusted.
     """
 
     transition: AlertTransition
@@ -66,6 +95,8 @@ class AlertEvent:
     changed_ns: int | None = None
     muted: bool = False
     examples: tuple[Example, ...] = ()
+    failure: MainFailure | None = None
+    explained: Explanation | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -87,18 +118,23 @@ class AlertEvent:
             "since_ns": self.since_ns, "at_ns": self.at_ns, "number": self.number,
             "changed_ns": self.changed_ns, "muted": self.muted,
             "examples": [example.to_json() for example in self.examples],
+            "failure": self.failure.to_json() if self.failure is not None else None,
+            "explained": self.explained.to_json() if self.explained is not None else None,
         }  # fmt: skip
 
 
 def event_of_json(record: JsonRecord) -> AlertEvent:
     """The event that ``to_json`` wrote."""
-    known = {key: value for key, value in record.items() if key not in {"id", "fingerprint", "said", "turn"}}
+    fields = {key: value for key, value in record.items() if key not in {"id", "fingerprint", "said", "turn"}}
     return AlertEvent(
         **{
-            **known, "transition": AlertTransition(record["turn"]), "severity": Severity(record["severity"]),
+            **fields, "transition": AlertTransition(record["turn"]), "severity": Severity(record["severity"]),
             "stated": record["said"],
             "labels": tuple(record["labels"].items()),
             "examples": tuple(Example(**each) for each in record["examples"]),
+            # An older version stored none.
+            "failure": MainFailure(**failure) if (failure := record.get("failure")) is not None else None,
+            "explained": Explanation.of_json(known) if (known := record.get("explained")) is not None else None,
         }
     )  # fmt: skip
 

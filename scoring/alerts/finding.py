@@ -13,6 +13,8 @@ Labels: TypeAlias = tuple[tuple[str, str], ...]
 class AlertFinding:
     """``breached`` is ``None`` when there is too little data; that is neither a breach nor a recovery.
 
+    ``undecided``: there is data, which contradicts itself; an alert that stands goes on as it was.
+
     ``value``, ``lower``, ``upper`` and ``limit`` are in the condition's unit, ``None`` where there is none; ``n``
     counts what the value was made of. ``stated`` is one sentence. ``changed_ns`` is the estimated time of the change.
     """
@@ -26,3 +28,4 @@ class AlertFinding:
     n: int | None = None
     limit: float | None = None
     changed_ns: int | None = None
+    undecided: bool = False

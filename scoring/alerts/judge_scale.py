@@ -15,10 +15,10 @@ from __future__ import annotations
 import math
 from typing import Literal, TypeAlias
 
-from scoring.result.result import Unavailable
-from scoring.statistics.interval import Z_95_ONE_SIDED
-from scoring.statistics.ppi import LEAST_LABELS, LabelSums, offset
-from scoring.status.status import Thresholds
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED
+from sidejudge.scoring.statistics.ppi import LEAST_LABELS, LabelSums, offset
+from sidejudge.scoring.status.status import Thresholds
 
 Correction: TypeAlias = Literal["none", "rogan_gladen", "ppi"]
 

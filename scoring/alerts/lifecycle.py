@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .condition import Condition
 from .finding import AlertFinding, Labels
@@ -98,7 +98,7 @@ def advance(
     if breached is None:
         if now_ns - alert.breached_ns >= FORGET_NS:
             return None, AlertTransition.EXPIRED
-        if alert.stage is Stage.UNKNOWN:
+        if alert.stage is Stage.UNKNOWN or (finding is not None and finding.undecided):
             return alert, None
         return replace(alert, stage=Stage.UNKNOWN, reported=alert.reported + 1), AlertTransition.UNKNOWN
     if now_ns - alert.breached_ns >= condition.keep_ns:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from scoring.status.metric_limit import Level
-from scoring.status.metric_status import MetricStatus
-from scoring.status.status import Status
+from sidejudge.scoring.status.metric_limit import Level
+from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.status import Status
 
 from .condition import PLACE, Condition, Severity
 from .declaration import Declaration

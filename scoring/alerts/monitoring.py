@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scoring.statistics.estimate import Estimate
-from scoring.status.status import Policy
+from sidejudge.scoring.lexical.amount import amount
+from sidejudge.scoring.statistics.estimate import Estimate
+from sidejudge.scoring.status.status import Policy
 
 from .condition import PLACE, Condition, Severity
 from .declaration import Declaration
@@ -48,7 +49,7 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
         Condition(
             id="judge_drift", severity=Severity.WARNING, scope=("metric",), unit="count",
             title="The judge moved",
-            when="the judge answers past prompts otherwise than it did, in one direction, by an exact sign test",
+            when="the judge answers past prompts otherwise: in one direction, or more of them than it used to",
             meaning="a change of this metric may be the judge's and not the application's: compare nothing across it",
             find=_drift,
         ),
@@ -85,10 +86,10 @@ def _judge_failed(facts: Observed, limit: float, policy: Policy) -> Iterator[Ale
 def _unreachable(facts: Observed) -> Iterator[AlertFinding]:
     judge = facts.judge
     if judge is not None:
-        why = judge.unreachable
+        why, wait = judge.unreachable, "waits" if judge.waiting == 1 else "wait"
         yield AlertFinding(
-            labels=(), breached=why is not None, value=float(judge.waiting), n=judge.waiting,
-            stated="the judge can be asked" if why is None else f"{why}; {judge.waiting} cases wait",
+            labels=(), breached=why is not None, n=judge.waiting,
+            stated="the judge can be asked" if why is None else f"{why}; {amount(judge.waiting, 'case')} {wait}",
         )  # fmt: skip
 
 
@@ -109,9 +110,11 @@ def _agreement(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertF
 def _drift(facts: Observed) -> Iterator[AlertFinding]:
     for each in facts.drifts:
         yield AlertFinding(
-            labels=(("metric", each.metric),), breached=each.moved, value=float(max(each.higher, each.lower)), n=each.n,
+            labels=(("metric", each.metric),), breached=each.moved, n=each.n,
+            value=float(max(each.higher, each.lower, each.changed)),
             stated=f"of {each.n} past prompts {each.higher} get a higher answer on {each.metric} than at first and "
-            f"{each.lower} a lower one (p = {each.p:.2g}, moved at {each.error:.2g}); the prompts are the same",
+            f"{each.lower} a lower one, {each.changed} another one (p = {each.p:.2g}, moved at {each.error:.2g}); "
+            "the prompts are the same",
         )  # fmt: skip
 
 

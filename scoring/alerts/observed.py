@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scoring.statistics.estimate import Estimate
-from scoring.statistics.judge_drift import JudgeDrift
-from scoring.statistics.mean import MeanEstimate
-from scoring.status.judge_snapshot import JudgeSnapshot
-from scoring.status.metric_status import MetricStatus
-from scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.statistics.estimate import Estimate
+from sidejudge.scoring.statistics.judge_drift import JudgeDrift
+from sidejudge.scoring.statistics.mean import MeanEstimate
+from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot
+from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.service_status import ServiceStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

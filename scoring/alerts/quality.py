@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from typing import Final
 
-from scoring.lexical.label import MAX_LABEL, label
-from scoring.statistics.estimate import Estimate
-from scoring.status.service_status import ServiceStatus
-from scoring.status.status import Policy, Status
+from sidejudge.scoring.lexical.label import MAX_LABEL, label
+from sidejudge.scoring.statistics.estimate import Estimate
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.status import UNKNOWN, Policy, Status
 
 from .condition import PLACE, Condition, Severity
 from .declaration import Declaration
 from .finding import AlertFinding, Labels
 from .observed import Observed
+
+PASS_RATES: Final = ("pass_rate_critical", "pass_rate_warning", "pass_rate_change")
+"""Conditions on a pass ratio."""
+FORGOTTEN_NS: Final = 7 * 24 * 3_600 * 10**9
+"""A service without a verdict for so long is not missed any more."""
 
 
 def quality(declared: Declaration) -> tuple[Condition, ...]:
@@ -64,12 +70,21 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
             find=_drifting, muted_by="workflow_violation_rate", examples=True,
         ),
         Condition(
+            id="traffic_stopped", severity=declared.silence_severity, scope=PLACE, unit="seconds",
+            title="Verdicts no longer come",
+            when="no verdict passed or failed for longer than is plausible for this service at this hour of the week, "
+            f"and for {declared.window_ns / 60e9:g} minutes at least; for a week at most",
+            meaning="the application has stopped, or what it sends is not judged; nothing is known of it meanwhile",
+            find=_silent,
+        ),
+        Condition(
             id="blocker_rate", severity=Severity.WARNING, scope=(*PLACE, "metric"), unit="ratio",
             title="A blocker hits too many traces",
             when=f"lower bound of the share that the metric blocks above {limits.blocker_ratio:g}{guards}",
             meaning="one metric alone disqualifies answers: it names what is wrong",
             limit=limits.blocker_ratio, for_ns=limits.for_ns, keep_ns=limits.keep_ns, examples=True,
             find=lambda facts: _blocked(facts, limits.blocker_ratio, policy),
+            muted_by="pass_rate_critical",
         ),
         Condition(
             id="metric_mean_low", severity=Severity.WARNING, scope=(*PLACE, "metric"), unit="metric",
@@ -77,6 +92,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
             when=f"even the favourable bound of the mean is outside the acceptable band{guards.partition(' and ')[0]}",
             meaning="answers are poor in this respect on average, whether or not they pass",
             for_ns=limits.for_ns, keep_ns=limits.keep_ns, find=lambda facts: _means(facts, policy),
+            muted_by="pass_rate_critical",
         ),
         Condition(
             id="workflow_violation_rate", severity=Severity.WARNING, scope=PLACE, unit="ratio",
@@ -85,6 +101,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
             meaning="wrong agents or tools are used, in a wrong order, too often, or with wrong arguments",
             limit=limits.violation_ratio, for_ns=limits.for_ns, keep_ns=limits.keep_ns, examples=True,
             find=lambda facts: _violating(facts, limits.violation_ratio, policy),
+            muted_by="pass_rate_critical",
         ),
     )  # fmt: skip
 
@@ -124,7 +141,7 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
         for window in facts.windows:
             status = window.status
             estimate, state = status.estimate, status.appraisal.status
-            known = state is not Status.INSUFFICIENT_DATA
+            known = state not in UNKNOWN
             yield AlertFinding(
                 labels=place(status),
                 breached=state in breaching if known else None,
@@ -133,6 +150,7 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
                 upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0,
                 limit=getattr(declared.policy_of(status.rubric).thresholds, level),
                 changed_ns=status.change.since_ns if status.change and status.change.alarmed else None,
+                undecided=not known and status.appraisal.undecided,
             )  # fmt: skip
 
     return find
@@ -143,11 +161,23 @@ def _changed(facts: Observed) -> Iterator[AlertFinding]:
         change, estimate = window.status.change, window.status.estimate
         if change is not None:
             yield AlertFinding(
-                labels=place(window.status), breached=change.alarmed,
+                labels=place(window.status), breached=change.alarmed if window.status.silence is None else None,
                 stated=f"the verdicts fit a pass ratio of {change.bad:.3g} better than one of {change.good:.3g}: "
                 f"{change.share:.0%} of what raises the early warning",
                 value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
                 upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0, changed_ns=change.since_ns,
+            )  # fmt: skip
+
+
+def _silent(facts: Observed) -> Iterator[AlertFinding]:
+    for window in facts.windows:
+        silence = window.status.silence
+        if silence is None:
+            yield AlertFinding(labels=place(window.status), breached=False, stated="verdicts come")
+        elif facts.now_ns - silence.since_ns < FORGOTTEN_NS:
+            yield AlertFinding(
+                labels=place(window.status), breached=True, stated=silence.stated(facts.now_ns),
+                value=(facts.now_ns - silence.since_ns) / 1e9,
             )  # fmt: skip
 
 
@@ -156,7 +186,7 @@ def _drifting(facts: Observed) -> Iterator[AlertFinding]:
         drift, departing = window.status.drift, window.violating
         if drift is not None:
             yield AlertFinding(
-                labels=place(window.status), breached=drift.alarmed,
+                labels=place(window.status), breached=drift.alarmed if window.status.silence is None else None,
                 stated=f"the runs fit a share of {drift.bad:.3g} that keeps to the scenario better than one of "
                 f"{drift.good:.3g}: {drift.share:.0%} of what raises the early warning",
                 value=departing.pass_ratio if departing else None, lower=departing.lower if departing else None,

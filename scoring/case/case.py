@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from scoring.trace.record import record
-from scoring.trace.span import Completion, Json, ToolCall
-from scoring.trace.trace import Trace
+from sidejudge.scoring.trace.record import record
+from sidejudge.scoring.trace.reported import ReportedScore
+from sidejudge.scoring.trace.span import Completion, Json, ToolCall, Unread
+from sidejudge.scoring.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from scoring.scenario.scenario import Scenario
-from scoring.lexical.transcript import Moment, moments_of_text, moments_of_turns
-from scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
+    from sidejudge.scoring.scenario.scenario import Scenario
+from sidejudge.scoring.lexical.transcript import Moment, moments_of_text, moments_of_turns
+from sidejudge.scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
 
 T = TypeVar("T")
 
@@ -69,12 +70,13 @@ class Case:
     """One thing to judge. ``sampling_probability`` is the chance with which it was drawn, in (0, 1].
 
     ``complete`` is false when the trace behind it was cut short: then *was not called* cannot be distinguished from
-    *was not seen*. ``content_captured`` is false when the telemetry carried no message contents. ``error`` is
+    *was not seen*. ``content_captured`` is false when the telemetry carried no message contents; ``unread`` is what
+    may be such contents and was not understood. ``error`` is
     the message of the first step that failed (``None``: no step did). ``repeats`` are the outputs of further runs of
     the same input, in order. ``root_span_id`` is that of the root, else of the earliest of the topmost spans.
     ``trace`` is the trace itself, None where the case came from a file; ``tool_span_ids`` are then the spans that show
     the calls of ``tools_used``, one each. ``usual`` is what the service's other runs took, None where nobody knows;
-    ``budget`` is what the run may take, by measure.
+    ``budget`` is what the run may take, by measure. ``reported`` is what others judged of the run.
     """
 
     case_id: str
@@ -113,8 +115,10 @@ class Case:
     completion: Completion | None = None
     content_captured: bool = True
     capture_switch: str | None = None
+    unread: tuple[Unread, ...] = field(default=(), compare=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
     tool_span_ids: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    reported: tuple[ReportedScore, ...] = ()
     usual: Usual | None = field(default=None, repr=False, compare=False)
     budget: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
 
@@ -139,6 +143,13 @@ class Case:
         case = object.__new__(Case)
         case.__dict__ = held
         return case
+
+    @property
+    def unread_answer(self) -> tuple[Unread, ...]:
+        """What may hold the answer where none was read: contents that are there and that no dialect understood."""
+        if self.model_output is not None:
+            return ()
+        return tuple(unread for unread in self.unread if unread.field != "input")
 
     @cached_property
     def output(self) -> ParsedOutput:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scoring.lexical.text import normalise
-from scoring.result.result import Unavailable
-from scoring.trace.span import Json
+from sidejudge.scoring.lexical.text import normalise
+from sidejudge.scoring.result.reason import Reason, part
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.trace.span import Json
 
 from .case import Case, Utterance
-from .grounds import written
+from .grounds import incomplete, written
 
 _NOT_SPOKEN = frozenset(("system", "developer"))
 _ASKING = frozenset(("user", "human", None))
@@ -23,7 +24,7 @@ def turns(case: Case) -> tuple[Utterance, ...] | Unavailable:
     it. An incomplete trace has no conversation to judge: what was lost cannot be distinguished from what was not done.
     """
     if not case.complete:
-        return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
+        return incomplete(case)
     found = tuple(_spoken(case))
     if case.model_output not in (None, "", [], {}):
         last = Utterance(written(case.model_output), "agent")
@@ -32,8 +33,12 @@ def turns(case: Case) -> tuple[Utterance, ...] | Unavailable:
             found = (*found, last)
     if found:
         return found
-    switch = f"; {case.capture_switch} would capture them" if case.capture_switch else ""
-    return Unavailable("no conversation" if case.content_captured else f"contents were not captured{switch}")
+    if case.content_captured:
+        return Unavailable(Reason("no conversation"))
+    why = Reason("contents were not captured")
+    if case.capture_switch:
+        why += Reason("; {switch} would capture them", switch=part(case.capture_switch))
+    return Unavailable(why)
 
 
 def transcript_turns(case: Case) -> tuple[Utterance, ...]:

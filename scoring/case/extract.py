@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
-from scoring.trace import usage as leaves
-from scoring.trace.agent_runs import agent_runs
-from scoring.trace.jsontext import decoded
-from scoring.trace.span import Json, Span, SpanKind
-from scoring.trace.tool_calls import tool_calls
-from scoring.trace.trace import Trace
-from scoring.trace.trace_index import TraceIndex
+from sidejudge.scoring.trace import usage as leaves
+from sidejudge.scoring.trace.agent_runs import agent_runs
+from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.reported import MOST_REPORTED
+from sidejudge.scoring.trace.span import Json, Span, SpanKind
+from sidejudge.scoring.trace.tool_calls import tool_calls
+from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.trace.trace_index import TraceIndex
 
 from .case import Case, Utterance
 
@@ -40,6 +42,7 @@ def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> 
     calls = leaves.model_calls(trace)
     called = tool_calls(trace, index, runs)
     captured = answer is not None or any(_has_content(span) for span in trace.spans)
+    unread = {(each.client, each.source): each for span in trace.spans for each in span.unread}
     return Case(
         case_id=trace.trace_id,
         trace=trace,
@@ -77,7 +80,9 @@ def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> 
         completion=trace.completion,
         content_captured=captured,
         # Contents that may be there need a dialect that reads them, not a switch.
-        capture_switch=None if captured or any(s.unread for s in trace.spans) else index.capture_switch,
+        capture_switch=None if captured or unread else index.capture_switch,
+        unread=tuple(unread.values()),
+        reported=tuple(islice((each for span in trace.spans for each in span.reported), MOST_REPORTED)),
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 KEYS: Final = ("feedback", "user_feedback", "user-feedback", "userFeedback", "user.feedback")
 """Where it stands, first found first."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from scoring.lexical.label import label
-from scoring.result.result import Unavailable
-from scoring.scenario.scenario import Scenario, ScenarioError, parse_inline
-from scoring.trace.span import Json, ToolCall
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Reason, own, part, quoted, together
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.scenario.scenario import Scenario, ScenarioError, parse_inline
+from sidejudge.scoring.trace.span import Json, ToolCall
 
 from .case import Case
 
@@ -29,13 +30,23 @@ def stated_scenario(case: Case) -> Scenario | Unavailable | None:
     if case.scenario is None or isinstance(case.scenario, Scenario):
         return case.scenario
     if isinstance(case.scenario, str):
-        return Unavailable(f"scenario {label(case.scenario)!r} is not in the scenario file")
+        return Unavailable(Reason("scenario {name} is not in the scenario file", name=part(repr(label(case.scenario)))))
     try:
         return parse_inline(case.scenario)
     except ScenarioError as error:
-        return Unavailable(
-            "; ".join(("the scenario cannot be used", *(label(problem, 200) for problem in error.problems[:3])))
-        )
+        problems = (quoted(label(problem, 200)) for problem in error.problems[:3])
+        return Unavailable(together((Reason("the scenario cannot be used"), *problems)))
+
+
+def headless(case: Case) -> bool:
+    """Whether the top of the trace never came, so that which of its steps speaks for it is not known."""
+    trace = case.trace
+    return trace is not None and not case.complete and trace.root is None and case.completion != "pseudo_root"
+
+
+def incomplete(case: Case) -> Unavailable:
+    """The words for a trace of which a part may be missing."""
+    return Unavailable(Reason("the trace is incomplete ({how})", how=own(case.completion or "cut short")))
 
 
 def called_tools(case: Case, scenario: Scenario | None) -> tuple[ToolCall, ...] | None:
@@ -68,15 +79,27 @@ def sources(case: Case) -> tuple[str, ...] | Unavailable:
     Unavailable when they are not known: in part of a trace *has no source* cannot be distinguished from *was not seen*.
     """
     if not case.complete:
-        return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
+        return incomplete(case)
     stated = stated_scenario(case)
     calls = called_tools(case, None if isinstance(stated, Unavailable) else stated)
     if case.context is None and calls is None:
-        return Unavailable("neither context nor tools_used is known")
+        return Unavailable(Reason("neither context nor tools_used is known"))
     results = [call.result for call in calls or () if call.result is not None]
     if case.context is None and calls and not results and all(call.error is None for call in calls):
-        return Unavailable("no context, and the results of the tools are not known")
+        return Unavailable(Reason("no context, and the results of the tools are not known"))
     return (*(case.context or ()), *map(written, results))
+
+
+def has_no_sources(case: Case) -> bool:
+    """Whether a whole trace shows that an answer rests on nothing that was retrieved or returned: a plain answer.
+
+    Citations do not apply to it. A case without a trace may merely not report what it rests on, and of part of a trace
+    nobody knows.
+    """
+    if case.trace is None:
+        return False
+    found = sources(case)
+    return not isinstance(found, Unavailable) and not found
 
 
 def ground_truth(case: Case) -> tuple[str, ...] | Unavailable:
@@ -84,7 +107,11 @@ def ground_truth(case: Case) -> tuple[str, ...] | Unavailable:
     found = sources(case)
     if case.expected_outcome is not None:
         return (written(case.expected_outcome), *(() if isinstance(found, Unavailable) else found))
-    return Unavailable(f"no expected_outcome, and {found.reason}") if isinstance(found, Unavailable) else found
+    return (
+        Unavailable(Reason("no expected_outcome, and {why}", why=found.reason))
+        if isinstance(found, Unavailable)
+        else found
+    )
 
 
 def criteria(case: Case) -> Criteria | Unavailable:
@@ -99,7 +126,7 @@ def criteria(case: Case) -> Criteria | Unavailable:
             return Criteria(written(value), field)
     if case.transcript_text:
         return Criteria(case.transcript_text, "transcript")
-    return Unavailable("neither expected_answer_criteria, expected_outcome nor input says what was wanted")
+    return Unavailable(Reason("neither expected_answer_criteria, expected_outcome nor input says what was wanted"))
 
 
 def written(value: Json) -> str:

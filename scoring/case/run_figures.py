@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from scoring.lexical.label import label
-from scoring.trace import usage
-from scoring.trace.trace import Trace
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.trace import usage
+from sidejudge.scoring.trace.trace import Trace
 
 from .case import Case
 

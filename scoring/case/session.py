@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from scoring.trace.span import Completion, Json, ToolCall
+from sidejudge.scoring.trace.span import Completion, Json, ToolCall
 
 from .case import Case, Utterance
 from .conversation import question_of, transcript_turns

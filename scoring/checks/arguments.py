@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from scoring.trace.span import Json
+from sidejudge.scoring.lexical.ratio import ratio_meant
+from sidejudge.scoring.trace.span import Json
 
 from .check import CheckError
 
@@ -15,6 +16,7 @@ MAX_TEXTS: Final = 1000
 MAX_TEXT: Final = 10_000
 """Characters of one of them."""
 EXPECTED: Final = "{{expected}}"
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 _UNITS: Final[Mapping[str, float]] = {"ms": 1.0, "s": 1000.0, "m": 60_000.0, "h": 3_600_000.0}
 
@@ -39,9 +41,12 @@ def texts(value: Json) -> tuple[str, ...]:
 def number(value: Json, what: str = "", *, least: float = 0.0, most: float | None = None) -> float:
     """A number in [least, most]."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value or value < least:  # noqa: PLR0124  # NaN
-        raise CheckError(f"must be a number of at least {least:g}", what)
+        quoted = "; write it without quotation marks" if isinstance(value, str) and _NUMBER.fullmatch(value) else ""
+        meant = quoted or (ratio_meant(value) if most == 1 else "")
+        raise CheckError(f"must be a number of at least {least:g}{meant}", what)
     if most is not None and value > most:
-        raise CheckError(f"must be a number from {least:g} to {most:g}", what)
+        meant = ratio_meant(value) if (least, most) == (0.0, 1.0) else ""
+        raise CheckError(f"must be a number from {least:g} to {most:g}{meant}", what)
     return float(value)
 
 

@@ -9,11 +9,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import TypeAlias
 
-from scoring.case.case import Case
-from scoring.errors import SidejudgeError
-from scoring.questions.question import Begun
-from scoring.result.result import Method, Result
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.questions.question import Begun
+from sidejudge.scoring.result.result import Method, Result
+from sidejudge.scoring.trace.span import Json
 
 Finding: TypeAlias = "bool | float | Result"
 """What a test finds: whether the rule holds, to which degree in [0, 1], or a whole result with a reason of its own."""

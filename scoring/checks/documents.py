@@ -10,10 +10,11 @@ from xml.parsers import expat
 
 import jsonschema_rs
 
-from scoring.case.case import parse_output
-from scoring.lexical.label import label
-from scoring.result.result import Scored, Unavailable
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import parse_output
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Reason, ReasonPart, own, quoted
+from sidejudge.scoring.result.result import Scored, Unavailable
+from sidejudge.scoring.trace.span import Json
 
 from .arguments import flag, keys, text
 from .check import Check, CheckError, Finding, TextTest, library
@@ -28,7 +29,9 @@ _BEGINS: Final = re.compile(r"[\s\ufeff]*[\[{\"\d\-tfn`~]")
 _DECODER: Final = json.JSONDecoder()
 
 
-def schema(value: Json, path: str = "schema") -> Callable[[Json], str | None]:
+def schema(
+    value: Json, path: str = "schema", *, mark: Callable[[str], ReasonPart] = quoted
+) -> Callable[[Json], Reason | None]:
     """What is wrong with a value by a JSON Schema (draft 2020-12 unless it names another), None for nothing.
 
     References to other documents are refused, for nothing is fetched; patterns run in linear time.
@@ -51,17 +54,17 @@ def schema(value: Json, path: str = "schema") -> Callable[[Json], str | None]:
             raise CheckError(stated, path) from None
         raise CheckError(f"is not a JSON Schema that can be used: {label(str(error), 200)}", path) from None
 
-    def fault(found: Json) -> str | None:
+    def fault(found: Json) -> Reason | None:
         try:
             error = next(validator.iter_errors(found), None)
         except (ValueError, RecursionError):
-            return "it is nested too deeply to be checked"
+            return Reason("it is nested too deeply to be checked")
         if error is None:
             return None
         # Where and which rule: the message would repeat what stands there.
-        where = "/".join(label(str(part), 40) for part in error.instance_path) or "the whole"
-        rule = "/".join(label(str(part), 40) for part in error.schema_path)
-        return f"at {where}: against {rule}"
+        path = "/".join(label(str(key), 40) for key in error.instance_path)
+        rule = "/".join(label(str(key), 40) for key in error.schema_path)
+        return Reason("at {path}: against {rule}", path=mark(path) if path else own("the whole"), rule=mark(rule))
 
     return fault
 
@@ -101,7 +104,7 @@ def _contains_json(value: Json) -> TextTest:
             if fault is None or fault(inner) is None:
                 return True
             at = end
-        return Unavailable(f"more than {_MOST_TRIES} brackets open without JSON behind them")
+        return Unavailable(Reason("more than {most} brackets open without JSON behind them", most=_MOST_TRIES))
 
     return test
 
@@ -113,7 +116,7 @@ def _is_xml(value: Json) -> TextTest:
 
 def _well_formed(found: str) -> Finding:
     if len(found) > _MOST_XML:
-        return Unavailable(f"longer than {_MOST_XML} characters")
+        return Unavailable(Reason("longer than {most} characters", most=_MOST_XML))
     parser = expat.ParserCreate()
 
     def refuse(*_: object) -> None:
@@ -142,7 +145,7 @@ def _is_sql(value: Json) -> TextTest:
 
     def test(found: str) -> Finding:
         if len(found) > _MOST_SQL:
-            return Unavailable(f"longer than {_MOST_SQL} characters")
+            return Unavailable(Reason("longer than {most} characters", most=_MOST_SQL))
         try:
             statements = [each for each in sqlglot.parse(_unfenced(found), read=dialect) if each is not None]
         except (sqlglot.errors.SqlglotError, RecursionError):
@@ -151,11 +154,11 @@ def _is_sql(value: Json) -> TextTest:
         if not statements or any(isinstance(each, sqlglot.exp.Command) for each in statements):
             return False
         if read_only and not all(isinstance(each, sqlglot.exp.Query) for each in statements):
-            return Scored(value=0.0, reason="a statement that is not a query")
+            return Scored(value=0.0, reason=Reason("a statement that is not a query"))
         used = {table.name.lower() for each in statements for table in each.find_all(sqlglot.exp.Table)}
         ctes = {cte.alias.lower() for each in statements for cte in each.find_all(sqlglot.exp.CTE)}
         strange = sorted(used - ctes - allowed) if allowed is not None else []
-        return Scored(value=0.0, reason=f"{len(strange)} tables that are not allowed") if strange else True
+        return Scored(value=0.0, reason=Reason("{n} tables that are not allowed", n=len(strange))) if strange else True
 
     return test
 

@@ -9,8 +9,9 @@ from typing import Final, Protocol
 
 import re2
 
-from scoring.result.result import Method, Scored, Unavailable
-from scoring.trace.span import Json
+from sidejudge.scoring.result.reason import Reason, own
+from sidejudge.scoring.result.result import Method, Scored, Unavailable
+from sidejudge.scoring.trace.span import Json
 
 from .arguments import flag, keys, number, texts, within
 from .check import Check, CheckError, Finding, TextTest, library
@@ -48,9 +49,10 @@ def _language(value: Json) -> TextTest:
 
     def test(found: str) -> Finding:
         if sum(map(str.isalpha, found[:_READ])) < _LEAST_LETTERS:
-            return Unavailable(f"fewer than {_LEAST_LETTERS} letters")
+            return Unavailable(Reason("fewer than {least} letters", least=_LEAST_LETTERS))
         language, _ = identifier.classify(found[:_READ])
-        return Scored(value=float(language in wanted), method=Method.LEXICAL, reason=f"looks like {language}")
+        looks = Reason("looks like {language}", language=own(language))
+        return Scored(value=float(language in wanted), method=Method.LEXICAL, reason=looks)
 
     return test
 
@@ -86,8 +88,9 @@ def _readability(value: Json) -> TextTest:
     def test(found: str) -> Finding:
         ease = reading_ease(found[:_READ])
         if ease is None:
-            return Unavailable("no words in Latin letters")
-        return Scored(value=float(within(ease, low, high)), method=Method.LEXICAL, reason=f"reading ease {ease:.0f}")
+            return Unavailable(Reason("no words in Latin letters"))
+        stated = Reason("reading ease {ease:.0f}", ease=ease)
+        return Scored(value=float(within(ease, low, high)), method=Method.LEXICAL, reason=stated)
 
     return test
 
@@ -95,7 +98,7 @@ def _readability(value: Json) -> TextTest:
 @cache
 def _refusals() -> re2._Regexp[str]:
     """One pattern of all lines of ``refusals.txt``."""
-    lines = files("scoring").joinpath("checks", "refusals.txt").read_text(encoding="utf-8").splitlines()
+    lines = files("sidejudge.scoring").joinpath("checks", "refusals.txt").read_text(encoding="utf-8").splitlines()
     return re2.compile(f"(?i){'|'.join(f'(?:{line})' for line in lines if line and not line.startswith('#'))}")
 
 

@@ -7,8 +7,9 @@ from typing import Final, TypeAlias
 
 import re2
 
-from scoring.result.result import Scored, Unavailable
-from scoring.trace.span import Json
+from sidejudge.scoring.result.reason import Reason, own, together
+from sidejudge.scoring.result.result import Scored, Unavailable
+from sidejudge.scoring.trace.span import Json
 
 from .arguments import texts
 from .check import Check, CheckError, Finding, TextTest
@@ -84,10 +85,10 @@ def _pii(value: Json) -> TextTest:
 
     def test(found: str) -> Finding:
         if len(found) > MAX_SCANNED:
-            return Unavailable(f"longer than {MAX_SCANNED} characters")
+            return Unavailable(Reason("longer than {most} characters", most=MAX_SCANNED))
         numbers = [(kind, sum(1 for _ in places(found))) for kind, places in sought]
-        named = ", ".join(f"{number} {kind}" for kind, number in numbers if number)
-        return Scored(value=1.0, reason=f"found: {named}") if named else False
+        named = [Reason("{n} {kind}", n=number, kind=own(kind)) for kind, number in numbers if number]
+        return Scored(value=1.0, reason=Reason("found: {kinds}", kinds=together(named, ", "))) if named else False
 
     return test
 

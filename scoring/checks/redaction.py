@@ -9,7 +9,7 @@ from typing import Final
 
 import re2
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 from .privacy import KINDS
 

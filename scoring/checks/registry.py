@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, cast
 
-from scoring.case.case import Case
-from scoring.case.grounds import written
-from scoring.lexical.label import label
-from scoring.questions.question import Begun, Steps
-from scoring.result.result import NotApplicable, Result, Scored, Unavailable
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.questions.question import Begun, Steps
+from sidejudge.scoring.result.reason import Reason, own
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.span import Json
 
 from . import documents, language, privacy, similarity, spending, texts, tools
 from .check import Check, CheckError, Finding, Subject
@@ -26,7 +27,7 @@ CHECKS: Final[Mapping[str, Check]] = {
 }
 """Every check by its name. ``not-NAME`` is its opposite."""
 NOT: Final = "not-"
-_NO_REFERENCE: Final = Unavailable("the expected outcome is not known")
+_NO_REFERENCE: Final = Unavailable(Reason("the expected outcome is not known"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +129,7 @@ def _settler(check: Check, *, negated: bool) -> Callable[[Finding], Result]:
     """From a finding to a result. Equal findings give one and the same object, which ``outcome`` recognises."""
     name = f"{NOT}{check.name}" if negated else check.name
     holds = Scored(value=1.0, method=check.method)
-    fails = Scored(value=0.0, method=check.method, reason=f"{name} does not hold")
+    fails = Scored(value=0.0, method=check.method, reason=Reason("{check} does not hold", check=own(name)))
     of_true, of_false = (fails, holds) if negated else (holds, fails)
 
     def settle(found: Finding) -> Result:

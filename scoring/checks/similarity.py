@@ -8,18 +8,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from scoring.lexical.text import normalise, tokens
-from scoring.questions.question import Answer, Steps
-from scoring.questions.translation import SentenceSimilarity
-from scoring.result.result import Failed, Method, Scored, Unavailable
-from scoring.trace.span import Json
+from sidejudge.scoring.lexical.text import normalise, tokens
+from sidejudge.scoring.questions.question import Answer, Steps
+from sidejudge.scoring.questions.translation import SentenceSimilarity
+from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.result import Failed, Method, Scored, Unavailable
+from sidejudge.scoring.trace.span import Json
 
 from .arguments import EXPECTED, keys, number, text, whole
 from .check import Check, CheckError, Finding, Subject, library
 
 MAX_COMPARED: Final = 20_000
 """Characters of a text that is compared: beyond it some measures take time that grows with the square."""
-TOO_LONG: Final = Unavailable(f"a text is longer than {MAX_COMPARED} characters")
+TOO_LONG: Final = Unavailable(Reason("a text is longer than {most} characters", most=MAX_COMPARED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ def _bounded(measure: Callable[[str, str], float], least: float | None) -> Calla
         value = min(1.0, max(0.0, round(measure(found, wanted), 12)))
         if least is None:
             return value
-        return Scored(value=float(value >= least), reason=f"{value:.3f}, at least {least:g} is asked for")
+        stated = Reason("{value:.3f}, at least {least:g} is asked for", value=value, least=least)
+        return Scored(value=float(value >= least), reason=stated)
 
     return compare
 
@@ -141,11 +143,11 @@ def ask_similar(found: Sequence[str], wanted: str, least: float | None) -> Steps
     values = reply.value if isinstance(reply.value, tuple | list) else ()
     numbers = [float(each) for each in values if isinstance(each, int | float) and math.isfinite(each)]
     if not numbers:
-        return Failed("no cosine was returned")
+        return Failed(Reason("no cosine was returned"))
     value = min(1.0, max(0.0, *numbers))
     if least is None:
         return Scored(value=value, method=reply.method)
-    reason = f"cosine {value:.3f}, at least {least:g} is asked for"
+    reason = Reason("cosine {value:.3f}, at least {least:g} is asked for", value=value, least=least)
     return Scored(value=float(value >= least), method=reply.method, reason=reason)
 
 

@@ -5,36 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.result.result import Result, Scored, Unavailable
-from scoring.trace.span import Json, SpanKind
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Reason, own, part, together
+from sidejudge.scoring.result.result import Result, Scored, Unavailable
+from sidejudge.scoring.trace.span import Json, SpanKind
 
 from .arguments import keys, milliseconds, number, texts, whole
 from .check import CaseTest, Check, CheckError, Subject
 
 _STEPS: Final = frozenset({SpanKind.LLM, SpanKind.TOOL, SpanKind.RETRIEVER})
 
-_NO_REASON: Final = Unavailable("no model call says why it stopped")
+_NO_REASON: Final = Unavailable(Reason("no model call says why it stopped"))
 
 
-def limited(value: float | None, most: float, unknown: Unavailable, words: str) -> Result:
-    """1 where a value is at most its limit; ``words`` formats value and limit."""
+def limited(value: float | None, most: float, unknown: Unavailable, stated: Callable[[float], Reason]) -> Result:
+    """1 where a value is at most its limit; ``stated`` reports it."""
     if value is None:
         return unknown
-    return Scored(value=float(value <= most), reason=words.format(value, most))
+    return Scored(value=float(value <= most), reason=stated(value))
 
 
 def _latency(value: Json) -> CaseTest:
     most = milliseconds(value)
-    unknown = Unavailable("the latency is not known")
-    return lambda case: limited(case.latency_e2e_ms, most, unknown, "{:.0f} ms, at most {:.0f} ms")
+    unknown = Unavailable(Reason("the latency is not known"))
+    return lambda case: limited(
+        case.latency_e2e_ms, most, unknown, lambda n: Reason("{n:.0f} ms, at most {most:.0f} ms", n=n, most=most)
+    )
 
 
 def _cost(value: Json) -> CaseTest:
     most = number(value)
-    unknown = Unavailable("the cost is not known")
-    return lambda case: limited(case.cost_usd, most, unknown, "${:.6g}, at most ${:.6g}")
+    unknown = Unavailable(Reason("the cost is not known"))
+    return lambda case: limited(
+        case.cost_usd, most, unknown, lambda n: Reason("${n:.6g}, at most ${most:.6g}", n=n, most=most)
+    )
 
 
 def _tokens(value: Json) -> CaseTest:
@@ -43,22 +48,26 @@ def _tokens(value: Json) -> CaseTest:
     if not given:
         raise CheckError(f"must be a number, or a map with {', '.join(names)}")
     limits = [(name, whole(most, name)) for name, most in given.items()]
-    unknown = Unavailable("the number of tokens is not known")
+    unknown = Unavailable(Reason("the number of tokens is not known"))
 
     def test(case: Case) -> Result:
         if case.input_tokens is None or case.output_tokens is None:
             return unknown
         used = {"input": case.input_tokens, "output": case.output_tokens}
         used["total"] = used["input"] + used["output"]
-        over = [f"{used[name]} {name} tokens, at most {most}" for name, most in limits if used[name] > most]
-        return Scored(value=float(not over), reason="; ".join(over) or f"{used['total']} tokens")
+        over = [
+            Reason("{n} {kind} tokens, at most {most}", n=used[name], kind=own(name), most=most)
+            for name, most in limits
+            if used[name] > most
+        ]
+        return Scored(value=float(not over), reason=together(over) or Reason("{n} tokens", n=used["total"]))
 
     return test
 
 
 def _max_steps(value: Json) -> CaseTest:
     most = whole(value)
-    unknown = Unavailable("the steps are not known")
+    unknown = Unavailable(Reason("the steps are not known"))
 
     def test(case: Case) -> Result:
         if case.trace is not None:
@@ -68,8 +77,8 @@ def _max_steps(value: Json) -> CaseTest:
         else:
             return unknown
         if steps <= most and not case.complete:
-            return Unavailable("the trace is incomplete: there may have been more steps")
-        return limited(steps, most, unknown, "{:.0f} steps, at most {:.0f}")
+            return Unavailable(Reason("the trace is incomplete: there may have been more steps"))
+        return limited(steps, most, unknown, lambda n: Reason("{n:.0f} steps, at most {most:.0f}", n=n, most=most))
 
     return test
 
@@ -83,7 +92,7 @@ def _finish_reason(value: Json) -> CaseTest:
         if not stopped:
             return _NO_REASON
         last = max(stopped, key=lambda span: span.end_ns).finish_reason
-        return Scored(value=float(last in wanted), reason=f"stopped by {label(str(last), 40)}")
+        return Scored(value=float(last in wanted), reason=Reason("stopped by {why}", why=part(label(str(last), 40))))
 
     return test
 

@@ -11,10 +11,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from scoring.case.case import Case
-from scoring.case.conversation import turns
-from scoring.result.result import NotApplicable, Unavailable
-from scoring.trace.span import Json, Span
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.conversation import turns
+from sidejudge.scoring.case.grounds import headless
+from sidejudge.scoring.result.reason import Reason, own, part
+from sidejudge.scoring.result.result import NotApplicable, Unavailable
+from sidejudge.scoring.trace.span import Json, Span
 
 from .check import CheckError
 
@@ -33,8 +35,8 @@ _SPAN_FIELDS: Final[Mapping[str, Callable[[Span], Json]]] = {
     "system_prompt": lambda span: span.system_prompt,
     "metadata": lambda span: dict(span.metadata),
 }
-_NO_OUTPUT: Final = Unavailable("the output is not known")
-_NO_SPANS: Final = Unavailable("the case does not come from a trace, so its spans are not known")
+_NO_OUTPUT: Final = Unavailable(Reason("the output is not known"))
+_NO_SPANS: Final = Unavailable(Reason("the case does not come from a trace, so its spans are not known"))
 _MISSING: Final = object()
 
 
@@ -56,18 +58,18 @@ def read_target(on: str) -> Target:
 
 
 def _output(case: Case) -> Found:
-    value = case.model_output
+    value = None if headless(case) else case.model_output
     return _NO_OUTPUT if value is None else (value,)
 
 
 def _one(name: str, value: Json) -> Found:
-    return Unavailable(f"{name} is not known") if value is None else (value,)
+    return Unavailable(Reason("{name} is not known", name=own(name))) if value is None else (value,)
 
 
 def _several(name: str, values: tuple[Json, ...] | None) -> Found:
     if values is None:
-        return Unavailable(f"{name} is not known")
-    return values or NotApplicable(f"there is no {name}")
+        return Unavailable(Reason("{name} is not known", name=own(name)))
+    return values or NotApplicable(Reason("there is no {name}", name=own(name)))
 
 
 def _of_turns(case: Case) -> Found:
@@ -98,7 +100,7 @@ _ROOTS: Final[Mapping[str, Callable[[Case], Json]]] = {
 
 
 def _below(root: str, path: list[str]) -> Target:
-    missing = Unavailable(f"{'.'.join([root, *path])} is not known")
+    missing = Unavailable(Reason("{path} is not known", path=part(".".join([root, *path]))))
 
     def find(case: Case) -> Found:
         value = _at(_ROOTS[root](case), path)
@@ -128,7 +130,7 @@ def _of_spans(name: str | None, field: str, path: str | None) -> Target:
     if field not in _SPAN_FIELDS:
         raise CheckError(f"is not a field of a span: {field!r}; valid here: {', '.join(_SPAN_FIELDS)}", "on")
     read, below = _SPAN_FIELDS[field], path.split(".") if path else []
-    what = f"span named {name}" if name else "span"
+    what = Reason("span named {name}", name=part(name)) if name else Reason("span")
 
     def values(spans: Sequence[Span]) -> Iterator[Json]:
         for span in spans:
@@ -140,6 +142,8 @@ def _of_spans(name: str | None, field: str, path: str | None) -> Target:
     def find(case: Case) -> Found:
         if case.trace is None:
             return _NO_SPANS
-        return tuple(values(case.trace.spans)) or NotApplicable(f"there is no {what} with {field}")
+        return tuple(values(case.trace.spans)) or NotApplicable(
+            Reason("there is no {span} with {field}", span=what, field=own(field))
+        )
 
     return find

@@ -7,16 +7,19 @@ from typing import Final
 
 import re2
 
-from scoring.lexical.label import label
-from scoring.result.result import Scored
-from scoring.scenario.json_schema import json_equal
-from scoring.trace.span import Json
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Reason, quoted
+from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.scenario.json_schema import json_equal
+from sidejudge.scoring.trace.span import Json
 
 from .arguments import keys, limits, text, texts, whole, within
 from .check import Check, CheckError, Finding, Subject, TextTest, ValueTest
 
 _MOST_PROGRAM: Final = 1_000_000
 """Bytes that a compiled pattern may take: a pattern such as ``(a{1000}){1000}`` is refused."""
+_YAML_ESCAPES: Final = frozenset("\a\b\x1b\0")
+"""What YAML makes of \\a, \\b, \\e and \\0 in double quotes; no pattern that somebody wrote holds one."""
 _MOST_PATTERN: Final = 2000
 
 
@@ -50,7 +53,7 @@ def _iany(value: Json) -> TextTest:
 
 def _first(wanted: Sequence[str]) -> TextTest:
     """Whether one of these stands in it; the reason names the first that does."""
-    findings = [(each, Scored(value=1.0, reason=f"found: {label(each)}")) for each in wanted]
+    findings = [(each, Scored(value=1.0, reason=Reason("found: {text}", text=quoted(label(each))))) for each in wanted]
 
     def test(found: str) -> Finding:
         for each, finding in findings:
@@ -72,7 +75,9 @@ def _iall(value: Json) -> TextTest:
 
 def _missing(wanted: Sequence[str]) -> TextTest:
     """Whether all of these stand in it; the reason names the first that does not."""
-    findings = [(each, Scored(value=0.0, reason=f"not found: {label(each)}")) for each in wanted]
+    findings = [
+        (each, Scored(value=0.0, reason=Reason("not found: {text}", text=quoted(label(each))))) for each in wanted
+    ]
 
     def test(found: str) -> Finding:
         for each, finding in findings:
@@ -98,6 +103,10 @@ def pattern(value: Json) -> TextTest:
     given = text(value)
     if len(given) > _MOST_PATTERN:
         raise CheckError(f"is a pattern of more than {_MOST_PATTERN} characters")
+    if _YAML_ESCAPES & set(given):
+        raise CheckError(
+            "holds a control character: YAML reads \\b itself in double quotes; write the pattern in single ones"
+        )
     options = re2.Options()
     options.max_mem = _MOST_PROGRAM
     options.log_errors = False
@@ -118,6 +127,8 @@ def _word_count(value: Json) -> TextTest:
     if type(value) is int:
         exact = whole(value)
         return lambda found: len(found.split()) == exact
+    if not isinstance(value, dict):
+        raise CheckError("must be a whole number such as 50, without quotation marks, or a map with min, max")
     low, high = limits(value)
     return lambda found: within(len(found.split()), low, high)
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.result.result import NotApplicable, Result, Scored, Unavailable
-from scoring.trace.span import Json, ToolCall
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Reason, part, together
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.span import Json, ToolCall
 
 from .arguments import keys, texts, whole
 from .check import CaseTest, Check, CheckError, Subject
 from .documents import schema
 from .spending import limited
 
-_UNKNOWN: Final = Unavailable("the tool calls are not known")
-_INCOMPLETE: Final = Unavailable("the trace is incomplete: what was not seen may have been called")
-_NONE: Final = NotApplicable("none of these tools was called")
+_UNKNOWN: Final = Unavailable(Reason("the tool calls are not known"))
+_INCOMPLETE: Final = Unavailable(Reason("the trace is incomplete: what was not seen may have been called"))
+_NONE: Final = NotApplicable(Reason("none of these tools was called"))
 _SHOWN: Final = 5
 
 
@@ -35,7 +36,7 @@ def _called(value: Json) -> CaseTest:
         missing = [name for name in wanted if name not in names]
         if missing and not case.complete:
             return _INCOMPLETE
-        stated = f"not called: {_listed(missing)}" if missing else f"called: {_listed(wanted)}"
+        stated = _listed(Reason("not called: "), missing) if missing else _listed(Reason("called: "), wanted)
         return Scored(value=float(not missing), reason=stated)
 
     return test
@@ -52,9 +53,9 @@ def _f1(value: Json) -> CaseTest:
             return _INCOMPLETE
         made = set(names)
         shared = len(made & wanted)
-        faults = [f"not called: {_listed(sorted(wanted - made))}"] if wanted - made else []
-        faults += [f"not expected: {_listed(sorted(made - wanted))}"] if made - wanted else []
-        return Scored(value=2 * shared / (len(made) + len(wanted)), reason="; ".join(faults))
+        faults = [_listed(Reason("not called: "), sorted(wanted - made))] if wanted - made else []
+        faults += [_listed(Reason("not expected: "), sorted(made - wanted))] if made - wanted else []
+        return Scored(value=2 * shared / (len(made) + len(wanted)), reason=together(faults))
 
     return test
 
@@ -78,8 +79,12 @@ def _sequence(value: Json) -> CaseTest:
         holds = tuple(names) == order if exact else met == len(order)
         if not holds and not case.complete:
             return _INCOMPLETE
-        missing = f"{label(order[met])} does not come after what stands before it" if met < len(order) else ""
-        return Scored(value=float(holds), reason="" if holds else missing or "other tools were called as well")
+        if holds:
+            return Scored(value=1.0)
+        if met == len(order):
+            return Scored(value=0.0, reason=Reason("other tools were called as well"))
+        stated = Reason("{tool} does not come after what stands before it", tool=part(label(order[met])))
+        return Scored(value=0.0, reason=stated)
 
     return test
 
@@ -87,12 +92,12 @@ def _sequence(value: Json) -> CaseTest:
 def _args(value: Json) -> CaseTest:
     if not isinstance(value, dict) or not value:
         raise CheckError("must be a map from names of tools to JSON Schemas")
-    faults = {name: schema(each, name) for name, each in value.items()}
+    faults = {name: schema(each, name, mark=part) for name, each in value.items()}
 
-    def wrong(calls: Sequence[ToolCall]) -> Iterator[str]:
+    def wrong(calls: Sequence[ToolCall]) -> Iterator[Reason]:
         for call in calls:
             if (fault := faults[call.name](call.arguments)) is not None:
-                yield f"{label(call.name)}: {fault}"
+                yield Reason("{tool}: {fault}", tool=part(label(call.name)), fault=fault)
 
     def test(case: Case) -> Result:
         if case.tools_used is None:
@@ -101,7 +106,7 @@ def _args(value: Json) -> CaseTest:
         if not calls:
             return _NONE if case.complete else _INCOMPLETE
         found = list(wrong(calls))
-        return Scored(value=1 - len(found) / len(calls), reason="; ".join(found[:_SHOWN]))
+        return Scored(value=1 - len(found) / len(calls), reason=together(found[:_SHOWN]))
 
     return test
 
@@ -114,14 +119,16 @@ def _max_errors(value: Json) -> CaseTest:
             return _UNKNOWN
         failed = sum(call.error is not None for call in case.tools_used)
         if failed <= most and not case.complete:
-            return Unavailable("the trace is incomplete: more calls may have failed")
-        return limited(failed, most, _UNKNOWN, "{:.0f} tool calls failed, at most {:.0f}")
+            return Unavailable(Reason("the trace is incomplete: more calls may have failed"))
+        return limited(
+            failed, most, _UNKNOWN, lambda n: Reason("{n:.0f} tool calls failed, at most {most:.0f}", n=n, most=most)
+        )
 
     return test
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(label(name) for name in names[:_SHOWN])
+def _listed(words: Reason, names: Sequence[str]) -> Reason:
+    return words + together((part(label(name)) for name in names[:_SHOWN]), ", ")
 
 
 def _check(  # noqa: PLR0917  # rows of a table

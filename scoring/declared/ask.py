@@ -9,15 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from scoring.case.case import Case
-from scoring.judging.parts import METADATA, part
-from scoring.questions.declared import AnswerKind, AskDeclared
-from scoring.questions.question import Answer, Begun, Steps
-from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.judging.parts import METADATA, part
+from sidejudge.scoring.questions.declared import CANNOT_TELL, AnswerKind, AskDeclared
+from sidejudge.scoring.questions.question import Answer, Begun, Steps
+from sidejudge.scoring.result.reason import Reason, own
+from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.trace.span import Json
 
+from .anchors import Anchors, read_anchors
 from .errors import DeclarationError, fault
-from .reading import MAX_TEXT, Reading, is_number, is_text, listed
+from .reading import MAX_TEXT, Reading, as_number, is_number, is_text, listed
 
 VARIABLES: Final[Mapping[str, str]] = {
     "input": "input", "output": "model_output", "expected": "expected_outcome", "context": "context",
@@ -93,9 +95,9 @@ class DeclaredAsk:
             return Unavailable(self.missing)
         for name in self.question.parts:
             if part(case, name) is None:
-                return Unavailable(f"{name} is not known")
+                return Unavailable(Reason("{name} is not known", name=own(name)))
         if self.rate < 1.0 and not self.drawn(case):
-            return NotApplicable(f"not drawn: the question is asked of a share of {self.rate:g}")
+            return NotApplicable(Reason("not drawn: the question is asked of a share of {rate:g}", rate=self.rate))
         return self._ask()
 
     def drawn(self, case: Case) -> bool:
@@ -156,13 +158,16 @@ def read_ask(reading: Reading, metric: str, prompts: Prompts) -> DeclaredAsk | N
     parts = () if missing else _parts(text, reading)
     kind, choices, values = _answer(reading)
     passes = _passes(reading, kind, choices)
+    anchors = read_anchors(reading, kind, choices)
     rate = reading.number("rate", 0.0, 1.0)
     if rate == 0.0:
         reading.complain("must be in (0, 1]", "rate")
     steps, examples = reading.texts("steps", 30), _examples(reading)
     if len(reading.faults) > before:
         return None
-    instructions = _instructions(text, steps, examples, kind, choices)
+    how = ["Steps:", *(f"{number}. {step}" for number, step in enumerate(steps, 1))] if steps else []
+    how += ["Examples, one a line, with the right answer:", *examples] if examples else []
+    instructions = _instructions(text, how, kind, choices, anchors)
     code = hashlib.sha256(json.dumps([instructions, kind, choices]).encode()).hexdigest()[:6]
     name = f"{metric}-{code}"
     question = AskDeclared(
@@ -216,7 +221,8 @@ def _answer(reading: Reading) -> tuple[AnswerKind, tuple[str | float, ...], Mapp
     if given == "boolean":
         return "boolean", (), None
     if given == "number":
-        return "number", (), None
+        ends = _ends(reading.given.get("bounds"))
+        return "number", ends or (), None
     if given == "findings":
         return "findings", (_MOST_FINDINGS,), None
     if not isinstance(given, dict) or len(given) != 1 or next(iter(given)) not in _KINDS:
@@ -233,31 +239,37 @@ def _answer(reading: Reading) -> tuple[AnswerKind, tuple[str | float, ...], Mapp
             reading.complain(f"must be a whole number from 1 to {_MOST_FINDINGS}", "answer", kind)
             return "boolean", (), None
         return "findings", (of,), None
-    ends = of if isinstance(of, list) else []
-    whole = kind == "number" or all(type(each) is int for each in ends)
-    if len(ends) != 2 or not all(map(is_number, ends)) or not whole or not _ordered(ends, kind):
-        reading.complain(
-            "must be two numbers, the lower first" + (", both whole" if kind == "scale" else ""), "answer", kind
-        )
+    ends = _ends(of)
+    scale = kind == "scale"
+    if ends is None or (scale and not (all(type(each) is int for each in ends) and ends[1] - ends[0] < _MOST_LEVELS)):
+        reading.complain("must be two numbers, the lower first" + (", both whole" if scale else ""), "answer", kind)
         return "boolean", (), None
-    low, high = ends
-    return ("scale", (int(low), int(high)), None) if kind == "scale" else ("number", (float(low), float(high)), None)  # type: ignore[arg-type]  # numbers, by the condition
+    return ("scale" if scale else "number"), ends, None
 
 
-def _ordered(ends: Sequence[Json], kind: str) -> bool:
-    low, high = (float(each) for each in ends if is_number(each))  # type: ignore[arg-type]  # as above
-    return low < high and (kind != "scale" or high - low < _MOST_LEVELS)
+def _ends(given: Json) -> tuple[float, float] | None:
+    """The two ends of a scale, the lower first; None where that is not what is given."""
+    found = [as_number(each) for each in given] if isinstance(given, list) else []
+    match found:
+        case [int() | float() as low, int() | float() as high] if low < high:
+            return low, high
+    return None
 
 
 def _categories(
     of: Json, reading: Reading
 ) -> tuple[AnswerKind, tuple[str | float, ...], Mapping[str, float] | None]:  # fmt: skip
-    if isinstance(of, dict) and len(of) > 1 and all(is_number(each) and 0 <= each <= 1 for each in of.values()):  # type: ignore[operator]  # a number, by the condition
-        return "one_of", tuple(of), {name: float(each) for name, each in of.items()}  # type: ignore[arg-type]  # as above
+    if isinstance(of, dict) and len(of) > 1 and CANNOT_TELL not in of:
+        values = {
+            name: value for name, each in of.items() if (value := as_number(each)) is not None and 0 <= value <= 1
+        }
+        if len(values) == len(of):
+            return "one_of", tuple(values), {name: float(value) for name, value in values.items()}
     if (
         isinstance(of, list)
         and 1 < len(of) <= _MOST_LEVELS
         and all(map(is_text, of))
+        and CANNOT_TELL not in of
         and len(set(map(str, of))) == len(of)
     ):
         return "one_of", tuple(str(each) for each in of), None
@@ -306,17 +318,17 @@ def _examples(reading: Reading) -> tuple[str, ...]:
 
 
 def _instructions(
-    text: str, steps: Sequence[str], examples: Sequence[str], kind: AnswerKind, choices: Sequence[str | float]
-) -> str:  # fmt: skip
+    text: str, how: Sequence[str], kind: AnswerKind, choices: Sequence[str | float], anchors: Anchors
+) -> str:
     """What the judge reads under the question's name. Variables become names of the data that is shown."""
     reported = [_VARIABLE.sub(lambda found: f'"{VARIABLES.get(found[1].strip(), found[1].strip())}"', text).strip()]
-    if steps:
-        reported += ["Steps:", *(f"{number}. {step}" for number, step in enumerate(steps, 1))]
-    if examples:
-        reported += ["Examples, one a line, with the right answer:", *examples]
-    return "\n".join(
-        [*reported, f'"answer": {_requested_for(kind, choices)}.', '"reason": what in the data decides it.']
-    )
+    undecided = "" if kind == "findings" else f', or "{CANNOT_TELL}" where the data does not decide it'
+    reported += [
+        *how,
+        '"reason": what in the data decides it; you write it before you answer.',
+        f'"answer": {_requested_for(kind, choices)}{undecided}.',
+    ]
+    return "\n".join([*reported, *(f"  {at}: {meaning}" for at, meaning in anchors)])
 
 
 def _requested_for(kind: AnswerKind, choices: Sequence[str | float]) -> str:
@@ -334,7 +346,8 @@ def _requested_for(kind: AnswerKind, choices: Sequence[str | float]) -> str:
 
 
 def ask(
-    text: str, *, answer: Json = "boolean", steps: Sequence[str] = (), examples: Sequence[Mapping[str, Json]] = ()
+    text: str, *, answer: Json = "boolean", steps: Sequence[str] = (), examples: Sequence[Mapping[str, Json]] = (),
+    anchors: Mapping[str | float, str] | None = None,
 ) -> AskDeclared:  # fmt: skip
     """A question for the judge, which a metric yields to receive its answer.
 
@@ -345,9 +358,11 @@ def ask(
         answer: ``boolean``, ``number``, ``findings``, ``{"scale": [1, 5]}`` or ``{"one_of": ["a", "b"]}``.
         steps: How the judge is to go about it.
         examples: Maps with what was given and the right ``answer``.
+        anchors: What values of a scale or number, or names, mean: ``{1: "insulting", 5: "very friendly"}``.
 
     Returns:
-        The question. The reply is an ``Answer`` with a value of that type, or a ``NoAnswer`` with a reason.
+        The question. The reply is an ``Answer`` with a value of that type, or a ``NoAnswer`` with a reason: also where
+        the material does not decide it.
 
     Raises:
         DeclarationError: For what is not a variable or not an answer.
@@ -355,6 +370,7 @@ def ask(
     given: dict[str, Json] = {
         "ask": text, "answer": answer, "steps": list(steps) or None,
         "examples": [dict(each) for each in examples] or None,
+        "anchors": {str(at): meaning for at, meaning in anchors.items()} if anchors else None,
     }  # fmt: skip
     if isinstance(answer, dict) and isinstance(answer.get("one_of"), list):
         given["passes"] = answer["one_of"]  # nothing passes or fails here: the answer itself is what is wanted

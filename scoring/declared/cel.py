@@ -15,19 +15,24 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any, Final
 
-from scoring.case.case import Case
-from scoring.case.grounds import written
-from scoring.checks.check import library
-from scoring.errors import SidejudgeError
-from scoring.lexical.label import label
-from scoring.result.result import Failed, Method, Result, Scored, Unavailable
-from scoring.trace.span import Json, Span, ToolCall
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.checks.check import library
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Reason, own, quoted
+from sidejudge.scoring.result.result import Failed, Method, Result, Scored, Unavailable
+from sidejudge.scoring.trace.span import Json, Span, ToolCall
 
 MAX_EXPRESSION: Final = 4000
 """Characters of an expression."""
 MAX_TEXT: Final = 1_000_000
 """Characters of a text that an expression may look at."""
 _UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
+_MISSING: Final = re.compile(r"missing ('[^']*')")
+_QUOTED: Final = re.compile(r"(?:at: |input |at )'([^']*)'")
+_INSTEAD: Final = {"=": "==", "and": "&&", "or": "||", "not": "!", "is": "==", "&": "&&", "|": "||", "<>": "!="}
+"""Operators of other languages, and CEL's."""
 _PLACE: Final = re.compile(r"<input>:(\d+):(\d+): ([^\n]*)")
 
 
@@ -154,20 +159,20 @@ def compile_cel(source: str) -> Program:
         try:
             value = evaluate(found).value()
         except RuntimeError as error:
-            return Failed(f"CEL: {label(str(error), 200)}")
+            return _failed(str(error))
         if value is True:
             return _HOLDS
         if value is False:
             return _FAILS
         if isinstance(value, int | float):
             return Scored(value=float(value))
-        return Failed(f"CEL: {label(_cause(str(value)), 200)}" if value is not None else "CEL: the value is null")
+        return _failed(_cause(str(value))) if value is not None else Failed(Reason("CEL: the value is null"))
 
     return Program(source=source, kind=kind, measure=measure)
 
 
 _HOLDS: Final = Scored(value=1.0)
-_FAILS: Final = Scored(value=0.0, method=Method.EXACT, reason="the condition does not hold")
+_FAILS: Final = Scored(value=0.0, method=Method.EXACT, reason=Reason("the condition does not hold"))
 
 
 @cache
@@ -193,19 +198,23 @@ def _view(names: tuple[str, ...]) -> Callable[[Case], object]:
         values: dict[str, object] = {}
         for name, variable in variables:
             if variable.whole and not case.complete:
-                return Unavailable(f"the trace is incomplete, so {name} are not all known")
+                return Unavailable(Reason("the trace is incomplete, so {name} are not all known", name=own(name)))
             value = variable.read(case)
             if value is None:
-                return Unavailable(f"{name} is not known")
+                return Unavailable(Reason("{name} is not known", name=own(name)))
             if isinstance(value, str) and len(value) > MAX_TEXT:
-                return Unavailable(f"{name} is longer than {MAX_TEXT} characters")
+                return Unavailable(Reason("{name} is longer than {most} characters", name=own(name), most=MAX_TEXT))
             values[name] = value
         try:
             return activation(values)
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-            return Failed(f"CEL cannot hold the case: {type(error).__name__}")
+            return Failed(Reason("CEL cannot hold the case: {kind}", kind=own(type(error).__name__)))
 
     return view
+
+
+def _failed(cause: str) -> Failed:
+    return Failed(Reason("CEL: {cause}", cause=quoted(label(cause, 200))))
 
 
 def _cause(stated: str) -> str:
@@ -223,6 +232,21 @@ def _with_remedy(message: str) -> str:
         near = get_close_matches(undeclared[1], VIEW, n=1)
         meant = f"did you mean {near[0]}?" if near else f"valid here: {', '.join(VIEW)}"
         return f"there is no name {label(undeclared[1], 40)!r}; {meant}"
+    if message.startswith("Syntax error"):
+        return _syntax(message)
     if "google.protobuf.Duration" in message:
         return f"{message}; a duration is compared with duration('3s')"
     return message
+
+
+def _syntax(message: str) -> str:
+    """Where the parser stopped, and what CEL has for that; its own words list every token that it would take."""
+    if "<EOF>" in message and "expecting <EOF>" not in message:
+        missing = _MISSING.search(message)
+        return f"Syntax error: {missing[1] if missing else 'something'} is missing at the end"
+    found = _QUOTED.search(message)
+    if found is None:
+        return message
+    word = found[1].strip()
+    instead = _INSTEAD.get(word.lower())
+    return f"Syntax error at {label(word, 40)!r}{f': write {instead}' if instead else ''}"

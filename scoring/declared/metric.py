@@ -1,35 +1,38 @@
-"""A declared metric: one of check, cel, ask, python or use, with weight, bands, blocker and prerequisite."""
+"""A declared metric: one of check, cel, ask, python, reported or use, with weight, bands, blocker and prerequisite."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Final, Protocol
 
-from scoring.checks.check import CheckError
-from scoring.checks.registry import compile_check
-from scoring.metrics.metric import Measure, Metric
-from scoring.result.bands import Bands, Blocker, Effect, at_least, at_most, must_be_one
-from scoring.result.result import Method
-from scoring.trace.span import Json
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.checks.check import CheckError
+from sidejudge.scoring.checks.registry import compile_check
+from sidejudge.scoring.metrics.metric import Measure, Metric
+from sidejudge.scoring.metrics.reported_score import ReportedMeasure
+from sidejudge.scoring.result.bands import Bands, Blocker, Effect, at_least, at_most, must_be_one
+from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 from .ask import Prompts, no_prompts, read_ask
 from .cel import CelError, compile_cel
 from .errors import DeclarationError
-from .reading import Reading, is_number, listed
+from .reading import Reading, as_number, is_number, listed
 from .spans import SpanMatch, over_spans
 
-KINDS: Final = ("check", "cel", "ask", "python", "use")
+KINDS: Final = ("check", "cel", "ask", "python", "reported", "use")
 _SHARED: Final = (
     "id", "title", "meaning", "short", "weight", "prerequisite", "blocker", "good", "acceptable", "bounds",
 )  # fmt: skip
 _OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
     "check": ("on",),
     "cel": (),
-    "ask": ("answer", "passes", "steps", "examples", "rate"),
+    "ask": ("answer", "passes", "steps", "examples", "anchors", "rate"),
     "python": ("timeout", "with", "passes"),
+    "reported": ("by", "passes"),
     "use": (),
 }
 _EFFECTS: Final[Mapping[str, Effect]] = {"disqualify": Effect.DISQUALIFIED, "invalidate": Effect.INVALID}
@@ -72,7 +75,10 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Value:
-    """What a metric measures. ``binary``: 1 or 0; ``more_is_better`` False: as of a number of findings."""
+    """What a metric measures. ``binary``: 1 or 0; ``more_is_better`` False: as of a number of findings.
+
+    ``enforced``: no value is measured outside of the bounds, so others cannot be declared.
+    """
 
     measure: Measure
     formula: str
@@ -82,6 +88,7 @@ class _Value:
     methods: tuple[Method, ...] = (Method.EXACT,)
     binary: bool = False
     bounds: tuple[float, float | None] = (0.0, 1.0)
+    enforced: bool = False
     more_is_better: bool = True
 
 
@@ -102,6 +109,8 @@ def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | 
     blocker = _blocker(reading, bands, binary=value is not None and value.binary)
     short = reading.text("short") or None
     bounds = (0.0, 1.0) if value is None else _bounds(reading, value)
+    if kind in ("check", "ask", "reported") or reading.has("bounds"):
+        within(reading, bounds)
     if prerequisite and value is not None and not value.binary:
         reading.complain(
             "must be 1 or 0 to be a prerequisite: a check, a condition or a yes-or-no question", "prerequisite"
@@ -215,6 +224,7 @@ def _of_ask(reading: Reading, name: str, sources: Sources) -> _Value | None:
         methods=(Method.JUDGE,),
         binary=requested.binary,
         bounds=requested.bounds,
+        enforced=question.kind in ("scale", "number") and bool(question.choices),
         more_is_better=question.kind != "findings",
     )  # fmt: skip
 
@@ -246,8 +256,28 @@ def _of_python(reading: Reading, _: str, sources: Sources) -> _Value | None:
     )
 
 
+def _of_reported(reading: Reading, _: str, __: Sources) -> _Value | None:
+    name, by, passes = reading.text("reported"), reading.texts("by"), reading.texts("passes")
+    if not name:
+        return None
+    stated = reading.given.get("bounds")
+    ends = stated if isinstance(stated, list) and len(stated) == 2 and all(map(is_number, stated)) else [0.0, 1.0]
+    low, high = float(ends[0]), float(ends[1])  # type: ignore[arg-type]  # numbers, by the condition
+    return _Value(
+        measure=ReportedMeasure(name=name, by=by, passes=passes, bounds=(low, high)),
+        formula=_in_one_line({"reported": name, "by": list(by), "passes": list(passes), "bounds": [low, high]}),
+        meaning=f"what {', '.join(by) or 'others'} reported as {name}",
+        source="whoever wrote it; anybody who can write telemetry can",
+        undefined="nobody reported it, or what was reported is no value within the bounds",
+        methods=(Method.REPORTED,),
+        bounds=(low, high),
+        enforced=True,
+    )
+
+
 _READERS: Final[Mapping[str, Callable[[Reading, str, Sources], _Value | None]]] = {
     "check": _of_check, "cel": _of_cel, "ask": _of_ask, "python": _of_python,
+    "reported": _of_reported,
 }  # fmt: skip
 
 
@@ -259,12 +289,18 @@ def _used(reading: Reading, name: str, sources: Sources, match: SpanMatch | None
     if match is not None:
         reading.complain("looks at whole traces; it cannot be used where spans are judged", "use")
     if found is None:
-        reading.complain(f"must be RUBRIC.METRIC; there is no rubric {rubric!r}", "use")
+        every = [f"{name}.{each}" for name, rubric in sources.rubrics.items() for each in rubric.metric_ids]
+        named = [each for each in every if each.rpartition(".")[2] == stated]
+        near = named or get_close_matches(stated, every, n=1)
+        meant = f"did you mean {near[0]}?" if near else f"valid here: {listed(sources.rubrics)}"
+        reading.complain(f"must be RUBRIC.METRIC; there is no rubric {rubric!r}; {meant}", "use")
         reading.check()
         raise AssertionError
     criteria = {each.metric.id: each for each in (*found.criteria, *found.opt_in)}
     if metric not in criteria:
-        reading.complain(f"rubric {rubric} has no metric {metric!r}; valid here: {listed(criteria)}", "use")
+        near = get_close_matches(metric, criteria, n=1)
+        meant = f"did you mean {rubric}.{near[0]}?" if near else f"valid here: {listed(criteria)}"
+        reading.complain(f"rubric {rubric} has no metric {metric!r}; {meant}", "use")
         reading.check()
     return changed(criteria[metric], reading, name)
 
@@ -337,7 +373,26 @@ def _bounds(reading: Reading, value: _Value) -> tuple[float, float | None]:
         return value.bounds
     if value.binary:
         reading.complain("belongs to a number; this metric is 1 or 0", "bounds")
+    if value.enforced and value.bounds != (ends[0], ends[1]):
+        low, high = value.bounds
+        reading.complain(f"are {low:g} to {high:g} by its answer; leave them out", "bounds")
     return float(ends[0]), float(ends[1])  # type: ignore[arg-type]  # as above
+
+
+def within(reading: Reading, bounds: tuple[float, float | None]) -> None:
+    """Note where a band or a blocker begins at a value that the metric never has: it would always hold, or never."""
+    low, high = bounds
+    blocker = reading.given.get("blocker")
+    named: list[tuple[tuple[str, ...], object]] = [
+        ((name,), reading.given.get(name)) for name in ("good", "acceptable")
+    ]
+    if isinstance(blocker, dict):
+        named += [(("blocker", name), blocker.get(name)) for name in ("below", "above")]
+    for path, given in named:
+        value = as_number(given)
+        if value is not None and not (low <= value and (high is None or value <= high)):
+            span = f"of at least {low:g}" if high is None else f"from {low:g} to {high:g}"
+            reading.complain(f"{value:g} is no value of this metric; its values are {span}", *path)
 
 
 def _blocker(reading: Reading, bands: Bands | None, *, binary: bool) -> Blocker | None:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from scoring.trace.span import Json
+from sidejudge.scoring.lexical.ratio import ratio_meant
+from sidejudge.scoring.trace.span import Json
 
 from .errors import DeclarationError, Fault
 
@@ -59,6 +60,9 @@ class Reading:
     def name(self, key: str) -> str:
         """An id: lower-case letters, digits, '-' and '_', a letter first."""
         value = self.given.get(key)
+        if value is None:
+            self.complain(f"is missing: each has a name of its own, such as {key}: no_apology", key)
+            return "?"
         if not isinstance(value, str) or not _ID.fullmatch(value):
             self.complain("must be a name of lower-case letters, digits, '_' and '-', with a letter first", key)
             return "?"
@@ -81,7 +85,8 @@ class Reading:
             span = (
                 "" if low == -math.inf else f" from {low:g} to {high:g}" if high < math.inf else f" of at least {low:g}"
             )
-            self.complain(f"must be a number{span}", key)
+            meant = ratio_meant(value) if (low, high) == (0.0, 1.0) else ""
+            self.complain(f"must be a number{span}{meant}", key)
             return None
         return float(value)  # type: ignore[arg-type]  # as above
 
@@ -112,6 +117,11 @@ def is_text(value: Json) -> bool:
 def is_number(value: object) -> bool:
     """Whether a value is a finite number and no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def as_number(value: object) -> float | None:
+    """The value as a finite number; None where it is none."""
+    return value if isinstance(value, int | float) and is_number(value) else None
 
 
 def listed(names: Iterable[str]) -> str:

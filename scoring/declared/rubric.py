@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final, cast
 
-from scoring.trace.span import Json, SpanKind
-from scoring.verdict.rubric import Criterion, Rubric
-from scoring.verdict.score_name import MAX_SCORE_NAME, composite_name, pass_name, score_name, state_name
+from sidejudge.scoring.trace.span import Json, SpanKind
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.verdict.score_name import MAX_SCORE_NAME, composite_name, pass_name, score_name, state_name
 
 from .errors import DeclarationError, Fault
 from .metric import KINDS, Sources, changed, read_metric
@@ -106,7 +107,7 @@ def _criteria(
     if not isinstance(given, list) or len(given) > MAX_METRICS or (not given and base is None):
         reading.complain(f"must be a list of 1 to {MAX_METRICS} metrics", "metrics")
         return [], stated
-    for at, entry in enumerate(given):
+    for at, entry in enumerate(map(_by_name, given)):
         if not isinstance(entry, dict):
             reading.complain("must be a map with id and one of " + listed(KINDS), "metrics", at)
             continue
@@ -130,6 +131,15 @@ def _criteria(
         if entry.get("weight") is not None:
             stated.add(criterion.metric.id)
     return list(made.values()), stated
+
+
+def _by_name(entry: Json) -> Json:
+    """What is declared by ``name`` alone: a metric of that name, with the name under which others report it."""
+    if not isinstance(entry, dict) or "name" not in entry or entry.keys() & {"id", *KINDS}:
+        return entry
+    rest = {key: value for key, value in entry.items() if key != "name"}
+    name = re.sub(r"[^a-z0-9]+", "_", str(entry["name"]).lower()).lstrip("_0123456789").rstrip("_")
+    return {"id": name, "reported": entry["name"], **rest}
 
 
 def _changed(known: Criterion, entry: Mapping[str, Json]) -> Criterion:

@@ -8,25 +8,25 @@ from dataclasses import dataclass, replace
 from types import GeneratorType
 from typing import Final, cast
 
-from scoring.case.case import Case
-from scoring.judging.parts import part
-from scoring.judging.shown import NOT_GIVEN
-from scoring.lexical.label import label
-from scoring.metrics.metric import Measure
-from scoring.metrics.settle import carried, least_certain
-from scoring.questions.declared import AskDeclared
-from scoring.questions.question import Begun, PendingMetrics, Question, Reply, Steps
-from scoring.result.result import NotApplicable, Result, Scored, Unavailable
-from scoring.result.steps import LOWEST, MATCHING
-from scoring.trace.span import Span, SpanKind
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.judging.parts import part
+from sidejudge.scoring.judging.shown import NOT_GIVEN
+from sidejudge.scoring.metrics.metric import Measure
+from sidejudge.scoring.metrics.settle import carried, least_certain
+from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.question import Begun, PendingMetrics, Question, Reply, Steps
+from sidejudge.scoring.result.reason import Reason, cut
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.result.steps import LOWEST, MATCHING
+from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.trace import Trace
 
 MAX_SPANS: Final = 50
 """Spans of one trace that are measured, the earliest first."""
 _LEAST: Final = 0.9
 """Share of the spans that must have a value."""
 _SHOWN: Final = 5
-_NO_TRACE: Final = Unavailable("the case does not come from a trace, so its spans are not known")
+_NO_TRACE: Final = Unavailable(Reason("the case does not come from a trace, so its spans are not known"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,11 @@ def over_spans(measure: Measure, match: SpanMatch) -> Measure:
             return _NO_TRACE
         spans = [span for span in case.trace.spans if match(span)]
         if not spans:
-            return NotApplicable("no span matches") if case.complete else Unavailable("the trace is incomplete")
+            return (
+                NotApplicable(Reason("no span matches"))
+                if case.complete
+                else Unavailable(Reason("the trace is incomplete"))
+            )
         return _steps(case, sorted(spans, key=lambda span: span.start_ns), measure, match)
 
     return measured
@@ -140,7 +144,13 @@ def _joined(results: Mapping[str, Result], matching: int, match: SpanMatch) -> R
     return Scored(
         value=round(value, 12),
         method=least_certain(each.method for each in scored.values()),
-        reason=f"{len(scored)} of {matching} spans; lowest {values[worst[0]]:g}: {label(scored[worst[0]].reason, 200)}",
+        reason=Reason(
+            "{n} of {all} spans; lowest {value:g}: {why}",
+            n=len(scored),
+            all=matching,
+            value=values[worst[0]],
+            why=cut(scored[worst[0]].reason, 200),
+        ),
         details={"spans": len(scored), MATCHING: matching, LOWEST: {each: values[each] for each in worst}},
         judgements=carried(scored.values()),
     )

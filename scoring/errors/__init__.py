@@ -1,4 +1,67 @@
-"""The root of the errors that reach a caller; each room declares its own beside the code that raises it."""
+"""The root of the errors that reach a caller; each room declares its own beside the code that raises it.
+
+::
+
+  SidejudgeError
+    scoring.checks
+        CheckError*  RedactionError*
+    scoring.declared
+        CelError*  DeclarationError*
+    scoring.judging
+        ParseError*
+    scoring.metrics
+        JudgeConfigError*  TooMuchError*  TooVariedError*
+    scoring.runs
+        LabelLineError  VerdictLineError*
+    scoring.scenario
+        PatternError*  ScenarioError*
+    integrations.agents
+        AgentError  NoSuchAgentError
+    integrations.cases
+        CaseError*  FieldError*
+    integrations.delivery_errors
+        DestinationUnreachableError  RefusedError
+    integrations.dialects
+        UnreadableError*
+    integrations.embed
+        EmbeddingError
+    integrations.history
+        NotOursError  HistoryError
+    integrations.jsonl
+        SinkError
+    integrations.langfuse
+        LangfuseError  PromptError
+    integrations.otel_events
+        DisabledError
+    integrations.otlp
+        UpstreamError  UndecodableError*  RecordingError*
+    integrations.packed_spans
+        PackedSpansError*
+    integrations.postgres
+        DatabaseError
+    integrations.provider
+        ProviderError
+    integrations.python_metrics
+        FunctionError*
+    integrations.store
+        StoreError
+    monitor.api
+        ProblemError
+    monitor.config
+        ConfigError
+    monitor.evaluate
+        PostponedError  UnansweredError  SplitError*
+    monitor.ingest
+        UnreadError  AddressError  CertificateError
+    monitor.offline
+        NoReferencesError  StoppedError  PairFileError  NotWrittenError  ElsewhereError  NoDatasetError  UnfitSdkError
+        GuardError
+        AnotherRunError  TableError  JudgeOutError  OtherConfigError  MetadataError  UnusableError  OutputError
+        AnswerError*  AgentUnreachableError  SelectionError*  TestSetError
+
+``*`` is a ``ValueError`` as well. Beside the tree stands ``CommandError`` (``monitor.cli``), which ends a command.
+``sidejudge`` exports the root, ``DestinationUnreachableError`` and ``RefusedError``; others are caught by the root.
+"""
 
 from __future__ import annotations
 

@@ -15,13 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from scoring.lexical.assignment import maximum_matching
-from scoring.lexical.statement import MAX_STATEMENT, TURNS, Statement, contradicts, read_statement
-from scoring.questions.benchmarks import SameFact
-from scoring.questions.question import Answer, NoAnswer, Question, Reply, SameEntity
-from scoring.questions.text import SameHighlight
-from scoring.questions.translation import SentenceSimilarity
-from scoring.result.result import Method
+from sidejudge.scoring.lexical.assignment import maximum_matching
+from sidejudge.scoring.lexical.statement import MAX_STATEMENT, TURNS, Statement, contradicts, read_statement
+from sidejudge.scoring.questions.benchmarks import SameFact
+from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply, SameEntity
+from sidejudge.scoring.questions.text import SameHighlight
+from sidejudge.scoring.questions.translation import SentenceSimilarity
+from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.result import Method
 
 from .vector import Vector, cosine
 
@@ -54,7 +55,7 @@ QUESTIONS: Final = (SentenceSimilarity, SameEntity, SameHighlight, SameFact)
 EMBEDDING_ONLY: Final = (SentenceSimilarity, SameEntity)
 """Answered by the cosine of two embeddings, which no judge can answer."""
 
-_UNUSABLE = NoAnswer("the embedding model gives no usable vector for one of the texts", failed=True)
+_UNUSABLE = NoAnswer(Reason("the embedding model gives no usable vector for one of the texts"), failed=True)
 
 
 def texts(question: Question) -> tuple[str, ...] | NoAnswer:
@@ -64,25 +65,25 @@ def texts(question: Question) -> tuple[str, ...] | NoAnswer:
             wanted = [text for pair in pairs for text in pair]
         case SameEntity(names, found):
             if len(names) * len(found) > MAX_COMPARISONS:
-                return NoAnswer(f"more than {MAX_COMPARISONS} pairs of names to compare")
+                return NoAnswer(Reason("more than {most} pairs of names to compare", most=MAX_COMPARISONS))
             wanted = [*names, *found] if names and found else []
         case SameHighlight(expected, found_one) | SameFact(expected, found_one):
             if max(len(expected), len(found_one)) > MAX_STATEMENT:
-                return NoAnswer(f"a statement of more than {MAX_STATEMENT} characters")
+                return NoAnswer(Reason("a statement of more than {most} characters", most=MAX_STATEMENT))
             wanted = [expected, found_one]
         case _:
             wanted = []
     if len(wanted) > MAX_TEXTS:
-        return NoAnswer(f"more than {MAX_TEXTS} texts to compare")
+        return NoAnswer(Reason("more than {most} texts to compare", most=MAX_TEXTS))
     if not all(text.strip() for text in wanted):
-        return NoAnswer("a blank text has no meaning to compare")
+        return NoAnswer(Reason("a blank text has no meaning to compare"))
     return tuple(dict.fromkeys(map(_given, wanted)))
 
 
 def answer(question: Question, vectors: Vectors, at: CosineThresholds = OF_THE_SEED) -> Reply:
     """The answer by the vectors of ``texts(question)``; a text that has none fails it."""
     if not isinstance(question, QUESTIONS):
-        return NoAnswer("this question has no answer by embeddings")
+        return NoAnswer(Reason("this question has no answer by embeddings"))
     needed = texts(question)
     if isinstance(needed, NoAnswer):
         return needed
@@ -132,9 +133,9 @@ def states(expected: str, found: str, likeness: float, least: float, *, more_is_
     if contradicts(wanted, given) or contradicts(given, wanted) or _other_figures(wanted, given):
         return _answered(False, f"cosine {likeness:.3f}, but other figures or the opposite")
     if not TURNS.isdisjoint(wanted.stated ^ given.stated):
-        return NoAnswer("alike, but one of them denies or qualifies: embeddings cannot tell, it needs a judge")
+        return NoAnswer(Reason("alike, but one of them denies or qualifies: embeddings cannot tell, it needs a judge"))
     if not _has_figures_of(given, wanted) or (more_is_less and not _has_figures_of(wanted, given)):
-        return NoAnswer("alike, but one of them gives more figures: embeddings cannot tell, it needs a judge")
+        return NoAnswer(Reason("alike, but one of them gives more figures: embeddings cannot tell, it needs a judge"))
     return _answered(True, f"cosine {likeness:.3f}")
 
 

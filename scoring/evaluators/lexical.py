@@ -24,14 +24,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scoring.case.case import Case
-from scoring.lexical.claims import Claim, claims
-from scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS, REPORTING, STOPWORDS
-from scoring.lexical.text import tokens
-from scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
-from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer, Question, Reply
-from scoring.questions.translation import KeepsFact
-from scoring.result.result import Method
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.claims import Claim, claims
+from sidejudge.scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS, REPORTING, STOPWORDS
+from sidejudge.scoring.lexical.text import tokens
+from sidejudge.scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
+from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer, Question, Reply
+from sidejudge.scoring.questions.translation import KeepsFact
+from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.result import Method
 
 from . import lexical_benchmarks, lexical_text
 from .embedding import EMBEDDING_ONLY
@@ -71,7 +72,11 @@ def _read(case: Case, reason: str) -> tuple[tuple[Claim, ...], TranscriptIndex] 
     index = case.transcript_index
     if index is None:
         known = case.transcript is not None
-        return NoAnswer(f"the transcript is longer than {MAX_TRANSCRIPT} characters" if known else "no transcript")
+        return NoAnswer(
+            Reason("the transcript is longer than {most} characters", most=MAX_TRANSCRIPT)
+            if known
+            else Reason("no transcript")
+        )
     if not index.can_read(reason):
         return _TOO_MUCH
     found = claims(reason)
@@ -80,7 +85,7 @@ def _read(case: Case, reason: str) -> tuple[tuple[Claim, ...], TranscriptIndex] 
 
 def _proven(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], index: TranscriptIndex) -> Reply:
     if not found and not question.reason.strip():
-        return _answer(value=False, why="the reason is blank")
+        return _answer(value=False, why=Reason("the reason is blank"))
     exact = [claim for claim in found if not claim.negated and index.quotes_at(claim)]
     if isinstance(question, CitesTranscript):
         return _answer(value=True, why=_what(exact[0], index)) if exact else _NOT_PROVEN
@@ -98,10 +103,10 @@ def _proven(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], inde
 def _estimated(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], index: TranscriptIndex) -> Reply:
     """What the claims of a reason amount to: *yes* or *no* where that is nearly certain, else no answer."""
     if not found:
-        return _answer(value=False, why="points at nothing in the transcript")
+        return _answer(value=False, why=Reason("points at nothing in the transcript"))
     reporting = [claim for claim in found if _cites(claim, index)]
     if not reporting and any(index.is_foreign_to(claim) for claim in found):
-        return NoAnswer("reason and transcript are written in different scripts")
+        return NoAnswer(Reason("reason and transcript are written in different scripts"))
     if isinstance(question, CitesTranscript):
         return _answer(value=True, why=_what(reporting[0], index)) if reporting else _NOT_PROVEN
     for claim in found:
@@ -123,10 +128,12 @@ def _more_than_quotes(reason: str, exact: Sequence[Claim]) -> bool:
 
 
 _OF_A_QUOTE = AGENT_WORDS | CUSTOMER_WORDS | STOPWORDS
-_EMBEDDINGS = NoAnswer("this question has no lexical answer: it needs embeddings")
-_JUDGE = NoAnswer("this question has no lexical answer: it needs a judge")
-_NOT_PROVEN = NoAnswer("words alone do not prove it: it needs a judge")
-_TOO_MUCH = NoAnswer("the reasons of this case cost more lexical work than is done for one case: it needs a judge")
+_EMBEDDINGS = NoAnswer(Reason("this question has no lexical answer: it needs embeddings"))
+_JUDGE = NoAnswer(Reason("this question has no lexical answer: it needs a judge"))
+_NOT_PROVEN = NoAnswer(Reason("words alone do not prove it: it needs a judge"))
+_TOO_MUCH = NoAnswer(
+    Reason("the reasons of this case cost more lexical work than is done for one case: it needs a judge")
+)
 
 
 def _answer(*, value: bool, why: str) -> Answer:

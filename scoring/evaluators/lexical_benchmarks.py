@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scoring.case.case import Case
-from scoring.lexical.statement import read_statement
-from scoring.lexical.transcript_index import MAX_TRANSCRIPT
-from scoring.metrics.pieces import Pieces, TooMuchError
-from scoring.metrics.stated import ECHOES, leaves, sentences
-from scoring.questions.benchmarks import PiecesNeeded, PiecesUsed, SameFact
-from scoring.questions.question import Answer, NoAnswer, Question, Reply
-from scoring.questions.text import SameHighlight
-from scoring.result.result import Method
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.statement import read_statement
+from sidejudge.scoring.lexical.transcript_index import MAX_TRANSCRIPT
+from sidejudge.scoring.metrics.pieces import Pieces, TooMuchError
+from sidejudge.scoring.metrics.stated import ECHOES, leaves, sentences
+from sidejudge.scoring.questions.benchmarks import PiecesNeeded, PiecesUsed, SameFact
+from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
+from sidejudge.scoring.questions.text import SameHighlight
+from sidejudge.scoring.result.reason import Reason, own
+from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.trace.span import Json
 
 from . import lexical_text
 
@@ -26,13 +27,13 @@ def answer(case: Case, question: Question, *, proven: bool = False) -> Reply:
         case SameFact(expected, found):
             return _same_fact(case, expected, found, proven=proven)
         case PiecesUsed() | PiecesNeeded() if proven:
-            return NoAnswer("shared words do not prove it: it needs a judge")
+            return NoAnswer(Reason("shared words do not prove it: it needs a judge"))
         case PiecesUsed(pieces):
             return _drawn_on(pieces, case.output_content)
         case PiecesNeeded(pieces):
             return _drawn_on(pieces, case.expected_content)
         case _:
-            return NoAnswer("words alone cannot tell: it needs a judge")
+            return NoAnswer(Reason("words alone cannot tell: it needs a judge"))
 
 
 def _same_fact(case: Case, expected: str, found: str, *, proven: bool) -> Reply:
@@ -40,21 +41,21 @@ def _same_fact(case: Case, expected: str, found: str, *, proven: bool) -> Reply:
     reply = lexical_text.answer(case, SameHighlight(expected, found), proven=proven)
     more = len(read_statement(found).figures) > len(read_statement(expected).figures)
     if isinstance(reply, Answer) and reply.value is True and more:
-        return NoAnswer("it gives more figures than expected: whether it is the same fact needs a judge")
+        return NoAnswer(Reason("it gives more figures than expected: whether it is the same fact needs a judge"))
     return reply
 
 
 def _drawn_on(pieces: tuple[str, ...], stated: Json) -> Reply:
     if sum(map(len, pieces)) > MAX_TRANSCRIPT:
-        return NoAnswer(f"the context is longer than {MAX_TRANSCRIPT} characters")
+        return NoAnswer(Reason("the context is longer than {most} characters", most=MAX_TRANSCRIPT))
     try:
         found = Pieces(pieces).drawn_on(_statements(stated))
     except TooMuchError as error:
-        return NoAnswer(str(error))
+        return NoAnswer(Reason("{error}", error=own(str(error))))
     if found is None:
-        return NoAnswer("words alone cannot tell where most of it comes from: it needs a judge")
+        return NoAnswer(Reason("words alone cannot tell where most of it comes from: it needs a judge"))
     marked = tuple(at in found for at in range(len(pieces)))
-    return Answer(value=marked, method=Method.LEXICAL, reason="by shared words")
+    return Answer(value=marked, method=Method.LEXICAL, reason=Reason("by shared words"))
 
 
 def _statements(stated: Json) -> Iterable[str]:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 
-from scoring.case.case import Case
-from scoring.lexical.claims import Claim, claims
-from scoring.lexical.facts import names
-from scoring.lexical.known_figures import Account, account
-from scoring.lexical.restatement import gives_another_number, restates
-from scoring.lexical.statement import (
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.claims import Claim, claims
+from sidejudge.scoring.lexical.facts import names
+from sidejudge.scoring.lexical.known_figures import Account, account
+from sidejudge.scoring.lexical.restatement import gives_another_number, restates
+from sidejudge.scoring.lexical.statement import (
     MAX_STATEMENT,
     Statement,
     contradicts,
@@ -26,20 +26,21 @@ from scoring.lexical.statement import (
     states_the_same,
     words_of,
 )
-from scoring.lexical.text import normalise, tokens
-from scoring.lexical.topics import read_topics
-from scoring.lexical.transcript_index import TranscriptIndex
-from scoring.metrics.stated import stated
-from scoring.metrics.summary import MAX_FACTS
-from scoring.questions.question import Answer, NoAnswer, Question, Reply
-from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from scoring.result.result import Method
+from sidejudge.scoring.lexical.text import normalise, tokens
+from sidejudge.scoring.lexical.topics import read_topics
+from sidejudge.scoring.lexical.transcript_index import TranscriptIndex
+from sidejudge.scoring.metrics.stated import stated
+from sidejudge.scoring.metrics.summary import MAX_FACTS
+from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
+from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.result.reason import Reason, own, quoted
+from sidejudge.scoring.result.result import Method
 
 QUESTIONS = (SameIntent, SameHighlight, CorrectHighlight, SummaryClaims, Supported)
 
 _MOST_NUMBERS = 20
 """Numbers of one claim that are looked up."""
-_OPEN = NoAnswer("words alone cannot tell: it needs a judge")
+_OPEN = NoAnswer(Reason("words alone cannot tell: it needs a judge"))
 _NAME_ENDINGS = ("name", "names", "nombre", "नाम")
 """How the name of a field ends that holds a name (``customer_name``)."""
 _DEMONYMS = ("man", "men", "woman", "women", "ish", "ese", "ian", "ians", "ean", "eans", "ican", "icans")
@@ -53,6 +54,25 @@ _CALENDAR = words_of(
     "north south east west northern southern eastern western god mum mom dad grandma grandpa internet facebook google",
 )
 """Words with a capital that name no party: a writer may know them without the transcript."""
+_OF_TITLES = words_of(
+    "prime minister president chancellor king queen prince princess emperor pope bishop senator governor mayor",
+    "general captain colonel major sergeant officer judge justice secretary director chairman chief doctor",
+    "professor sir lord lady saint white black red blue green gold golden silver grey gray brown pink purple",
+    "orange big little great grand high low new old young first second third upper lower central middle main",
+    "royal national international federal united global world state public free open modern ancient holy sacred",
+    "common civil social democratic republic republican party union league cup championship champions series",
+    "premier olympic olympics games festival award prize day week house hall palace castle tower temple cathedral",
+    "abbey gate wall market centre center office department ministry committee council congress parliament senate",
+    "court assembly commission agency authority board bureau institute academy foundation association society",
+    "federation organisation organization group corporation limited army navy air force guard police fire service",
+    "act law bill treaty agreement constitution amendment war battle revolution empire kingdom dynasty age era",
+    "century ocean sea bay gulf valley desert forest hill hills mountains rock beach coast river falls spring",
+    "springs street post times news journal magazine press radio television channel network online web app apple",
+    "amazon windows facebook twitter instagram youtube netflix uber whatsapp microsoft sony samsung android",
+    "iphone ipad bluetooth wifi",
+)
+"""Everyday words that names of offices, places, institutions and products are made of: *Prime*, *White House*."""
+_PHRASE = re.compile(r"[A-Z][\w'’-]+(?:\s+(?:(?:of|the|for|and|de|der|des|la|in|on)\s+){0,2}[A-Z][\w'’-]+)+")
 _CALLED = (
     "mr", "mrs", "ms", "miss", "dr", "prof", "herr", "frau", "señor", "señora", "sr", "sra", "uncle", "aunt", "cousin",
     "brother", "sister", "onkel", "tante", "tío", "tía",
@@ -88,30 +108,35 @@ def _short(*texts: str) -> bool:
 
 def _same_intent(expected: Statement, found: Statement, *, proven: bool) -> Reply:
     if states_the_same(expected, found):
-        return _answered(value=1.0, why="the same words")
+        return _answered(value=1.0, why=Reason("the same words"))
     if proven:
         return _OPEN
     wanted, given = read_topics(expected), read_topics(found)
     if not given.understood or not wanted.domains or not given.domains:
         return _OPEN
     if wanted.understood and wanted.domains.isdisjoint(given.domains):
-        return _answered(value=0.0, why=f"about {_listed(given.domains)}, not {_listed(wanted.domains)}")
+        return _answered(
+            value=0.0,
+            why=Reason(
+                "about {given}, not {wanted}", given=own(_listed(given.domains)), wanted=own(_listed(wanted.domains))
+            ),
+        )
     only_domain = not given.particular and given.domains == wanted.domains and len(wanted.domains) == 1
     if only_domain and (wanted.particular or wanted.unknown):
-        return _answered(value=0.5, why=f"says no more than {_listed(given.domains)}")
+        return _answered(value=0.5, why=Reason("says no more than {given}", given=own(_listed(given.domains))))
     return _OPEN
 
 
 def _same_highlight(expected: Statement, found: Statement, *, proven: bool) -> Reply:
     if covers(found, expected):
-        return _answered(value=True, why="the same words")
+        return _answered(value=True, why=Reason("the same words"))
     if _gives_another_amount(expected, found):
-        return _answered(value=False, why="another amount")
+        return _answered(value=False, why=Reason("another amount"))
     if proven:
         return _OPEN
     wanted, given = read_topics(expected), read_topics(found)
     if wanted.understood and given.understood and wanted.concepts.isdisjoint(given.concepts):
-        return _answered(value=False, why="about something else")
+        return _answered(value=False, why=Reason("about something else"))
     return _OPEN
 
 
@@ -127,14 +152,18 @@ def _is_correct(case: Case, highlight: str, *, proven: bool) -> Reply:
     stated = read_statement(highlight)
     known = case.once(_reference_statements)
     if _is_stated_by(known, stated, proven=proven):
-        return _answered(value=True, why="stands in the reference")
+        return _answered(value=True, why=Reason("stands in the reference"))
     looked_up = _look_up(case, highlight)
     against = next((text for text, fact in known if contradicts(fact, stated)), None)
     if against is not None:
         held = isinstance(looked_up, Answer) and looked_up.value
         if proven and not held:
             return looked_up  # no, by a figure or a name that stands nowhere; else open
-        return _OPEN if held else _answered(value=False, why=f"the reference says {against[:60]!r}")
+        return (
+            _OPEN
+            if held
+            else _answered(value=False, why=Reason("the reference says {text}", text=quoted(repr(against[:60]))))
+        )
     return looked_up
 
 
@@ -142,7 +171,7 @@ def _is_supported(case: Case, claim: str, about: str, *, proven: bool) -> Reply:
     stated = read_statement(claim)
     known = case.once(_reference_statements)
     if _is_stated_by(known, stated, proven=proven):
-        return _answered(value=True, why="stands in the reference")
+        return _answered(value=True, why=Reason("stands in the reference"))
     if normalise(about).endswith(_NAME_ENDINGS):
         return _look_up_name(case, claim)
     looked_up = _look_up(case, claim)
@@ -175,7 +204,7 @@ def _look_up(case: Case, text: str) -> Reply:
         if fault is not None:
             return _answered(value=False, why=fault)
     if any(index.assertions.state(text) for index in indexes):
-        return _answered(value=True, why="it is said with the same subject, relation and object")
+        return _answered(value=True, why=Reason("it is said with the same subject, relation and object"))
     return _OPEN
 
 
@@ -207,8 +236,22 @@ def _made_up(claim: Claim, text: str, indexes: tuple[TranscriptIndex, ...]) -> s
 def _is_strange(name: str, text: str, indexes: tuple[TranscriptIndex, ...]) -> bool:
     """Whether a name stands nowhere, in no form, and is no word that anybody may know."""
     words = [word for word in tokens(name) if len(word) > 1]
-    known = not _CALENDAR.isdisjoint(words) or _describes(name, text)
+    known = not _CALENDAR.isdisjoint(words) or not _OF_TITLES.isdisjoint(words) or _describes(name, text)
+    known = known or _spells_out(name, text, indexes)
     return not known and any(not any(index.may_name(word) for index in indexes) for word in words)
+
+
+def _spells_out(name: str, text: str, indexes: tuple[TranscriptIndex, ...]) -> bool:
+    """Whether a name is part of a phrase whose initials are given: *World Health Organization* for *WHO*."""
+    for phrase in (found.split() for found in _PHRASE.findall(text)):
+        if name in phrase:
+            initials = {
+                "".join(word[0] for word in phrase if word[0].isupper()),
+                "".join(word[0] for word in phrase).upper(),
+            }
+            if any(not index.abbreviations.isdisjoint(initials) for index in indexes):
+                return True
+    return False
 
 
 def _describes(name: str, text: str) -> bool:
@@ -234,10 +277,13 @@ def _look_up_name(case: Case, name: str) -> Reply:
         return _OPEN
     strange = [word for word in words if not any(index.has_word(word) for index in indexes)]
     if not strange:
-        return _answered(value=True, why="the name stands in transcript or reference")
+        return _answered(value=True, why=Reason("the name stands in transcript or reference"))
     if not all(indexes[0].uses_script_of(word) for word in strange):
         return _OPEN
-    return _answered(value=False, why=f"the name {strange[0][:40]!r} stands neither in transcript nor in reference")
+    return _answered(
+        value=False,
+        why=Reason("the name {name} stands neither in transcript nor in reference", name=quoted(repr(strange[0][:40]))),
+    )
 
 
 def without_doubtful_names(claim: Claim, text: str) -> Claim:

@@ -11,11 +11,12 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from scoring.lexical.critical_facts import CriticalFact, CriticalFacts
-from scoring.lexical.mention import Mentions
-from scoring.questions.question import Answer, NoAnswer, Reply
-from scoring.questions.translation import KeepsFact
-from scoring.result.result import Method
+from sidejudge.scoring.lexical.critical_facts import CriticalFact, CriticalFacts
+from sidejudge.scoring.lexical.mention import Mentions
+from sidejudge.scoring.questions.question import Answer, NoAnswer, Reply
+from sidejudge.scoring.questions.translation import KeepsFact
+from sidejudge.scoring.result.reason import Reason, quoted
+from sidejudge.scoring.result.result import Method
 
 _HALF_OF_DAY: Final = re.compile(
     r"\b[ap]\.? ?m\b\.?|(?:noon|midnight|mittags?|nachmittags?|abends?|tarde|noche|soir)", re.IGNORECASE
@@ -30,8 +31,10 @@ def keeps_fact(question: KeepsFact) -> Reply:
     wanted = CriticalFacts(fact).facts
     if not wanted:
         if Mentions([translation]).has(fact):
-            return Answer(value=True, method=Method.LEXICAL, reason="stands there word for word")
-        return NoAnswer(f"critical fact {fact[:60]!r} names no number, date or code: it needs a judge")
+            return Answer(value=True, method=Method.LEXICAL, reason=Reason("stands there word for word"))
+        return NoAnswer(
+            Reason("critical fact {fact} names no number, date or code: it needs a judge", fact=quoted(repr(fact[:60])))
+        )
     stated = _stated(translation)
     lost = [each for each in wanted if not stated.state(each)]
     if not lost:
@@ -40,7 +43,11 @@ def keeps_fact(question: KeepsFact) -> Reply:
     replaced = [each.text for each in lost if any(_in_place_of(each, other) for other in others)]
     if not replaced or _HALF_OF_DAY.search(f"{fact} {translation}"):
         return _OPEN
-    return Answer(value=False, method=Method.LEXICAL, reason=f"not there: {', '.join(replaced[:5])[:200]}")
+    return Answer(
+        value=False,
+        method=Method.LEXICAL,
+        reason=Reason("not there: {facts}", facts=quoted(", ".join(replaced[:5])[:200])),
+    )
 
 
 def _may_differ(fact: str, translation: str) -> bool:
@@ -51,7 +58,7 @@ def _may_differ(fact: str, translation: str) -> bool:
 
 
 def _in_place_of(lost: CriticalFact, other: CriticalFact) -> bool:
-    """Whether a fact of the translation is of the kind of one that is missing there, so that it stands for it."""
+    """Whether a fact of the translation may replace a missing one: both are of one kind."""
     if lost.literal:
         return bool(other.literal) and lost.literal[-1:].isalpha() == other.literal[-1:].isalpha()
     if lost.date:
@@ -60,7 +67,7 @@ def _in_place_of(lost: CriticalFact, other: CriticalFact) -> bool:
     return bool(other.quantities) and measures == {quantity.measure for quantity in other.quantities}
 
 
-_OPEN: Final = NoAnswer("figures alone cannot tell: it needs a judge")
+_OPEN: Final = NoAnswer(Reason("figures alone cannot tell: it needs a judge"))
 
 
 @lru_cache(maxsize=4)

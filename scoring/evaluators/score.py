@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import GeneratorType
 
-from scoring.case.case import Case
-from scoring.questions.question import NoAnswer, Question, Reply, Steps, run
-from scoring.result.result import Judgement, Result
-from scoring.verdict.outcome import OutcomeMemo
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict import Verdict, reach_verdict
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.question import NoAnswer, Question, Reply, Steps, run
+from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.result import Judgement, Result
+from sidejudge.scoring.verdict.outcome import OutcomeMemo
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict import Verdict, reach_verdict
 
 from . import lexical
 
@@ -47,4 +48,4 @@ def score(
 
 def nobody(_case: Case, _question: Question) -> Reply:
     """An answerer that knows nothing."""
-    return NoAnswer("no answerer is configured")
+    return NoAnswer(Reason("no answerer is configured"))

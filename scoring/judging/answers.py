@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from scoring.case.case import parse_output
-from scoring.errors import SidejudgeError
-from scoring.questions import contract
-from scoring.questions.question import Question
+from sidejudge.scoring.case.case import parse_output
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.questions import contract
+from sidejudge.scoring.questions.question import Question
+
+from .shapes import Shape, ShapedItems, items_of
 
 MAX_ANSWER = 1_000_000
 """Characters of a judge's text that are read."""
@@ -47,10 +49,14 @@ class JudgedValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerReading:
-    """What one answer text holds: valid ``answers`` by question, and why each other question has none."""
+    """What one answer text holds: valid ``answers`` by question, and why each other question has none.
+
+    ``shapes`` counts what was read though it was not in the form that was asked for (``shapes.SHAPES``).
+    """
 
     answers: Mapping[Question, JudgedValue]
     faults: Mapping[Question, str]
+    shapes: Mapping[Shape, int] = field(default_factory=dict)
 
 
 def decode(text: str, *, fenced: bool = False) -> Mapping[str, object]:
@@ -75,30 +81,28 @@ def decode(text: str, *, fenced: bool = False) -> Mapping[str, object]:
     return parsed.value
 
 
-def listed(text: str) -> list[object]:
-    """The items of the list ``answers`` in a judge's text; of a text that breaks off, the items that are complete.
+def listed(text: str) -> ShapedItems:
+    """The items of a judge's text, in whatever shape; of a text that breaks off, the items that are complete.
 
     Raises:
-        ParseError: the text holds no such list.
+        ParseError: the text holds none.
     """
-    try:
-        found = decode(text, fenced=True)
-    except ParseError:
-        items = _complete_items(text)
-        if not items:
-            raise
-        return items
-    if "answers" not in found:
-        raise ParseError("answers is missing")
-    if not isinstance(found["answers"], list):
-        raise ParseError("answers is not a list")
-    return found["answers"]
+    if len(text) > MAX_ANSWER:
+        raise ParseError(f"longer than {MAX_ANSWER} characters")
+    if complete := _complete_items(text):
+        return ShapedItems(complete)
+    found = items_of(text)
+    if not found.items and found.fault:
+        raise ParseError(found.fault)
+    return found
 
 
-def _complete_items(text: str) -> list[object]:
-    """The complete objects at the beginning of a list of answers that was cut off."""
+def _complete_items(text: str) -> list[Mapping[str, object]]:
+    """The complete objects at the beginning of a list of answers that was cut off; none of a text that is whole."""
     opening = _OPENING.match(text[:MAX_ANSWER])
-    items: list[object] = []
+    if opening is not None and parse_output(text).error is None:
+        return []
+    items: list[Mapping[str, object]] = []
     at = opening.end() if opening else len(text)
     while at < len(text):
         try:

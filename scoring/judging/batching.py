@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
-from scoring.questions.question import NoAnswer, Question
+from sidejudge.scoring.questions.question import NoAnswer, Question
+from sidejudge.scoring.result.reason import Reason
 
 from . import layout
 from .form import Form
@@ -54,7 +55,11 @@ class Batching:
     def refusal(self, question: Question) -> NoAnswer:
         """Why a question cannot be asked."""
         needed = self._needed([question])
-        return NoAnswer(f"takes some {needed} tokens, more than the judge's context of {self._context}")
+        return NoAnswer(
+            Reason(
+                "takes some {needed} tokens, more than the judge's context of {most}", needed=needed, most=self._context
+            )
+        )
 
     def answer_tokens(self, group: Sequence[Question]) -> int:
         """Tokens of the answers, at most."""

@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from scoring.case.case import Case
-from scoring.case.conversation import turns
-from scoring.case.grounds import called_tools, ground_truth, sources, stated_scenario, written
-from scoring.evaluators import lexical
-from scoring.lexical.claims import claims
-from scoring.lexical.facts import MAX_TEXT, amounts
-from scoring.lexical.label import label
-from scoring.lexical.statement import MAX_STATEMENT, contradicts, read_statement, states_the_same
-from scoring.lexical.text import WordIndex, same, tokens
-from scoring.metrics.judge_metrics import ACCEPTABLE_SCORE
-from scoring.questions.agent import GradeAgent
-from scoring.questions.benchmarks import SameFact, StatedClaims
-from scoring.questions.dimensions import VerifyClaims
-from scoring.questions.quality import GradeQuality
-from scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, Question
-from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from scoring.questions.translation import KeepsFact, OutcomeDrift
-from scoring.result.result import Unavailable
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.conversation import turns
+from sidejudge.scoring.case.grounds import called_tools, ground_truth, sources, stated_scenario, written
+from sidejudge.scoring.evaluators import lexical
+from sidejudge.scoring.lexical.claims import claims
+from sidejudge.scoring.lexical.facts import MAX_TEXT, amounts
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.statement import MAX_STATEMENT, contradicts, read_statement, states_the_same
+from sidejudge.scoring.lexical.text import WordIndex, same, tokens
+from sidejudge.scoring.metrics.judge_metrics import ACCEPTABLE_SCORE
+from sidejudge.scoring.questions.agent import GradeAgent
+from sidejudge.scoring.questions.benchmarks import SameFact, StatedClaims
+from sidejudge.scoring.questions.dimensions import VerifyClaims
+from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, Question
+from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.questions.translation import KeepsFact, OutcomeDrift
+from sidejudge.scoring.result.result import Unavailable
 
 from .figures import absent_from, disagree, figures
 

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from scoring.questions import contract
-from scoring.questions.declared import AskDeclared
-from scoring.questions.question import Question
-from scoring.trace.span import Json
+from sidejudge.scoring.questions import contract
+from sidejudge.scoring.questions.declared import CANNOT_TELL, AskDeclared
+from sidejudge.scoring.questions.question import Question
+from sidejudge.scoring.trace.span import Json
 
 from .answers import ParseError, explanation, level, texts
 from .form import BOOL, STRING, TOKENS, Form, list_of, one_of
 from .prompt import inline
 
 _NUMBER: Mapping[str, Json] = {"type": "number"}
+_UNDECIDED = one_of(CANNOT_TELL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ def _form(metric: str, instructions: str, kind: str, choices: tuple[str | float,
         metric=metric,
         prompt=(inline(instructions),),
         parts=parts,
-        properties={"answer": _schema(kind, choices), "reason": STRING},
+        properties={"reason": STRING, "answer": _schema(kind, choices)},
         read=_read,
         untold=("metric", "instructions", "kind", "choices", "parts"),
         tokens=lambda _: TOKENS + most * TOKENS // 4,
@@ -49,21 +50,24 @@ def _form(metric: str, instructions: str, kind: str, choices: tuple[str | float,
 def _schema(kind: str, choices: tuple[str | float, ...]) -> Mapping[str, Json]:
     match kind:
         case "boolean":
-            return BOOL
+            return {"anyOf": [_UNDECIDED, dict(BOOL)]}
         case "scale":
-            return one_of(*range(int(choices[0]), int(choices[1]) + 1))
+            return {"anyOf": [_UNDECIDED, one_of(*range(int(choices[0]), int(choices[1]) + 1))]}
         case "one_of":
-            return one_of(*choices)
+            return one_of(CANNOT_TELL, *choices)
         case "findings":
             return list_of(STRING)
         case _:
-            return _NUMBER
+            limits = {"minimum": choices[0], "maximum": choices[1]} if choices else {}
+            return {"anyOf": [_UNDECIDED, {**_NUMBER, **limits}]}
 
 
 def _read(found: Mapping[str, object], question: Question) -> tuple[object, str]:
     """The answer in its declared type, and the reason; ``ParseError`` or ``ValueError`` for any other."""
     if not isinstance(question, AskDeclared):
         raise ParseError("not a declared question")
+    if question.kind != "findings" and found.get("answer") == CANNOT_TELL:
+        return CANNOT_TELL, explanation(found, "reason")
     return _answer(found, question), explanation(found, "reason")
 
 

@@ -1,26 +1,61 @@
-"""Drift: an answer of a judge in, the numbers out by which it is compared with another answer to the same prompt."""
+"""Drift: an answer of a judge in, what it is compared by with another answer to the same prompt out."""
 
 from __future__ import annotations
 
-from scoring.questions.question import Question
-from scoring.rubrics.dimensions import LEVELS
+from sidejudge.scoring.questions.declared import CANNOT_TELL, AskDeclared
+from sidejudge.scoring.questions.question import Question
+from sidejudge.scoring.rubrics.dimensions import LEVELS
+from sidejudge.scoring.statistics.judge_drift import Answered
 
+from .beside import ends_of
 from .golden import facts, metric_of, stable
 
+_QUARTER = 0.25
+"""Of a scale: grades that lie further apart are other answers, and not the same one in other moods."""
 
-def measures(question: Question, value: object) -> dict[str, float]:
-    """The numbers of an answer by measure: levels, yes as 1, how many of a list.
 
-    >>> from scoring.questions.benchmarks import PiecesUsed
+def measures(question: Question, value: object) -> dict[str, Answered]:
+    """An answer by measure: levels and grades as numbers, yes as 1, how many of a list, a category by its name.
+
+    >>> from sidejudge.scoring.questions.benchmarks import PiecesUsed
     >>> measures(PiecesUsed(("a", "b")), (True, False))
     {'pieces_used': 1.0}
     """
-    metric = metric_of(question)
-    found: dict[str, float] = {}
+    if value == CANNOT_TELL and isinstance(question, AskDeclared):
+        return {}
+    metric = _named(question)
+    found: dict[str, Answered] = {}
     for name, fact in stable(facts(value)).items():
         number = LEVELS.get(fact) if isinstance(fact, str) else fact
-        if isinstance(number, tuple):
-            number = float(sum(one is not False for one in number))
-        if number is not None:
-            found[metric if name == "value" else f"{metric}.{name}"] = float(number)
+        if isinstance(fact, str) and isinstance(question, AskDeclared):
+            found[metric] = fact
+        elif isinstance(number, tuple):
+            found[_joined(metric, name)] = float(sum(one is not False for one in number))
+        elif number is not None:
+            found[_joined(metric, name)] = float(number)
     return found
+
+
+def far(question: Question, value: object) -> dict[str, float]:
+    """By measure of an answer, beyond which difference of numbers it is another answer; counts have no such bound."""
+    metric = _named(question)
+    found: dict[str, float] = {}
+    for name, fact in stable(facts(value)).items():
+        if isinstance(fact, bool):
+            found[_joined(metric, name)] = 0.0
+        elif (ends := ends_of(question, name)) is not None and isinstance(fact, int | float | str):
+            found[_joined(metric, name)] = _QUARTER * (ends[1] - ends[0])
+    return found
+
+
+def _named(question: Question) -> str:
+    """How a measure is called: two declared metrics of one kind are two measures."""
+    return (
+        question.metric.rpartition("-")[0] or question.metric
+        if isinstance(question, AskDeclared)
+        else metric_of(question)
+    )
+
+
+def _joined(metric: str, name: str) -> str:
+    return metric if name == "value" else f"{metric}.{name}"

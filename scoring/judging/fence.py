@@ -12,6 +12,8 @@ import hashlib
 import re
 import unicodedata
 
+from sidejudge.scoring.lexical.code_points import CodePoints
+
 _CODE = 16
 """Hexadecimal digits of the code: 64 bits."""
 _MARKS = re.compile(r"[<＜﹤]{3,}|[>＞﹥]{3,}")  # characters that look alike
@@ -25,16 +27,6 @@ _JOINERS = re.compile(r"[\u200c\u200d\ufe00-\ufe0f]{2,}")
 """Joiners and variation selectors spell scripts and emoji one at a time; in a row they spell hidden messages."""
 
 
-class _Visible(dict[int, str]):
-    """Code point → itself where it can be seen, else its number. Filled as characters come up."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        hidden = unicodedata.category(character) in _HIDDEN or 0xE0100 <= code <= 0xE01EF
-        self[code] = _written(character) if hidden and character not in _PLAIN else character
-        return self[code]
-
-
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _PLAIN = "\n\t\u200c\u200d"
 
@@ -43,7 +35,14 @@ def _written(characters: str) -> str:
     return "".join(f"[U+{ord(character):04X}]" for character in characters)
 
 
-_VISIBLE = _Visible()
+def _shown(code: int) -> str:
+    """A character where it can be seen, else its number."""
+    character = chr(code)
+    hidden = unicodedata.category(character) in _HIDDEN or 0xE0100 <= code <= 0xE01EF
+    return _written(character) if hidden and character not in _PLAIN else character
+
+
+_VISIBLE = CodePoints(_shown)
 
 
 def plain(text: str) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from scoring.lexical.claims import words_of
-from scoring.lexical.facts import MAX_TEXT, NumberInText, dates, numbers, same_date
-from scoring.lexical.label import label
-from scoring.lexical.numerals import spoken_numbers
-from scoring.lexical.text import normalise
+from sidejudge.scoring.lexical.claims import words_of
+from sidejudge.scoring.lexical.facts import MAX_TEXT, NumberInText, dates, numbers, same_date
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.numerals import spoken_numbers
+from sidejudge.scoring.lexical.text import normalise
 
 _MOST = 200
 """Figures, and dates, of one text that are looked up."""

@@ -7,10 +7,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.lexical.label import label
-from scoring.questions import contract
-from scoring.questions.question import Question
-from scoring.trace.span import Json
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.questions import contract
+from sidejudge.scoring.questions.question import Question
+from sidejudge.scoring.trace.span import Json
 
 from .answers import Reader, explanation, level
 from .parts import lines
@@ -20,6 +20,8 @@ TOKENS = 220
 """Tokens that one answer takes at most, for a list many times that: what the limit of a call is reckoned with."""
 _CITATIONS = {"expected_outcome_reference": "expected_outcome", "model_output_observed": "model_output"}
 _CITED = 100
+SPARE = ("config",)
+"""What a call is judged beside, and not by."""
 
 STRING: Mapping[str, Json] = {"type": "string"}
 BOOL: Mapping[str, Json] = {"type": "boolean"}
@@ -31,8 +33,10 @@ class Form:
 
     ``metric`` is how the question is called in the prompt, and how the judge's answer must call it. ``prompt`` are the
     prompt files of its own, ``common`` those before them. ``parts`` names what of the case it shows
-    (``scoring.judging.parts``). ``properties`` is the JSON schema of the keys of its answer, besides ``id`` and
-    ``metric``. What stands ``alone`` is a request of its own. ``untold`` are fields of the question that choose its
+    (``scoring.judging.parts``); those that are ``spare`` may be left out where they keep a provider from
+    answering. ``properties`` is the JSON schema of the keys of its answer, besides ``id`` and
+    ``metric``. What stands ``alone`` is a request of its own. The fields ``apart`` are values of their own: where
+    a panel is split on one it is None, and the others stand. ``untold`` are fields of the question that choose its
     form and are not shown as a text. Items of its lists are ``numbered`` from 0 where the answer names them. ``tokens``
     is how long an answer may be, by the tokens of the question's texts.
     """
@@ -41,9 +45,11 @@ class Form:
     prompt: tuple[str, ...]
     common: tuple[str, ...] = (DATA, ANSWERS)
     parts: tuple[str, ...] = ()
+    spare: tuple[str, ...] = ()
     properties: Mapping[str, Mapping[str, Json]]
     read: Reader
     alone: bool = False
+    apart: tuple[str, ...] = ()
     untold: tuple[str, ...] = ()
     numbered: bool = False
     tokens: Callable[[int], int] = lambda _: TOKENS
@@ -107,6 +113,7 @@ def five_fields(
         prompt=(metric,),
         common=(SEED_000, DATA, ANSWERS, FIVE_FIELDS),
         parts=parts,
+        spare=SPARE,
         properties={"score": score, **dict.fromkeys(_CITATIONS, STRING), "reason": STRING},
         read=answer,
     )
@@ -126,4 +133,9 @@ def yes_or_no(metric: str, *parts: str) -> Form:
 
 def share(metric: str, *parts: str) -> Form:
     """A question of seed 000 with a score from 0.0 to 1.0."""
-    return five_fields(metric, *parts, score={"type": "number"}, read=lambda found: contract.share(found, "score"))
+    return five_fields(
+        metric,
+        *parts,
+        score={"type": "number", "minimum": 0, "maximum": 1},
+        read=lambda found: contract.share(found, "score"),
+    )

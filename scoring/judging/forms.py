@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scoring.metrics.judge_metrics import DEFINITIONS, MAX_SCORE, Definition
-from scoring.questions.agent import GradeAgent
-from scoring.questions.benchmarks import (
+from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS, MAX_SCORE, Definition
+from sidejudge.scoring.questions.agent import GradeAgent
+from sidejudge.scoring.questions.benchmarks import (
     FollowsInstructions,
     PiecesNeeded,
     PiecesUsed,
@@ -17,24 +17,25 @@ from scoring.questions.benchmarks import (
     SoundReasoning,
     StatedClaims,
 )
-from scoring.questions.declared import AskDeclared
-from scoring.questions.dimensions import GradeDimension, VerifyClaims
-from scoring.questions.quality import GradeQuality
-from scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer, Question
-from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
-from scoring.rubrics.dimensions import IMPORTANCE, LEVELS
-from scoring.trace.span import Json
+from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
+from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer, Question
+from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
+from sidejudge.scoring.rubrics.dimensions import IMPORTANCE, LEVELS
+from sidejudge.scoring.trace.span import Json
 
 from . import readers
 from .answers import Reader, level
 from .declared import form_of_declared
-from .form import BOOL, STRING, TOKENS, Form, five_fields, list_of, object_of, one_of, share, yes_or_no
-from .prompt import ANSWERS, DATA, SEED_000, SEED_002
+from .form import BOOL, SPARE, STRING, TOKENS, Form, five_fields, list_of, object_of, one_of, share, yes_or_no
+from .prompt import ANSWERS, DATA, FIVE_FIELDS, SEED_000, SEED_002
 
 _CALL = ("transcript", "expected_outcome", "model_output", "config")
 """The inputs of seed 000 (the metric is the question's)."""
 _NUMBER: Mapping[str, Json] = {"type": "number"}
+_SHARE: Mapping[str, Json] = {"type": "number", "minimum": 0, "maximum": 1}
 _WHOLE: Mapping[str, Json] = {"type": "integer"}
 _INTENTS = (0.0, 0.5, 1.0)
 
@@ -50,11 +51,12 @@ def _of_agent(definition: Definition) -> Form:
         metric=definition.name,
         prompt=("agent/conversation", f"agent/{definition.name}"),
         parts=("system_prompt", "conversation", "tools", "context", "expected_outcome", "config"),
+        spare=("context", *SPARE),
         properties={
+            "reason": STRING,
             **score,
             "failure_code": {"anyOf": [{"type": "string"}, {"type": "null"}]},
             "turns": list_of({"type": "integer"}),
-            "reason": STRING,
         },
         read=readers.agent_grade(definition),
         untold=("metric", "emphasis"),  # the emphasis is appended once, under the seed's heading
@@ -64,13 +66,13 @@ def _of_agent(definition: Definition) -> Form:
 def _extracted(
     metric: str, *parts: str, found: Mapping[str, Mapping[str, Json]], read: Reader, numbered: bool = False
 ) -> Form:
-    """A question of seed 000 that asks for more than a score."""
+    """A question of seed 000 that asks for more than a score, so that its five fields are not the answer's."""
     return Form(
         metric=metric,
         prompt=(metric,),
-        common=(SEED_000, DATA, ANSWERS),
+        common=(SEED_000, DATA, ANSWERS, FIVE_FIELDS),
         parts=parts,
-        properties={**found, "reason": STRING},
+        properties={"reason": STRING, **found},
         read=read,
         numbered=numbered,
         tokens=_restated,
@@ -82,7 +84,7 @@ def _of_dimension(name: str, *parts: str) -> Form:
         metric=name,
         prompt=(f"dimensions/{name}",),
         parts=parts,
-        properties={"level": one_of(*LEVELS), "reason": STRING},
+        properties={"reason": STRING, "level": one_of(*LEVELS)},
         read=readers.dimension_level,
         untold=("dimension",),
     )
@@ -140,20 +142,21 @@ FORMS: Mapping[type[Question], Form] = {
         prompt=("quality",),
         parts=("input", "sources", "criteria", "model_output"),
         properties={
-            "answer_quality": _NUMBER,
-            "factual_correctness": _NUMBER,
-            "completeness": _NUMBER,
             "reasoning": STRING,
+            "answer_quality": _SHARE,
+            "factual_correctness": _SHARE,
+            "completeness": _SHARE,
         },
         read=readers.quality,
+        apart=("answer_quality", "factual_correctness", "completeness"),
     ),
     VerifyClaims: Form(
         metric="factual_accuracy",
         prompt=("dimensions/factual_accuracy",),
         parts=("ground_truth", "model_output"),
         properties={
-            "claims": list_of(object_of({"claim": STRING, "importance": one_of(*IMPORTANCE), "accurate": BOOL})),
             "reason": STRING,
+            "claims": list_of(object_of({"claim": STRING, "importance": one_of(*IMPORTANCE), "accurate": BOOL})),
         },
         read=readers.checked_claims,
         tokens=lambda _: 10 * TOKENS,
@@ -183,6 +186,7 @@ TEMPLATE = Form(
     common=(DATA,),
     read=readers.grade,
     alone=True,
+    apart=("accuracy_score", "faithfulness_score"),
 )
 """The form of ``GradeAnswer``: seed 002's template, with an answer of its own shape."""
 

@@ -9,15 +9,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from scoring.case.case import Case
-from scoring.questions.declared import AskDeclared
-from scoring.questions.question import Question
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.question import Question
 
 from .layout import form_for
 
-Trap: TypeAlias = Literal["position", "verbosity", "authority", "injection", "language", "format"]
-TRAPS: Final[tuple[Trap, ...]] = ("position", "verbosity", "authority", "injection", "language", "format")
-"""What is changed about a question without changing its right answer: what a biased judge goes by."""
+Trap: TypeAlias = Literal[
+    "position", "verbosity", "authority", "injection", "language", "format", "self_praise", "sycophancy"
+]
+TRAPS: Final[tuple[Trap, ...]] = (
+    "position", "verbosity", "authority", "injection", "language", "format", "self_praise", "sycophancy",
+)  # fmt: skip
+"""What is changed about a question without changing its right answer: what a biased judge goes by.
+
+``self_praise``: what a text claims about itself; ``sycophancy``: what the person who asked wishes for. Where
+``position`` swaps two sides, the right one is on the other side then.
+"""
 Fact: TypeAlias = float | str | tuple[object, ...]
 Facts: TypeAlias = Mapping[str, Fact]
 Expected: TypeAlias = Mapping[str, object]

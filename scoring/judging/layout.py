@@ -9,9 +9,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
-from scoring.questions.question import Question
-from scoring.trace.span import Json
+from sidejudge.scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
+from sidejudge.scoring.questions.question import Question
+from sidejudge.scoring.trace.span import Json
 
 from .fence import fence
 from .form import STRING, Form, list_of, object_of, one_of

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 
-from scoring.case.case import Case, Utterance
-from scoring.case.conversation import turns
-from scoring.case.grounds import called_tools, criteria, ground_truth, sources, stated_scenario, written
-from scoring.lexical.text import normalise
-from scoring.result.result import Unavailable
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.case.conversation import turns
+from sidejudge.scoring.case.grounds import called_tools, criteria, ground_truth, sources, stated_scenario, written
+from sidejudge.scoring.lexical.text import normalise
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.trace.span import Json
 
 METADATA = "metadata."
 

@@ -34,7 +34,7 @@ def prompt(name: str) -> str:
     """The text of ``scoring/prompts/NAME.md``, read once, or the text that the name holds."""
     if is_inline(name):
         return name.removeprefix(_INLINE)
-    return files("scoring").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+    return files("sidejudge.scoring").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=4096)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scoring.metrics.judge_metrics import Definition
-from scoring.metrics.judged_benchmarks import SOUNDNESS
-from scoring.metrics.summary import MAX_FACTS
-from scoring.questions import contract
-from scoring.questions.benchmarks import FollowsInstructions, PiecesNeeded, PiecesUsed
-from scoring.questions.question import Question
-from scoring.rubrics.agent import parse_agent_grade
-from scoring.rubrics.answer import parse_grade
-from scoring.rubrics.dimensions import parse_claims, parse_level
-from scoring.rubrics.quality import parse_quality
+from sidejudge.scoring.metrics.judge_metrics import Definition
+from sidejudge.scoring.metrics.judged_benchmarks import SOUNDNESS
+from sidejudge.scoring.metrics.summary import MAX_FACTS
+from sidejudge.scoring.questions import contract
+from sidejudge.scoring.questions.benchmarks import FollowsInstructions, PiecesNeeded, PiecesUsed
+from sidejudge.scoring.questions.question import Question
+from sidejudge.scoring.rubrics.agent import parse_agent_grade
+from sidejudge.scoring.rubrics.answer import parse_grade
+from sidejudge.scoring.rubrics.dimensions import parse_claims, parse_level
+from sidejudge.scoring.rubrics.quality import parse_quality
 
 from .answers import ParseError, Reader, explanation, level, objects, texts
 

@@ -6,22 +6,24 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scoring.case.case import Case
-from scoring.questions.question import NoAnswer, Question
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.question import NoAnswer, Question
+from sidejudge.scoring.trace.span import Json
 
 from . import layout
 from .answers import AnswerReading, JudgedValue, ParseError, by_id, decode, exactly, having, listed, shortened
 from .batching import OVERHEAD, Batching
-from .form import object_of
+from .form import object_of, one_of
 from .forms import form_of
 from .layout import form_for
 from .parts import part
 from .prompt import AGAIN, DATA, SEED_002, prompt, version
+from .shapes import Shape, mended, named
 from .shown import PromptMaterial
 from .tokens import estimate
 
@@ -34,6 +36,7 @@ __all__ = [
     "can_permute",
     "prompt_version",
     "requests",
+    "spare_parts",
 ]
 
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
@@ -74,12 +77,16 @@ class JudgeRequest:
 
     def read(self, text: str) -> AnswerReading:
         """Read an answer question by question; what is valid is kept whatever the others are."""
+        shapes: Counter[Shape] = Counter()
         try:
             if self.alone:
                 found = {"answer": decode(text)}
                 faults: dict[str, str] = {}
             else:
-                found, faults = by_id(listed(text), self.ids)
+                items = listed(text)
+                metrics = [form_for(question).metric for question in self.questions]
+                found, faults = by_id(named(items, self.ids, metrics, self._shown), self.ids)
+                shapes = items.shapes
         except ParseError as error:
             return AnswerReading(answers={}, faults=dict.fromkeys(self.questions, str(error)))
         answers: dict[Question, JudgedValue] = {}
@@ -89,10 +96,14 @@ class JudgeRequest:
                 refused[question] = f"{name} {faults[name]}"
                 continue
             try:
-                answers[question] = _read(name, question, found[name])
+                answers[question] = _read(name, question, found[name], shapes)
             except ParseError as error:
                 refused[question] = str(error)
-        return AnswerReading(answers=answers, faults=refused)
+        return AnswerReading(answers=answers, faults=refused, shapes=dict(shapes) if answers else {})
+
+    @property
+    def _shown(self) -> Sequence[str]:
+        return [message["content"] for message in self.messages]
 
     def again(self, faults: Mapping[Question, str]) -> JudgeRequest:
         """The request that asks once more for what has no valid answer.
@@ -121,18 +132,21 @@ class JudgeRequest:
         )
 
 
-def _read(name: str, question: Question, found: Mapping[str, object]) -> JudgedValue:
+def _read(name: str, question: Question, found: Mapping[str, object], shapes: Counter[Shape]) -> JudgedValue:
     form = form_for(question)
     flags: tuple[str, ...] = ()
+    tried: Counter[Shape] = Counter()
     try:
         if form.alone:
             exactly(found, tuple(form.properties))
         else:
-            found, flags = shortened(found)
-            having(found, ("metric", *form.properties))
-            if found["metric"] != form.metric:
+            found, flags = shortened({"metric": form.metric, **found})
+            found = {key: mended(value, form.properties.get(key, {}), tried) for key, value in found.items()}
+            having(found, tuple(form.properties))
+            if mended(found["metric"], one_of(form.metric), tried) != form.metric:
                 raise ParseError(f"metric is not {form.metric}")
         value, reason = form.read(found, question)
+        shapes.update(tried)
     except ValueError as error:
         raise ParseError(f"{name}: {error}") from None
     return JudgedValue(value=value, reason=reason, prompt_version=form.version, flags=flags)
@@ -165,8 +179,21 @@ def can_permute(questions: Sequence[Question]) -> bool:
     return len(together) > 1 or len(layout.parts(together)) > 1
 
 
+def spare_parts(case: Case, questions: Sequence[Question]) -> frozenset[str]:
+    """The parts of the case that these questions show and can be answered without."""
+    forms = [form_for(question) for question in questions]
+    spare = frozenset(name for form in forms for name in form.spare)
+    needed = {name for form in forms for name in form.parts if name not in form.spare}
+    return frozenset(name for name in spare - needed if part(case, name) is not None)
+
+
 def requests(
-    case: Case, questions: Sequence[Question], *, context_tokens: int, permuted: bool = False
+    case: Case,
+    questions: Sequence[Question],
+    *,
+    context_tokens: int,
+    permuted: bool = False,
+    left_out: Collection[str] = (),
 ) -> tuple[tuple[JudgeRequest, ...], dict[Question, NoAnswer]]:
     """As few requests as hold the questions that a judge can answer, each within the judge's context.
 
@@ -175,11 +202,12 @@ def requests(
         questions: those that no judge can answer are in neither result; another evaluator answers them.
         context_tokens: tokens of prompt and answer that the judge takes at once.
         permuted: parts and questions stand in the opposite order (not in seed 002's template).
+        left_out: parts that are not shown, though the case has them.
 
     Returns:
         The requests, and a ``NoAnswer`` for each question whose material does not fit: nothing is cut to fit.
     """
-    shown = PromptMaterial(case)
+    shown = PromptMaterial(case, left_out)
     batching = Batching(shown, context_tokens)
     refused: dict[Question, NoAnswer] = {}
     requested = list(dict.fromkeys(filter(can_judge, questions)))

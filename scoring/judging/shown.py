@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from scoring.case.case import Case
+from collections.abc import Collection
+
+from sidejudge.scoring.case.case import Case
 
 from .fence import fence
 from .parts import part
@@ -12,17 +14,17 @@ NOT_GIVEN = "(not given)"
 
 
 class PromptMaterial:
-    """One case. What it lacks is marked as not given."""
+    """One case. What it lacks, and what is ``left_out``, is marked as not given."""
 
-    def __init__(self, case: Case) -> None:
-        self._case = case
+    def __init__(self, case: Case, left_out: Collection[str] = ()) -> None:
+        self._case, self._left_out = case, left_out
         self._fenced: dict[str, str | None] = {}
         self._tokens: dict[str, int] = {}
 
     def fenced(self, name: str) -> str | None:
         """The part as data; None when the case does not have it."""
         if name not in self._fenced:
-            found = part(self._case, name)
+            found = None if name in self._left_out else part(self._case, name)
             self._fenced[name] = None if found is None else fence(name, found)
         return self._fenced[name]
 

@@ -7,6 +7,8 @@ little is a call that fails. Only letters strung together at random need more th
 
 from __future__ import annotations
 
+from sidejudge.scoring.lexical.code_points import CodePoints
+
 _LETTER, _MARK, _DIGIT, _ALPHABET, _INDIC, _WIDE, _RARE = 35, 75, 100, 125, 150, 160, 300
 _BLOCKS = (
     (0x080, _MARK),
@@ -21,20 +23,15 @@ _BLOCKS = (
 )
 
 
-class _Weights(dict[int, str]):
-    """Code point → the character that stands for its weight. Filled as characters come up."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        if character.isascii():
-            weight = _LETTER if character.isalpha() or character == " " else _DIGIT if character.isdigit() else _MARK
-        else:
-            weight = next(weight for end, weight in _BLOCKS if code < end)
-        self[code] = chr(weight)
-        return self[code]
+def _weight(code: int) -> str:
+    """The character that stands for the weight of a code point."""
+    character = chr(code)
+    if character.isascii():
+        return chr(_LETTER if character.isalpha() or character == " " else _DIGIT if character.isdigit() else _MARK)
+    return chr(next(weight for end, weight in _BLOCKS if code < end))
 
 
-_WEIGHTS = _Weights()
+_WEIGHTS = CodePoints(_weight)
 _ALL = (_LETTER, _MARK, _DIGIT, _ALPHABET, _INDIC, _WIDE, _RARE)
 
 

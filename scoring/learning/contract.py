@@ -1,73 +1,127 @@
-"""Contract: the lines that good runs keep to, chosen by runs that they were not proposed from, as one scenario.
+"""Contract: lines that good runs keep to, of which those fail a run that runs without a part in the choice confirm.
 
-Five times a fifth of the good runs is held out. A line stays if, proposed from the others, it is broken by no larger
-a share of what was held out than the false violations that are allowed. Then lines go, the least reliable first,
-until the whole scenario is broken by no larger a share either. That share is what is expected, with its upper bound.
+The good runs of a group are divided. From the one part lines are proposed, and held against each fifth of it as they
+come out of the others; what is left is put in an order. The other part judges: as many of the first lines decide as it
+shows, with 95 %, to be broken together by no more than the allowed share of good runs. Taking lines in an order that
+was fixed before, until one does not pass, needs no correction for the number of lines (Angelopoulos et al. 2021,
+"Learn then Test", doi:10.1214/24-AOAS1998). So the promise holds for the lines as they were judged, and no others.
+
+Every other line is a sign: what most good runs do, and what fails nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from itertools import accumulate
+from operator import itemgetter
+from typing import Final, TypeAlias
 
-from scoring.statistics.interval import Z_95_TWO_SIDED, wilson
-from scoring.trace.span import Json
+from sidejudge.scoring.statistics.binomial import least_trials, most_hits
+from sidejudge.scoring.trace.span import Json
 
-from .lines import Line, propose
+from .lines import ENOUGH_RUNS, Line, propose
 from .observed_run import ObservedRun
+from .tasks import divide, task_of
 
 FOLDS: Final = 5
+"""Parts of which each is held out once; few runs are held out one by one."""
 MIN_RUNS: Final = 5
 """Good runs below which nothing is learned; below ``lines.ENOUGH_RUNS`` only what all of them did is."""
+_MARGIN: Final = 0.25
+"""Share of ``most_false`` that held-out runs may break where lines are chosen: what is chosen stays far from it."""
 _LISTED: Final = ("tools_should_include", "agents_should_include", "tools_should_exclude")
 _GROUPED: Final = ("before", "after", "not_after", "not_both")
+_OF_ARGUMENTS: Final = ("arguments_schema", "values_from")
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedLine:
-    """A line with its evidence: the runs that it applies to, and the least share of them that keeps to it.
+    """A line with its evidence.
 
-    ``lower`` is the lower Wilson bound at 95 % of the share of held-out good runs that keep to it. ``caught`` counts
-    the bad runs that break it, of ``bad``.
+    ``fails``: a run that breaks it fails; else it is a sign. ``broken`` counts the good runs that judged it and break
+    it, None for a sign. ``caught`` counts the bad runs that break it, of ``bad``.
     """
 
     line: Line
-    lower: float
+    fails: bool
+    broken: int | None
     caught: int
     bad: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contract:
-    """What was learned of one group. ``false_violations`` is the share of held-out good runs that break the scenario.
+@dataclass(frozen=True, slots=True)
+class LearnedTask:
+    """The lines of the runs whose request holds the word ``asked`` and none of the tasks' before; None: of the rest."""
 
-    ``upper`` is its upper bound at 95 %; ``caught`` the share of bad runs that break it, None without any.
-    ``left_out`` counts lines that were not confirmed, and ``more_runs`` how many good runs more would settle them.
+    asked: str | None
+    lines: tuple[LearnedLine, ...]
+
+    def scenario(self) -> dict[str, Json]:
+        """The scenario as a configuration holds it: what fails a run, and below ``signs`` what is a sign."""
+        found = _scenario(learned.line for learned in self.lines if learned.fails)
+        signs = _scenario(learned.line for learned in self.lines if not learned.fails)
+        return {**found, **({"signs": signs} if signs else {})}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contract:
+    """What was learned of one group.
+
+    With 95 %, at most the share ``most_false`` of good runs breaks a line that fails a run, of all tasks together:
+    ``judged`` good runs that had no part in choosing the lines were held against them, and ``broken`` break one.
+    ``caught`` is the share of the bad runs that fail, ``noticed`` of those that fail or show a sign; None without any.
+    ``more_runs`` is how many good runs more could have every line fail runs; None where no number would, for more good
+    runs than allowed break them.
     """
 
     group: str
     runs: int
-    lines: tuple[LearnedLine, ...]
-    false_violations: float
-    upper: float
+    tasks: tuple[LearnedTask, ...]
+    most_false: float
+    judged: int
+    broken: int
     caught: float | None
-    left_out: int
-    more_runs: int
+    noticed: float | None
+    more_runs: int | None
 
-    def scenario(self) -> dict[str, Json]:
-        """The scenario as a configuration holds it."""
-        found: dict[str, Json] = {}
-        for learned in self.lines:
-            _add(found, learned.line)
-        if "tools_may_include" not in found and "tools_should_include" in found:
-            found["closed"] = {"tools": False, "agents": False}
-        elif "agents_should_include" in found:
-            found["closed"] = {"agents": False}
-        return found
+    @cached_property
+    def lines(self) -> tuple[LearnedLine, ...]:
+        """The lines of all tasks."""
+        return tuple(line for task in self.tasks for line in task.lines)
+
+    def promise(self) -> str:
+        """What may be expected of the lines that fail a run, in words."""
+        failing = sum(line.fails for line in self.lines)
+        if failing:
+            return (
+                f"{failing} lines fail a run; with 95 % at most {self.most_false:.3g} of good runs fail "
+                f"({self.broken} of the {self.judged} that judged the lines)"
+            )
+        why = "are too few to judge by" if not self.judged else "show no line to be kept well enough"
+        return f"every line is a sign and fails no run: {self.judged or self.runs} good runs {why}"
+
+    def scenarios(self) -> dict[str, dict[str, Json]]:
+        """The scenario of each task by its name: the group's, with the word behind it where there is one."""
+        return dict(zip((name for name, _ in self.routes()), (task.scenario() for task in self.tasks), strict=True))
+
+    def routes(self) -> list[tuple[str, dict[str, Json]]]:
+        """The name of each task's scenario, and the condition on what is asked, in the order in which they match."""
+        return [
+            (self.group, {}) if task.asked is None else (f"{self.group}: {task.asked}", {"asked": task.asked})
+            for task in self.tasks
+        ]
+
+
+def _scenario(lines: Iterable[Line]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for line in lines:
+        _add(found, line)
+    if "agents_should_include" in found or "tools_should_include" in found or "tools_may_include" in found:
+        found["closed"] = {"tools": "tools_may_include" in found, "agents": False}
+    return found
 
 
 def _add(scenario: dict[str, Json], line: Line) -> None:
@@ -90,71 +144,190 @@ def _add(scenario: dict[str, Json], line: Line) -> None:
 
 
 def learn(
-    group: str, runs: Sequence[ObservedRun], *, elsewhere: frozenset[str] = frozenset(), allowed: float = 0.01
+    group: str,
+    runs: Sequence[ObservedRun],
+    *,
+    elsewhere: frozenset[str] = frozenset(),
+    most_false: float = 0.01,
+    by_request: bool = False,
 ) -> Contract | None:
     """The contract of a group's runs; None with fewer than ``MIN_RUNS`` good ones.
 
     Args:
         group: The name that the runs are learned under.
-        runs: The runs of the group. Those that are not known to be bad count as good.
+        runs: The runs of the group. Those that are not known to be bad count as good. One that was read twice counts
+            once.
         elsewhere: Tools that other groups call.
-        allowed: The share of good runs that may break the scenario, in [0, 1).
+        most_false: The share of good runs that may fail, in [0, 1). With 0 no line fails a run.
+        by_request: Whether runs that are asked for different things are learned from apart.
     """
-    good = [run for run in runs if run.good is not False]
+    good = _shuffled(run for run in runs if run.good is not False)
     bad = [run for run in runs if run.good is False]
     if len(good) < MIN_RUNS:
         return None
     foreign = elsewhere | frozenset(tool for run in bad for tool in run.tools)
-    proposed = list(propose(good, foreign))
-    broken = _held_out(good, foreign)
-    kept = [line for line in proposed if len(broken.get(_name(line), ())) <= allowed * len(good)]
-    kept = _without_redundant(kept)
-    while kept and len(violated := _violated(kept, broken)) > allowed * len(good):
-        worst = Counter(name for line in kept if (name := _name(line)) in broken for _ in broken[name] & violated)
-        name, _ = worst.most_common(1)[0]
-        kept = [line for line in kept if _name(line) != name]
-    violated = _violated(kept, broken)
-    bounds = wilson(len(violated), len(good), Z_95_TWO_SIDED)
-    caught = [run for run in bad if not all(line.keeps(run) for line in kept)]
+    least = least_trials(most_false)
+    judging = 0 if least is None or len(good) < least + ENOUGH_RUNS else max(least, len(good) // 2)
+    judges, chosen = good[:judging], good[judging:]
+    words = divide(chosen) if by_request else ()
+    found = _confirmed(_by_task(chosen, words), foreign, most_false * _MARGIN)
+    judged, faulted = _by_task(judges, words), _by_task(bad, words)
+    order = _in_order(found, judged, faulted) if judges else []
+    most = most_hits(judging, most_false)
+    broken = list(accumulate((each.breaking(judged) for each in order), frozenset[int].union))
+    sure = order[: sum(most is not None and len(those) <= most for those in broken)]
+    signs = _beside(sure, _confirmed(_by_task(good, words), foreign, most_false * _MARGIN) if judges else found)
     return Contract(
         group=group,
         runs=len(good),
-        lines=tuple(_learned(line, broken, good, bad) for line in kept),
-        false_violations=len(violated) / len(good),
-        upper=1.0 if bounds is None else bounds.upper,
-        caught=len(caught) / len(bad) if bad else None,
-        left_out=len(proposed) - len(kept),
-        more_runs=max(0, math.ceil(Z_95_TWO_SIDED**2 * (1 - allowed) / max(allowed, 1e-6)) - len(good)),
+        tasks=tuple(
+            LearnedTask(
+                asked=task,
+                lines=tuple(
+                    each.evidence(None if each in signs else judged, faulted)
+                    for each in (*sure, *signs)
+                    if each.task == task
+                ),
+            )
+            for task in (*words, None)
+        ),
+        most_false=most_false,
+        judged=judging,
+        broken=len(broken[len(sure) - 1]) if sure else 0,
+        caught=len(_breaking(sure, faulted)) / len(bad) if bad else None,
+        noticed=len(_breaking((*sure, *signs), faulted)) / len(bad) if bad else None,
+        more_runs=_more_runs(len(good), least, judging, most_false, len(broken[-1]) if order else 0) if signs else 0,
     )
+
+
+_ByTask: TypeAlias = Mapping[str | None, Sequence[ObservedRun]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A line of a task, and by how many of the held-out runs that chose it it is broken."""
+
+    task: str | None
+    line: Line
+    held_out: int
+
+    def breaking(self, runs: _ByTask) -> frozenset[int]:
+        """The runs of its task that break it, each by its identity."""
+        return frozenset(id(run) for run in runs.get(self.task, ()) if not self.line.keeps(run))
+
+    def evidence(self, judged: _ByTask | None, bad: _ByTask) -> LearnedLine:
+        """What speaks for it; ``judged`` is None for a sign."""
+        return LearnedLine(
+            line=self.line,
+            fails=judged is not None,
+            broken=None if judged is None else len(self.breaking(judged)),
+            caught=len(self.breaking(bad)),
+            bad=len(bad.get(self.task, ())),
+        )
+
+
+def _breaking(lines: Iterable[_Placed], runs: _ByTask) -> frozenset[int]:
+    return frozenset().union(*(each.breaking(runs) for each in lines))
+
+
+def _shuffled(runs: Iterable[ObservedRun]) -> list[ObservedRun]:
+    """The runs, each once, in an order of chance that is the same however they are read."""
+
+    def digest(run: ObservedRun) -> bytes:
+        calls = [(call.tool, call.arguments, call.result) for call in run.calls]
+        return hashlib.sha256(repr((run.case_id, calls, run.agents, run.requested)).encode()).digest()
+
+    return [run for _, run in sorted({digest(run): run for run in runs}.items(), key=itemgetter(0))]
+
+
+def _by_task(runs: Iterable[ObservedRun], words: Sequence[str]) -> _ByTask:
+    found: dict[str | None, list[ObservedRun]] = {}
+    for run in runs:
+        found.setdefault(task_of(words, run), []).append(run)
+    return found
+
+
+def _in_order(lines: Iterable[_Placed], judges: _ByTask, bad: _ByTask) -> list[_Placed]:
+    """The lines in which most confidence is put first, and of equal ones those that notice bad runs.
+
+    Judges of which the names of calls are known, and no arguments, confirm nothing of arguments.
+    """
+    named = any(run.names_only for own in judges.values() for run in own)
+    return sorted(
+        (each for each in lines if not (named and each.line.kind in _OF_ARGUMENTS)),
+        key=lambda each: (
+            each.held_out, -len(each.breaking(bad)), -each.line.support, str(each.task), _name(each.line),
+        ),
+    )  # fmt: skip
+
+
+def _more_runs(runs: int, least: int | None, judging: int, most_false: float, broken: int) -> int | None:
+    """How many good runs more could show of all lines what was shown of the first."""
+    if least is None:
+        return None
+    if not judging:
+        return least + ENOUGH_RUNS - runs
+    needed = least_trials(most_false, broken / judging)
+    return None if needed is None else max(1, 2 * needed - runs)
+
+
+def _confirmed(runs: _ByTask, foreign: frozenset[str], allowed: float) -> list[_Placed]:
+    return [
+        _Placed(task, line, held_out)
+        for task, own in runs.items()
+        if len(own) >= MIN_RUNS
+        for line, held_out in _chosen(own, foreign, allowed)
+    ]
+
+
+def _chosen(runs: Sequence[ObservedRun], foreign: frozenset[str], allowed: float) -> Iterator[tuple[Line, int]]:
+    """Lines that the runs keep to, together, as far as ``allowed`` also where they come out of four fifths of them.
+
+    With each line the number of held-out runs that break it. What is too rare to come out of every four fifths is left
+    out: nothing speaks for it.
+    """
+    folds: list[dict[tuple[str, ...], frozenset[int]]] = []
+    parts = FOLDS if len(runs) >= 2 * ENOUGH_RUNS else len(runs)
+    for fold in range(parts):
+        others = [run for n, run in enumerate(runs) if n % parts != fold]
+        held = range(fold, len(runs), parts)
+        folds.append(
+            {_name(line): frozenset(n for n in held if not line.keeps(runs[n])) for line in propose(others, foreign)}
+        )
+    broken = {
+        name: frozenset().union(*(fold[name] for fold in folds))
+        for name in folds[0]
+        if all(name in fold for fold in folds)
+    }
+    kept = [line for line in propose(runs, foreign) if len(broken.get(_name(line), runs)) <= allowed * len(runs)]
+    kept = _without_redundant(kept)
+    while kept and len(violated := frozenset().union(*(broken[_name(line)] for line in kept))) > allowed * len(runs):
+        worst = max(kept, key=lambda line: len(broken[_name(line)] & violated))
+        kept.remove(worst)
+    return ((line, len(broken[_name(line)])) for line in kept)
+
+
+def _beside(sure: Sequence[_Placed], signs: Iterable[_Placed]) -> list[_Placed]:
+    """The signs that are no lines of the contract, and do not follow from them."""
+    found: list[_Placed] = []
+    for task, own in _grouped(signs).items():
+        held = [each.line for each in sure if each.task == task]
+        named = {_name(line) for line in held}
+        new = [each for each in own if _name(each.line) not in named]
+        left = _without_redundant([*held, *(each.line for each in new)])
+        found += [each for each in new if each.line in left]
+    return found
+
+
+def _grouped(lines: Iterable[_Placed]) -> dict[str | None, list[_Placed]]:
+    found: dict[str | None, list[_Placed]] = {}
+    for each in lines:
+        found.setdefault(each.task, []).append(each)
+    return found
 
 
 def _name(line: Line) -> tuple[str, ...]:
     return (line.kind, *line.about)
-
-
-def _held_out(good: Sequence[ObservedRun], elsewhere: frozenset[str]) -> dict[tuple[str, ...], frozenset[str]]:
-    """By line: the held-out runs that break it as it is proposed from the other folds."""
-    folds = [_fold(run) for run in good]
-    broken: dict[tuple[str, ...], set[str]] = {}
-    names = {_name(line) for line in propose(good, elsewhere)}
-    for fold in range(FOLDS):
-        held = [run for run, own in zip(good, folds, strict=True) if own == fold]
-        others = [run for run, own in zip(good, folds, strict=True) if own != fold]
-        lines = {_name(line): line for line in propose(others, elsewhere)}
-        for name, line in lines.items():
-            broken.setdefault(name, set()).update(run.case_id for run in held if not line.keeps(run))
-        for name in names - lines.keys():
-            broken.setdefault(name, set())  # too rare to be proposed from four fifths: nothing speaks against it
-    return {name: frozenset(ids) for name, ids in broken.items()}
-
-
-def _fold(run: ObservedRun) -> int:
-    """The same for a run in every order and every sample."""
-    return hashlib.sha256(run.case_id.encode()).digest()[0] % FOLDS
-
-
-def _violated(lines: Sequence[Line], broken: Mapping[tuple[str, ...], frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*(broken.get(_name(line), frozenset()) for line in lines))
 
 
 def _without_redundant(lines: Sequence[Line]) -> list[Line]:
@@ -181,20 +354,3 @@ def _without_redundant(lines: Sequence[Line]) -> list[Line]:
         )
 
     return [line for line in lines if not follows(line)]
-
-
-def _learned(
-    line: Line,
-    broken: Mapping[tuple[str, ...], frozenset[str]],
-    good: Sequence[ObservedRun],
-    bad: Sequence[ObservedRun],
-) -> LearnedLine:
-    support = max(line.support, 1)
-    kept = support * (1 - len(broken.get(_name(line), ())) / len(good))
-    bounds = wilson(kept, support, Z_95_TWO_SIDED)
-    return LearnedLine(
-        line=line,
-        lower=0.0 if bounds is None else bounds.lower,
-        caught=sum(not line.keeps(run) for run in bad),
-        bad=len(bad),
-    )

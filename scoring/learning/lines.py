@@ -15,9 +15,10 @@ from functools import partial
 from itertools import combinations, permutations
 from typing import Final
 
-from scoring.metrics.value_origin import stands_in
-from scoring.scenario.relations import PAIRED, Relations
-from scoring.trace.span import Json, JsonRecord
+from sidejudge.scoring.metrics.value_origin import stands_in
+from sidejudge.scoring.scenario.json_schema import json_equal
+from sidejudge.scoring.scenario.relations import PAIRED, Relations
+from sidejudge.scoring.trace.span import Json, JsonRecord
 
 from .observed_run import ObservedRun
 
@@ -149,7 +150,7 @@ def _limits(runs: Sequence[ObservedRun]) -> Iterator[Line]:
     most = _with_slack(max(len(run.calls) for run in runs))
     yield Line("max_calls", ("*",), most, len(runs), partial(_calls_at_most, None, most))
     tokens = [run.tokens for run in runs if run.tokens is not None]
-    if len(tokens) == len(runs):
+    if len(tokens) == len(runs) and max(tokens) > 0:
         limit = math.ceil(max(tokens) * _SLACK)
         yield Line("max_tokens", (), limit, len(runs), partial(_tokens_at_most, limit))
 
@@ -220,7 +221,7 @@ def _shape(text: str) -> str:
     >>> _shape("ORD-4711")
     'AAA-9999'
     """
-    shape = re.sub(r"[a-z]", "a", re.sub(r"[A-Z]", "A", re.sub(r"\d", "9", text)))
+    shape = re.sub(r"[a-z]", "a", re.sub(r"[A-Z]", "A", re.sub(r"[0-9]", "9", text)))
     return shape if len(text) <= 40 and " " not in text else ""
 
 
@@ -246,8 +247,8 @@ def _value_fits(value: Json, schema: JsonRecord) -> bool:
     if types is not None and kind not in types and not (kind == "integer" and "number" in types):
         return False
     if "enum" in schema:
-        return value in schema["enum"]
-    return "pattern" not in schema or (isinstance(value, str) and re.search(schema["pattern"], value) is not None)
+        return any(json_equal(value, one) for one in schema["enum"])
+    return "pattern" not in schema or (isinstance(value, str) and re.fullmatch(schema["pattern"], value) is not None)
 
 
 def _origins(runs: Sequence[ObservedRun]) -> Iterator[Line]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from scoring.case.case import Case
-from scoring.metrics.value_origin import searchable
-from scoring.trace.jsontext import decoded
-from scoring.trace.span import Json
+from sidejudge.scoring.case.asked import asked_words
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.value_origin import searchable
+from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.span import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class ObservedCall:
 class ObservedRun:
     """One run. ``good`` is None where that is unknown; ``group`` is the task or the name of it.
 
-    ``names_only`` says that arguments and results of its calls are not known. ``requested`` is its input as text;
+    ``names_only`` says that arguments and results of its calls are not known. ``requested`` is its input as text,
+    ``asked`` the words of it;
     ``tokens`` and ``seconds`` are None where they are not known.
     """
 
@@ -34,6 +36,7 @@ class ObservedRun:
     calls: tuple[ObservedCall, ...]
     agents: tuple[str, ...] | None
     requested: str
+    asked: frozenset[str] = frozenset()
     good: bool | None = None
     tokens: int | None = None
     seconds: float | None = None
@@ -68,6 +71,7 @@ def observe_run(case: Case, *, group: str, good: bool | None, names_only: bool =
         calls=tuple(calls),
         agents=case.agents_called,
         requested=searchable(case.input) + searchable(case.transcript_text),
+        asked=asked_words(case),
         good=good,
         tokens=(case.input_tokens or 0) + (case.output_tokens or 0) if known else None,
         seconds=None if case.latency_e2e_ms is None else case.latency_e2e_ms / 1000,

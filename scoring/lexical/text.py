@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 
+from .code_points import CodePoints
+
 _SPACE = ord(" ")
 _MAX_MARKS = 30
 """Combining marks kept after one base character, as in Unicode's stream-safe text format (UAX #15, section 13).
@@ -23,25 +25,19 @@ _PHRASES = {code: unicodedata.normalize("NFKC", chr(code))[:4] for code in (0xFD
 _SUSPECT = re.compile(r"[^\x00-\x7f]{256}")
 
 
-class _Digits(dict[int, int]):
-    """Code point of a digit in any script → its ASCII digit; every other code point → itself."""
-
-    def __missing__(self, code: int) -> int:
-        value = unicodedata.decimal(chr(code), None)
-        self[code] = code if value is None else ord("0") + value
-        return self[code]
+def _digit(code: int) -> int:
+    """The ASCII digit for a digit of any script; every other code point as it is."""
+    value = unicodedata.decimal(chr(code), None)
+    return code if value is None else ord("0") + value
 
 
-class _Letters(dict[int, int]):
-    """Letters, digits and the marks that belong to letters → themselves; everything else → a space."""
-
-    def __missing__(self, code: int) -> int:
-        self[code] = code if unicodedata.category(chr(code))[0] in "LNM" else _SPACE
-        return self[code]
+def _letter(code: int) -> int:
+    """A letter, a digit or a mark that belongs to a letter as it is; a space for everything else."""
+    return code if unicodedata.category(chr(code))[0] in "LNM" else _SPACE
 
 
-_DIGITS = _Digits()
-_LETTERS = _Letters()
+_DIGITS = CodePoints(_digit)
+_LETTERS = CodePoints(_letter)
 _NAME = 48
 """Characters up to which a text is taken for a name, or a keyword."""
 

@@ -42,6 +42,7 @@ so whether all reasons of a case fit does not depend on their order.
 
 _BEGINNING, _BEGINNING_OF_NAME = 4, 3
 """Letters by which two forms of a name begin alike, fewer where both have a capital."""
+_ABBREVIATION = re.compile(r"\b(?:[A-Z]\.?){2,7}(?![a-z])")
 _CAPITAL = re.compile(r"\b[^\W\d_a-z][^\W\d_]{2,40}")
 _MOST_NAMES = 300
 """Words with a capital that a name is held against, and names that are; any other may stand here."""
@@ -107,6 +108,11 @@ class TranscriptIndex:
     def figures(self) -> KnownFigures:
         """The numbers that the text gives."""
         return KnownFigures(self._text)
+
+    @cached_property
+    def abbreviations(self) -> frozenset[str]:
+        """Words in capitals, without points: *WHO*, *U.N.* as *UN*."""
+        return frozenset(found.replace(".", "") for found in _ABBREVIATION.findall(self._text))
 
     @cached_property
     def _beginnings(self) -> frozenset[str]:
@@ -293,7 +299,7 @@ class TranscriptIndex:
     def _best(self, claim: Claim) -> tuple[tuple[int, ...], frozenset[str]]:
         """The window in which most of the content stands.
 
-        Of windows with equally much, the one in which the party that the claim speaks of spoke most of it.
+        Ties go to the window in which the claim's speaker said the most.
         """
         tally: Counter[int] = Counter()
         by_named: Counter[int] = Counter()

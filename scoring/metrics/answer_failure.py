@@ -8,24 +8,18 @@ with what it cannot do goes on with what it can.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
-from scoring.trace.jsontext import decoded
-from scoring.trace.span import Json, ToolCall
+from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.span import Json, ToolCall
 
+from .service_message import service_message, texts_in
 from .tool_failure import failure_of, text_failure
 
 _LONGEST_MESSAGE: Final = 400
 _LONGEST_REFUSAL: Final = 600
 _TRACEBACK: Final = "Traceback (most recent call last)"
-_GAVE_UP: Final = re.compile(
-    r"""\W*(?:agent\s+stopped\s+due\s+to\b|sorry,\s+need\s+more\s+steps\b|invalid\s+format:\s+missing\b
-      |could\s+not\s+parse\s+llm\s+output|(?:reached|exceeded)\s+(?:the\s+)?max(?:imum)?\s+(?:number\s+of\s+)?
-        (?:iterations|steps|turns)|max(?:imum)?\s+(?:number\s+of\s+)?(?:iterations|steps|turns)\s+(?:reached|exceeded)
-      |recursion\s+limit\s+of\s+\d+\s+reached)""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""What frameworks put in the place of an answer when an agent comes to no end."""
 _ABOUT_ERRORS: Final = re.compile(
     r"error|exception|traceback|\blogs?\b|\bcode\b|http|status|timeout|time-out|translat|denied|not found|\bfail"
     r"|\bbug\b|übersetz|fehler|traduc|tradui|erreur|错误|报错|翻译|エラー|翻訳",
@@ -83,16 +77,17 @@ _REFUSAL: Final = re.compile(
 )
 
 
-def answer_failure(answer: str, asked: Json) -> str | None:
+def answer_failure(answer: str, asked: Json, results: Iterable[Json] = ()) -> str | None:
     """Why an answer is an error message, in few words and without contents; None where it is none.
 
     Args:
         answer: What the run answered.
         asked: What it was asked; to a question about errors an error message is an answer.
+        results: What its tools returned; what they speak of may be an answer likewise.
     """
     text = answer.strip()
-    if _GAVE_UP.match(text):
-        return "the framework gave up"
+    if (message := service_message(text, texts_in(asked), texts_in(list(results)))) is not None:
+        return message
     if text.startswith(_TRACEBACK):
         return text_failure(text)
     if len(text) > _LONGEST_MESSAGE or (isinstance(asked, str) and _ABOUT_ERRORS.search(asked)):
@@ -102,6 +97,14 @@ def answer_failure(answer: str, asked: Json) -> str | None:
         return failure_of(ToolCall(name="", result=held)) if isinstance(held, dict) else None
     failure = text_failure(text)
     return None if failure is None or _GOES_ON.search(text) or not _OF_A_PROGRAM.search(text) else failure
+
+
+def sole_text(answer: Json, levels: int = 4) -> str:
+    """The words of an answer: a text, or the only text of a map or a list; empty where there are none or several."""
+    if isinstance(answer, str):
+        return answer.strip()
+    held = list(answer.values()) if isinstance(answer, dict) else answer if isinstance(answer, list) else []
+    return sole_text(held[0], levels - 1) if len(held) == 1 and levels else ""
 
 
 def is_refusal(answer: str) -> bool:

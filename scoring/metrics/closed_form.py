@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from scoring.lexical.label import label
-from scoring.lexical.text import normalise, pieces, tokens
-from scoring.trace.json_kind import kind
-from scoring.trace.span import Json
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.text import normalise, pieces, tokens
+from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.span import Json
 
 from .structure import match_by_id, strict_key
 

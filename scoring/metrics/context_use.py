@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
-from scoring.case.case import Case
-from scoring.case.conversation import transcript_turns
-from scoring.questions.benchmarks import PiecesNeeded, PiecesUsed
-from scoring.questions.question import Question, Reply, Steps
-from scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.conversation import transcript_turns
+from sidejudge.scoring.questions.benchmarks import PiecesNeeded, PiecesUsed
+from sidejudge.scoring.questions.question import Question, Reply, Steps
+from sidejudge.scoring.result.reason import Reason, own, together
+from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
 
 from .settle import settle
 
@@ -67,18 +68,20 @@ def contextual_relevancy(case: Case) -> Steps:
     found = yield from _context_use(case)
     if not isinstance(found, ContextUse):
         return found
-    return _scored(found, (found.precision + found.recall) / 2, f"{_of_used(found)}, {_of_needed(found)}")
+    return _scored(found, (found.precision + found.recall) / 2, together((_of_used(found), _of_needed(found)), ", "))
 
 
-def _of_used(found: ContextUse) -> str:
-    return f"{len(found.used & found.needed)} of {len(found.used)} {found.of} used were needed"
+def _of_used(found: ContextUse) -> Reason:
+    both = len(found.used & found.needed)
+    return Reason("{n} of {all} {pieces} used were needed", n=both, all=len(found.used), pieces=own(found.of))
 
 
-def _of_needed(found: ContextUse) -> str:
-    return f"{len(found.used & found.needed)} of {len(found.needed)} {found.of} needed were used"
+def _of_needed(found: ContextUse) -> Reason:
+    both = len(found.used & found.needed)
+    return Reason("{n} of {all} {pieces} needed were used", n=both, all=len(found.needed), pieces=own(found.of))
 
 
-def _scored(found: ContextUse, value: float, reason: str) -> Scored:
+def _scored(found: ContextUse, value: float, reason: Reason) -> Scored:
     return Scored(
         value=value,
         method=found.method,
@@ -90,15 +93,15 @@ def _scored(found: ContextUse, value: float, reason: str) -> Scored:
 
 def _context_use(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], ContextUse | Unavailable | Failed]:
     if case.expected_outcome is None:
-        return Unavailable("no expected_outcome")
+        return Unavailable(Reason("no expected_outcome"))
     if case.model_output is None:
-        return Unavailable("no output: model_output is null")
+        return Unavailable(Reason("no output: model_output is null"))
     of = "documents" if case.context else "turns"
     pieces = case.context or tuple(turn.text for turn in transcript_turns(case))
     if not pieces:
-        return Unavailable("neither context nor transcript has a piece")
+        return Unavailable(Reason("neither context nor transcript has a piece"))
     if len(pieces) > MAX_PIECES:
-        return Unavailable(f"more than {MAX_PIECES} pieces of context")
+        return Unavailable(Reason("more than {most} pieces of context", most=MAX_PIECES))
     replies = yield PiecesUsed(pieces), PiecesNeeded(pieces)
     settled = settle(replies, lambda value: _marked(value, len(pieces)))
     if not isinstance(settled, tuple):

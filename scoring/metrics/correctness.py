@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 
-from scoring.case.case import Case
-from scoring.case.conversation import question_of
-from scoring.case.grounds import written
-from scoring.lexical.text import same
-from scoring.questions.benchmarks import SameFact, StatedClaims
-from scoring.questions.question import NoAnswer, Question, Reply, Steps
-from scoring.questions.translation import SentenceSimilarity
-from scoring.result.result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.conversation import question_of
+from sidejudge.scoring.case.grounds import written
+from sidejudge.scoring.lexical.text import same
+from sidejudge.scoring.questions.benchmarks import SameFact, StatedClaims
+from sidejudge.scoring.questions.question import NoAnswer, Question, Reply, Steps
+from sidejudge.scoring.questions.translation import SentenceSimilarity
+from sidejudge.scoring.result.reason import Reason, quoted
+from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.span import Json
 
 from .closed_form import FieldComparison, compare
 from .grounding import read_claims
@@ -30,9 +31,9 @@ _SHOWN_WRONG = 20
 def both_sides(case: Case) -> tuple[Json, Json] | Unavailable:
     """The output and the expected outcome, each as JSON or text."""
     if case.expected_outcome is None:
-        return Unavailable("no expected_outcome")
+        return Unavailable(Reason("no expected_outcome"))
     if case.model_output is None:
-        return Unavailable("no output: model_output is null")
+        return Unavailable(Reason("no output: model_output is null"))
     return case.output_content, case.expected_content
 
 
@@ -40,14 +41,14 @@ def answer_relevancy(case: Case) -> Steps:
     """The cosine of output and question; an empty output, or one that repeats the question, answers nothing."""
     question = question_of(case)
     if not question.strip():
-        return Unavailable("no input that asks anything: the question is not known")
+        return Unavailable(Reason("no input that asks anything: the question is not known"))
     if case.model_output is None:
-        return Unavailable("no output: model_output is null")
+        return Unavailable(Reason("no output: model_output is null"))
     output = written(case.output_content)
     if not output.strip():
-        return Scored(value=0.0, reason="the output is empty")
+        return Scored(value=0.0, reason=Reason("the output is empty"))
     if same(output, question):
-        return Scored(value=0.0, reason="the output repeats the question")
+        return Scored(value=0.0, reason=Reason("the output repeats the question"))
     return (yield from _similar(output, question))
 
 
@@ -65,8 +66,14 @@ def answer_correctness(case: Case) -> Steps:
     return Scored(
         value=0.5 * facts.f1 + 0.5 * alike.value,
         method=max(facts.method, alike.method, key=list(Method).index),
-        reason=f"F1 of facts {facts.f1:.3f} ({facts.matched} matched, {facts.expected} expected, {facts.found} given), "
-        f"similarity {alike.value:.3f}",
+        reason=Reason(
+            "F1 of facts {f1:.3f} ({matched} matched, {expected} expected, {found} given), similarity {alike:.3f}",
+            f1=facts.f1,
+            matched=facts.matched,
+            expected=facts.expected,
+            found=facts.found,
+            alike=alike.value,
+        ),
         details={"f1": facts.f1, "semantic_similarity": alike.value, "missed": shown(facts.missed)},
         judgements=tuple(dict.fromkeys((*facts.judgements, *alike.judgements))),
     )
@@ -79,29 +86,32 @@ def exact_match(case: Case) -> Result:
         return sides
     made = case.once(_compared)
     if not made.expected:
-        return NotApplicable("the expected outcome has no closed-form field")
+        return NotApplicable(Reason("the expected outcome has no closed-form field"))
     wrong = [path or "the output as a whole" for path in made.wrong]
     details: dict[str, object] = {"wrong": shown(wrong[:_SHOWN_WRONG])}
     if made.strange:
         details["ignored"] = shown(made.strange)
     return Scored(
         value=made.matched / made.places,
-        reason=f"{made.matched} of {made.places} fields" + (f"; wrong: {', '.join(wrong[:3])}" if wrong else ""),
+        reason=Reason("{n} of {all} fields", n=made.matched, all=made.places)
+        + (Reason("; wrong: {names}", names=quoted(", ".join(wrong[:3]))) if wrong else ""),
         details=details,
     )
 
 
 def _similar(output: str, other: str) -> Steps:
     if same(output, other):
-        return Scored(value=1.0, reason="equal")
+        return Scored(value=1.0, reason=Reason("equal"))
     if not output.strip() or not other.strip():
-        return Scored(value=0.0, reason="one of the two is empty")
+        return Scored(value=0.0, reason=Reason("one of the two is empty"))
     replies = yield (SentenceSimilarity(((output, other),)),)
     settled = settle(replies, lambda value: read_cosines(value, 1)[0])
     if not isinstance(settled, tuple):
         return settled
     (cosine,), method, judgements = settled
-    return Scored(value=cosine, method=method, reason=f"cosine {cosine:.3f}", judgements=judgements)
+    return Scored(
+        value=cosine, method=method, reason=Reason("cosine {cosine:.3f}", cosine=cosine), judgements=judgements
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +138,7 @@ def _facts(made: FieldComparison) -> Generator[tuple[Question, ...], Sequence[Re
     """Facts matched one to one: closed-form fields at their places, and the statements of the prose, wherever."""
     stated, wanted = _statements(made.stated), _statements(made.wanted)
     if max(len(stated), len(wanted)) > MAX_FACTS:
-        return Unavailable(f"more than {MAX_FACTS} facts to compare")
+        return Unavailable(Reason("more than {most} facts to compare", most=MAX_FACTS))
     apart: Sequence[Reply] = ()
     if stated and wanted and sorted(map(str, stated)) != sorted(map(str, wanted)):
         taken_apart = yield tuple(StatedClaims(tuple(map(str, side))) for side in (stated, wanted))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.lexical.text import normalise
-from scoring.result.result import Result, Scored, Unavailable
-from scoring.trace.json_kind import kind
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.text import normalise
+from sidejudge.scoring.result.reason import Reason, ReasonPart, own, quoted
+from sidejudge.scoring.result.result import Result, Scored, Unavailable
+from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.span import Json
 
 from .structure import reference, shown
 
@@ -36,10 +37,12 @@ def expected_emotions(case: Case) -> dict[str, Json] | Unavailable:
         return expected
     wanted = expected.get("emotion") if isinstance(expected, dict) else None
     if not isinstance(wanted, dict):
-        return Unavailable("expected_outcome.emotion is not an object")
+        return Unavailable(Reason("expected_outcome.emotion is not an object"))
     for name, value in wanted.items():
         if kind(value) != "number" or not isinstance(value, int | float) or value < 0:
-            return Unavailable(f"expected_outcome.emotion.{label(name)} is not a number of 0 or more")
+            return Unavailable(
+                Reason("expected_outcome.emotion.{name} is not a number of 0 or more", name=quoted(label(name)))
+            )
     return wanted
 
 
@@ -52,10 +55,10 @@ def dominant_emotion(case: Case) -> Result:
     top, found = top_emotions(wanted), top_emotions(given if isinstance(given, dict) else {})
     return Scored(
         value=float(top == found),
-        reason="" if top == found else f"{_named(found)}, expected {_named(top)}",
+        reason="" if top == found else Reason("{found}, expected {top}", found=_named(found), top=_named(top)),
         details={"top": shown(sorted(found)), "expected": shown(sorted(top))},
     )
 
 
-def _named(emotions: frozenset[str]) -> str:
-    return " and ".join(map(str, shown(sorted(emotions)[:3]))) or "none"
+def _named(emotions: frozenset[str]) -> ReasonPart:
+    return quoted(" and ".join(map(str, shown(sorted(emotions)[:3])))) if emotions else own("none")

@@ -7,16 +7,17 @@ fabrication check, so that one answer serves all three.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from scoring.case.case import Case
-from scoring.lexical.text import normalise
-from scoring.questions.benchmarks import StatedClaims
-from scoring.questions.question import NoAnswer, Question, Reply, Steps
-from scoring.questions.text import Supported
-from scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.text import normalise
+from sidejudge.scoring.questions.benchmarks import StatedClaims
+from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply, Steps
+from sidejudge.scoring.questions.text import Supported
+from sidejudge.scoring.result.reason import Reason, quoted
+from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
 
-from .settle import judgements_of, least_certain, methods_of, settle, truth
+from .settle import bounded, judgements_of, least_certain, methods_of, refuted, settle, truth
 from .stated import stated
 from .structure import shown
 from .summary import MAX_FACTS, SummaryField, why
@@ -24,10 +25,15 @@ from .summary import MAX_FACTS, SummaryField, why
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grounding:
-    """How many claims an output makes, and which of them nothing supports."""
+    """How many claims an output makes, and which of them nothing supports.
+
+    ``against`` are the answers that refute these; ``gap`` is why others are undecided, None where all are decided.
+    """
 
     claims: int
     unsupported: tuple[str, ...] = ()
+    against: tuple[Answer, ...] = ()
+    gap: Unavailable | Failed | None = None
     method: Method = Method.EXACT
     reason: str = ""
     judgements: tuple[Judgement, ...] = ()
@@ -36,34 +42,35 @@ class Grounding:
 def grounding(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], Grounding | Unavailable | Failed]:
     """Check every claim. What stands in the expected outcome in the same words needs nobody's opinion."""
     if case.model_output is None:
-        return Unavailable("no output: model_output is null")
+        return Unavailable(Reason("no output: model_output is null"))
     if case.transcript is None and case.expected_outcome is None:
-        return Unavailable("neither transcript nor expected_outcome to check claims against")
+        return Unavailable(Reason("neither transcript nor expected_outcome to check claims against"))
     facts, known = case.once(_stated), case.once(_known)
     if all(_key(fact) in known for fact in facts):
         return Grounding(claims=len(facts))
     if len(facts) > MAX_FACTS:
-        return Unavailable(f"more than {MAX_FACTS} facts to look up")
+        return Unavailable(Reason("more than {most} facts to look up", most=MAX_FACTS))
     (reply,) = yield (StatedClaims(tuple(map(str, facts))),)
     claims = read_claims(reply, facts)
     if isinstance(claims, Failed):
         return claims
     requested = tuple({Supported(fact.text, fact.about): None for fact in claims if _key(fact) not in known})
     replies = yield requested
+    against = refuted(requested, replies)
+    made_up = {(question.claim, question.about) for question in against}
+    unsupported = tuple(str(fact) for fact in claims if (fact.text, fact.about) in made_up)
+    if unsupported and case.transcript is None:
+        return Unavailable(Reason("no transcript to look facts up in"))
+    refuting = tuple(against.values())
+    reported = why(refuting or replies) if requested else ""
+    found = Grounding(claims=len(claims), unsupported=unsupported, against=refuting, reason=reported)
     settled = settle(replies, truth)
     if not isinstance(settled, tuple):
-        return settled
-    values, method, judgements = settled
-    refuted = {(question.claim, question.about) for question, held in zip(requested, values, strict=True) if not held}
-    unsupported = tuple(str(fact) for fact in claims if (fact.text, fact.about) in refuted)
-    if unsupported and case.transcript is None:
-        return Unavailable("no transcript to look facts up in")
-    reported = why(replies, values) if requested else ""
-    return Grounding(
-        claims=len(claims),
-        unsupported=unsupported,
+        return replace(found, gap=settled)
+    _, method, judgements = settled
+    return replace(
+        found,
         method=least_certain((method, *methods_of([reply]))),
-        reason=reported,
         judgements=tuple(dict.fromkeys((*judgements_of([reply]), *judgements))),
     )
 
@@ -74,7 +81,10 @@ def faithfulness(case: Case) -> Steps:
     if not isinstance(found, Grounding):
         return found
     supported = found.claims - len(found.unsupported)
-    return _scored(found, supported / found.claims if found.claims else 1.0, f"{supported} of {found.claims} claims")
+    value = supported / found.claims if found.claims else 1.0
+    if found.gap is not None:
+        return bounded(found.gap, _refuted(found), found.against, at_most=value)
+    return _scored(found, value, Reason("{n} of {all} claims", n=supported, all=found.claims))
 
 
 def hallucination_rate(case: Case) -> Steps:
@@ -83,7 +93,10 @@ def hallucination_rate(case: Case) -> Steps:
     if not isinstance(found, Grounding):
         return found
     made_up = len(found.unsupported)
-    return _scored(found, made_up / found.claims if found.claims else 0.0, f"{made_up} of {found.claims} made up")
+    value = made_up / found.claims if found.claims else 0.0
+    if found.gap is not None:
+        return bounded(found.gap, _refuted(found), found.against, at_least=value)
+    return _scored(found, value, Reason("{n} of {all} made up", n=made_up, all=found.claims))
 
 
 def read_claims(reply: Reply, facts: tuple[SummaryField, ...]) -> tuple[SummaryField, ...] | Failed:
@@ -92,20 +105,29 @@ def read_claims(reply: Reply, facts: tuple[SummaryField, ...]) -> tuple[SummaryF
         return Failed(reply.reason) if reply.failed else facts
     claims = reply.value
     if not isinstance(claims, tuple | list) or not all(isinstance(one, str) and one.strip() for one in claims):
-        return Failed("parse_error: claims are not a list of texts")
+        return Failed(Reason("parse_error: claims are not a list of texts"))
     if len(claims) > MAX_FACTS:
-        return Failed(f"parse_error: more than {MAX_FACTS} claims")
+        return Failed(Reason("parse_error: more than {most} claims", most=MAX_FACTS))
     return tuple(map(SummaryField, claims))
 
 
-def _scored(found: Grounding, value: float, stated: str) -> Scored:
-    first = f"; unsupported: {shown(found.unsupported)[0]}" if found.unsupported else ""
-    if first and found.reason:
-        first += f" ({found.reason})"
+def _refuted(found: Grounding) -> Reason:
+    return _reported(found, Reason("{n} of {all} made up", n=len(found.unsupported), all=found.claims))
+
+
+def _reported(found: Grounding, stated: Reason) -> Reason:
+    if found.unsupported:
+        stated += Reason("; unsupported: {first}", first=quoted(str(shown(found.unsupported)[0])))
+        if found.reason:
+            stated += Reason(" ({why})", why=found.reason)
+    return stated
+
+
+def _scored(found: Grounding, value: float, stated: Reason) -> Scored:
     return Scored(
         value=value,
         method=found.method,
-        reason=f"{stated}{first}",
+        reason=_reported(found, stated),
         details={"claims": found.claims, "unsupported": shown(found.unsupported)},
         judgements=found.judgements,
     )

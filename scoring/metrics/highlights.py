@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from scoring.case.case import Case
-from scoring.lexical.text import normalise
-from scoring.questions.question import Steps
-from scoring.questions.text import CorrectHighlight, SameHighlight
-from scoring.result.result import Scored, Unavailable
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.text import normalise
+from sidejudge.scoring.questions.question import Steps
+from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight
+from sidejudge.scoring.result.reason import Reason, quoted
+from sidejudge.scoring.result.result import Scored, Unavailable
 
 from .pairing import Pairing, pair_up
 from .settle import settle, truth
 from .structure import shown
-from .summary import MAX_FACTS, known_texts, summaries, why
+from .summary import MAX_FACTS, known_texts, named_first, summaries
 
 
 def highlight_recall(case: Case) -> Steps:
@@ -21,7 +22,10 @@ def highlight_recall(case: Case) -> Steps:
         return both
     wanted, found = both[0].highlights, both[1].highlights
     if not wanted or not found:
-        return Scored(value=float(not wanted and not found), reason=f"{len(wanted)} expected, {len(found)} given")
+        return Scored(
+            value=float(not wanted and not found),
+            reason=Reason("{n} expected, {given} given", n=len(wanted), given=len(found)),
+        )
     paired = yield from pair_up(wanted, found, SameHighlight, "highlights")
     if not isinstance(paired, Pairing):
         return paired
@@ -30,7 +34,8 @@ def highlight_recall(case: Case) -> Steps:
     return Scored(
         value=matched / len(wanted),
         method=paired.method,
-        reason=f"{matched} of {len(wanted)} highlights" + (f"; missed: {shown(missed)[0]}" if missed else ""),
+        reason=Reason("{n} of {all} highlights", n=matched, all=len(wanted))
+        + (Reason("; missed: {first}", first=quoted(str(shown(missed)[0]))) if missed else ""),
         details={"missed": shown(missed)},
         judgements=paired.judgements,
     )
@@ -43,12 +48,12 @@ def highlight_correctness(case: Case) -> Steps:
         return both
     found, known = both[1].highlights, known_texts(both[0])
     if not found:
-        return Scored(value=float(not both[0].highlights), reason="the model gave no highlight")
+        return Scored(value=float(not both[0].highlights), reason=Reason("the model gave no highlight"))
     open_ones = tuple(dict.fromkeys(one for one in found if normalise(one) not in known))
     if not open_ones:
-        return Scored(value=1.0, reason=f"all {len(found)} stand in the reference")
+        return Scored(value=1.0, reason=Reason("all {n} stand in the reference", n=len(found)))
     if len(open_ones) > MAX_FACTS:
-        return Unavailable(f"more than {MAX_FACTS} highlights to look up")
+        return Unavailable(Reason("more than {most} highlights to look up", most=MAX_FACTS))
     replies = yield tuple(map(CorrectHighlight, open_ones))
     settled = settle(replies, truth)
     if not isinstance(settled, tuple):
@@ -59,8 +64,8 @@ def highlight_correctness(case: Case) -> Steps:
     return Scored(
         value=(len(found) - len(wrong)) / len(found),
         method=method,
-        reason=f"{len(found) - len(wrong)} of {len(found)} highlights"
-        + (f"; wrong: {shown(wrong)[0]} ({why(replies, values)})" if wrong else ""),
+        reason=Reason("{n} of {all} highlights", n=len(found) - len(wrong), all=len(found))
+        + (named_first("; wrong: ", wrong, replies, values) if wrong else ""),
         details={"wrong": shown(wrong)},
         judgements=judgements,
     )

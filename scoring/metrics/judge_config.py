@@ -15,9 +15,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.errors import SidejudgeError
-from scoring.lexical.nearest import nearest
-from scoring.trace.span import Json
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.nearest import nearest
+from sidejudge.scoring.trace.span import Json
 
 from .judge_metrics import DEFINITIONS
 

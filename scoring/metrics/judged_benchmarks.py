@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.questions import contract
-from scoring.questions.benchmarks import FollowsInstructions, SoundReasoning
-from scoring.questions.question import Steps
-from scoring.result.result import NotApplicable, Scored, Unavailable
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.questions import contract
+from sidejudge.scoring.questions.benchmarks import FollowsInstructions, SoundReasoning
+from sidejudge.scoring.questions.question import Steps
+from sidejudge.scoring.result.reason import Reason, quoted
+from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
 
 from .correctness import both_sides
 from .settle import settle
@@ -33,13 +34,14 @@ def argument_correctness(case: Case) -> Steps:
     ((steps, expected),), method, judgements = settled
     if not steps:
         if not expected:
-            return NotApplicable("neither the output nor the expected outcome reasons")
-        return Scored(value=0.0, method=method, reason="the output gives no reasoning", judgements=judgements)
+            return NotApplicable(Reason("neither the output nor the expected outcome reasons"))
+        return Scored(value=0.0, method=method, reason=Reason("the output gives no reasoning"), judgements=judgements)
     weak = [step for step, score in steps if score < 1]
     return Scored(
         value=sum(score for _, score in steps) / len(steps),
         method=method,
-        reason=f"{len(steps) - len(weak)} of {len(steps)} steps sound" + (f"; not: {label(weak[0])}" if weak else ""),
+        reason=Reason("{n} of {all} steps sound", n=len(steps) - len(weak), all=len(steps))
+        + (Reason("; not: {first}", first=quoted(label(weak[0]))) if weak else ""),
         details={"steps": [{"step": label(step, 200), "score": score} for step, score in steps[:20]]},
         judgements=judgements,
     )
@@ -48,25 +50,25 @@ def argument_correctness(case: Case) -> Steps:
 def instruction_following(case: Case) -> Steps:
     """Instructions followed over all instructions: those of ``config.instructions``, else of the system prompt."""
     if case.model_output is None:
-        return Unavailable("no output: model_output is null")
+        return Unavailable(Reason("no output: model_output is null"))
     listed = instructions(case)
     if isinstance(listed, Unavailable):
         return listed
     if listed == ():
-        return NotApplicable("config.instructions is empty")
+        return NotApplicable(Reason("config.instructions is empty"))
     replies = yield (FollowsInstructions(listed),)
     settled = settle(replies, lambda value: read_instructions(value, listed))
     if not isinstance(settled, tuple):
         return settled
     (judged,), method, judgements = settled
     if not judged:
-        return NotApplicable("the system prompt gives no instruction")
+        return NotApplicable(Reason("the system prompt gives no instruction"))
     broken = [instruction for instruction, followed in judged if not followed]
     return Scored(
         value=(len(judged) - len(broken)) / len(judged),
         method=method,
-        reason=f"{len(judged) - len(broken)} of {len(judged)} followed"
-        + (f"; not: {label(broken[0])}" if broken else ""),
+        reason=Reason("{n} of {all} followed", n=len(judged) - len(broken), all=len(judged))
+        + (Reason("; not: {first}", first=quoted(label(broken[0]))) if broken else ""),
         details={"not_followed": shown(broken)},
         judgements=judgements,
     )
@@ -77,11 +79,11 @@ def instructions(case: Case) -> tuple[str, ...] | Unavailable | None:
     listed = case.config.get("instructions")
     if listed is None:
         known = case.system_prompt is not None and case.system_prompt.strip()
-        return None if known else Unavailable("neither config.instructions nor system_prompt")
+        return None if known else Unavailable(Reason("neither config.instructions nor system_prompt"))
     if not isinstance(listed, list) or not all(isinstance(one, str) and one.strip() for one in listed):
-        return Unavailable("config.instructions is not a list of texts")
+        return Unavailable(Reason("config.instructions is not a list of texts"))
     if len(listed) > MAX_PARTS:
-        return Unavailable(f"config.instructions: more than {MAX_PARTS}")
+        return Unavailable(Reason("config.instructions: more than {most}", most=MAX_PARTS))
     return tuple(str(one) for one in listed)
 
 

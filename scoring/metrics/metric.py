@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from types import GeneratorType
 from typing import TypeAlias
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.questions.question import Begun, Steps
-from scoring.result.bands import Bands
-from scoring.result.result import Failed, Method
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.questions.question import Begun, Steps
+from sidejudge.scoring.result.bands import Bands
+from sidejudge.scoring.result.reason import Reason, own, quoted
+from sidejudge.scoring.result.result import Failed, Method
 
 Measure: TypeAlias = Callable[[Case], Begun]
 """The function of a metric: plain arithmetic, or a generator that asks questions."""
@@ -64,4 +65,4 @@ def _guarded(steps: Steps) -> Steps:
 
 
 def _failed(error: Exception) -> Failed:
-    return Failed(f"{type(error).__name__}: {label(str(error), 200)}")
+    return Failed(Reason("{kind}: {why}", kind=own(type(error).__name__), why=quoted(label(str(error), 200))))

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
-from scoring.lexical.assignment import maximum_matching
-from scoring.lexical.text import normalise
-from scoring.questions.question import Answer, NoAnswer, Question, Reply
-from scoring.result.result import Failed, Judgement, Method, Unavailable
+from sidejudge.scoring.lexical.assignment import maximum_matching
+from sidejudge.scoring.lexical.text import normalise
+from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
+from sidejudge.scoring.result.reason import Reason, own
+from sidejudge.scoring.result.result import Failed, Judgement, Method, Unavailable
 
 from .settle import settle, truth
 
@@ -37,7 +38,7 @@ def pair_up(
     if not missed or not spare:
         return Pairing(missed=tuple(missed))
     if len(missed) * len(spare) > MAX_PAIRS:
-        return Unavailable(f"more than {MAX_PAIRS} pairs of {what} to compare")
+        return Unavailable(Reason("more than {most} pairs of {what} to compare", most=MAX_PAIRS, what=own(what)))
     replies = yield tuple(ask(one, other) for one in missed for other in spare)
     settled = settle([reply for reply in replies if isinstance(reply, Answer)], truth)
     if not isinstance(settled, tuple):
@@ -47,7 +48,7 @@ def pair_up(
     if len(certain) < len(_largest(len(missed), replies, open_ones=True)):
         # A pair that nobody could judge would matter.
         refused = settle([reply for reply in replies if isinstance(reply, NoAnswer)], truth)
-        return refused if isinstance(refused, Unavailable | Failed) else Unavailable("a pair was not judged")
+        return refused if isinstance(refused, Unavailable | Failed) else Unavailable(Reason("a pair was not judged"))
     left = tuple(one for at, one in enumerate(missed) if at not in certain)
     return Pairing(missed=left, method=method, judgements=judgements)
 

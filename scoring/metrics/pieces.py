@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from scoring.errors import SidejudgeError
-from scoring.lexical.claims import stems, words_of
-from scoring.lexical.facts import numbers
-from scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS, STOPWORDS
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.claims import stems, words_of
+from sidejudge.scoring.lexical.facts import numbers
+from sidejudge.scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS, STOPWORDS
 
 from .stated import sentences
 

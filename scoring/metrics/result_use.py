@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from scoring.case.case import Case
-from scoring.lexical.facts import numbers
-from scoring.lexical.lexicon import RUBRIC_WORDS, STOPWORDS, VAGUE
-from scoring.lexical.text import is_unspaced, normalise, pieces, tokens
-from scoring.trace.jsontext import decoded
-from scoring.trace.record import record
-from scoring.trace.span import Json, ToolCall
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.facts import numbers
+from sidejudge.scoring.lexical.lexicon import RUBRIC_WORDS, STOPWORDS, VAGUE
+from sidejudge.scoring.lexical.text import is_unspaced, normalise, pieces, tokens
+from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.record import record
+from sidejudge.scoring.trace.span import Json, ToolCall
 
 _ENOUGH_PIECES = 3
 """Pairs of characters that must be shared in scripts without spaces, or all that a shorter side has."""

@@ -6,21 +6,23 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, NoReturn
 
 import jsonschema_rs
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.metrics.metric import Metric
-from scoring.result.bands import at_least, must_be_one
-from scoring.result.result import NotApplicable, Result, Scored, Unavailable
-from scoring.trace.jsontext import decoded
-from scoring.trace.record import record
-from scoring.trace.span import Json, Span, SpanKind
-from scoring.trace.tool_answers import canonical
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import incomplete
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.lexical.text_memory import TextMemory
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.result.bands import at_least, must_be_one
+from sidejudge.scoring.result.reason import Reason, part, together
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.record import record
+from sidejudge.scoring.trace.span import Json, Span, SpanKind
+from sidejudge.scoring.trace.tool_answers import canonical
+from sidejudge.scoring.trace.trace import Trace
 
 from .run_ending import SOURCE, no_run
 from .run_steps import CallStep, run_steps, signs
@@ -28,9 +30,16 @@ from .run_steps import CallStep, run_steps, signs
 _MOST_TEXTS: Final = 32
 """Distinct texts of definitions of one run that are read."""
 _LONGEST_TEXT: Final = 1 << 17
-_REMEMBERED: Final = 128
-_NONE_OFFERED: Final = NotApplicable("which tools the models were offered is not in the trace")
-_ALL_FAILED: Final = NotApplicable("every run that was offered tools ended in an error before it answered")
+REMEMBERED: Final = 1 << 18
+"""Characters of definitions, and of schemas, that are remembered: an application sends the same with every call."""
+_NONE_OFFERED: Final = NotApplicable(Reason("which tools the models were offered is not in the trace"))
+_ALL_FAILED: Final = NotApplicable(Reason("every run that was offered tools ended in an error before it answered"))
+ANSWER_TOOLS: Final = frozenset({
+    "finalanswer", "finalresult", "finaloutput", "finalresponse", "submit", "submitanswer", "submitfinalanswer",
+    "finish", "done", "taskdone", "completetask", "attemptcompletion", "giveanswer", "provideanswer",
+    "providefinalanswer", "returnanswer",
+})  # fmt: skip
+"""Tools by which an agent gives its answer, as ``plain`` names them: who calls one of these has tried no tool."""
 _ACTS: Final = (SpanKind.TOOL, SpanKind.RETRIEVER)
 _GRAPH: Final = "langgraph"
 _PLAIN_NAME: Final = re.compile(r"\W+")
@@ -68,14 +77,15 @@ def _read(text: str) -> Mapping[str, OfferedTool]:
     return _known(text)
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _known(text: str) -> Mapping[str, OfferedTool]:
-    """An application sends the same definitions with every call, so each text is read once."""
+def _read_definitions(text: str) -> Mapping[str, OfferedTool]:
     found = {plain(tool.name): tool for tool in _tools_in(decoded(text))}
     for tool in list(found.values()):
         # A framework that offers ``orders-lookup`` calls its tool ``lookup``.
         found.setdefault(plain(_NAMESPACE.split(tool.name)[-1]), tool)
     return found
+
+
+_known: Final = TextMemory(_read_definitions, REMEMBERED)
 
 
 def plain(name: str) -> str:
@@ -112,15 +122,33 @@ def _schema(declared: Json) -> str | None:
     return canonical(inner if isinstance(inner, dict) and "properties" not in declared else declared)
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _validator(schema: str) -> jsonschema_rs.Validator | None:
+def _compiled(schema: str) -> jsonschema_rs.Validator | None:
     """None for what is no schema. Patterns run in linear time, and nothing is fetched."""
     try:
         return jsonschema_rs.validator_for(
-            json.loads(schema), retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()
+            canonical(_with_null(json.loads(schema))), retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()
         )
     except (ValueError, TypeError, jsonschema_rs.ReferencingError):
         return None
+
+
+_validator: Final = TextMemory(_compiled, REMEMBERED)
+
+
+def _with_null(schema: Json) -> Json:
+    """The schema with ``nullable: true`` of OpenAPI stated in JSON Schema, which has no such word.
+
+    Only a nullable type may be null: beside ``$ref`` or ``anyOf`` the word alone says it as well.
+    """
+    if isinstance(schema, list):
+        return [_with_null(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _with_null(value) for key, value in schema.items()}
+    if found.get("nullable") not in (True, "true"):  # of a map of names to schemas it may be one of the names
+        return found
+    del found["nullable"]
+    return {"anyOf": [{"type": "null"}, found]}
 
 
 def _refuse(uri: str) -> NoReturn:
@@ -130,9 +158,9 @@ def _refuse(uri: str) -> NoReturn:
 def _calls_valid(case: Case) -> Result:
     calls = case.once(run_steps).calls
     if calls is None:
-        return Unavailable("which tools were called is not known: contents were not captured")
+        return Unavailable(Reason("which tools were called is not known: contents were not captured"))
     if not calls:
-        return NotApplicable("no tool was called")
+        return NotApplicable(Reason("no tool was called"))
     offered = case.once(offered_tools)
     if not offered:
         return _NONE_OFFERED
@@ -140,7 +168,12 @@ def _calls_valid(case: Case) -> Result:
     found = [(step.span_id, fault) for step in calls if (fault := _fault(step, offered, chosen)) is not None]
     return Scored(
         value=1.0 - len(found) / len(calls),
-        reason=f"{len(found)} of {len(calls)} calls do not fit: " + ", ".join(fault for _, fault in found[:3])
+        reason=Reason(
+            "{n} of {all} calls do not fit: {faults}",
+            n=len(found),
+            all=len(calls),
+            faults=together((fault for _, fault in found[:3]), ", "),
+        )
         if found
         else "",
         details={**signs(found), "calls": len(calls), "offered": len(offered)} if found else {},
@@ -155,37 +188,40 @@ def _chosen(case: Case) -> frozenset[str]:
     )
 
 
-def _fault(step: CallStep, offered: Mapping[str, OfferedTool], chosen: frozenset[str]) -> str | None:
-    name = label(step.call.name)
+def _fault(step: CallStep, offered: Mapping[str, OfferedTool], chosen: frozenset[str]) -> Reason | None:
+    name = part(label(step.call.name))
     own = plain(step.call.name)
     tool = offered.get(own) or next((held for key, held in offered.items() if own.endswith(key)), None)
     if tool is None:
         # Frameworks run steps of their own as tools; a name that no model called is no model's invention.
-        return f"{name}: no such tool was offered" if step.failure is not None or own in chosen else None
+        unknown = step.failure is not None or own in chosen
+        return Reason("{tool}: no such tool was offered", tool=name) if unknown else None
     arguments = decoded(step.call.arguments)
     check = None if tool.schema is None else _validator(tool.schema)
     if arguments is None or check is None:
         return None
     if isinstance(arguments, str):
-        return f"{name}: the arguments are not JSON" if step.call.arguments else None
+        return Reason("{tool}: the arguments are not JSON", tool=name) if step.call.arguments else None
     error = next(iter(check.iter_errors(arguments)), None)
-    return None if error is None else f"{name}: {_words(error)}"
+    return None if error is None else Reason("{tool}: {fault}", tool=name, fault=_words(error))
 
 
-def _words(error: jsonschema_rs.ValidationError) -> str:
+def _words(error: jsonschema_rs.ValidationError) -> Reason:
     """Where and which rule, without the value, which is contents."""
-    path = ".".join(str(part) for part in error.instance_path)
-    rule = str(error.schema_path[-1]) if error.schema_path else "schema"
-    return f"argument {label(path)} breaks {label(rule)}" if path else f"the arguments break {label(rule)}"
+    path = part(label(".".join(str(each) for each in error.instance_path)))
+    rule = part(label(str(error.schema_path[-1]) if error.schema_path else "schema"))
+    if path.text:
+        return Reason("argument {path} breaks {rule}", path=path, rule=rule)
+    return Reason("the arguments break {rule}", rule=rule)
 
 
 def _tools_tried(case: Case) -> Result:
     if (gap := no_run(case)) is not None:
         return gap
     if case.trace is None:
-        return NotApplicable("the case is not a trace")
+        return NotApplicable(Reason("the case is not a trace"))
     if not any(span.kind is SpanKind.AGENT or _is_graph(span) for span in case.trace.spans):
-        return NotApplicable("no agent ran: a model alone may answer a turn without a tool")
+        return NotApplicable(Reason("no agent ran: a model alone may answer a turn without a tool"))
     known = [run for run in _runs(case.trace) if run.offered]
     if not known:
         return _NONE_OFFERED
@@ -193,10 +229,14 @@ def _tools_tried(case: Case) -> Result:
     if not offered:
         return _ALL_FAILED
     idle = [run for run in offered if not run.acted]
+    if idle and not case.complete:
+        return incomplete(case)  # the call may be in what never came
     found = [(run.speaker.span_id, f"{label(run.top.agent or run.top.name)}: answered without a tool") for run in idle]
     return Scored(
         value=1.0 - len(idle) / len(offered),
-        reason=f"{len(idle)} of {len(offered)} runs answered without any of the tools they were offered"
+        reason=Reason(
+            "{n} of {all} runs answered without any of the tools they were offered", n=len(idle), all=len(offered)
+        )
         if idle
         else "",
         details=signs(found),
@@ -233,12 +273,32 @@ def _runs(trace: Trace) -> list[_AgentRun]:
         owner[span.span_id] = above
         if (run := found.get(above)) is None:
             continue
-        run.offered = run.offered or bool(span.tool_definitions)
-        if span.kind in _ACTS or any(message.tool_calls for message in span.output_messages) or _holds_result(span):
+        run.offered = run.offered or _offers_work(span)
+        if _acts(span) or _holds_result(span):
             run.acted = True
         if span.kind is SpanKind.LLM and (run.speaker is run.top or span.end_ns >= run.speaker.end_ns):
             run.speaker = span
     return list(found.values())
+
+
+def _gives_answer(name: str) -> bool:
+    return plain(_NAMESPACE.split(name)[-1]) in ANSWER_TOOLS
+
+
+def _offers_work(span: Span) -> bool:
+    """Whether a model was offered a tool by which anything is done; what cannot be read may be one."""
+    for text in span.tool_definitions:
+        tools = _read(text) if len(text) <= _LONGEST_TEXT else {}
+        if not tools or any(not _gives_answer(tool.name) for tool in tools.values()):
+            return True
+    return False
+
+
+def _acts(span: Span) -> bool:
+    """Whether a step does something, or asks for it, other than giving the answer."""
+    if span.kind in _ACTS:
+        return span.tool is None or not _gives_answer(span.tool.name)
+    return any(not _gives_answer(call.name) for message in span.output_messages for call in message.tool_calls)
 
 
 def _holds_result(span: Span) -> bool:
@@ -264,7 +324,8 @@ calls_valid = Metric(
 tools_tried = Metric(
     id="tools_tried",
     title="Tools tried",
-    meaning="The share of agents' runs that called a tool or another agent, among those that were offered tools.",
+    meaning="The share of agents' runs that called a tool or another agent, among those that were offered tools. One "
+    "by which the answer is given (final_answer, submit, finish, done) is no such tool.",
     formula="1 − runs without any call / runs that were offered tools",
     source=SOURCE,
     measure=_tools_tried,

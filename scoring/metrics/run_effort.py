@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from scoring.case.case import Case, Usual
-from scoring.lexical.label import label
-from scoring.metrics.metric import Metric
-from scoring.result.bands import at_least, must_be_one
-from scoring.result.result import NotApplicable, Result, Scored, Unavailable
-from scoring.trace.span import SpanKind
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.case import Case, Usual
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.result.bands import at_least, must_be_one
+from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart, own, together
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.span import SpanKind
+from sidejudge.scoring.trace.trace import Trace
 
 from .run_ending import SOURCE, no_run
 from .run_steps import CallStep, run_steps, signs
@@ -29,6 +30,8 @@ NAMES: Final[Mapping[str, str]] = {
     "cost_usd": "cost", "tokens": "tokens", "steps": "steps", "duration_s": "duration",
     "first_token_s": "time to first token", "gap_s": "longest gap", "in_a_row": "calls of one tool in a row",
 }  # fmt: skip
+_NOTICED: Final[Mapping[str, float]] = {"duration_s": 5.0, "first_token_s": 3.0, "gap_s": 10.0}
+"""Seconds up to which no run is far above the usual: a pause of 3 s where 0.2 s are usual is a busy network."""
 _STEPS: Final = frozenset({SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.RETRIEVER})
 
 
@@ -82,47 +85,58 @@ def _within_usual(case: Case) -> Result:
     if (gap := no_run(case)) is not None:
         return gap
     if case.usual is None:
-        return Unavailable("what is usual for the service is known to a running monitor alone")
+        return Unavailable(Reason("what is usual for the service is known to a running monitor alone"))
     effort = case.once(run_effort)
     known = [name for name in effort if name in case.usual.limits]
     if not known:
         return Unavailable(_too_early(case.usual))
-    above = [name for name in known if effort[name] > case.usual.limits[name]]
+    above = [name for name in known if effort[name] > max(case.usual.limits[name], _NOTICED.get(name, 0.0))]
     found = [
-        f"{NAMES[name]} {_number(effort[name])} {UNITS[name]}, usually {_number(case.usual.medians[name])}"
+        Reason("{measured}, usually {usual}", measured=_measured(name, effort), usual=_number(case.usual.medians[name]))
         for name in above
     ]
     return Scored(
         value=1.0 - len(above) / len(known),
-        reason="; ".join(found),
+        reason=together(found),
         details={**signs([(case.root_span_id, sign) for sign in found]), "measures": len(known)} if found else {},
     )
 
 
-def _too_early(usual: Usual) -> str:
-    return f"{usual.runs} runs of the service are known, of {usual.needed} that are needed"
+def _too_early(usual: Usual) -> Reason:
+    return Reason("{n} runs of the service are known, of {needed} that are needed", n=usual.runs, needed=usual.needed)
 
 
 def _within_budget(case: Case) -> Result:
     if (gap := no_run(case)) is not None:
         return gap
     if not case.budget:
-        return NotApplicable("no budget is configured for it")
+        return NotApplicable(Reason("no budget is configured for it"))
     effort = case.once(run_effort)
     known = {name: limit for name, limit in case.budget.items() if name in effort}
     above = [name for name, limit in known.items() if effort[name] > limit]
     if not known:
-        return Unavailable(f"the telemetry does not report: {', '.join(NAMES[name] for name in case.budget)}")
-    found = [f"{NAMES[name]} {_number(effort[name])} {UNITS[name]} > {_number(known[name])}" for name in above]
+        return Unavailable(_unreported(case.budget))
+    found = [
+        Reason("{measured} > {limit}", measured=_measured(name, effort), limit=_number(known[name])) for name in above
+    ]
     return Scored(
         value=0.0 if above else 1.0,
-        reason="; ".join(found),
+        reason=together(found),
         details=signs([(case.root_span_id, sign) for sign in found]),
     )
 
 
-def _number(value: float) -> str:
-    return label(f"{value:,.0f}" if value >= 100 else f"{value:.3g}")
+def _unreported(budget: Mapping[str, float]) -> Reason:
+    names = together([own(NAMES[name]) for name in budget], ", ")
+    return Reason("the telemetry does not report: {names}", names=names)
+
+
+def _measured(name: str, effort: Mapping[str, float]) -> Reason:
+    return Reason("{name} {n} {unit}", name=own(NAMES[name]), n=_number(effort[name]), unit=own(UNITS[name]))
+
+
+def _number(value: float) -> ReasonPart:
+    return ReasonPart(Kind.NUMBER, label(f"{value:,.0f}" if value >= 100 else f"{value:.3g}"))
 
 
 within_usual = Metric(
@@ -130,7 +144,8 @@ within_usual = Metric(
     title="Within the usual",
     meaning="The share of what the run took (cost, tokens, steps, duration, first token, longest gap, calls of one "
     "tool in a row) that is not far above what is usual for the service.",
-    formula="1 − measures above the outer fence exp(Q3 + 2.2 × max(IQR, ln 1.25)) of logarithms / measures known",
+    formula="1 − measures above the outer fence exp(Q3 + 2.2 × max(IQR, ln 1.25)) of logarithms / measures known; "
+    + ", ".join(f"{NAMES[name]} also above {least:g} s" for name, least in _NOTICED.items()),
     source=f"{SOURCE}; Hoaglin and Iglewicz 1987, doi:10.1080/01621459.1987.10478551",
     measure=_within_usual,
     bands=at_least(good=1.0, acceptable=0.8),

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.metrics.metric import Metric
-from scoring.result.bands import must_be_one
-from scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
-from scoring.trace.span import Json, Span, SpanKind
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import headless, incomplete
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.result.bands import must_be_one
+from sidejudge.scoring.result.reason import Reason, own, part
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.span import Json, Span, SpanKind
+from sidejudge.scoring.trace.trace import Trace
 
-from .answer_failure import answer_failure, is_refusal
+from .answer_failure import answer_failure, is_refusal, sole_text
+from .error_cause import failure_part, stated_cause
 from .run_steps import run_steps, signs
 
 SOURCE: Final = "sidejudge: run health"
-UNKNOWN_RUN: Final = Unavailable("the case is not a trace, and states neither tools_used nor agents_called")
-NO_RUN: Final = NotApplicable("the trace has no model, agent or tool span")
+UNKNOWN_RUN: Final = Unavailable(Reason("the case is not a trace, and states neither tools_used nor agents_called"))
+LONE_CALL: Final = NotApplicable(Reason("the trace is one call of a tool; the run that called it is not in it"))
+NO_RUN: Final = NotApplicable(Reason("the trace has no model, agent or tool span"))
 _OK: Final = Scored(value=1.0)
 _CUT_OFF: Final = {
-    "length": "the answer was cut off at the token limit",
-    "content_filter": "a content filter stopped it",
+    "length": Reason("the answer was cut off at the token limit"),
+    "content_filter": Reason("a content filter stopped it"),
 }
 
 
@@ -37,12 +41,14 @@ def _completed(case: Case) -> Result:
         return gap
     trace = case.trace
     if trace is None:
-        return Scored(value=0.0, reason="the run timed out") if case.timed_out else _OK
-    found: list[tuple[str | None, str]] = [
-        (span.span_id, f"{_named(span)} ended in an error") for span in _ends(trace) if span.error is not None
+        return Scored(value=0.0, reason=Reason("the run timed out")) if case.timed_out else _OK
+    if headless(case):
+        return incomplete(case)
+    found: list[tuple[str | None, Reason]] = [
+        (span.span_id, _failed(span, span.error)) for span in _ends(trace) if span.error is not None
     ]
     if case.timed_out:
-        found.append((case.root_span_id, "the run timed out"))
+        found.append((case.root_span_id, Reason("the run timed out")))
     if found:
         return Scored(value=0.0, reason=found[0][1], details=signs(found))
     return _OK
@@ -57,18 +63,26 @@ def _ends(trace: Trace) -> Sequence[Span]:
 def _answered(case: Case) -> Result:
     if (gap := no_run(case)) is not None:
         return gap
+    if headless(case):
+        return incomplete(case)
     if _has_text(case.model_output):
         return _OK
+    if case.unread_answer:
+        first = case.unread_answer[0]
+        why = "the answer may stand in {source} ({shape}), which was not understood"
+        return Unavailable(Reason(why, source=part(label(first.source)), shape=part(label(first.shape))))
     if not case.content_captured:
-        return Unavailable("the telemetry carries no contents")
+        return Unavailable(Reason("the telemetry carries no contents"))
     if not case.complete:
-        return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
+        return incomplete(case)
     if case.trace is not None and not _may_answer(case.trace):
-        return NotApplicable("nothing in the trace gives an answer")
+        return NotApplicable(Reason("nothing in the trace gives an answer"))
     if _goes_on_elsewhere(case):
-        return NotApplicable("the last model call asked for a tool, and no agent ran here: the run goes on elsewhere")
+        return NotApplicable(
+            Reason("the last model call asked for a tool, and no agent ran here: the run goes on elsewhere")
+        )
     return Scored(
-        value=0.0, reason="the run ended without an answer", details=signs([(case.root_span_id, "no answer")])
+        value=0.0, reason=Reason("the run ended without an answer"), details=signs([(case.root_span_id, "no answer")])
     )
 
 
@@ -87,14 +101,18 @@ def _may_answer(trace: Trace) -> bool:
 def _answer_intact(case: Case) -> Result:
     if (gap := no_run(case)) is not None:
         return gap
+    if headless(case):
+        return incomplete(case)
     last = last_model_call(case)
     if last is not None and (cut := _CUT_OFF.get(last.finish_reason or "")) is not None:
         return Scored(value=0.0, reason=cut, details=signs([(last.span_id, cut)]))
-    if not isinstance(case.model_output, str) or not case.model_output.strip():
-        return NotApplicable("there is no answer in words")
-    if (failure := answer_failure(case.model_output, case.input)) is not None:
+    answer = sole_text(case.model_output)
+    if not answer:
+        return NotApplicable(Reason("there is no answer in words"))
+    results = [step.call.result for step in case.once(run_steps).calls or () if step.failure is None]
+    if (failure := answer_failure(answer, case.input, results)) is not None:
         return Scored(
-            value=0.0, reason=f"the answer is an error message ({failure})",
+            value=0.0, reason=Reason("the answer is an error message ({failure})", failure=failure_part(failure)),
             details=signs([(case.root_span_id, f"answer is an error message ({failure})")]),
         )  # fmt: skip
     return _OK
@@ -103,11 +121,16 @@ def _answer_intact(case: Case) -> Result:
 def _not_refused(case: Case) -> Result:
     if (gap := no_run(case)) is not None:
         return gap
-    if not isinstance(case.model_output, str) or not case.model_output.strip():
-        return NotApplicable("there is no answer in words")
-    if is_refusal(case.model_output):
+    if headless(case):
+        return incomplete(case)
+    answer = sole_text(case.model_output)
+    if not answer:
+        return NotApplicable(Reason("there is no answer in words"))
+    if is_refusal(answer):
         found = [(case.root_span_id, "the answer is a refusal")]
-        return Scored(value=0.0, method=Method.LEXICAL, reason="the answer reads as a refusal", details=signs(found))
+        return Scored(
+            value=0.0, method=Method.LEXICAL, reason=Reason("the answer reads as a refusal"), details=signs(found)
+        )
     return Scored(value=1.0, method=Method.LEXICAL)
 
 
@@ -121,16 +144,20 @@ def no_run(case: Case) -> NotApplicable | Unavailable | None:
     """Why there is no run to look at; None where there is one."""
     if case.trace is None:
         return UNKNOWN_RUN if case.tools_used is None and case.agents_called is None else None
-    return None if case.once(run_steps).acts else NO_RUN
+    steps = case.once(run_steps)
+    if steps.lone_call:
+        return LONE_CALL
+    return None if steps.acts else NO_RUN
 
 
 def _has_text(value: Json) -> bool:
     return bool(value.strip()) if isinstance(value, str) else value not in (None, [], {})
 
 
-def _named(span: Span) -> str:
+def _failed(span: Span, error: str) -> Reason:
     kind = "step" if span.kind is SpanKind.OTHER else span.kind.value
-    return f"{kind} {label(span.agent or span.name)}"
+    named = part(label(span.agent or span.name))
+    return Reason("{kind} {name} failed: {why}", kind=own(kind), name=named, why=stated_cause(error))
 
 
 completed = Metric(
@@ -153,13 +180,15 @@ answered = Metric(
     measure=_answered,
     bands=must_be_one(),
     unit="pass or fail",
-    undefined="contents were not captured, or the trace is incomplete; not applicable where nothing gives answers",
+    undefined="contents were not captured or not understood, or the trace is incomplete; not applicable where nothing "
+    "gives answers",
 )
 answer_intact = Metric(
     id="answer_intact",
     title="Answer intact",
     meaning="Whether the answer is whole and an answer: not cut off, not filtered, not an error message; 1 or 0.",
-    formula="0 if the last model call stopped for length or a content filter, or the answer is an error message",
+    formula="0 if the last model call stopped for length or a content filter, or the answer is an error or a "
+    "service's message",
     source=SOURCE,
     measure=_answer_intact,
     bands=must_be_one(),

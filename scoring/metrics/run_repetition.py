@@ -1,26 +1,30 @@
-"""Repetition in a run: equal calls made again, two calls in turns, one tool over and over."""
+"""Repetition in a run: equal calls made again, two calls in turns.
+
+Calls of one tool that differ are no repetition, however many: an agent whose only tool is a shell calls nothing else.
+How many in a row are usual for a service is a measure of ``within_usual``.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.metrics.metric import Metric
-from scoring.result.bands import at_least
-from scoring.result.result import NotApplicable, Result, Scored, Unavailable
-from scoring.trace.tool_answers import canonical
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.result.bands import at_least
+from sidejudge.scoring.result.reason import Reason, ReasonPart, part, together
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.tool_answers import canonical
 
-from .run_effort import rows
 from .run_ending import SOURCE
 from .run_steps import CallStep, Key, key_of, run_steps, signs
 
 STREAK: Final = 8
-"""Calls of one tool in a row, beyond which each further one counts, where nothing is known of the service's habit."""
-LEAST_STREAK: Final = 4
-"""The same where the service's habit is known, at the least: four in a row are nobody's loop."""
+"""Equal calls one after the other, beyond which each further one counts, and beyond which they are a loop if none
+brings anything new."""
 LEAST: Final = 0.05
 """The value of a run that repeats and still is no loop, at the least."""
 _TURNS: Final = 4
@@ -30,24 +34,28 @@ _TURNS: Final = 4
 def _no_repetition(case: Case) -> Result:
     calls = case.once(run_steps).calls
     if calls is None:
-        return Unavailable("which tools were called is not known: contents were not captured")
+        return Unavailable(Reason("which tools were called is not known: contents were not captured"))
     if len(calls) < 2:
-        return NotApplicable("fewer than two tools were called")
-    most = _most_in_a_row(case)
+        return NotApplicable(Reason("fewer than two tools were called"))
     repeats = dict(_repeats(case, calls))
-    found = dict((*_streaks(calls, most), *_alternations(calls), *repeats.items()))
+    found = dict((*_streaks(calls), *_alternations(calls), *repeats.items()))
     if not found:
         return Scored(value=1.0)
     marked = [(calls[index].span_id, found[index]) for index in sorted(found)]
-    loop = _longest_stretch(repeats) > max(STREAK, most)
+    loop = _longest_stretch(repeats) > STREAK
     return Scored(
         value=0.0 if loop else max(LEAST, 1.0 - len(found) / max(4, len(calls))),
-        reason=f"{len(found)} of {len(calls)} tool calls repeat: " + ", ".join(dict.fromkeys(s for _, s in marked[:3])),
+        reason=Reason(
+            "{n} of {all} tool calls repeat: {signs}",
+            n=len(found),
+            all=len(calls),
+            signs=together(dict.fromkeys(sign for _, sign in marked[:3]), ", "),
+        ),
         details={**signs(marked), "calls": len(calls)},
     )
 
 
-def _repeats(case: Case, calls: Sequence[CallStep]) -> Iterator[tuple[int, str]]:
+def _repeats(case: Case, calls: Sequence[CallStep]) -> Iterator[tuple[int, Reason]]:
     """Calls that were made before with equal arguments and brought nothing new, then or later.
 
     Polling that sees a change in the end is none, nor are equal calls beside each other: one turn asked for both.
@@ -68,7 +76,7 @@ def _repeats(case: Case, calls: Sequence[CallStep]) -> Iterator[tuple[int, str]]
         elif not step.is_beside(before) and not _in_one_turn(case.once(_turns).get(step.key, ()), earlier, time):
             waiting[step.key].append(index)
     for indices in waiting.values():
-        yield from ((index, f"{label(calls[index].call.name)}: equal call again") for index in indices)
+        yield from ((index, Reason("{tool}: equal call again", tool=_tool(calls[index]))) for index in indices)
 
 
 def _turns(case: Case) -> Mapping[Key, Sequence[int]]:
@@ -95,7 +103,7 @@ def _longest_stretch(repeats: Collection[int]) -> int:
     return longest
 
 
-def _alternations(calls: Sequence[CallStep]) -> Iterator[tuple[int, str]]:
+def _alternations(calls: Sequence[CallStep]) -> Iterator[tuple[int, Reason]]:
     """The calls of an alternation beyond its first two."""
     length = 2
     for index in range(2, len(calls)):
@@ -104,28 +112,30 @@ def _alternations(calls: Sequence[CallStep]) -> Iterator[tuple[int, str]]:
         same = same and step.call.arguments is not None
         length = length + 1 if same else 2
         if length >= _TURNS:
-            yield index, f"{label(calls[index - 1].call.name)} and {label(calls[index].call.name)} in turns"
+            yield index, Reason("{a} and {b} in turns", a=_tool(calls[index - 1]), b=_tool(calls[index]))
 
 
-def _most_in_a_row(case: Case) -> int:
-    """How many calls of one tool in a row are usual for the service; ``STREAK`` where that is not known."""
-    usual = None if case.usual is None else case.usual.limits.get("in_a_row")
-    return STREAK if usual is None else max(LEAST_STREAK, int(usual))
+def _streaks(calls: Sequence[CallStep]) -> Iterator[tuple[int, Reason]]:
+    """The calls of a row of equal ones beyond ``STREAK``, whatever they bring: who polls may wait in between."""
+    length = 1
+    for index, (before, step) in enumerate(pairwise(calls), 1):
+        equal = step.key == before.key and step.call.arguments is not None
+        length = (length if step.is_beside(before) else length + 1) if equal else 1
+        if length > STREAK:
+            yield index, Reason("{tool}: more than {most} equal calls in a row", tool=_tool(step), most=STREAK)
 
 
-def _streaks(calls: tuple[CallStep, ...], most: int) -> Iterator[tuple[int, str]]:
-    for index, (step, length) in enumerate(rows(calls)):
-        if length > most:
-            yield index, f"{label(step.call.name)}: more than {most} calls in a row"
+def _tool(step: CallStep) -> ReasonPart:
+    return part(label(step.call.name))
 
 
 no_repetition = Metric(
     id="no_repetition",
     title="No repetition",
-    meaning="How free the run is of equal calls without a new result, of two in turns, of one tool over and over.",
+    meaning="How free the run is of equal calls without a new result, of two in turns, of one over and over.",
     formula=f"1 − repeating calls / max(4, calls), {LEAST} at the least; 0 for a loop: more than {STREAK} equal calls "
-    f"one after the other, alone or in turns, that bring nothing new. In a row: from the {STREAK + 1}th call of one "
-    "tool on, or beyond the outer fence of what is usual for the service",
+    "one after the other, alone or in turns, that bring nothing new. In a row: from the "
+    f"{STREAK + 1}th equal call on. Calls of one tool that differ are no repetition",
     source=SOURCE,
     measure=_no_repetition,
     bands=at_least(good=1.0, acceptable=0.7),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.metrics.metric import Metric
-from scoring.metrics.result_use import LaterWords
-from scoring.result.bands import at_least
-from scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.result_use import LaterWords
+from sidejudge.scoring.result.bands import at_least
+from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
 
 from .run_ending import SOURCE
 from .run_steps import CallStep, RunSteps, run_steps, signs
@@ -21,20 +22,24 @@ MOST_CHARACTERS: Final = 100_000
 def _results_used(case: Case) -> Result:
     steps = case.once(run_steps)
     if steps.calls is None:
-        return Unavailable("which tools were called is not known: contents were not captured")
+        return Unavailable(Reason("which tools were called is not known: contents were not captured"))
     if not any(_brings_a_result(step) for step in steps.calls):
-        return NotApplicable("no tool returned a result that is in the trace")
+        return NotApplicable(Reason("no tool returned a result that is in the trace"))
     if case.model_output is None:
-        return Unavailable("the output is not known")
+        return Unavailable(Reason("the output is not known"))
     if _size(steps) > MOST_CHARACTERS:
-        return NotApplicable(f"the run holds more than {MOST_CHARACTERS} characters, which are not searched")
+        return NotApplicable(
+            Reason("the run holds more than {most} characters, which are not searched", most=MOST_CHARACTERS)
+        )
     found, settled = _unused(case, steps)
     if not settled:
-        return NotApplicable("no result holds anything distinctive to look for")
+        return NotApplicable(Reason("no result holds anything distinctive to look for"))
     return Scored(
         value=1.0 - len(found) / settled,
         method=Method.LEXICAL,
-        reason=f"of {len(found)} of {settled} results nothing occurs in what follows" if found else "",
+        reason=Reason("of {n} of {all} results nothing occurs in what follows", n=len(found), all=settled)
+        if found
+        else "",
         details=signs(found),
     )
 

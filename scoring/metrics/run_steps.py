@@ -6,16 +6,18 @@ the case are all there is, and no call has a span.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.trace.jsontext import decoded
-from scoring.trace.record import record
-from scoring.trace.span import Span, SpanKind, ToolCall
-from scoring.trace.tool_answers import canonical
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.record import record
+from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
+from sidejudge.scoring.trace.tool_answers import canonical
+from sidejudge.scoring.trace.trace import Trace
 
 from .tool_failure import failure_of
 
@@ -27,6 +29,10 @@ _ACTING: Final = frozenset({
     SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.RETRIEVER, SpanKind.EMBEDDING, SpanKind.GUARDRAIL,
 })  # fmt: skip
 _LONGEST_KEY: Final = 20_000
+_CARRIES: Final = re.compile(
+    r"^(?:GET|POST|PUT|PATCH|DELETE|HTTP)\b|\bmcp\b|json-?rpc|grpc|^tools/call\b", re.IGNORECASE
+)
+"""Names of spans that carry a request to a tool's server: HTTP, MCP, RPC."""
 Key: TypeAlias = tuple[str, str]
 
 
@@ -56,33 +62,50 @@ class RunSteps:
     """The steps of one run, in order of time. ``calls`` is None where it is not known which tools were called.
 
     ``steps`` are the spans that are no tool call and may fail of themselves: agents, model calls, chains, retrievers.
-    ``acts``: whether the trace has any span of a model, an agent or a tool.
+    ``acts``: whether the trace has any span of a model, an agent or a tool. ``lone_call``: all it has is one call of a
+    tool, as the server of a tool reports it; the run that called it is another trace, so this is none, and has no
+    calls of its own.
     """
 
     calls: tuple[CallStep, ...] | None
     models: tuple[Span, ...]
     steps: tuple[Span, ...]
     acts: bool
+    lone_call: bool = False
 
 
 def run_steps(case: Case) -> RunSteps:
     """The steps of a case's run. Ask by ``case.once(run_steps)``."""
     trace = case.trace
     spans = () if trace is None else trace.spans
-    calls = None
-    if case.tools_used is not None:
+    calls: tuple[CallStep, ...] | None = None
+    lone_call = trace is not None and _is_lone_call(trace)
+    if lone_call:
+        calls = ()
+    elif case.tools_used is not None:
         ids = case.tool_span_ids or (None,) * len(case.tools_used)
         calls = tuple([
             _step(call, span_id, trace)
             for call, span_id in zip(case.tools_used[:MOST_CALLS], ids[:MOST_CALLS], strict=True)
-            if not call.handoff
+            if not call.handoff or failure_of(call) is not None
         ])  # fmt: skip
     return RunSteps(
         calls=calls,
         models=() if trace is None else trace.models,
         steps=tuple([span for span in spans if span.kind is not SpanKind.TOOL]),
         acts=bool(case.tools_used or case.agents_called) or any(span.kind in _ACTING for span in spans),
+        lone_call=lone_call,
     )
+
+
+def _is_lone_call(trace: Trace) -> bool:
+    """Whether one call of a tool is all that the trace has, with nothing above it but what carried the request."""
+    acting = [span for span in trace.spans if span.kind in _ACTING or span.agent]
+    if not acting or any(span.kind is not SpanKind.TOOL or span.agent for span in acting):
+        return False
+    above = {span.span_id: list(trace.ancestors(span)) for span in acting}
+    tops = [span for span in acting if not any(upper.kind is SpanKind.TOOL for upper in above[span.span_id])]
+    return len(tops) == 1 and all(_CARRIES.search(upper.name) is not None for upper in above[tops[0].span_id])
 
 
 def _step(call: ToolCall, span_id: str | None, trace: Trace | None) -> CallStep:
@@ -103,10 +126,13 @@ def signs(found: Sequence[tuple[str | None, str]]) -> Mapping[str, object]:
     """The details of a metric: what was found, and at which span. Names and kinds of errors, never contents.
 
     Args:
-        found: The id of a span, None where no span shows it, and what is wrong there.
+        found: The id of a span, None where no span shows it, and what is wrong there. Of a ``Reason`` no contents show.
 
     Returns:
         ``count`` (how many) and ``signs`` (the first of them, each ``{"span_id": …, "sign": …}``).
     """
-    shown = [{"span_id": span_id, "sign": label(sign, 200)} for span_id, sign in found[:MOST_SIGNS]]
+    shown = [
+        {"span_id": span_id, "sign": label(sign.shown() if isinstance(sign, Reason) else sign, 200)}
+        for span_id, sign in found[:MOST_SIGNS]
+    ]
     return {"count": len(found), "signs": shown} if shown else {}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from scoring.case.case import Case
-from scoring.metrics.metric import Metric
-from scoring.result.bands import at_least
-from scoring.result.result import NotApplicable, Result, Scored
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.result.bands import at_least
+from sidejudge.scoring.result.reason import Reason, part, together
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored
+from sidejudge.scoring.trace.trace import Trace
 
 from .run_ending import SOURCE, no_run
 from .run_steps import run_steps, signs
@@ -22,27 +23,30 @@ def _telemetry(case: Case) -> Result:
     if (gap := no_run(case)) is not None:
         return gap
     if case.trace is None:
-        return NotApplicable("the case is not a trace")
+        return NotApplicable(Reason("the case is not a trace"))
     trace, models = case.trace, case.once(run_steps).models
-    found: list[tuple[str | None, str]] = []
+    found: list[tuple[str | None, Reason]] = []
     dropped = [span for span in trace.spans if span.dropped_attributes]
     if dropped:
         total = sum(span.dropped_attributes for span in dropped)
         found.append(
-            (dropped[0].span_id, f"attributes: the SDK left out {total} (raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)")
+            (
+                dropped[0].span_id,
+                Reason("attributes: the SDK left out {n} (raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)", n=total),
+            )
         )
     if trace.missing_parents:
-        found.append((None, f"parents: {len(trace.missing_parents)} named parents never came"))
+        found.append((None, Reason("parents: {n} named parents never came", n=len(trace.missing_parents))))
     if not case.content_captured:
-        switch = f" (set {case.capture_switch})" if case.capture_switch else ""
-        found.append((case.root_span_id, f"contents: not captured{switch}"))
+        switch = Reason(" (set {name})", name=part(case.capture_switch)) if case.capture_switch else ""
+        found.append((case.root_span_id, Reason("contents: not captured") + switch))
     if models and all(span.usage is None for span in models) and case.input_tokens is None:
-        found.append((models[0].span_id, "tokens: no model call reports its usage"))
+        found.append((models[0].span_id, Reason("tokens: no model call reports its usage")))
     if (skewed := _skewed(trace)) is not None:
-        found.append((skewed, "clocks: a step begins before the step that started it"))
+        found.append((skewed, Reason("clocks: a step begins before the step that started it")))
     return Scored(
         value=1.0 - len(found) / len(CHECKS),
-        reason="; ".join(sign for _, sign in found),
+        reason=together(sign for _, sign in found),
         details=signs(found),
     )
 

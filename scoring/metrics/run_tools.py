@@ -4,47 +4,51 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.metrics.metric import Metric
-from scoring.result.bands import at_least
-from scoring.result.result import NotApplicable, Result, Scored, Unavailable
-from scoring.trace.span import Span, SpanKind
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.result.bands import at_least
+from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part, together
+from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.trace import Trace
 
-from .run_ending import SOURCE, no_run, top
+from .answer_failure import answer_failure, sole_text
+from .error_cause import cause, failure_part
+from .run_ending import LONE_CALL, SOURCE, no_run, top
 from .run_steps import CallStep, RunSteps, run_steps, signs
 
-_NO_CALLS: Final = NotApplicable("no tool was called")
-_UNKNOWN: Final = Unavailable("which tools were called is not known: contents were not captured")
+_NO_CALLS: Final = NotApplicable(Reason("no tool was called"))
+_UNKNOWN: Final = Unavailable(Reason("which tools were called is not known: contents were not captured"))
 _NAMED: Final = 3
+_HOLDS_STEPS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN, SpanKind.OTHER})
+_TRANSPORT: Final = re.compile(
+    r"(?:HTTP\b|GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|CONNECT|SELECT|INSERT|UPDATE|redis|dns|tls|tcp)\b|[\w.]+/[\w.]+$",
+    re.IGNORECASE,
+)
+"""Names of requests to other services, which those who make them may make again."""
 MOST_TOOLS: Final = 20
 """Tools of one run that are counted apart."""
 _DIGITS: Final = re.compile(r"\d+")
-_KNOWN_CAUSES: Final = (
-    ("rate limit", re.compile(r"rate.?limit|too many requests|\b429\b|quota|overloaded", re.IGNORECASE)),
-    ("context length", re.compile(r"context.{0,20}(?:length|window)|maximum context|too many tokens", re.IGNORECASE)),
-    ("content filter", re.compile(r"content.?(?:filter|policy)|safety", re.IGNORECASE)),
-    ("timeout", re.compile(r"timed? ?out", re.IGNORECASE)),
-    ("authentication", re.compile(r"authenti|api.?key|\b401\b|\b403\b|permission", re.IGNORECASE)),
-)
 
 
 def _tool_success(case: Case) -> Result:
-    calls = case.once(run_steps).calls
+    steps = case.once(run_steps)
+    calls = steps.calls
     if calls is None:
         return _UNKNOWN
     if not calls:
-        return _NO_CALLS
+        return LONE_CALL if steps.lone_call else _NO_CALLS
     failed = [step for step in calls if step.failure is not None]
     if not failed:
         return Scored(value=1.0)
-    found = [(step.span_id, f"{label(step.call.name)}: {step.failure}") for step in failed]
+    found = [(step.span_id, failed_call(step)) for step in failed]
     return Scored(
         value=1.0 - len(failed) / len(calls),
-        reason=f"{len(failed)} of {len(calls)} tool calls failed: {_some([sign for _, sign in found])}",
+        reason=Reason("{n} of {all} tool calls failed: {signs}", n=len(failed), all=len(calls), signs=_some(found)),
         details={**signs(found), "calls": len(calls), "failed_by_tool": _by_tool(failed)},
     )
 
@@ -63,19 +67,53 @@ def _step_success(case: Case) -> Result:
     if (gap := no_run(case)) is not None:
         return gap
     if case.trace is None:
-        return NotApplicable("the case is not a trace")
+        return NotApplicable(Reason("the case is not a trace"))
     steps = case.once(run_steps).steps
     ends = {span.span_id for span in (case.trace.root, top(case.trace)) if span is not None}
-    counted = [span for span in steps if span.span_id not in ends and span.kind is not SpanKind.OTHER]
+    failed_calls = [step for step in case.once(run_steps).calls or () if step.failure is not None]
+    failed_tools = {step.span_id for step in failed_calls}
+    known = {step.call.name for step in failed_calls}  # a call that failed is one sign, however many spans show it
+    counted = [
+        span
+        for span in steps
+        if span.span_id not in ends
+        and (span.kind is not SpanKind.OTHER or (span.name not in known and _failed_plainly(case.trace, span)))
+    ]
     if not counted:
-        return NotApplicable("the run has no step below its top")
-    failed = [span for span in counted if span.error is not None and not _from_below(case.trace, span)]
-    found = [(span.span_id, f"{span.kind.value} {label(span.name)}: {cause(span.error or '')}") for span in failed]
+        return NotApplicable(Reason("the run has no step below its top"))
+    found: list[tuple[str | None, Reason]] = []
+    for span in counted:
+        if span.error is not None:
+            if not _from_below(case.trace, span):
+                found.append((span.span_id, _failed_step(span, cause(span.error))))
+        elif span.kind is SpanKind.AGENT and span.parent_id not in failed_tools:
+            failure = answer_failure(sole_text(span.output), span.input)
+            if failure is not None:
+                found.append((span.span_id, _failed_step(span, failure_part(failure))))
     return Scored(
-        value=1.0 - len(failed) / len(counted),
-        reason=f"{len(failed)} of {len(counted)} steps failed: {_some([sign for _, sign in found])}" if failed else "",
-        details={**signs(found), "steps": len(counted)} if failed else {},
+        value=1.0 - len(found) / len(counted),
+        reason=Reason("{n} of {all} steps failed: {signs}", n=len(found), all=len(counted), signs=_some(found))
+        if found
+        else "",
+        details={**signs(found), "steps": len(counted)} if found else {},
     )
+
+
+def _failed_plainly(trace: Trace, span: Span) -> bool:
+    """Whether a plain span is a step of the run that failed, and not part of a step that speaks for itself.
+
+    What an application calls its own steps is seldom known as an agent or a chain; but a request below a tool or a
+    model that failed may have been made again.
+    """
+    if span.kind is not SpanKind.OTHER or span.error is None or span.span_id not in trace.by_id:
+        return False
+    above = list(trace.ancestors(span))
+    return bool(above) and all(each.kind in _HOLDS_STEPS for each in above) and _TRANSPORT.match(span.name) is None
+
+
+def _failed_step(span: Span, why: ReasonPart) -> Reason:
+    kind = "step" if span.kind is SpanKind.OTHER else span.kind.value
+    return Reason("{kind} {name}: {why}", kind=own(kind), name=part(label(span.name)), why=why)
 
 
 def _from_below(trace: Trace, span: Span) -> bool:
@@ -83,17 +121,9 @@ def _from_below(trace: Trace, span: Span) -> bool:
     return any(below.error is not None for below in trace.children.get(span.span_id, ()))
 
 
-def cause(error: str) -> str:
-    """What kind of error a message reports, in few words and without its contents.
-
-    >>> cause("RateLimitError: slow down, customer 4711")
-    'rate limit'
-    """
-    for name, pattern in _KNOWN_CAUSES:
-        if pattern.search(error[:500]):
-            return name
-    kind = error.partition(":")[0].rpartition(".")[2].strip()
-    return label(kind) if kind.isidentifier() else "error"
+def failed_call(step: CallStep) -> Reason:
+    """The name of a tool, and why its call failed."""
+    return Reason("{tool}: {failure}", tool=part(label(step.call.name)), failure=failure_part(step.failure or ""))
 
 
 def _error_variety(case: Case) -> Result:
@@ -104,23 +134,25 @@ def _error_variety(case: Case) -> Result:
     if not errors:
         return Scored(value=1.0)
     seen: Counter[tuple[str, str]] = Counter()
-    found: list[tuple[str | None, str]] = []
+    found: list[tuple[str | None, Reason]] = []
     for where, what, message, span_id in errors:
         key = (where, _DIGITS.sub("#", message[:300]))
         seen[key] += 1
         if seen[key] > 1:
-            found.append((span_id, f"{label(where)}: {what} again"))
+            found.append((span_id, Reason("{where}: {what} again", where=part(label(where)), what=what)))
     return Scored(
         value=1.0 if not found else max(0.0, 1.0 - len(found) / 3),
-        reason=f"the same error came again {len(found)} times: {_some([sign for _, sign in found])}" if found else "",
+        reason=Reason("the same error came again {n} times: {signs}", n=len(found), signs=_some(found))
+        if found
+        else "",
         details=signs(found),
     )
 
 
-def _errors(steps: RunSteps) -> list[tuple[str, str, str, str | None]]:
+def _errors(steps: RunSteps) -> list[tuple[str, ReasonPart, str, str | None]]:
     """Each error of a run: where, what kind, its message, and its span."""
     found = [
-        (step.call.name, step.failure, step.call.error or str(step.call.result), step.span_id)
+        (step.call.name, failure_part(step.failure), step.call.error or str(step.call.result), step.span_id)
         for step in steps.calls or ()
         if step.failure is not None
     ]
@@ -137,9 +169,10 @@ def _by_tool(failed: list[CallStep]) -> dict[str, int]:
     return dict(counts.most_common(MOST_TOOLS))
 
 
-def _some(named: list[str]) -> str:
-    shown = list(dict.fromkeys(named))[:_NAMED]
-    return ", ".join(shown) + (", …" if len(set(named)) > _NAMED else "")
+def _some(found: Sequence[tuple[str | None, Reason]]) -> Reason:
+    """The first different signs."""
+    named = list(dict.fromkeys(sign for _, sign in found))
+    return together(named[:_NAMED], ", ") + Reason(", …" if len(named) > _NAMED else "")
 
 
 tool_success = Metric(
@@ -155,8 +188,10 @@ tool_success = Metric(
 step_success = Metric(
     id="step_success",
     title="Step success",
-    meaning="The share of steps (models, sub-agents, chains, retrievers) that ended without an error of their own.",
-    formula="1 − failed steps / steps below the top; an error that came up from a step below counts there alone",
+    meaning="The share of steps (models, sub-agents, chains, retrievers, plain steps that failed) that ended without "
+    "an error of their own.",
+    formula="1 − failed steps / steps below the top; an error that came up from a step below counts there alone, and a "
+    "sub-agent failed as well whose output is an error or a service's message",
     source=SOURCE,
     measure=_step_success,
     bands=at_least(good=0.98, acceptable=0.9),

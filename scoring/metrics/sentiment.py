@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scoring.case.case import Case
-from scoring.lexical.text import normalise
-from scoring.result.result import Result, Scored, Unavailable
-from scoring.trace.json_kind import kind
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.text import normalise
+from sidejudge.scoring.result.reason import Reason, own, quoted, together
+from sidejudge.scoring.result.result import Result, Scored, Unavailable
+from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.span import Json
 
 from .structure import Matched, items, match_by_id, reference, shown, strict_key
 
@@ -65,19 +66,21 @@ def read_labels(case: Case) -> Labels | Unavailable:
     if isinstance(expected, Unavailable):
         return expected
     if not isinstance(expected, dict) or not isinstance(expected.get("sentiment"), list):
-        return Unavailable("expected_outcome.sentiment is not a list")
+        return Unavailable(Reason("expected_outcome.sentiment is not a list"))
     wanted: list[dict[str, Json]] = []
     for index, sentence in enumerate(items(expected, "sentiment")):
         problem = _unusable(sentence)
         if problem or not isinstance(sentence, dict):
-            return Unavailable(f"expected_outcome.sentiment[{index}]: {problem}")
+            return Unavailable(
+                Reason("expected_outcome.sentiment[{at}]: {problem}", at=index, problem=own(problem or ""))
+            )
         wanted.append(sentence)
     ids = [sentence["sentence_id"] for sentence in wanted]
     if len(set(map(strict_key, ids))) != len(ids):
-        return Unavailable("expected_outcome.sentiment: an id stands twice")
+        return Unavailable(Reason("expected_outcome.sentiment: an id stands twice"))
     labelled = [sentence for sentence in wanted if sentence.get("label") is not None]
     if wanted and not labelled:
-        return Unavailable("expected_outcome.sentiment has no label")
+        return Unavailable(Reason("expected_outcome.sentiment has no label"))
     given = items(case.output.value, "sentiment")
     matched = match_by_id(given, "sentence_id", ids)
     return Labels(
@@ -126,12 +129,12 @@ def over_labels(measure: Callable[[Labels], Result]) -> Callable[[Case], Result]
 def accuracy(labels: Labels) -> Result:
     """``correctly_labelled_sentences / total_sentences``; missing and invented labels are wrong."""
     if labels.nothing is not None:
-        return Scored(value=labels.nothing, reason="no sentence expected")
+        return Scored(value=labels.nothing, reason=Reason("no sentence expected"))
     wrong = [sentence for sentence in labels.sentences if not sentence.correct]
     total = len(labels.sentences)
     return Scored(
         value=(total - len(wrong)) / total,
-        reason=f"{total - len(wrong)} of {total} sentences",
+        reason=Reason("{n} of {all} sentences", n=total - len(wrong), all=total),
         details={"wrong": shown(sentence.sentence_id for sentence in wrong), **labels.remarks()},
     )
 
@@ -139,14 +142,14 @@ def accuracy(labels: Labels) -> Result:
 def macro_f1(labels: Labels) -> Result:
     """``(F1_positive + F1_neutral + F1_negative) / 3``; a class that neither side has counts 1."""
     if labels.nothing is not None:
-        return Scored(value=labels.nothing, reason="no sentence expected")
+        return Scored(value=labels.nothing, reason=Reason("no sentence expected"))
     expected = Counter(sentence.expected for sentence in labels.sentences)
     found = Counter(sentence.found for sentence in labels.sentences)
     both = Counter(sentence.expected for sentence in labels.sentences if sentence.correct)
     each = {name: _f1(both[name], found[name], expected[name]) for name in CLASSES}
     return Scored(
         value=sum(each.values()) / len(CLASSES),
-        reason=", ".join(f"{name} {value:.2f}" for name, value in each.items()),
+        reason=together((Reason("{name} {f1:.2f}", name=own(name), f1=value) for name, value in each.items()), ", "),
         details={"f1": {name: round(value, 9) for name, value in each.items()}},
     )
 
@@ -157,7 +160,7 @@ def missing(labels: Labels) -> Result:
     named = shown(skipped)
     return Scored(
         value=len(skipped),
-        reason=f"without a label: {', '.join(map(str, named[:5]))}" if skipped else "",
+        reason=Reason("without a label: {ids}", ids=quoted(", ".join(map(str, named[:5])))) if skipped else "",
         details={"missing": named},
     )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
-from scoring.questions.question import Answer, NoAnswer, Reply
-from scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
+from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
+from sidejudge.scoring.result.reason import Reason, own, quoted
+from sidejudge.scoring.result.result import Failed, Judgement, Method, Proven, Scored, Unavailable
 
 T = TypeVar("T")
+Q = TypeVar("Q", bound=Question)
 
 
 def settle(
@@ -16,7 +19,7 @@ def settle(
 ) -> tuple[list[T], Method, tuple[Judgement, ...]] | Unavailable | Failed:
     """All values, the least certain method among them, and the judgements that they rest on.
 
-    One missing answer leaves the metric without a value.
+    One missing answer leaves the metric without a value; what the others prove of it is asked of ``refuted``.
 
     ``read`` takes a value apart strictly and raises ``ValueError`` where it is not what the question asks for.
     """
@@ -28,8 +31,58 @@ def settle(
     try:
         values = [read(answer.value) for answer in answers]
     except ValueError as error:
-        return Failed(f"parse_error: {error}")
+        return Failed(Reason("parse_error: {error}", error=quoted(str(error))))
     return values, least_certain(answer.method for answer in answers), judgements_of(answers)
+
+
+def refuted(questions: Sequence[Q], replies: Sequence[Reply]) -> dict[Q, Answer]:
+    """The questions that were answered with *no*, whether or not the others have an answer."""
+    answered = zip(questions, replies, strict=True)
+    return {question: reply for question, reply in answered if isinstance(reply, Answer) and reply.value is False}
+
+
+def bounded(
+    gap: Unavailable | Failed,
+    stated: Reason,
+    against: Collection[Answer],
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> Unavailable | Failed:
+    """A result without a value, and what those of its questions that were answered prove of it.
+
+    Args:
+        gap: Why there is no value.
+        stated: What is proven, in words.
+        against: The answers that prove it; without any, nothing is proven.
+        at_least: The value's lower bound.
+        at_most: Its upper bound.
+    """
+    if not against:
+        return gap
+    method = least_certain(answer.method for answer in against)
+    proven = Proven(at_least=at_least, at_most=at_most, method=method, judgements=judgements_of(against))
+    return type(gap)(stated + Reason("; not all are decided: {why}", why=gap.reason), proven)
+
+
+def settle_field(
+    replies: Sequence[Reply], field: str, fields: Sequence[str], read: Callable[[object], T]
+) -> tuple[list[T], Method, tuple[Judgement, ...]] | Unavailable | Failed:
+    """As ``settle``, for one of ``fields`` that are values of their own: the judges of a panel may be split on others.
+
+    A field on which they are split is None in their answer, and fails alone.
+    """
+    whole: list[Reply] = []
+    for reply in replies:
+        if isinstance(reply, Answer) and isinstance(reply.value, Mapping) and reply.judgement and reply.judgement.votes:
+            split = [name for name in fields if reply.value.get(name, name) is None]
+            if field in split:
+                return Failed(Reason("the panel is split on {field}", field=own(field)))
+            # What nobody uses is filled in, so that the answer is read as strictly as any.
+            whole.append(replace(reply, value={**reply.value, **{name: reply.value.get(field) for name in split}}))
+        else:
+            whole.append(reply)
+    return settle(whole, read)
 
 
 def least_certain(methods: Iterable[Method]) -> Method:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.json_kind import kind
 
 _SLACK = 1e-6
 

@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 
-from scoring.lexical.text import tokens
-from scoring.trace.json_kind import kind
-from scoring.trace.span import Json
+from sidejudge.scoring.lexical.text import tokens
+from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.span import Json
 
 from .closed_form import is_closed, is_id
 from .summary import SummaryField, is_filled, read_summary

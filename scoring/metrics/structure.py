@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 
-from scoring.case.case import Case, ParsedOutput
-from scoring.errors import SidejudgeError
-from scoring.lexical.label import label
-from scoring.result.bands import must_be_one
-from scoring.result.result import Result, Scored, Unavailable
-from scoring.trace.json_kind import kind
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case, ParsedOutput
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.bands import must_be_one
+from sidejudge.scoring.result.reason import Reason, own, quoted, together
+from sidejudge.scoring.result.result import Result, Scored, Unavailable
+from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.span import Json
 
 from .metric import Metric
 
@@ -79,7 +80,7 @@ def check(output: ParsedOutput, expected: Json) -> Structure:
         raise TooVariedError("the output and the expected outcome are nested too deeply to be compared") from None
 
 
-_NO_REFERENCE = Unavailable("no expected_outcome")
+_NO_REFERENCE = Unavailable(Reason("no expected_outcome"))
 
 
 def reference(case: Case) -> Json | Unavailable:
@@ -95,7 +96,7 @@ def reference(case: Case) -> Json | Unavailable:
 @lru_cache(maxsize=64)
 def _unreadable(error: str) -> Unavailable:
     """One object for all references that fail alike: prose is not JSON from its first character on."""
-    return Unavailable(f"expected_outcome is {error}")
+    return Unavailable(Reason("expected_outcome is {error}", error=quoted(error)))
 
 
 def items(value: Json, key: str) -> list[Json]:
@@ -277,11 +278,11 @@ def _measure(case: Case) -> Result:
     try:
         outcome = check(case.output, expected)
     except TooVariedError as error:
-        return Unavailable(str(error))
+        return Unavailable(Reason("{error}", error=own(str(error))))
     details: dict[str, object] = {"differences": list(outcome.differences)}
     if outcome.fenced:
         details["fenced"] = True
-    return Scored(value=float(outcome.matches), reason="; ".join(outcome.differences[:3]), details=details)
+    return Scored(value=float(outcome.matches), reason=together(map(quoted, outcome.differences[:3])), details=details)
 
 
 _UNDEFINED = "there is no expected outcome, or none that can be used; or the comparison would take too many steps"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scoring.case.case import Case
-from scoring.questions.question import PendingMetrics, Steps
-from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.question import PendingMetrics, Steps
+from sidejudge.scoring.result.reason import Reason, own, together
+from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 
 from .metric import Metric
 from .settle import carried, least_certain
@@ -26,15 +27,20 @@ def weighted(*parts: tuple[Metric, float]) -> Callable[[Case], Steps]:
         results = [(metric.id, weight, evaluation.results[metric.id]) for metric, weight in parts]
         missing = [(name, result) for name, _, result in results if isinstance(result, Unavailable | Failed)]
         if missing:
-            why = "; ".join(f"{name} {result.status}: {result.reason}" for name, result in missing)
+            why = together(
+                Reason("{name} {status}: {why}", name=own(name), status=own(result.status), why=result.reason)
+                for name, result in missing
+            )
             return Failed(why) if any(isinstance(result, Failed) for _, result in missing) else Unavailable(why)
         scored = [(name, weight, result) for name, weight, result in results if isinstance(result, Scored)]
         if not scored:
-            return NotApplicable("none of its parts applies")
+            return NotApplicable(Reason("none of its parts applies"))
         return Scored(
             value=sum(weight * result.value for _, weight, result in scored) / sum(weight for _, weight, _ in scored),
             method=least_certain(result.method for _, _, result in scored),
-            reason=", ".join(f"{name} {result.value:.3f}" for name, _, result in scored),
+            reason=together(
+                (Reason("{name} {value:.3f}", name=own(name), value=result.value) for name, _, result in scored), ", "
+            ),
             judgements=carried(result for _, _, result in scored),
         )
 

@@ -6,17 +6,20 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.case.case import Case
-from scoring.lexical.text import normalise, same
-from scoring.questions.question import Answer, NoAnswer, Reply, Steps
-from scoring.questions.text import SameIntent, SummaryClaims, Supported
-from scoring.result.result import Failed, Result, Scored, Unavailable
-from scoring.trace.json_kind import kind
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.text import normalise, same
+from sidejudge.scoring.questions.question import Answer, NoAnswer, Reply, Steps
+from sidejudge.scoring.questions.text import SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.result.reason import Reason, own, quoted
+from sidejudge.scoring.result.result import Failed, Result, Scored, Unavailable
+from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.span import Json
 
-from .settle import judgements_of, least_certain, methods_of, settle, truth
+from .settle import bounded, judgements_of, least_certain, methods_of, refuted, settle, truth
 from .structure import items, reference, shown
 
+_WHY = 200
+"""Characters of an answer's reason that are quoted."""
 MAX_FACTS = 500
 """Facts of one summary that are looked up."""
 
@@ -82,12 +85,14 @@ def summaries(case: Case, **needed: str) -> tuple[Summary, Summary] | Unavailabl
         return expected
     summary = expected.get("summary") if isinstance(expected, dict) else None
     if not isinstance(summary, dict):
-        return Unavailable("expected_outcome.summary is not an object")
+        return Unavailable(Reason("expected_outcome.summary is not an object"))
     for key, wanted in needed.items():
         if kind(summary.get(key)) != wanted:
-            return Unavailable(f"expected_outcome.summary.{key} is not of kind {wanted}")
+            return Unavailable(
+                Reason("expected_outcome.summary.{key} is not of kind {kind}", key=own(key), kind=own(wanted))
+            )
     if "highlights" in needed and not all(isinstance(one, str) for one in items(summary, "highlights")):
-        return Unavailable("expected_outcome.summary.highlights is not a list of strings")
+        return Unavailable(Reason("expected_outcome.summary.highlights is not a list of strings"))
     return read_summary(expected), read_summary(case.output.value)
 
 
@@ -98,11 +103,11 @@ def call_intent(case: Case) -> Steps:
         return both
     expected, found = both[0].call_purpose, both[1].call_purpose
     if same(expected, found):
-        return Scored(value=1.0, reason="equal")
+        return Scored(value=1.0, reason=Reason("equal"))
     if not expected.strip():
-        return Unavailable("expected_outcome.summary.call_purpose is blank")
+        return Unavailable(Reason("expected_outcome.summary.call_purpose is blank"))
     if not found.strip():
-        return Scored(value=0.0, reason="the model gave no call purpose")
+        return Scored(value=0.0, reason=Reason("the model gave no call purpose"))
     replies = yield (SameIntent(expected, found),)
     settled = settle(replies, _intent_level)
     if not isinstance(settled, tuple):
@@ -119,14 +124,14 @@ def required_fields(case: Case) -> Result:
     wanted, found = both[0].fields, both[1].fields
     if not wanted:
         filled = any(map(is_filled, found.values()))
-        return Scored(value=0.0 if filled else 1.0, reason="the reference has no field")
+        return Scored(value=0.0 if filled else 1.0, reason=Reason("the reference has no field"))
     missing = [
         name for name, value in wanted.items() if name not in found or (is_filled(value) and not is_filled(found[name]))
     ]
     return Scored(
         value=(len(wanted) - len(missing)) / len(wanted),
-        reason=f"{len(wanted) - len(missing)} of {len(wanted)} fields"
-        + (f"; missing: {', '.join(map(str, shown(missing[:5])))}" if missing else ""),
+        reason=Reason("{n} of {all} fields", n=len(wanted) - len(missing), all=len(wanted))
+        + (Reason("; missing: {names}", names=quoted(", ".join(map(str, shown(missing[:5]))))) if missing else ""),
         details={"missing": shown(missing)},
     )
 
@@ -138,31 +143,35 @@ def fabrication_free(case: Case) -> Steps:
         return both
     facts, known = both[1].facts, known_texts(both[0])
     if all(normalise(fact.text) in known for fact in facts):
-        return Scored(value=1.0, reason="all it states stands in the reference" if facts else "it states nothing")
+        return Scored(
+            value=1.0, reason=Reason("all it states stands in the reference") if facts else Reason("it states nothing")
+        )
     if len(facts) > MAX_FACTS:
-        return Unavailable(f"more than {MAX_FACTS} facts to look up")
+        return Unavailable(Reason("more than {most} facts to look up", most=MAX_FACTS))
     taken_apart = yield (SummaryClaims(tuple(map(str, facts))),)
     claims = _claims(taken_apart[0], facts)
     if isinstance(claims, Failed):
         return claims
     requested = tuple({Supported(c.text, c.about): None for c in claims if normalise(c.text) not in known})
     replies = yield requested
-    settled = settle(replies, truth)
-    if not isinstance(settled, tuple):
-        return settled
-    values, method, judgements = settled
-    unsupported = {
-        (question.claim, question.about) for question, held in zip(requested, values, strict=True) if not held
-    }
+    against = refuted(requested, replies)
+    unsupported = {(question.claim, question.about) for question in against}
     if unsupported and case.transcript is None:
-        return Unavailable("no transcript to look facts up in")
+        return Unavailable(Reason("no transcript to look facts up in"))
     fabricated = [str(claim) for claim in claims if (claim.text, claim.about) in unsupported]
     total = len(claims)
+    value = (total - len(fabricated)) / total
+    reported = Reason("{n} of {all} facts fabricated", n=len(fabricated), all=total)
+    if fabricated:
+        reported += named_first(": ", fabricated, tuple(against.values()))
+    settled = settle(replies, truth)
+    if not isinstance(settled, tuple):
+        return bounded(settled, reported, against.values(), at_most=value)
+    _, method, judgements = settled
     return Scored(
-        value=(total - len(fabricated)) / total,
+        value=value,
         method=least_certain((method, *methods_of(taken_apart))),
-        reason=f"{len(fabricated)} of {total} facts fabricated"
-        + (f": {shown(fabricated)[0]} ({why(replies, values)})" if fabricated else ""),
+        reason=reported,
         details={"fabricated": shown(fabricated), "hallucination_rate": len(fabricated) / total},
         judgements=tuple(dict.fromkeys((*judgements_of(taken_apart), *judgements))),
     )
@@ -177,7 +186,15 @@ def why(replies: Sequence[Reply], values: Sequence[bool] = ()) -> str:
     """The reason that was given with the first answer, or with the first *no*."""
     at = values.index(False) if False in values else 0
     reply = replies[at]
-    return reply.reason[:200] if isinstance(reply, Answer) else ""
+    if not isinstance(reply, Answer):
+        return ""
+    return reply.reason if len(reply.reason) <= _WHY else reply.reason[:_WHY]
+
+
+def named_first(before: str, found: Sequence[str], replies: Sequence[Reply], values: Sequence[bool] = ()) -> Reason:
+    """The first of what was found, and why it was refused, after words of ours."""
+    first = quoted(str(shown(found)[0]))
+    return Reason("{before}{first} ({why})", before=own(before), first=first, why=why(replies, values))
 
 
 def _claims(reply: Reply, facts: tuple[SummaryField, ...]) -> tuple[SummaryField, ...] | Failed:
@@ -185,9 +202,9 @@ def _claims(reply: Reply, facts: tuple[SummaryField, ...]) -> tuple[SummaryField
         return Failed(reply.reason) if reply.failed else facts
     claims = reply.value
     if not isinstance(claims, tuple | list) or not all(isinstance(one, str) and one.strip() for one in claims):
-        return Failed("parse_error: claims are not a list of texts")
+        return Failed(Reason("parse_error: claims are not a list of texts"))
     if not 0 < len(claims) <= MAX_FACTS:
-        return Failed(f"parse_error: not between 1 and {MAX_FACTS} claims")
+        return Failed(Reason("parse_error: not between 1 and {most} claims", most=MAX_FACTS))
     return tuple(map(SummaryField, claims))
 
 

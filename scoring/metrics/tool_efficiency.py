@@ -25,9 +25,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scoring.scenario.json_schema import json_equal
-from scoring.scenario.scenario import ALL_CALLS, Scenario
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part, together
+from sidejudge.scoring.scenario.json_schema import json_equal
+from sidejudge.scoring.scenario.scenario import ALL_CALLS, Scenario
+from sidejudge.scoring.trace.span import ToolCall
 
 _SHOWN = 5
 
@@ -37,7 +38,7 @@ class Efficiency:
     """A level's value in {1.0, 0.8, 0.6, 0.3, 0.0}, and what speaks against a better one."""
 
     value: float
-    faults: tuple[str, ...] = ()
+    faults: tuple[Reason, ...] = ()
 
 
 def states_budget(scenario: Scenario) -> bool:
@@ -48,7 +49,7 @@ def states_budget(scenario: Scenario) -> bool:
 def efficiency(scenario: Scenario, calls: Sequence[ToolCall]) -> Efficiency:
     """The worse of selection and call count.
 
-    >>> from scoring.scenario.scenario import parse_scenario
+    >>> from sidejudge.scoring.scenario.scenario import parse_scenario
     >>> scenario = parse_scenario("s", {"tools_should_include": ["search"], "max_calls": {"search": 2}})
     >>> efficiency(scenario, [ToolCall(name="search")] * 3)
     Efficiency(value=0.6, faults=('search: 3 calls, at most 2',))
@@ -64,8 +65,8 @@ def _selection(scenario: Scenario, calls: Sequence[ToolCall]) -> Efficiency:
     wrong = list(dict.fromkeys((*scenario.tools.unexpected(made), *forbidden)))
     if not missing and not wrong:
         return Efficiency(1.0)
-    faults = [f"{what}: {', '.join(name[:60] for name in names[:_SHOWN])}"
-              for what, names in (("not called", missing), ("wrong", wrong)) if names]  # fmt: skip
+    found = ((Reason("not called: "), missing), (Reason("wrong: "), wrong))
+    faults = [what + together((part(name[:60]) for name in names[:_SHOWN]), ", ") for what, names in found if names]
     none_expected = not any(name in made for name in scenario.tools.include)
     mostly_wrong = 2 * sum(made[name] for name in wrong) > len(calls)
     return Efficiency(0.0 if none_expected or mostly_wrong else 0.3, tuple(faults))
@@ -77,14 +78,20 @@ def _count(scenario: Scenario, calls: Sequence[ToolCall]) -> Efficiency:
     over = {tool: limit for tool, limit in scenario.max_calls.items() if limit and made[tool] > limit}
     if over:
         faults = (
-            f"{'all tools' if tool == ALL_CALLS else tool[:60]}: {made[tool]} calls, at most {limit}"
+            Reason("{tool}: {n} calls, at most {most}", tool=named_tool(tool), n=made[tool], most=limit)
             for tool, limit in over.items()
         )
         return Efficiency(min(_level_over(made[tool], limit) for tool, limit in over.items()), tuple(faults))
     again = _made_twice(calls)
     if again:
-        return Efficiency(0.8, tuple(f"{name[:60]}: called again with equal arguments" for name in again[:_SHOWN]))
+        equal = (Reason("{tool}: called again with equal arguments", tool=part(name[:60])) for name in again[:_SHOWN])
+        return Efficiency(0.8, tuple(equal))
     return Efficiency(1.0)
+
+
+def named_tool(tool: str) -> ReasonPart:
+    """A key of ``max_calls`` as a part of a reason."""
+    return own("all tools") if tool == ALL_CALLS else part(tool[:60])
 
 
 def _level_over(made: int, limit: int) -> float:

@@ -11,9 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from scoring.lexical.label import label
-from scoring.trace.jsontext import decoded
-from scoring.trace.span import Json, ToolCall
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.span import Json, ToolCall
+
+from .service_message import service_message, texts_in
 
 _HEAD: Final = 400
 """Characters at the beginning of a result that are read."""
@@ -149,7 +151,28 @@ _MOST_KEYS: Final = 100
 _SUCCESS_KEYS: Final = ("success", "ok", "succeeded")
 _FALSE: Final = (False, "false", "False", "no")
 _EXIT_KEYS: Final = ("exitcode", "returncode")
+_MAY_BE_A_RESULT: Final = frozenset({"no answer was generated", "the request was too long"})
+"""Messages that a plain tool may return as its result."""
 _NO_ERROR: Final = (None, False, "", 0, "0", "none", "None", "null", "ok", "OK", "no error", "No error")
+
+
+_EXIT_TEXT: Final = re.compile(
+    r"""(?:^|\n)\W{0,6}(?:(?:the\s+)?(?:process|command|program|script|execution|shell|it)\s+)?(?:(?:was|has|have)\s+)?
+      (?:exited|finished|completed|failed|terminated|ended|returned|exit)?[\s_]*(?:with\s+|status\s+)?(?:non-?zero\s+)?
+      (?:exit[\s_-]*(?:code|status|value)|return[\s_-]*(?:code|status)|code|status)\s*(?:was|is|of)?[\s:=>]*(?P<exit>-?\d{1,5})\b(?P<rest>[^\n]{0,80})""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A line on how a command ended, as sandboxes and shells write it: ``exitcode: 1 (execution failed)``."""
+_EXIT_WORDS: Final = re.compile(r"exit|return[\s_-]*(?:code|status)|with\s+code", re.IGNORECASE)
+_EXIT_LINES: Final = 3
+_EXECUTION_FAILED: Final = re.compile(r"\bfailed\b|\berror\b", re.IGNORECASE)
+_COMPLAINS: Final = re.compile(
+    r"""^(?:traceback\s\(most|[\w.]*(?:error|exception)\b\s*:|(?:\S+:\s)*(?:fatal|error)\b|.{0,80}\b(?:command\snot\sfound|no\ssuch\sfile
+      |permission\sdenied|not\srecognized|cannot\s(?:open|access|find|stat)|syntax\serror|segmentation\sfault)\b)""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+_MCP_FAILED: Final = re.compile(r"\bis_?error\W{0,3}[:=]\s*true\b", re.IGNORECASE)
+_MCP_RESULT: Final = re.compile(r"\A\W*(?:CallToolResult\b|meta=|_?meta\b|content\W{0,3}[:=])|\bTextContent\(")
 
 
 def failure_of(call: ToolCall) -> str | None:
@@ -168,7 +191,7 @@ def failure_of(call: ToolCall) -> str | None:
         return _class_in(call.error) or "error status"
     result = decoded(call.result)
     if isinstance(result, str):
-        return text_failure(result)
+        return text_failure(result) or _service_failure(result, call)
     if isinstance(result, dict):
         return _declared(result)
     if isinstance(result, list) and len(result) == 1:
@@ -185,6 +208,10 @@ def text_failure(text: str) -> str | None:
     head = text[:_HEAD].lstrip()
     if _TRACEBACK in head:
         return _class_in(text[-_HEAD:]) or "traceback"
+    if (exited := _exit_of_text(text)) is not None:
+        return f"exit code {exited}"
+    if _MCP_RESULT.search(head) and _MCP_FAILED.search(head + text[-_HEAD:]):
+        return "error in the result"
     match = _ERROR_TEXT.match(head)
     if match is None:
         return "error text" if _is_short_failure(text) or _PRINTED.match(head) else None
@@ -193,6 +220,35 @@ def text_failure(text: str) -> str | None:
     if match["kind"]:
         return label(match["kind"].rpartition(".")[2])
     return _class_in(head) or "error text"
+
+
+def _service_failure(text: str, call: ToolCall) -> str | None:
+    """What a model's service put where the answer of a tool, which may be an agent, should be."""
+    if len(text) > 2 * _SHORT:
+        return None
+    found = service_message(text, [call.name.replace("_", " "), *texts_in(decoded(call.arguments))])
+    return None if found in _MAY_BE_A_RESULT else found
+
+
+def _exit_of_text(text: str) -> int | None:
+    """The code with which a command failed, by its first or last lines.
+
+    A code alone may be an answer (``grep`` found nothing, tests fail), so 1 counts only where the line or the output
+    complains.
+    """
+    if _EXIT_WORDS.search(text[:_HEAD] + "\n" + text[-_HEAD:]) is None:
+        return None
+    lines = text.strip().splitlines()
+    for line in dict.fromkeys([*lines[:_EXIT_LINES], *lines[-_EXIT_LINES:]]):
+        found = _EXIT_TEXT.match(line[:_HEAD])
+        if found is None or not _EXIT_WORDS.search(found[0]):
+            continue
+        code = int(found["exit"])
+        if code == 0:
+            return None
+        complains = _EXECUTION_FAILED.search(found[0]) is not None or _COMPLAINS.search(text[: 10 * _HEAD]) is not None
+        return code if code not in (1, -1) or complains else None
+    return None
 
 
 def _is_short_failure(text: str) -> bool:

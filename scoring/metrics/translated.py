@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scoring.case.case import Case
-from scoring.lexical.mention import Mentions
-from scoring.lexical.text import normalise, same
-from scoring.result.result import Unavailable
-from scoring.trace.json_kind import kind
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.mention import Mentions
+from sidejudge.scoring.lexical.text import normalise, same
+from sidejudge.scoring.result.reason import Reason, own, quoted
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.span import Json
 
 from .structure import Matched, items, match_by_id, reference, shown, strict_key
 
@@ -89,14 +90,16 @@ def read_translation(case: Case) -> Translation | Unavailable:
     if isinstance(expected, Unavailable):
         return expected
     if not isinstance(expected, dict) or not isinstance(expected.get("sentence_translations"), list):
-        return Unavailable("expected_outcome.sentence_translations is not a list")
+        return Unavailable(Reason("expected_outcome.sentence_translations is not a list"))
     wanted = [item if isinstance(item, dict) else {} for item in items(expected, "sentence_translations")]
     for index, item in enumerate(wanted):
         if problem := _unusable(item):
-            return Unavailable(f"expected_outcome.sentence_translations[{index}]: {problem}")
+            return Unavailable(
+                Reason("expected_outcome.sentence_translations[{at}]: {problem}", at=index, problem=own(problem))
+            )
     ids = [item["source_id"] for item in wanted]
     if len(set(map(strict_key, ids))) != len(ids):
-        return Unavailable("expected_outcome.sentence_translations: a source_id stands twice")
+        return Unavailable(Reason("expected_outcome.sentence_translations: a source_id stands twice"))
     output = case.output.value
     full = output.get("full_translation") if isinstance(output, dict) else None
     matched = match_by_id(items(output, "sentence_translations"), "source_id", ids)
@@ -116,15 +119,29 @@ def read_handled(case: Case, key: str, name_key: str) -> tuple[Handled, ...] | U
         return translation
     listed = expected.get(key) if isinstance(expected, dict) else None
     if listed is not None and not isinstance(listed, list):
-        return Unavailable(f"expected_outcome.{key} is not a list")
+        return Unavailable(Reason("expected_outcome.{key} is not a list", key=own(key)))
     wanted: dict[str, tuple[str, str]] = {}
     for index, item in enumerate(listed or ()):
         name, handled_as = _text(item, name_key), _text(item, "handled_as")
         if not name.strip() or not handled_as.strip():
-            return Unavailable(f"expected_outcome.{key}[{index}]: {name_key} and handled_as are not both texts")
+            return Unavailable(
+                Reason(
+                    "expected_outcome.{key}[{at}]: {name} and handled_as are not both texts",
+                    key=own(key),
+                    at=index,
+                    name=own(name_key),
+                )
+            )
         known = wanted.setdefault(normalise(name), (name, handled_as))
         if not same(known[1], handled_as):
-            return Unavailable(f"expected_outcome.{key}[{index}]: {name[:40]!r} stands twice, handled differently")
+            return Unavailable(
+                Reason(
+                    "expected_outcome.{key}[{at}]: {name} stands twice, handled differently",
+                    key=own(key),
+                    at=index,
+                    name=quoted(repr(name[:40])),
+                )
+            )
     mentions = Mentions((translation.full, *translation.texts))
     stated = _first_of_each(items(case.output.value, key), name_key)
     return tuple(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.trace.jsontext import decoded
-from scoring.trace.span import Json, ToolCall
-from scoring.trace.tool_answers import canonical
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Reason, own, part
+from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.span import Json, ToolCall
+from sidejudge.scoring.trace.tool_answers import canonical
 
 _LONGEST = 200_000
 """Characters of the input and of each result that are searched."""
@@ -16,7 +17,7 @@ _LONGEST = 200_000
 
 def unfounded_values(
     case: Case, calls: Sequence[ToolCall], wanted: Mapping[str, Mapping[str, Sequence[str]]]
-) -> Iterator[str]:
+) -> Iterator[Reason]:
     """Arguments whose value stands in none of the places where it has to, in words without the value.
 
     Args:
@@ -35,7 +36,12 @@ def unfounded_values(
             texts = [requested] if "input" in places else []
             texts += before if "results" in places else []
             if name in given and not stands_in(given[name], texts):
-                yield f"{label(call.name)}.{label(name)}: its value stands in no {' and no '.join(places)}"
+                yield Reason(
+                    "{tool}.{argument}: its value stands in no {places}",
+                    tool=part(label(call.name)),
+                    argument=part(label(name)),
+                    places=own(" and no ".join(places)),
+                )
         if call.result is not None:
             before.append(searchable(call.result))
 

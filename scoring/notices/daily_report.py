@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from scoring.status.status import Status
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.status.status import Status
+from sidejudge.scoring.trace.span import JsonRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,10 @@ class WeakMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureLine:
-    """A group of like failures of the day, ``before`` the day before; ``words`` hold nothing that is content."""
+    """A group of like failures of the day, ``before`` the day before; ``words`` hold nothing that is content.
+
+    ``nameless`` are the words without names of the application's parts, None where they are the same.
+    """
 
     group: str
     rubric: str
@@ -52,6 +55,7 @@ class FailureLine:
     count: int
     before: int
     examples: tuple[str, ...]
+    nameless: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scoring.alerts.event import AlertEvent, event_of_json
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .daily_report import DailyReportText
 

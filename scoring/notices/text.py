@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from scoring.alerts.event import Example
-from scoring.lexical.label import label
+from sidejudge.scoring.alerts.event import Example, MainFailure
+from sidejudge.scoring.lexical.label import label
+
+from .daily_report import DailyReportText, FailureLine
+from .runbook_link import runbook_link
 
 _PLACE = re.compile(r"\{(service|environment|rubric|metric)\}")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
@@ -19,25 +22,40 @@ _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 class Wording:
     """How an operator wants things worded.
 
-    ``trace_url`` is the address of a trace's page with ``{trace_id}`` in it, ``runbooks`` the address that runbooks
-    lie under; ``None``: no links. Without ``reasons`` the reasons of verdicts are left out; they are sent without what
-    people and models wrote, unless they are to be ``quoted``. ``dashboard_url`` is the address of a dashboard, with
-    ``{service}``, ``{environment}``, ``{rubric}`` and ``{metric}`` where these go. ``instance`` names one of several
-    monitors: each has alerts of its own, so that none ends what another holds.
+    ``trace_url`` is the address of a trace's page with ``{trace_id}`` in it, ``runbooks`` where runbooks lie
+    (``runbook_link``); ``None``: no links. Without ``reasons`` the reasons of verdicts are left out; they are sent
+    without what people and models wrote, unless they are to be ``quoted``, and without ``names`` without the names of
+    the application's parts. ``dashboard_url`` is the address of a
+    dashboard, with ``{service}``, ``{environment}``, ``{rubric}`` and ``{metric}`` where these go.
+    ``instance`` names one of several monitors: each has alerts of its own, so that none ends what another holds.
+    ``host`` is the machine or Pod that it runs on, for who looks for the monitor.
     """
 
     trace_url: str | None = None
     runbooks: str | None = None
     dashboard_url: str | None = None
     instance: str | None = None
+    host: str | None = None
     reasons: bool = True
     quoted: bool = False
+    names: bool = True
 
-    def reason(self, example: Example) -> str:
-        """The reason of a failing trace as it may be sent; empty where none is."""
+    def reason(self, example: Example | MainFailure) -> str:
+        """The reason of failing traces as it may be sent; empty where none is."""
         if not self.reasons:
             return ""
-        return example.quoted if self.quoted and example.quoted is not None else example.reason
+        if self.quoted and example.quoted is not None:
+            return example.quoted
+        return example.reason if self.names or example.nameless is None else example.nameless
+
+    def report(self, report: DailyReportText) -> DailyReportText:
+        """A day with the reasons of failures as they may be sent."""
+        return replace(report, failures=tuple([replace(each, words=self._words(each)) for each in report.failures]))
+
+    def _words(self, failure: FailureLine) -> str:
+        if not self.reasons:
+            return ""
+        return failure.words if self.names or failure.nameless is None else failure.nameless
 
     def trace(self, trace_id: str) -> str | None:
         """The address of a trace's page."""
@@ -58,7 +76,7 @@ class Wording:
 
     def runbook(self, slug: str) -> str | None:
         """The address of a runbook."""
-        return None if self.runbooks is None else f"{self.runbooks.rstrip('/')}/{slug}"
+        return None if self.runbooks is None else runbook_link(self.runbooks, slug)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from scoring.alerts.condition import Severity, Unit
-from scoring.alerts.event import AlertEvent, Example
-from scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.alerts.condition import Severity, Unit
+from sidejudge.scoring.alerts.event import AlertEvent, Example
+from sidejudge.scoring.alerts.explanation import FailureCount
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
 
 from .daily_report import DailyReportText, FailureLine, ServiceDay, WeakMetric
 from .notice import Notice, NoticeKind
 from .text import NoticeText, TextLine, Wording, lasting, paragraphs, plain, when
 
 MOST_IN_DIGEST = 20
+_PASS_RATES = ("pass_rate_critical", "pass_rate_warning")
+"""Conditions whose value is the figure that everybody shows: page, API, metrics and notice."""
 _OVER = {
     AlertTransition.RESOLVED: "Resolved",
     AlertTransition.UNKNOWN: "Not known any more",
@@ -26,7 +29,7 @@ def report(notice: Notice, wording: Wording) -> NoticeText:
     if notice.kind is NoticeKind.TEST:
         return _test(notice)
     if notice.kind is NoticeKind.REPORT and notice.report is not None:
-        return report_report(notice.report)
+        return report_report(wording.report(notice.report))
     if notice.kind in {NoticeKind.DIGEST, NoticeKind.REFRESH}:
         return _digest(notice)
     if notice.kind is NoticeKind.GROUP:
@@ -40,7 +43,7 @@ def report_event(event: AlertEvent, wording: Wording, *, again: bool = False) ->
     return NoticeText(
         title=headline(event, again=again),
         paragraphs=paragraphs(
-            _facts(event),
+            _facts(event, wording),
             _examples(event, wording),
             _links(event, wording),
         ),
@@ -50,6 +53,11 @@ def report_event(event: AlertEvent, wording: Wording, *, again: bool = False) ->
 def headline(event: AlertEvent, *, again: bool = False) -> str:
     """What happened, and to whom, on one line."""
     what = _OVER.get(event.transition) or f"{'Still ' if again else ''}{event.severity.value}".capitalize()
+    named = [plain(value, 80) for name, value in event.labels if name in {"service", "environment", "rubric"}]
+    if event.transition is AlertTransition.FIRING and event.condition in _PASS_RATES and event.value is not None:
+        *where, rubric = named
+        began = when(event.since_ns if event.changed_ns is None else event.changed_ns)
+        return f"{what}: {', '.join(where)}: {quantity(event.value, event.unit)} pass {rubric}; it began {began}"
     whom = place(event)
     return f"{what}: {event.title}" + (f" – {whom}" if whom else "")
 
@@ -70,14 +78,17 @@ def quantity(value: float, unit: Unit) -> str:
     return f"{value:,.4g}"
 
 
-def _facts(event: AlertEvent) -> Iterator[TextLine]:
+def _facts(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
+    if (broke := what_broke(event, wording)) is not None:
+        yield TextLine(text=broke)
+    yield from (TextLine(text=line) for line in explained(event, wording))
     if event.transition is AlertTransition.UNKNOWN:
         yield TextLine(text="It fired. Now there is too little data to decide whether it still holds.")
     elif event.transition is AlertTransition.EXPIRED:
         yield TextLine(text="It fired, and was not measured for so long that it is given up. It was not seen to end.")
     if (how_bad := measured(event)) is not None:
         yield TextLine(text=how_bad)
-    if event.stated:
+    if event.stated and event.upper is None:  # a sentence beside an interval would state a second figure
         stated = plain(event.stated)
         yield TextLine(text=f"{stated[:1].upper()}{stated[1:]}.")
     yield TextLine(text=since(event))
@@ -85,15 +96,59 @@ def _facts(event: AlertEvent) -> Iterator[TextLine]:
         yield TextLine(text=f"What it means: {event.meaning}.")
 
 
+def what_broke(event: AlertEvent, wording: Wording) -> str | None:
+    """What most of the latest failures have in common; ``None`` where that is not known, or is not to be sent."""
+    if event.failure is None or event.transition is not AlertTransition.FIRING:
+        return None
+    reason = plain(wording.reason(event.failure))
+    counted = f"{event.failure.count:,} of the latest {event.failure.of:,} failing traces"
+    return f"What broke: {reason} ({counted})." if reason else None
+
+
+def explained(event: AlertEvent, wording: Wording) -> Iterator[str]:
+    """How many fail and did before, where those are, and what is new; names of the application where they may go."""
+    known = event.explained
+    if known is None or event.transition is not AlertTransition.FIRING:
+        return
+    was = f", was {_failed(known.before)} in the day before" if known.before is not None else ""
+    yield f"Since {when(known.since_ns)}: {_failed(known.now)} failed{was}."
+    if not wording.names:
+        return
+    beyond = "the failures" if known.before is None else "the failures beyond what was usual"
+    for each in known.slices:
+        yield (
+            f"Where: {_dimension(each.by)} {plain(each.value, 80)}: {each.pass_ratio:.2f} pass (n = {each.n:,}); "
+            f"others {each.others:.2f} (n = {each.others_n:,}). It has {_share(each.share)} {beyond}."
+        )
+    for new in known.new:
+        yield f"New then: {new.by} {plain(new.value, 80)}, first seen {when(new.first_ns)}."
+
+
+def _failed(count: FailureCount) -> str:
+    """Verdicts as they were counted, or their share of all traffic, where sampling was uneven."""
+    if abs(count.failures - count.ratio * count.n) < 0.5:
+        return f"{count.failures:,} of {count.n:,}"
+    return f"{count.ratio:.1%} (n = {count.n:,})"
+
+
+def _dimension(by: str) -> str:
+    return plain(by.removeprefix("metadata."), 80)
+
+
+def _share(share: float) -> str:
+    return "all of" if share >= 0.995 else f"{share:.0%} of"
+
+
 def measured(event: AlertEvent) -> str | None:
-    """How bad it is, with the interval, n and the limit; ``None`` when there is no value."""
+    """How bad it is, with the interval and its confidence, n and the limit; ``None`` when there is no value."""
     if event.value is None:
         return None
     bounds = []
     if event.lower is not None and event.upper is not None:
-        bounds = [f"between {quantity(event.lower, event.unit)} and {quantity(event.upper, event.unit)}"]
+        least, most = quantity(event.lower, event.unit), quantity(event.upper, event.unit)
+        bounds = [f"at least {least}, at most {most}, each with 95 % confidence"]
     elif event.upper is not None:
-        bounds = [f"at most {quantity(event.upper, event.unit)}"]
+        bounds = [f"at most {quantity(event.upper, event.unit)} with 95 % confidence"]
     bounds += [f"n = {event.n:,}"] if event.n is not None else []
     within = f" ({', '.join(bounds)})" if bounds else ""
     limit = f"; the limit is {quantity(event.limit, event.unit)}" if event.limit is not None else ""
@@ -132,6 +187,8 @@ def _links(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
         yield TextLine(text="How it looks:", link=dashboard, link_text="dashboard")
     if wording.instance is not None:
         yield TextLine(text=f"Reported by {plain(wording.instance, 100)}.")
+    elif wording.host is not None and "service" not in dict(event.labels):
+        yield TextLine(text=f"Reported by the monitor on {plain(wording.host, 100)}.")
 
 
 def _runbook(event: AlertEvent, wording: Wording) -> TextLine:
@@ -160,6 +217,8 @@ def _group(notice: Notice, wording: Wording) -> NoticeText:
 
 def _in_short(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
     reported = f"{headline(event)}. {measured(event) or plain(event.stated)}"
+    if (broke := what_broke(event, wording)) is not None:
+        reported = f"{reported} {broke}"
     yield TextLine(text=reported, link=wording.runbook(event.runbook), link_text=event.runbook)
     if event.examples and event.transition is AlertTransition.FIRING:
         yield example_line(1, event.examples[0], wording)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from scoring.case.case import parse_output
+from sidejudge.scoring.case.case import parse_output
 
 MAX_TEXT = 2000
 """Characters of a judge's text that a verdict keeps."""

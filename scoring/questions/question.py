@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from types import GeneratorType
 from typing import Generic, TypeAlias, TypeVar
 
-from scoring.result.result import Judgement, Method, Result
+from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.result import Judgement, Method, Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,14 @@ class Answer:
 class NoAnswer:
     """Nobody could answer. ``failed``: an evaluator tried and failed; without it, none is configured that could answer.
 
-    ``judgement`` is the cost without an answer, where a judge was asked.
+    ``judgement`` is the cost without an answer, where a judge was asked. ``final``: no other evaluator is asked
+    instead, though nothing failed: the material does not decide it, or the judge may not see it.
     """
 
     reason: str
     failed: bool = False
     judgement: Judgement | None = None
+    final: bool = False
 
 
 Reply: TypeAlias = Answer | NoAnswer
@@ -114,7 +117,7 @@ class PendingMetrics(Generic[K]):
 
     def give(self, replies: Mapping[Question, Reply]) -> None:
         """Answer every open question. A question without a reply counts as one that nobody could answer."""
-        nobody = NoAnswer("no answerer is configured for this question")
+        nobody = NoAnswer(Reason("no answerer is configured for this question"))
         self.advance({question: replies.get(question, nobody) for question in self.questions})
 
     def advance(self, replies: Mapping[Question, Reply]) -> bool:

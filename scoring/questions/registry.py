@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Final
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from . import agent, benchmarks, declared, dimensions, quality, question, text, translation
 from .question import Question

@@ -88,6 +88,12 @@ class Blocker:
         rounded = _rounded(value)
         return (self.below is not None and rounded < self.below) or (self.above is not None and rounded > self.above)
 
+    def blocks_all(self, least: float | None, most: float | None) -> bool:
+        """Whether it blocks whatever lies between two bounds, of which None is unknown."""
+        if self.below is not None and most is not None and _rounded(most) < self.below:
+            return True
+        return self.above is not None and least is not None and _rounded(least) > self.above
+
     def describe(self) -> str:
         bound = f"< {self.below:g}" if self.below is not None else f"> {self.above:g}"
         return f"{bound}: {self.effect.value}"

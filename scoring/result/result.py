@@ -19,6 +19,7 @@ class Method(StrEnum):
     EMBEDDING = "embedding"
     JUDGE = "judge"
     HUMAN = "human"
+    REPORTED = "reported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +73,38 @@ class NotApplicable(Struct, frozen=True):
     status: ClassVar[str] = "not_applicable"
 
 
+class Proven(Struct, frozen=True, kw_only=True):
+    """What is certain of a value that is not known: its bounds, None for none, and the answers that prove them.
+
+    One refuted claim of ten leaves a rate of nine tenths at most, whatever becomes of the others. A bound may hit a
+    blocker or miss a threshold; it is never taken for the value.
+    """
+
+    at_least: float | None = None
+    at_most: float | None = None
+    method: Method = Method.EXACT
+    judgements: tuple[Judgement, ...] = ()
+
+
 class Unavailable(Struct, frozen=True):
-    """What the metric needs is missing (no reference, no judge, no embeddings): coverage falls."""
+    """What the metric needs is missing (no reference, no judge, no embeddings): coverage falls.
+
+    ``proven`` is what is certain of the value all the same.
+    """
 
     reason: str
+    proven: Proven | None = None
     status: ClassVar[str] = "unavailable"
 
 
 class Failed(Struct, frozen=True):
-    """It was tried and failed (a judge that timed out, an answer that did not parse): coverage falls."""
+    """It was tried and failed (a judge that timed out, an answer that did not parse): coverage falls.
+
+    ``proven`` is what is certain of the value all the same.
+    """
 
     reason: str
+    proven: Proven | None = None
     status: ClassVar[str] = "error"
 
 

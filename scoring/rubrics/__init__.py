@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scoring.rubrics import agent, benchmarks, dimensions, entity, qa, quality, run_health, translation, workflow
-from scoring.rubrics import answer as answer_rubric
-from scoring.rubrics import text as text_rubric
-from scoring.verdict.rubric import Rubric
+from sidejudge.scoring.rubrics import (
+    agent,
+    benchmarks,
+    dimensions,
+    entity,
+    qa,
+    quality,
+    run_health,
+    translation,
+    workflow,
+)
+from sidejudge.scoring.rubrics import answer as answer_rubric
+from sidejudge.scoring.rubrics import text as text_rubric
+from sidejudge.scoring.verdict.rubric import Rubric
 
 RUBRICS: Mapping[str, Rubric] = {
     rubric.id: rubric

@@ -6,18 +6,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.case.case import Case, Utterance
-from scoring.case.conversation import turns
-from scoring.metrics.judge_config import FULL_SCORE, JudgeConfig
-from scoring.metrics.judge_metrics import ACCEPTABLE_SCORE, DEFINITIONS, MAX_SCORE, Definition
-from scoring.metrics.metric import Metric
-from scoring.metrics.settle import settle
-from scoring.questions import contract
-from scoring.questions.agent import GradeAgent
-from scoring.questions.question import Steps
-from scoring.result.bands import Bands, must_be_one
-from scoring.result.result import Method, Scored, Unavailable
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.case.conversation import turns
+from sidejudge.scoring.metrics.judge_config import FULL_SCORE, JudgeConfig
+from sidejudge.scoring.metrics.judge_metrics import ACCEPTABLE_SCORE, DEFINITIONS, MAX_SCORE, Definition
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.settle import settle
+from sidejudge.scoring.questions import contract
+from sidejudge.scoring.questions.agent import GradeAgent
+from sidejudge.scoring.questions.question import Steps
+from sidejudge.scoring.result.bands import Bands, must_be_one
+from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.result import Method, Scored, Unavailable
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 001"
 _LABEL = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
@@ -108,7 +109,7 @@ def _graded(definition: Definition) -> Callable[[Case], Steps]:
         if isinstance(conversation, Unavailable):
             return conversation
         if definition.score_type == "binary" and case.expected_outcome is None:
-            return Unavailable("no expected_outcome")
+            return Unavailable(Reason("no expected_outcome"))
         replies = yield (GradeAgent(definition.name, case.evaluation_criteria_override or None),)
         settled = settle(replies, lambda value: parse_agent_grade(value, definition))
         if not isinstance(settled, tuple):

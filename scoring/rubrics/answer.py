@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.case.case import Case
-from scoring.metrics.metric import Metric
-from scoring.metrics.settle import settle
-from scoring.questions.question import GradeAnswer, Steps
-from scoring.result.bands import Bands, at_most
-from scoring.result.result import Failed, Method, Result, Scored, Unavailable
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.settle import settle_field
+from sidejudge.scoring.questions.question import GradeAnswer, Steps
+from sidejudge.scoring.result.bands import Bands, at_most
+from sidejudge.scoring.result.reason import Reason, own
+from sidejudge.scoring.result.result import Failed, Method, Result, Scored, Unavailable
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 002"
 MAX_RATIONALE_WORDS = 80
@@ -70,9 +71,9 @@ def _may_be_lost(case: Case) -> bool:
 
 def _graded(case: Case, field: str) -> Steps:
     if _may_be_lost(case):
-        return Unavailable("no answer to grade: model_output is null")
+        return Unavailable(Reason("no answer to grade: model_output is null"))
     replies = yield (GradeAnswer(),)
-    settled = settle(replies, parse_grade)
+    settled = settle_field(replies, field, ("accuracy_score", "faithfulness_score"), parse_grade)
     if not isinstance(settled, tuple):
         return settled
     (grade,), method, judgements = settled
@@ -89,8 +90,10 @@ def _faithfulness(case: Case) -> Steps:
 
 def _milliseconds(value: float | None, field: str, *, timed_out: bool) -> Result:
     if value is None:
-        return Unavailable(f"{field} is not known")
-    return Scored(value=value, reason="timed out; elapsed time" if timed_out else "", details={"timed_out": timed_out})
+        return Unavailable(Reason("{field} is not known", field=own(field)))
+    return Scored(
+        value=value, reason=Reason("timed out; elapsed time") if timed_out else "", details={"timed_out": timed_out}
+    )
 
 
 def _latency_e2e(case: Case) -> Result:
@@ -103,7 +106,7 @@ def _latency_model(case: Case) -> Result:
 
 def _tokens(case: Case) -> tuple[int, int] | Unavailable:
     if case.input_tokens is None or case.output_tokens is None:
-        return Unavailable("input_tokens and output_tokens are not both known")
+        return Unavailable(Reason("input_tokens and output_tokens are not both known"))
     return case.input_tokens, case.output_tokens
 
 

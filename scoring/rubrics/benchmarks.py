@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scoring.case.case import Case
-from scoring.metrics.context_use import contextual_precision, contextual_recall, contextual_relevancy
-from scoring.metrics.correctness import answer_correctness, answer_relevancy, exact_match
-from scoring.metrics.grounding import faithfulness, hallucination_rate
-from scoring.metrics.judged_benchmarks import argument_correctness, instruction_following
-from scoring.metrics.metric import Metric
-from scoring.questions.question import Steps
-from scoring.result.bands import Bands, must_be_one
-from scoring.result.result import Method, Scored
-from scoring.verdict.consistency import consistency
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.context_use import contextual_precision, contextual_recall, contextual_relevancy
+from sidejudge.scoring.metrics.correctness import answer_correctness, answer_relevancy, exact_match
+from sidejudge.scoring.metrics.grounding import faithfulness, hallucination_rate
+from sidejudge.scoring.metrics.judged_benchmarks import argument_correctness, instruction_following
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.questions.question import Steps
+from sidejudge.scoring.result.bands import Bands, must_be_one
+from sidejudge.scoring.result.reason import Reason, own
+from sidejudge.scoring.result.result import Failed, Method, Scored, Unavailable
+from sidejudge.scoring.verdict.consistency import consistency
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 from . import entity, qa, text, translation
 
@@ -46,13 +47,35 @@ def binary(raw: Callable[[Case], Steps], threshold: Bands) -> Callable[[Case], S
 
     def measure(case: Case) -> Steps:
         result = yield from raw(case)
+        sign = ">=" if threshold.higher_is_better else "<="
+        if isinstance(result, Unavailable | Failed) and result.proven is not None:
+            best = result.proven.at_most if threshold.higher_is_better else result.proven.at_least
+            if best is not None and threshold.rating(best) == "fail":
+                return Scored(
+                    value=0.0,
+                    method=result.proven.method,
+                    reason=Reason(
+                        "{best:.3f} at best, passes {sign} {bound:g}: {why}",
+                        best=best,
+                        sign=own(sign),
+                        bound=threshold.acceptable,
+                        why=result.reason,
+                    ),
+                    details={"best": best, "threshold": threshold.acceptable},
+                    judgements=result.proven.judgements,
+                )
         if not isinstance(result, Scored):
             return result
-        sign = ">=" if threshold.higher_is_better else "<="
         return Scored(
             value=float(threshold.rating(result.value) == "pass"),
             method=result.method,
-            reason=f"{result.value:.3f}, passes {sign} {threshold.acceptable:g}: {result.reason}",
+            reason=Reason(
+                "{value:.3f}, passes {sign} {bound:g}: {why}",
+                value=result.value,
+                sign=own(sign),
+                bound=threshold.acceptable,
+                why=result.reason,
+            ),
             details={"raw": result.value, "threshold": threshold.acceptable, **result.details},
             judgements=result.judgements,
         )

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scoring.case.case import Case
-from scoring.case.grounds import called_tools, criteria, ground_truth, stated_scenario
-from scoring.lexical.label import label
-from scoring.metrics.metric import Metric
-from scoring.metrics.settle import settle
-from scoring.metrics.tool_efficiency import efficiency, states_budget
-from scoring.questions import contract
-from scoring.questions.dimensions import GradeDimension, VerifyClaims
-from scoring.questions.question import Steps
-from scoring.result.bands import Bands
-from scoring.result.result import Method, NotApplicable, Scored, Unavailable
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import (
+    called_tools,
+    criteria,
+    ground_truth,
+    has_no_sources,
+    incomplete,
+    stated_scenario,
+    written,
+)
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.settle import settle
+from sidejudge.scoring.metrics.tool_efficiency import efficiency, states_budget
+from sidejudge.scoring.questions import contract
+from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
+from sidejudge.scoring.questions.question import Steps
+from sidejudge.scoring.result.bands import Bands
+from sidejudge.scoring.result.reason import Reason, own, quoted, together
+from sidejudge.scoring.result.result import Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 004"
 LEVELS = {"excellent": 1.0, "good": 0.8, "acceptable": 0.6, "poor": 0.3, "failed": 0.0}
@@ -25,6 +35,8 @@ IMPORTANCE = {"major": 2, "minor": 1}
 """How much a claim weighs among the others (rubrics §8)."""
 _BANDS = Bands(tuple(LEVELS.items())[:-1], "failed")
 _MOST_CLAIMS = 500
+_CITATION = re.compile(r"https?://|\bdoi:|\[\d{1,3}\]|\(\w[^()]{0,60}\b(?:19|20)\d\d\)", re.IGNORECASE)
+"""What looks like a reference: an address, a number in brackets, a name with a year."""
 _SHOWN = 20
 
 
@@ -81,13 +93,15 @@ def claim_accuracy(claims: tuple[CheckedClaim, ...]) -> float:
 
 def _factual_accuracy(case: Case) -> Steps:
     if case.model_output is None:
-        return Unavailable("no output: model_output is null")
+        return Unavailable(Reason("no output: model_output is null"))
+    if case.expected_outcome is None and has_no_sources(case):
+        return NotApplicable(Reason("no expected_outcome and no sources: there is nothing to verify claims against"))
     truth = ground_truth(case)
     if isinstance(truth, Unavailable):
         return truth
     if not truth:
         return Unavailable(
-            "no expected_outcome, and the trace has no sources: there is nothing to verify claims against"
+            Reason("no expected_outcome, and the trace has no sources: there is nothing to verify claims against")
         )
     replies = yield (VerifyClaims(),)
     settled = settle(replies, parse_claims)
@@ -95,13 +109,20 @@ def _factual_accuracy(case: Case) -> Steps:
         return settled
     (claims,), method, judgements = settled
     if not claims:
-        return NotApplicable("the output makes no claim")
+        return NotApplicable(Reason("the output makes no claim"))
     wrong = [claim for claim in claims if not claim.accurate]
     return Scored(
         value=claim_accuracy(claims),
         method=method,
-        reason=f"{len(claims) - len(wrong)} of {len(claims)} claims match"
-        + "".join(f"; {claim.importance}, not: {label(claim.claim, 80)}" for claim in wrong[:3]),
+        reason=together(
+            (
+                Reason("{n} of {all} claims match", n=len(claims) - len(wrong), all=len(claims)),
+                *(
+                    Reason("{weight}, not: {claim}", weight=own(claim.importance), claim=quoted(label(claim.claim, 80)))
+                    for claim in wrong[:3]
+                ),
+            )
+        ),
         details={"wrong": [{"claim": label(c.claim, 200), "importance": c.importance} for c in wrong[:_SHOWN]]},
         judgements=judgements,
     )
@@ -109,7 +130,7 @@ def _factual_accuracy(case: Case) -> Steps:
 
 def _judged(case: Case, dimension: str) -> Steps:
     if case.model_output is None:
-        return Unavailable("no output: model_output is null")
+        return Unavailable(Reason("no output: model_output is null"))
     replies = yield (GradeDimension(dimension),)
     settled = settle(replies, parse_level)
     if not isinstance(settled, tuple):
@@ -130,30 +151,39 @@ def _completeness(case: Case) -> Steps:
 
 
 def _citation_accuracy(case: Case) -> Steps:
+    if _cites_nothing(case):
+        return NotApplicable(Reason("the answer rests on no sources, and cites none"))
     truth = ground_truth(case)
     return truth if isinstance(truth, Unavailable) else (yield from _judged(case, "citation_accuracy"))
 
 
 def _source_quality(case: Case) -> Steps:
+    if _cites_nothing(case):
+        return NotApplicable(Reason("the answer rests on no sources, and cites none"))
     return (yield from _judged(case, "source_quality"))
+
+
+def _cites_nothing(case: Case) -> bool:
+    """Whether citations do not apply: nothing was there to be cited, and the output does not claim that there was."""
+    return case.model_output is not None and has_no_sources(case) and not _CITATION.search(written(case.model_output))
 
 
 def _tool_efficiency(case: Case) -> Steps:
     if not case.complete:
-        return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
+        return incomplete(case)
     scenario = stated_scenario(case)
     calls = called_tools(case, None if isinstance(scenario, Unavailable) else scenario)
     if calls is None:
         if case.trace is None and case.trace_id is None and scenario is None:
-            return NotApplicable("the case reports no tools and expects none")
-        return Unavailable("tools_used is not known")
+            return NotApplicable(Reason("the case reports no tools and expects none"))
+        return Unavailable(Reason("tools_used is not known"))
     if isinstance(scenario, Unavailable):
         return scenario
     if scenario is None or not states_budget(scenario):
         return (yield from _judged(case, "tool_efficiency"))
     found = efficiency(scenario, calls)
     level = next(name for name, value in LEVELS.items() if value == found.value)
-    return Scored(value=found.value, reason="; ".join(found.faults), details={"level": level})
+    return Scored(value=found.value, reason=together(found.faults), details={"level": level})
 
 
 def _dimension(
@@ -195,7 +225,8 @@ factual_accuracy = _dimension(
     ),
     _factual_accuracy,
     formula="Σ importance of accurate claims / Σ importance of claims; major 2, minor 1",
-    undefined="there is no judge, no output, or nothing to verify against; not applicable without any claim",
+    undefined="there is no judge or no output, or the sources are not known; not applicable without any claim, and "
+    "where there is neither an expected outcome nor a source",
 )
 completeness = _dimension(
     "completeness",
@@ -223,7 +254,8 @@ citation_accuracy = _dimension(
         "Citations missing or completely incorrect",
     ),
     _citation_accuracy,
-    undefined="there is no judge, no output, or neither expected outcome nor sources are known",
+    undefined="there is no judge, no output, or neither expected outcome nor sources are known; not applicable to an "
+    "answer without sources that cites none",
 )
 source_quality = _dimension(
     "source_quality",
@@ -237,7 +269,7 @@ source_quality = _dimension(
         "No credible sources cited",
     ),
     _source_quality,
-    undefined="there is no judge or no output",
+    undefined="there is no judge or no output; not applicable to an answer without sources that cites none",
 )
 tool_efficiency = _dimension(
     "tool_efficiency",

@@ -8,24 +8,27 @@ from functools import cache, cached_property
 from itertools import islice
 from typing import TypeGuard
 
-from scoring.case.case import Case
-from scoring.lexical.label import MAX_LABELS, label, labels
-from scoring.lexical.text import WordIndex, normalise, normalise_each, tokens
-from scoring.metrics.metric import Metric
-from scoring.metrics.settle import settle
-from scoring.metrics.structure import items, reference, structure_compliance
-from scoring.questions.question import Begun, SameEntity, Steps
-from scoring.result.bands import Bands, Blocker, Effect, at_least, count
-from scoring.result.result import Method, Result, Scored, Unavailable
-from scoring.trace.span import Json
-from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import MAX_LABELS, label, labels
+from sidejudge.scoring.lexical.text import WordIndex, normalise, normalise_each, tokens
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.settle import settle
+from sidejudge.scoring.metrics.structure import items, reference, structure_compliance
+from sidejudge.scoring.questions.question import Begun, SameEntity, Steps
+from sidejudge.scoring.result.bands import Bands, Blocker, Effect, at_least, count
+from sidejudge.scoring.result.reason import Reason, own
+from sidejudge.scoring.result.result import Method, Result, Scored, Unavailable
+from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 2"
 _PARTS = re.compile("[ _-]")
 _TEXT = frozenset({str})
 _NAMED = 5
 """Entities that a reason names; the details hold more."""
-_NOT_CONFIGURED = Unavailable("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
+_NOT_CONFIGURED = Unavailable(
+    Reason("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
+)
 
 
 class Detection:
@@ -42,7 +45,12 @@ class Detection:
     def __init__(self, found: frozenset[str], expected: frozenset[str]) -> None:
         # Three metrics show the same reason and details, so they are made here, once.
         self._found, self._expected, self._matching = len(found), len(expected), len(found & expected)
-        self.reason = f"{self._matching} of {self._found} found match, of {self._expected} expected"
+        self.reason = Reason(
+            "{n} of {found} found match, of {all} expected",
+            n=self._matching,
+            found=self._found,
+            all=self._expected,
+        )
         self.details: Mapping[str, object] = {
             "missed": labels(sorted(expected - found)),
             "extra": labels(sorted(found - expected)),
@@ -130,12 +138,15 @@ def configured(case: Case) -> frozenset[str] | Unavailable:
     listed = [*lists["keywords"], *lists["topics"]] or lists["entities"]
     if listed:
         return _normalised(listed)
-    return _NOT_CONFIGURED if valid is None else _normalised(valid)
+    if valid is None:
+        return _NOT_CONFIGURED
+    wanted = case.once(expected)  # a reference with a broken list is held against no model
+    return wanted if isinstance(wanted, Unavailable) else _normalised(valid)
 
 
 @cache
 def _not_texts(field: str) -> Unavailable:
-    return Unavailable(f"{field} is not a list of strings")
+    return Unavailable(Reason("{field} is not a list of strings", field=own(field)))
 
 
 def _is_texts(value: object) -> TypeGuard[list[str]]:
@@ -180,12 +191,12 @@ def _compliance(case: Case) -> Result:
         return allowed
     found = case.once(detected)
     if not found:
-        return Scored(value=1.0, reason="no entity detected")
+        return Scored(value=1.0, reason=Reason("no entity detected"))
     outside = sorted(found - allowed)
     return Scored(
         value=1.0 - len(outside) / len(found) if outside else 1.0,
-        reason=f"{len(found) - len(outside)} of {len(found)} are configured"
-        + (f"; not configured: {', '.join(labels(outside, _NAMED))}" if outside else ""),
+        reason=Reason("{n} of {all} are configured", n=len(found) - len(outside), all=len(found))
+        + (Reason("; not configured: {names}", names=", ".join(labels(outside, _NAMED))) if outside else ""),
         details={"not_configured": labels(outside)},
     )
 
@@ -196,12 +207,14 @@ def _fabricated(case: Case) -> Result:
         return wanted
     doubtful = case.once(detected) - wanted
     if doubtful and case.spoken_text is None:
-        return Unavailable("no transcript to look entities up in")
+        return Unavailable(Reason("no transcript to look entities up in"))
     spoken = _Spoken(case.spoken_text or "") if doubtful else None
     made_up = sorted(name for name in doubtful if spoken and not spoken.has(name))
     return Scored(
         value=len(made_up),
-        reason=f"in neither transcript nor reference: {', '.join(labels(made_up, _NAMED))}" if made_up else "",
+        reason=Reason("in neither transcript nor reference: {names}", names=", ".join(labels(made_up, _NAMED)))
+        if made_up
+        else "",
         details={"fabricated": labels(made_up)},
     )
 
@@ -240,12 +253,13 @@ def _cross_language(case: Case) -> Begun:
     by_text = len(wanted & found)
     open_ones = tuple(sorted(wanted - found))
     if not open_ones:
-        return Scored(value=1.0 if wanted or not found else 0.0, reason=f"all {len(wanted)} matched by text")
+        by_words = Reason("all {n} matched by text", n=len(wanted))
+        return Scored(value=1.0 if wanted or not found else 0.0, reason=by_words)
     others = tuple(sorted(found - wanted))
     if not others:
         return Scored(
             value=by_text / len(wanted),
-            reason=f"{by_text} by text, of {len(wanted)}; the model reported nothing else",
+            reason=Reason("{n} by text, of {all}; the model reported nothing else", n=by_text, all=len(wanted)),
             details={"matched": {}, "missed": labels(open_ones)},
         )
     return _across_languages(by_text, open_ones, others)
@@ -262,7 +276,7 @@ def _across_languages(by_text: int, open_ones: tuple[str, ...], others: tuple[st
     return Scored(
         value=(by_text + len(paired)) / wanted,
         method=method,
-        reason=f"{by_text} by text and {len(paired)} across languages, of {wanted}",
+        reason=Reason("{n} by text and {paired} across languages, of {all}", n=by_text, paired=len(paired), all=wanted),
         details={
             "matched": {label(name): label(found_as) for name, found_as in islice(paired.items(), MAX_LABELS)},
             "missed": labels(name for name in open_ones if name not in paired),

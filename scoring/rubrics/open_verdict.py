@@ -1,14 +1,14 @@
 """Open verdict: a verdict without anything that people or models wrote, for those who may not see contents.
 
-Of reasons, sentences of ours are kept (``open_reason``); of details, numbers, and names of the application's parts.
+Of reasons the outline is kept; of details, numbers, and names of the application's parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scoring.rubrics import RUBRICS
-from scoring.verdict.open_reason import open_reason
+from sidejudge.scoring.result.reason import REASON_PARTS, outline
+from sidejudge.scoring.rubrics import RUBRICS
 
 _FIGURE = 10**9
 """A number from here on may be one that somebody wrote, such as that of a card."""
@@ -32,21 +32,21 @@ def open_verdict(verdict: Mapping[str, object]) -> dict[str, object]:
     """
     scores = verdict.get("scores")
     listed = [each for each in scores if isinstance(each, Mapping)] if isinstance(scores, list | tuple) else []
-    metrics = frozenset(str(each.get("metric")) for each in listed)
     return {
-        **_opened(verdict, metrics, named=False),
-        "scores": [
-            _opened(each, metrics, named=(verdict.get("rubric"), each.get("metric")) in _NAMING) for each in listed
-        ],
+        **_opened(verdict, named=False),
+        "scores": [_opened(each, named=(verdict.get("rubric"), each.get("metric")) in _NAMING) for each in listed],
     }
 
 
-def _opened(fields: Mapping[str, object], metrics: frozenset[str], *, named: bool) -> dict[str, object]:
+def _opened(fields: Mapping[str, object], *, named: bool) -> dict[str, object]:
     shown: dict[str, object] = {}
     withheld: list[str] = []
+    reason = outline(fields)
     for name, value in fields.items():
         if name == "reason":
-            shown[name] = open_reason(str(value or ""), metrics)
+            shown[name] = reason.shown()
+        elif name == REASON_PARTS:
+            shown[name] = reason.to_json()
         elif name == "details" and isinstance(value, Mapping):
             shown[name] = dict(value) if named else {key: each for key, each in value.items() if _is_figure(each)}
         elif name in _OPEN or _is_figure(value):

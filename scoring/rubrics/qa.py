@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.metrics.metric import Metric
-from scoring.metrics.settle import settle, truth
-from scoring.metrics.structure import (
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.settle import settle, truth
+from sidejudge.scoring.metrics.structure import (
     Matched,
     items,
     match_by_id,
@@ -18,12 +18,13 @@ from scoring.metrics.structure import (
     strict_key,
     structure_compliance,
 )
-from scoring.questions.question import BorneOut, CitesTranscript, Steps
-from scoring.result.bands import Blocker, Effect, at_least, at_most
-from scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
-from scoring.trace.json_kind import kind
-from scoring.trace.span import Json
-from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
+from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, Steps
+from sidejudge.scoring.result.bands import Blocker, Effect, at_least, at_most
+from sidejudge.scoring.result.reason import Reason, own, quoted
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 1"
 _LARGEST = 1e15
@@ -110,14 +111,14 @@ def read_scorecard(case: Case) -> CallScorecard | Unavailable:
     if isinstance(expected, Unavailable):
         return expected
     if not isinstance(expected, dict) or not isinstance(expected.get("questions"), list):
-        return Unavailable("expected_outcome.questions is not a list")
+        return Unavailable(Reason("expected_outcome.questions is not a list"))
     wanted = items(expected, "questions")
     for index, question in enumerate(wanted):
         if problem := _unusable(question):
-            return Unavailable(f"expected_outcome.questions[{index}]: {problem}")
+            return Unavailable(Reason("expected_outcome.questions[{at}]: {problem}", at=index, problem=own(problem)))
     ids = [question["question_id"] for question in wanted if isinstance(question, dict)]
     if len(set(map(strict_key, ids))) != len(ids):
-        return Unavailable("expected_outcome.questions: an id stands twice")
+        return Unavailable(Reason("expected_outcome.questions: an id stands twice"))
     given = items(case.output.value, "questions")
     matched = match_by_id(given, "question_id", ids)
     return CallScorecard(
@@ -176,10 +177,14 @@ def _over_scorecard(measure: Callable[[CallScorecard], Result]) -> Callable[[Cas
 def _accuracy(card: CallScorecard) -> Result:
     wrong = [item for item in card.items if not item.correct]
     right = len(card.items) - len(wrong)
-    named = ", ".join(map(str, wrong[:5])) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
+    reason = Reason("{n} of {all} questions", n=right, all=len(card.items))
+    if wrong:
+        reason += Reason("; wrong: {names}", names=quoted(", ".join(map(str, wrong[:5]))))
+    if len(wrong) > 5:
+        reason += Reason(" and {n} more", n=len(wrong) - 5)
     return Scored(
         value=card.ratio(right),
-        reason=f"{right} of {len(card.items)} questions" + (f"; wrong: {named}" if wrong else ""),
+        reason=reason,
         details={"wrong": shown(item.question_id for item in wrong), **card.remarks()},
     )
 
@@ -187,20 +192,19 @@ def _accuracy(card: CallScorecard) -> Result:
 def _gap_accuracy(card: CallScorecard) -> Result:
     gaps = {label(str(item.question_id)): round(item.gap, 9) for item in card.items[:50] if item.gap}
     value = 1.0 - card.ratio(sum(item.gap for item in card.items)) if card.items else card.ratio(0)
-    return Scored(
-        value=value, reason=f"average normalised gap {1.0 - value:.3f}" if card.items else "", details={"gaps": gaps}
-    )
+    reason = Reason("average normalised gap {gap:.3f}", gap=1.0 - value) if card.items else ""
+    return Scored(value=value, reason=reason, details={"gaps": gaps})
 
 
 def _false_pass_rate(card: CallScorecard) -> Result:
     requested = [item for item in card.items if item.pass_fail]
     if not requested:
-        return NotApplicable("the reference has no PASS_FAIL question")
+        return NotApplicable(Reason("the reference has no PASS_FAIL question"))
     wrong = [item for item in requested if item.false_pass]
     return Scored(
         value=len(wrong) / len(requested),
-        reason=f"{len(wrong)} of {len(requested)} PASS_FAIL questions wrongly passed"
-        + (f": {', '.join(label(str(item.question_id)) for item in wrong[:5])}" if wrong else ""),
+        reason=Reason("{n} of {all} PASS_FAIL questions wrongly passed", n=len(wrong), all=len(requested))
+        + (Reason(": {ids}", ids=", ".join(label(str(item.question_id)) for item in wrong[:5])) if wrong else ""),
         details={"wrongly_passed": shown(item.question_id for item in wrong)},
     )
 
@@ -218,7 +222,7 @@ def _evidence(case: Case) -> Steps:
         elif isinstance(reason, str):
             blank.append(item.question_id)  # given, and evidence of nothing
     if not reasons:
-        return Scored(value=card.ratio(0) if not card.items else 0.0, reason="the model gave no reasons")
+        return Scored(value=card.ratio(0) if not card.items else 0.0, reason=Reason("the model gave no reasons"))
     replies = yield (
         *(CitesTranscript(reason) for _, reason in reasons),
         *(BorneOut(reason) for _, reason in reasons),
@@ -234,7 +238,12 @@ def _evidence(case: Case) -> Steps:
     return Scored(
         value=(sum(cited) + sum(factual)) / (2 * total),
         method=method,
-        reason=f"{sum(cited)} of {total} reasons cite evidence, {sum(factual)} are borne out",
+        reason=Reason(
+            "{cited} of {all} reasons cite evidence, {borne_out} are borne out",
+            cited=sum(cited),
+            all=total,
+            borne_out=sum(factual),
+        ),
         details={
             "without_evidence": shown([*(q for (q, _), c in zip(reasons, cited, strict=True) if not c), *blank]),
             "not_factual": shown([*(q for (q, _), f in zip(reasons, factual, strict=True) if not f), *blank]),

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from scoring.case.case import Case
-from scoring.case.grounds import criteria, sources
-from scoring.metrics.metric import Metric
-from scoring.metrics.settle import settle
-from scoring.questions import contract
-from scoring.questions.quality import GradeQuality
-from scoring.questions.question import Steps
-from scoring.result.bands import Bands
-from scoring.result.result import Method, Result, Scored, Unavailable
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import criteria, has_no_sources, sources
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.settle import settle_field
+from sidejudge.scoring.questions import contract
+from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.question import Steps
+from sidejudge.scoring.result.bands import Bands
+from sidejudge.scoring.result.reason import Reason
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 003 §2"
 _THIRD = 1 / 3
@@ -48,9 +49,10 @@ def parse_quality(value: object) -> Quality:
 
 def _graded(case: Case, field: str) -> Steps:
     if case.model_output is None:
-        return Unavailable("no answer to grade: model_output is null")
+        return Unavailable(Reason("no answer to grade: model_output is null"))
     replies = yield (GradeQuality(),)
-    settled = settle(replies, parse_quality)
+    fields = ("answer_quality", "factual_correctness", "completeness")
+    settled = settle_field(replies, field, fields, parse_quality)
     if not isinstance(settled, tuple):
         return settled
     (quality,), method, judgements = settled
@@ -62,11 +64,13 @@ def _answer_quality(case: Case) -> Steps:
 
 
 def _factual_correctness(case: Case) -> Steps:
+    if has_no_sources(case):
+        return NotApplicable(Reason("the answer rests on no sources: there is nothing to be correct by"))
     known = sources(case)
     if isinstance(known, Unavailable):
-        return Unavailable(f"no sources: {known.reason}")
+        return Unavailable(Reason("no sources: {why}", why=known.reason))
     if not known:
-        return Unavailable("the trace has no sources: there is nothing to be correct by")
+        return Unavailable(Reason("the trace has no sources: there is nothing to be correct by"))
     return (yield from _graded(case, "factual_correctness"))
 
 
@@ -130,7 +134,7 @@ factual_correctness = _metric(
         "Completely wrong, fabricated information",
     ),
     _factual_correctness,
-    "; neither context nor tool results are known, or the trace is incomplete",
+    "; neither context nor tool results are known, or the trace is incomplete; not applicable to a plain answer",
 )
 completeness = _metric(
     "completeness",

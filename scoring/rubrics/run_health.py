@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from scoring.case.case import Case
-from scoring.metrics.run_contract import calls_valid, tools_tried
-from scoring.metrics.run_effort import within_budget, within_usual
-from scoring.metrics.run_ending import SOURCE, answer_intact, answered, completed, not_refused
-from scoring.metrics.run_repetition import LEAST, no_repetition
-from scoring.metrics.run_results import results_used
-from scoring.metrics.run_telemetry import telemetry
-from scoring.metrics.run_tools import error_variety, step_success, tool_success
-from scoring.result.bands import Blocker, Effect
-from scoring.result.result import Result, Scored
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.run_contract import calls_valid, tools_tried
+from sidejudge.scoring.metrics.run_effort import within_budget, within_usual
+from sidejudge.scoring.metrics.run_ending import SOURCE, answer_intact, answered, completed, not_refused
+from sidejudge.scoring.metrics.run_repetition import LEAST, no_repetition
+from sidejudge.scoring.metrics.run_results import results_used
+from sidejudge.scoring.metrics.run_telemetry import telemetry
+from sidejudge.scoring.metrics.run_tools import error_variety, step_success, tool_success
+from sidejudge.scoring.metrics.run_words import no_stated_trouble
+from sidejudge.scoring.result.bands import Blocker, Effect
+from sidejudge.scoring.result.result import Result, Scored
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 _MOST = 50
 _FAILS = Blocker(effect=Effect.DISQUALIFIED, below=1.0)
@@ -57,6 +58,7 @@ RUBRIC = Rubric(
         Criterion(metric=tools_tried, weight=0.075),
         Criterion(metric=results_used),
         Criterion(metric=not_refused),
+        Criterion(metric=no_stated_trouble),
         Criterion(metric=within_usual),
         Criterion(metric=within_budget, blocker=_FAILS),
         Criterion(metric=telemetry),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from scoring.case.case import Case
-from scoring.metrics.emotion import dominant_emotion, expected_emotions
-from scoring.metrics.highlights import highlight_correctness, highlight_recall
-from scoring.metrics.metric import Metric
-from scoring.metrics.sentiment import accuracy, macro_f1, missing, over_labels, read_labels
-from scoring.metrics.structure import structure_compliance
-from scoring.metrics.subscore import weighted
-from scoring.metrics.summary import call_intent, fabrication_free, required_fields, summaries
-from scoring.result.bands import Bands, Blocker, Effect, at_least, count, must_be_one
-from scoring.result.result import Method, Unavailable
-from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.emotion import dominant_emotion, expected_emotions
+from sidejudge.scoring.metrics.highlights import highlight_correctness, highlight_recall
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.sentiment import accuracy, macro_f1, missing, over_labels, read_labels
+from sidejudge.scoring.metrics.structure import structure_compliance
+from sidejudge.scoring.metrics.subscore import weighted
+from sidejudge.scoring.metrics.summary import call_intent, fabrication_free, required_fields, summaries
+from sidejudge.scoring.result.bands import Bands, Blocker, Effect, at_least, count, must_be_one
+from sidejudge.scoring.result.result import Method, Unavailable
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 3"
 SENTIMENT, SUMMARY, EMOTION = 0.30, 0.50, 0.20
@@ -132,7 +132,7 @@ fabrication_free_rate = Metric(
     id="fabrication_free_rate",
     title="Fabrication-Free Rate",
     meaning="Of the facts in the model's summary (purpose, highlights, filled fields), the share that the transcript "
-    "or the reference supports.",
+    "or the reference supports. Words alone notice figures and names that are made up, and nothing else; a judge does.",
     formula="1 − fabricated_facts / total_facts_in_model_summary",
     source=f"{SOURCE}, Metric 7; rubrics §5, §9",
     measure=fabrication_free,

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.case.case import Case
-from scoring.lexical.critical_facts import Drift, drift
-from scoring.lexical.text import same
-from scoring.metrics.metric import Measure, Metric
-from scoring.metrics.settle import judgements_of, settle, truth
-from scoring.metrics.similarity import read_cosines, read_number
-from scoring.metrics.structure import response_structure_compliance, shown
-from scoring.metrics.translated import TranslatedSentence, Translation, read_handled, read_translation
-from scoring.questions.question import NoAnswer, Reply, Steps
-from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
-from scoring.result.bands import Blocker, Effect, at_least
-from scoring.result.result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
-from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.critical_facts import Drift, drift
+from sidejudge.scoring.lexical.text import same
+from sidejudge.scoring.metrics.metric import Measure, Metric
+from sidejudge.scoring.metrics.settle import bounded, judgements_of, refuted, settle, truth
+from sidejudge.scoring.metrics.similarity import read_cosines, read_number
+from sidejudge.scoring.metrics.structure import response_structure_compliance, shown
+from sidejudge.scoring.metrics.translated import TranslatedSentence, Translation, read_handled, read_translation
+from sidejudge.scoring.questions.question import Answer, NoAnswer, Reply, Steps
+from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
+from sidejudge.scoring.result.bands import Blocker, Effect, at_least
+from sidejudge.scoring.result.reason import Reason, own, quoted, together
+from sidejudge.scoring.result.result import Judgement, Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 4"
 FLUENCY_LEVELS = (0.0, 0.25, 0.50, 0.75, 1.0)
@@ -41,8 +42,8 @@ def _completeness(case: Case) -> Result:
     copied = sum(sentence.copied for sentence in translation.sentences)
     return Scored(
         value=_ratio(done, translation),
-        reason=f"{done} of {len(translation.sentences)} sentences"
-        + (f"; {copied} copied from the source" if copied else ""),
+        reason=Reason("{n} of {all} sentences", n=done, all=len(translation.sentences))
+        + (Reason("; {n} copied from the source", n=copied) if copied else ""),
         details=translation.remarks(),
     )
 
@@ -52,7 +53,7 @@ def _meaning(case: Case) -> Steps:
     if isinstance(translation, Unavailable):
         return translation
     if not translation.sentences:
-        return Scored(value=_ratio(0, translation), reason="the reference has no sentence")
+        return Scored(value=_ratio(0, translation), reason=Reason("the reference has no sentence"))
     # A text has cosine 1 to itself and a missing one is 0: neither needs a model.
     alike = {index: float(_alike(s)) for index, s in enumerate(translation.sentences) if s.given is None or _alike(s)}
     requested = {index: s for index, s in enumerate(translation.sentences) if index not in alike}
@@ -70,8 +71,11 @@ def _meaning(case: Case) -> Steps:
     return Scored(
         value=_ratio(total, translation),
         method=method,
-        reason=f"lowest of {len(translation.sentences)} sentences: "
-        + ", ".join(f"{n} ({v:g})" for n, v in reported[:3]),
+        reason=Reason(
+            "lowest of {all} sentences: {lowest}",
+            all=len(translation.sentences),
+            lowest=together((Reason("{id} ({value:g})", id=str(n), value=v) for n, v in reported[:3]), ", "),
+        ),
         details={"lowest": [{"source_id": name, "similarity": value} for name, value in reported]},
         judgements=judgements,
     )
@@ -97,8 +101,8 @@ def _fluency(case: Case) -> Steps:
     text = translation.delivered
     if not text.strip():
         if not translation.sentences:
-            return NotApplicable("the reference has no sentence, and nothing was translated")
-        return Scored(value=0.0, reason="there is no translated text")
+            return NotApplicable(Reason("the reference has no sentence, and nothing was translated"))
+        return Scored(value=0.0, reason=Reason("there is no translated text"))
     language = case.config.get("target_language")
     replies = yield (HowFluent(text, language if isinstance(language, str) and language.strip() else None),)
     settled = settle(replies, lambda value: read_number(value, 0.0, 1.0))
@@ -120,13 +124,13 @@ def _preservation(key: str, name_key: str, what: str) -> Measure:
         if isinstance(handled, Unavailable):
             return handled
         if not handled:
-            return NotApplicable(f"the reference has no {what}")
+            return NotApplicable(Reason("the reference has no {what}", what=own(what)))
         wrong = [each for each in handled if not each.correct]
         right = len(handled) - len(wrong)
         return Scored(
             value=right / len(handled),
-            reason=f"{right} of {len(handled)} {what}s"
-            + (f"; wrong: {', '.join(map(str, wrong[:5]))}" if wrong else ""),
+            reason=Reason("{n} of {all} {what}s", n=right, all=len(handled), what=own(what))
+            + (Reason("; wrong: {names}", names=quoted(", ".join(map(str, wrong[:5])))) if wrong else ""),
             details={"wrong": shown(each.name for each in wrong)},
         )
 
@@ -161,7 +165,7 @@ def configured_facts(case: Case) -> tuple[str, ...] | Unavailable:
     if listed is None:
         return ()
     if not isinstance(listed, list) or not all(isinstance(fact, str) and fact.strip() for fact in listed):
-        return Unavailable("config.critical_facts is not a list of texts")
+        return Unavailable(Reason("config.critical_facts is not a list of texts"))
     return tuple(dict.fromkeys(str(fact) for fact in listed))
 
 
@@ -179,21 +183,23 @@ def _facts(case: Case) -> Steps:
 
 
 def _facts_of_config(listed: tuple[str, ...], translation: Translation, drifts: list[Drift]) -> Steps:
-    settled: tuple[list[bool], Method, tuple[Judgement, ...]] | Unavailable | Failed
-    settled = [False] * len(listed), Method.LEXICAL, ()
-    if translation.given:
-        replies = yield tuple(KeepsFact(fact, translation.given) for fact in listed)
-        settled = settle(replies, truth)
-    if not isinstance(settled, tuple):
-        return settled
-    kept, method, judgements = settled
+    requested = tuple(KeepsFact(fact, translation.given) for fact in listed)
+    # What was not translated at all keeps nothing.
+    unasked = tuple(Answer(value=False, method=Method.LEXICAL) for _ in listed)
+    replies = (yield requested) if translation.given else unasked
+    against = refuted(requested, replies)
     tally = SentenceTally(
         expected=len(listed),
-        omitted=tuple(fact for fact, stays in zip(listed, kept, strict=True) if not stays),
+        omitted=tuple(question.fact for question in against),
         # In the place of an omission of the reference, critical or not, an addition is a change, and not counted.
         added=tuple(fact.text for each in drifts if each.additions for fact in each.added),
         additions=sum(each.additions for each in drifts),
     )
+    settled = settle(replies, truth)
+    if not isinstance(settled, tuple):
+        lost = Reason("{n} of {all} facts are lost", n=len(against), all=len(listed))
+        return bounded(settled, lost, against.values(), at_most=tally.rate)
+    _, method, judgements = settled
     return _preserved(tally, method, judgements, {"facts": "config.critical_facts"})
 
 
@@ -250,12 +256,15 @@ def _outcomes(value: object) -> tuple[list[tuple[str, bool]], tuple[str, ...]]:
 def _preserved(
     tally: SentenceTally, method: Method, judgements: tuple[Judgement, ...], details: dict[str, object]
 ) -> Scored:
-    lost = f"; omitted or changed: {', '.join(fact[:40] for fact in tally.omitted[:5])}" if tally.omitted else ""
-    more = f"; added: {', '.join(fact[:40] for fact in tally.added[:5])}" if tally.additions else ""
+    reason = Reason("{n} of {all} facts kept", n=tally.expected - len(tally.omitted), all=tally.expected)
+    if tally.omitted:
+        reason += Reason("; omitted or changed: {facts}", facts=", ".join(fact[:40] for fact in tally.omitted[:5]))
+    if tally.additions:
+        reason += Reason("; added: {facts}", facts=", ".join(fact[:40] for fact in tally.added[:5]))
     return Scored(
         value=tally.rate,
         method=method,
-        reason=f"{tally.expected - len(tally.omitted)} of {tally.expected} facts kept{lost}{more}",
+        reason=reason,
         details={
             "omitted": shown(tally.omitted[:_SHOWN]),
             "added": shown(tally.added[:_SHOWN]),

@@ -2,46 +2,83 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from scoring.case.case import Case
-from scoring.case.grounds import called_tools, stated_scenario
-from scoring.lexical.label import label, labels
-from scoring.metrics.metric import Metric
-from scoring.metrics.result_use import unused_results
-from scoring.metrics.value_origin import unfounded_values
-from scoring.result.bands import must_be_one
-from scoring.result.result import Failed, Method, NotApplicable, Result, Scored, Unavailable
-from scoring.scenario.scenario import ALL_CALLS, DEFAULT_ALWAYS_EXPECTED, MAX_WORK, Scenario, Side
-from scoring.trace.jsontext import decoded
-from scoring.trace.span import Json, ToolCall
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import called_tools, incomplete, stated_scenario
+from sidejudge.scoring.lexical.label import label, labels
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.result_use import unused_results
+from sidejudge.scoring.metrics.run_ending import LONE_CALL, no_run
+from sidejudge.scoring.metrics.run_steps import run_steps, signs
+from sidejudge.scoring.metrics.value_origin import unfounded_values
+from sidejudge.scoring.result.bands import at_least, must_be_one
+from sidejudge.scoring.result.reason import Reason, own, part, together
+from sidejudge.scoring.result.result import Failed, Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.scenario.scenario import ALL_CALLS, DEFAULT_ALWAYS_EXPECTED, MAX_WORK, Scenario, Side
+from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.span import Json, SpanKind, ToolCall
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 003 §1"
 _MOST = 100
 """Names that one list of the result object shows."""
 _NAMED = 10
+_FAULT = 200
+"""Characters of what is wrong with one argument."""
+_NOT_UNDERSTOOD = frozenset({SpanKind.OTHER, SpanKind.CHAIN})
+_NO_WORD = re.compile(r"[\W_]+")
 _DEFAULT_ALWAYS = frozenset(DEFAULT_ALWAYS_EXPECTED)
-_NO_SCENARIO = Unavailable("no scenario")
-_UNKNOWN_TOOLS = Unavailable("tools_used is not known")
-_NO_ORDER = NotApplicable("the scenario asks for no order")
-_NO_BUDGET = NotApplicable("the scenario sets no call budget")
-_NO_ARGUMENTS = NotApplicable("the scenario expects no arguments")
-_NO_RESULT_USE = NotApplicable("the scenario asks for no result to be used")
+_NO_SCENARIO = Unavailable(Reason("no scenario"))
+_UNKNOWN_TOOLS = Unavailable(Reason("tools_used is not known"))
+_NO_ORDER = NotApplicable(Reason("the scenario asks for no order"))
+_NO_BUDGET = NotApplicable(Reason("the scenario sets no call budget"))
+_NO_ARGUMENTS = NotApplicable(Reason("the scenario expects no arguments"))
+_NO_SIGNS = NotApplicable(Reason("the scenario has no signs"))
+_NO_RESULT_USE = NotApplicable(Reason("the scenario asks for no result to be used"))
 
 
 def read_scenario(case: Case) -> Scenario | Unavailable:
-    """The case's scenario; unavailable without one, and for a trace that was cut short.
+    """The case's scenario; unavailable without one, for a trace that was cut short, and for one call of a tool alone.
 
     In part of a trace *was not called* cannot be distinguished from *was not seen*.
     """
     if not case.complete:
-        return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
+        return incomplete(case)
     stated = stated_scenario(case)
-    return _NO_SCENARIO if stated is None else stated
+    if stated is None:
+        return _NO_SCENARIO
+    return Unavailable(LONE_CALL.reason) if case.once(run_steps).lone_call else stated
+
+
+def _not_understood(case: Case, names: Iterable[str]) -> Unavailable | None:
+    """Why it is not known that these were not called; None where it is.
+
+    No agent, model or tool was recognised at all, or a step that no dialect understood bears one of their names, or a
+    model's answer was not understood, which may call.
+    """
+    names = list(names)
+    if case.trace is None or not names:
+        return None
+    if (nothing := no_run(case)) is not None:
+        return Unavailable(Reason("nothing to hold it against: {why}", why=nothing.reason))
+    for unread in (unread for span in case.trace.models for unread in span.unread if unread.field != "input"):
+        why = "{name} may have been called: what a model answered in {source} was not understood"
+        return Unavailable(Reason(why, name=part(label(names[0])), source=part(label(unread.source))))
+    steps = [f" {_words(span.name)} " for span in case.trace.spans if span.kind in _NOT_UNDERSTOOD]
+    for name in names:
+        if (words := _words(name)) and any(f" {words} " in step for step in steps):
+            why = "{name} may have been called: a step of this name is neither known as an agent nor as a tool"
+            return Unavailable(Reason(why, name=part(label(name))))
+    return None
+
+
+def _words(name: str) -> str:
+    return " ".join(_NO_WORD.sub(" ", name).casefold().split())
 
 
 def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
@@ -69,7 +106,7 @@ def _shown(names: Sequence[str]) -> list[str]:
 _NOTHING_ASKED = Scored(value=1.0, details=validate(Side(), ()))
 
 
-_NO_WORKFLOW = NotApplicable("the scenario asks nothing of agents or tools")
+_NO_WORKFLOW = NotApplicable(Reason("the scenario asks nothing of agents or tools"))
 
 
 def _asks_nothing(scenario: Scenario) -> bool:
@@ -82,6 +119,7 @@ def _asks_nothing(scenario: Scenario) -> bool:
         tools=scenario.tools,
         expected_answer_criteria=scenario.expected_answer_criteria,
         description=scenario.description,
+        signs=scenario.signs,
     )
     return scenario == bare
 
@@ -102,18 +140,22 @@ def _with_orchestrator(side: Side, root: str | None) -> Side:
     return replace(side, always=(*side.always, root))
 
 
-def _validated(side: Side, called: Sequence[str] | None, field: str) -> Result:
+def _validated(case: Case, side: Side, called: Sequence[str] | None, field: str) -> Result:
     if side.asks_nothing:
         return _NOTHING_ASKED
     if called is None:
-        return Unavailable(f"{field} is not known")
+        return Unavailable(Reason("{field} is not known", field=own(field)))
     found = validate(side, called)
     if found["pass"]:
         return Scored(value=1.0, details=found)
+    if not found["unexpected"] and (doubt := _not_understood(case, side.missing(dict.fromkeys(called)))) is not None:
+        return doubt
     reported = [
-        f"{kind}: {', '.join(map(str, names))}" for kind in ("missing", "unexpected") if (names := _names(found, kind))
+        Reason("{kind}: {names}", kind=own(kind), names=together(map(part, names), ", "))
+        for kind in ("missing", "unexpected")
+        if (names := _names(found, kind))
     ]
-    return Scored(value=0.0, reason="; ".join(reported), details=found)
+    return Scored(value=0.0, reason=together(reported), details=found)
 
 
 def _names(found: Mapping[str, object], kind: str) -> list[str]:
@@ -124,7 +166,8 @@ def _names(found: Mapping[str, object], kind: str) -> list[str]:
 def _agents(case: Case, scenario: Scenario) -> Result:
     if _asks_nothing(scenario):
         return _NO_WORKFLOW
-    return _validated(_with_orchestrator(scenario.agents, _root_agent(case)), case.agents_called, "agents_called")
+    side = _with_orchestrator(scenario.agents, _root_agent(case))
+    return _validated(case, side, case.agents_called, "agents_called")
 
 
 def _tools(case: Case, scenario: Scenario) -> Result:
@@ -133,7 +176,7 @@ def _tools(case: Case, scenario: Scenario) -> Result:
     if scenario.tools.asks_nothing:
         return _NOTHING_ASKED
     calls = called_tools(case, scenario)
-    return _validated(scenario.tools, None if calls is None else [call.name for call in calls], "tools_used")
+    return _validated(case, scenario.tools, None if calls is None else [call.name for call in calls], "tools_used")
 
 
 def _order(case: Case, scenario: Scenario) -> Result:
@@ -146,11 +189,14 @@ def _order(case: Case, scenario: Scenario) -> Result:
     remaining = iter(called)
     # ``in`` consumes the iterator up to the match: each tool is looked for after the one before it.
     misplaced = next((name for name in scenario.tools_in_order if name not in remaining), None)
-    broken = [] if misplaced is None else [f"{label(misplaced)} was not called in its place"]
+    broken = [] if misplaced is None else [Reason("{tool} was not called in its place", tool=part(label(misplaced)))]
     broken += scenario.relations.broken(called)
+    absent = [name for name in (*scenario.tools_in_order, *sorted(scenario.relations.named)) if name not in called]
+    if broken and (doubt := _not_understood(case, absent)) is not None:
+        return doubt
     return Scored(
         value=float(not broken),
-        reason="; ".join(broken[:_NAMED]),
+        reason=together(broken[:_NAMED]),
         details={"expected": _shown(scenario.tools_in_order), "called": _shown(called)},
     )
 
@@ -168,37 +214,44 @@ def _call_budget(case: Case, scenario: Scenario) -> Result:
     made[ALL_CALLS] = len(calls)
     over = {tool: made[tool] for tool, limit in scenario.max_calls.items() if made[tool] > limit}
     faults = [
-        f"{'all tools' if tool == ALL_CALLS else label(tool)}: {number} calls, at most {scenario.max_calls[tool]}"
+        Reason(
+            "{tool}: {n} calls, at most {most}",
+            tool=own("all tools") if tool == ALL_CALLS else part(label(tool)),
+            n=number,
+            most=scenario.max_calls[tool],
+        )
         for tool, number in islice(over.items(), _NAMED)
     ]
+    few = {tool: least for tool, least in scenario.min_calls.items() if made[tool] < least}
+    if not faults and (doubt := _not_understood(case, few)) is not None:
+        return doubt
     faults += [
-        f"{label(tool)}: {made[tool]} calls, at least {least}"
-        for tool, least in scenario.min_calls.items()
-        if made[tool] < least
+        Reason("{tool}: {n} calls, at least {least}", tool=part(label(tool)), n=made[tool], least=least)
+        for tool, least in few.items()
     ]
     faults += _overspent(case, scenario)
     return Scored(
         value=float(not faults),
-        reason="; ".join(faults[:_NAMED]),
+        reason=together(faults[:_NAMED]),
         details={"over": {label(tool): number for tool, number in islice(over.items(), _MOST)}},
     )
 
 
 def _unknown_spending(case: Case, scenario: Scenario) -> Unavailable | None:
     if scenario.max_tokens is not None and (case.input_tokens is None or case.output_tokens is None):
-        return Unavailable("the tokens of the run are not known")
+        return Unavailable(Reason("the tokens of the run are not known"))
     if scenario.max_seconds is not None and case.latency_e2e_ms is None:
-        return Unavailable("the duration of the run is not known")
+        return Unavailable(Reason("the duration of the run is not known"))
     return None
 
 
-def _overspent(case: Case, scenario: Scenario) -> Iterator[str]:
+def _overspent(case: Case, scenario: Scenario) -> Iterator[Reason]:
     used = (case.input_tokens or 0) + (case.output_tokens or 0)
     if scenario.max_tokens is not None and used > scenario.max_tokens:
-        yield f"{used} tokens, at most {scenario.max_tokens}"
+        yield Reason("{n} tokens, at most {most}", n=used, most=scenario.max_tokens)
     seconds = (case.latency_e2e_ms or 0.0) / 1000
     if scenario.max_seconds is not None and seconds > scenario.max_seconds:
-        yield f"{seconds:.1f} s, at most {scenario.max_seconds}"
+        yield Reason("{n:.1f} s, at most {most}", n=seconds, most=scenario.max_seconds)
 
 
 def _arguments(case: Case, scenario: Scenario) -> Result:
@@ -210,15 +263,21 @@ def _arguments(case: Case, scenario: Scenario) -> Result:
     stated = (scenario.arguments, scenario.arguments_schema, scenario.values_from)
     concerned = [call for call in calls if any(named.get(call.name) for named in stated)]
     if not concerned:
-        return NotApplicable("no tool with expected arguments was called")
+        return NotApplicable(Reason("no tool with expected arguments was called"))
     work = sum(_work(call, scenario) for call in concerned)
     if work > MAX_WORK:
-        return Failed(f"checking the arguments may take {work:,} steps, at most {MAX_WORK:,}; write smaller patterns")
+        return Failed(
+            Reason(
+                "checking the arguments may take {n:,} steps, at most {most:,}; write smaller patterns",
+                n=work,
+                most=MAX_WORK,
+            )
+        )
     broken = [breach for call in concerned for breach in _breaches(call, scenario)]
     broken += unfounded_values(case, calls, scenario.values_from)
     if not broken and any(call.arguments is None for call in concerned):
-        return Unavailable("the arguments of a call are not known")
-    return Scored(value=float(not broken), reason="; ".join(broken[:3]), details={"violations": broken[:20]})
+        return Unavailable(Reason("the arguments of a call are not known"))
+    return Scored(value=float(not broken), reason=together(broken[:3]), details={"violations": broken[:20]})
 
 
 def _given(call: ToolCall) -> Mapping[str, Json]:
@@ -235,18 +294,19 @@ def _work(call: ToolCall, scenario: Scenario) -> int:
     return own + (0 if whole is None else whole.work(dict(given)))
 
 
-def _breaches(call: ToolCall, scenario: Scenario) -> list[str]:
+def _breaches(call: ToolCall, scenario: Scenario) -> list[Reason]:
     if call.arguments is None:
         return []
     given = _given(call)
     found = []
     for name, expected in scenario.arguments.get(call.name, {}).items():
-        fault = expected.violation(given[name]) if name in given else "missing"
+        fault = expected.violation(given[name]) if name in given else Reason("missing")
         if fault is not None:
-            found.append(f"{label(call.name)}.{label(name)}: {label(fault, 200)}")
+            where = Reason("{tool}.{argument}: ", tool=part(label(call.name)), argument=part(label(name)))
+            found.append(where + fault.cut(_FAULT))
     whole = scenario.arguments_schema.get(call.name)
     if whole is not None and (fault := whole.violation(dict(given))) is not None:
-        found.append(f"{label(call.name)}: {label(fault, 200)}")
+        found.append(Reason("{tool}: {fault}", tool=part(label(call.name)), fault=fault.cut(_FAULT)))
     return found
 
 
@@ -258,20 +318,37 @@ def _result_use(case: Case, scenario: Scenario) -> Result:
         return _UNKNOWN_TOOLS
     concerned = [call for call in calls if call.name in scenario.result_use and call.error is None]
     if not concerned:
-        return NotApplicable("no such tool was called with success")
+        return NotApplicable(Reason("no such tool was called with success"))
     if any(call.result is None for call in concerned):
-        return Unavailable("the result of a call is not known")
+        return Unavailable(Reason("the result of a call is not known"))
     if case.model_output is None:
-        return Unavailable("the output is not known")
+        return Unavailable(Reason("the output is not known"))
     unused, untold = unused_results(case, concerned)
     if untold and not unused:
-        return Unavailable(f"nothing distinctive to look for in what {', '.join(labels(untold, _NAMED))} returned")
+        return Unavailable(Reason("nothing distinctive to look for in what {tools} returned", tools=_listed(untold)))
     return Scored(
         value=float(not unused),
         method=Method.LEXICAL,
-        reason=f"the output bears out nothing of {', '.join(labels(unused, _NAMED))}" if unused else "",
+        reason=Reason("the output bears out nothing of {tools}", tools=_listed(unused)) if unused else "",
         details={"unused": _shown(unused)},
     )
+
+
+def _habits(case: Case, scenario: Scenario) -> Result:
+    """Whether the run keeps to what most do. What is unknown of some of it hides no departure from the rest."""
+    usual = scenario.signs
+    if usual is None:
+        return _NO_SIGNS
+    results = [measure(case, usual) for measure in (_agents, _tools, _order, _call_budget, _arguments)]
+    departures = [result.reason for result in results if isinstance(result, Scored) and result.value != 1.0]
+    if not departures:
+        return next((result for result in results if isinstance(result, Unavailable | Failed)), Scored(value=1.0))
+    found = signs([(case.root_span_id, departure) for departure in departures])
+    return Scored(value=0.0, reason=together(departures), details=found)
+
+
+def _listed(tools: Sequence[str]) -> Reason:
+    return together(map(part, labels(tools, _NAMED)), ", ")
 
 
 def _measured(measure: Callable[[Case, Scenario], Result]) -> Callable[[Case], Result]:
@@ -292,6 +369,7 @@ agents = Metric(
     source=f"{SOURCE}; rubrics §10",
     measure=_measured(_agents),
     bands=must_be_one(),
+    unit="pass or fail",
     undefined=_UNDEFINED + "agents_called is absent while the scenario expects something of agents",
     details_name_parts=True,
 )
@@ -303,6 +381,7 @@ tools = Metric(
     source=f"{SOURCE}; rubrics §10",
     measure=_measured(_tools),
     bands=must_be_one(),
+    unit="pass or fail",
     undefined=_UNDEFINED + "tools_used is absent while the scenario expects something of tools",
     details_name_parts=True,
 )
@@ -314,6 +393,7 @@ order = Metric(
     source="rubrics §10",
     measure=_measured(_order),
     bands=must_be_one(),
+    unit="pass or fail",
     undefined=_UNDEFINED + "tools_used is absent; not applicable unless the scenario asks",
     details_name_parts=True,
 )
@@ -325,6 +405,7 @@ call_budget = Metric(
     source="rubrics §10",
     measure=_measured(_call_budget),
     bands=must_be_one(),
+    unit="pass or fail",
     undefined=_UNDEFINED + "tools_used is absent; not applicable unless the scenario asks",
 )
 arguments = Metric(
@@ -335,6 +416,7 @@ arguments = Metric(
     source="rubrics §10",
     measure=_measured(_arguments),
     bands=must_be_one(),
+    unit="pass or fail",
     undefined=_UNDEFINED + "arguments were not captured; not applicable unless the scenario asks",
 )
 result_use = Metric(
@@ -345,9 +427,22 @@ result_use = Metric(
     source="rubrics §10",
     measure=_measured(_result_use),
     bands=must_be_one(),
+    unit="pass or fail",
     methods=(Method.LEXICAL,),
     undefined=_UNDEFINED
     + "results were not captured or hold nothing distinctive; not applicable unless the scenario asks",
+)
+
+habits = Metric(
+    id="habits",
+    title="Habits",
+    meaning="Whether the run keeps to the scenario's signs, which say what most good runs do; 1 or 0. A sign, which "
+    "neither weighs nor decides.",
+    formula="1 if agents, tools, order, call_budget and arguments of the scenario's signs would be 1, else 0",
+    source="rubrics §10",
+    measure=_measured(_habits),
+    bands=at_least(good=1.0, acceptable=0.0),
+    undefined=_UNDEFINED + "of what the signs ask something is not known; not applicable unless the scenario has signs",
 )
 
 _EXTENSIONS = (order, call_budget, arguments, result_use)
@@ -356,7 +451,9 @@ _EXTENSIONS = (order, call_budget, arguments, result_use)
 def _passes(_: float, results: Mapping[str, Result]) -> bool | None:
     """All checks that apply are 1. One that fails decides; one that is unknown leaves the rest undecided."""
     known = True
-    for result in results.values():
+    for name, result in results.items():
+        if name == habits.id:
+            continue
         if isinstance(result, Scored):
             if result.value != 1.0:
                 return False
@@ -400,6 +497,7 @@ RUBRIC = Rubric(
         Criterion(metric=agents, weight=0.5),
         Criterion(metric=tools, weight=0.5),
         *(Criterion(metric=metric) for metric in _EXTENSIONS),
+        Criterion(metric=habits),
     ),
     pass_mark=None,
     passes=_passes,

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from scoring.result.result import Unavailable
-from scoring.statistics.exact_sum import ExactSum
-from scoring.statistics.percentile import p50, p95
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.exact_sum import ExactSum
+from sidejudge.scoring.statistics.percentile import p50, p95
 
 from .sample import Sample
 

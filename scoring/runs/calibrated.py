@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from scoring.lexical.label import label
-from scoring.result.result import Unavailable
-from scoring.statistics.agreement import Confusion, Kappa, cohen_kappa, gwet_ac1, ordinal_weights
-from scoring.statistics.estimate import from_sums
-from scoring.statistics.exact_sum import ExactSum
-from scoring.statistics.interval import Z_95_TWO_SIDED, wilson
-from scoring.statistics.ppi import LabelSums, prediction_powered
-from scoring.statistics.rogan_gladen import Corrected, rogan_gladen
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.agreement import Confusion, Kappa, cohen_kappa, gwet_ac1, ordinal_weights
+from sidejudge.scoring.statistics.estimate import from_sums
+from sidejudge.scoring.statistics.exact_sum import ExactSum
+from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson
+from sidejudge.scoring.statistics.ppi import LabelSums, prediction_powered
+from sidejudge.scoring.statistics.rogan_gladen import Corrected, rogan_gladen
+from sidejudge.scoring.statistics.scale_error import ScaleError, bias, compression
 
 from .label_line import PASS, Said
 
@@ -32,7 +33,7 @@ class ErrorRate:
     n: float
 
 
-Figure: TypeAlias = float | ErrorRate | Kappa | Corrected | Unavailable
+Figure: TypeAlias = float | ErrorRate | Kappa | Corrected | ScaleError | Unavailable
 
 
 @dataclass(slots=True)
@@ -69,8 +70,9 @@ class Calibrated:
 
     ``scale`` is ``binary``, ``ordinal`` (numbers) or ``nominal``. ``figures`` by name: ``raw_agreement``, ``kappa``,
     ``kappa_linear``, ``kappa_quadratic``, ``ac1``, ``true_positive_rate`` (of what people pass, what we pass),
-    ``true_negative_rate``; for ``pass`` also ``pass_rate`` of all our verdicts, ``pass_rate_corrected`` and
-    ``pass_rate_ppi``. ``labels`` of ``pass``: one label a subject, weighed.
+    ``true_negative_rate``; of numbers ``bias`` (ours above people's, in their unit) and ``compression``
+    (``scale_error``), by which ``try-judge`` examines judges too; for ``pass`` also ``pass_rate`` of all our verdicts,
+    ``pass_rate_corrected`` and ``pass_rate_ppi``. ``labels`` of ``pass``: one label a subject, weighed.
     """
 
     rubric: str
@@ -121,6 +123,10 @@ def calibrated(
         "raw_agreement": error_rate(sum(count for (x, y), count in pairs.items() if x == y), n, "there are no pairs")
     }
     figures |= _chance_corrected(table, numbers if scale == "ordinal" else [])
+    if scale == "ordinal":
+        graded = [(x, y) for (x, y), count in pairs.items() if isinstance(x, float) and isinstance(y, float)
+                  for _ in range(count)]  # fmt: skip
+        figures |= {"bias": bias(graded), "compression": compression(graded)}
     if binary and isinstance(table, Confusion):
         figures |= _errors(table, passes, labels)
         if passes is not None:
@@ -199,4 +205,4 @@ def _json(figure: Figure) -> dict[str, object]:
         return {"value": figure}
     interval = {"value": figure.rate if isinstance(figure, Corrected) else figure.value}
     interval |= {"lower": figure.lower, "upper": figure.upper}
-    return {**interval, "n": figure.n} if isinstance(figure, ErrorRate) else {**interval}
+    return {**interval, "n": figure.n} if isinstance(figure, ErrorRate | ScaleError) else {**interval}

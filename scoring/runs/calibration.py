@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from scoring.statistics.ppi import label_sums
+from sidejudge.scoring.statistics.ppi import label_sums
 
 from .calibrated import Calibrated, PassSums, calibrated
 from .label_line import PASS, LabelLine, LabelLineError, Said, Subject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 _KEPT = ("task", "input", "config", "evaluation_criteria_override", "name", "service", "environment")
 """What an agent is given again. What one run found and answered is left out."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scoring.lexical.amount import amount
-from scoring.result.result import Failed, NotApplicable, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.verdict.rubric import Criterion, Rubric
-from scoring.verdict.verdict import State
+from sidejudge.scoring.lexical.amount import amount
+from sidejudge.scoring.result.result import Failed, NotApplicable, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.verdict.verdict import State
 
 from .cost import Ranked
 from .final import MIN_COVERAGE, Final
@@ -115,6 +115,7 @@ def _score(rubric: Rubric | None, tally: RubricTally) -> Cell:
         for count, text in (
             (invalid, f"{invalid} of {of} invalid, counted as 0"),
             (disqualified, f"{disqualified} of {of} disqualified by a blocker"),
+            (tally.unweighed, f"{tally.unweighed} of them without a score, left out of the mean"),
             (tally.states[State.INCOMPLETE], f"{tally.states[State.INCOMPLETE]} of {of} incomplete, left out"),
             (tally.states[State.PARTIAL], f"{tally.states[State.PARTIAL]} of {of} scored in part"),
         )

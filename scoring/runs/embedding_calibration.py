@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from scoring.evaluators.embedding import SAME_ENTITY, SAME_STATEMENT, states
-from scoring.questions.question import NoAnswer
-from scoring.result.result import Unavailable
-from scoring.statistics.interval import Z_95_TWO_SIDED, wilson
+from sidejudge.scoring.evaluators.embedding import SAME_ENTITY, SAME_STATEMENT, states
+from sidejudge.scoring.questions.question import NoAnswer
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson
 
 PairKind: TypeAlias = Literal["entity", "statement"]
 KINDS: Final[tuple[PairKind, ...]] = ("statement", "entity")

@@ -6,19 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scoring.result.result import Unavailable
+from sidejudge.scoring.result.result import Unavailable
 
 from .aggregates import Aggregates
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseGate:
-    """A bound on one figure; a value at the bound meets it, compared after rounding to 9 decimals (rubrics §1.3)."""
+    """A bound on one figure; a value at the bound meets it, compared after rounding to 9 decimals (rubrics §1.3).
+
+    ``own``: it is ours and shows whether the others rest on enough samples; it does not decide about the release.
+    """
 
     figure: str
     comparison: Literal[">=", "<="]
     bound: float
     source: str
+    own: bool = False
 
     def holds(self, value: float) -> bool:
         """Whether a value meets the bound."""
@@ -31,11 +35,11 @@ GATES = (
     ReleaseGate("pass_rate", ">=", 0.85, "seed 002 §3.4"),
     ReleaseGate("faithfulness_failure_rate", "<=", 0.05, "seed 002 §3.4"),
     ReleaseGate("latency_e2e_p95_ms", "<=", 10_000.0, "seed 002 §3.4"),
-    ReleaseGate("evaluator_error_rate", "<=", 0.05, "rubrics §8"),
+    ReleaseGate("evaluator_error_rate", "<=", 0.05, "rubrics §8", own=True),
     # Ours, with the bound of the one above: whatever keeps samples from a decision, the rest must not speak for them.
-    ReleaseGate("incomplete_rate", "<=", 0.05, "rubrics §1.5"),
+    ReleaseGate("incomplete_rate", "<=", 0.05, "rubrics §1.5", own=True),
 )
-"""All of them must be met. The first four are the seed's."""
+"""The first four are the seed's, and decide by themselves. By the others a run may be ready and not reliable."""
 PASS_RATE = 0.85
 """The least pass rate of a rubric of somebody's own, as that of ``answer``."""
 

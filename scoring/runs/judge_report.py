@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from scoring.judging.golden import TRAPS, Facts, GoldenQuestion, Trap, is_right, stable
-from scoring.result.result import Unavailable
-from scoring.statistics.percentile import p50, p95
-from scoring.statistics.sign_test import sign_test
+from sidejudge.scoring.judging.beside import Compared, compared
+from sidejudge.scoring.judging.golden import TRAPS, Facts, GoldenQuestion, Trap, is_right, stable
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.percentile import p50, p95
+from sidejudge.scoring.statistics.sign_test import sign_test
 
 from .calibrated import ErrorRate, error_rate
+from .judge_leaning import FEW, JudgeLeaning, Rate, judge_leaning
 
 MAX_UNANSWERED: Final = 0.01
 """Share of questions without an answer that a monitor can live with."""
@@ -80,15 +82,13 @@ class Bias:
         return self.p <= FALSE_ALARM / len(TRAPS)
 
 
-Rate: TypeAlias = ErrorRate | Unavailable
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReport:
     """How one judge did. Rates are in [0, 1], of the first repeat but for ``answered``, ``parsed`` and ``repaired``.
 
     ``parsed``: answers that were valid at once; ``repaired``: of the others, those that were valid when asked again.
-    ``same``: questions with the same answer in every repeat. ``latency_s`` are p50 and p95 of a case.
+    ``same``: questions with the same answer in every repeat. ``leaning``: in which direction answers are wrong.
+    ``latency_s`` are p50 and p95 of a case.
     """
 
     judge: str
@@ -101,6 +101,7 @@ class JudgeReport:
     accuracy: Rate
     same: Rate
     metrics: Mapping[str, Rate]
+    leaning: JudgeLeaning
     biases: tuple[Bias, ...]
     effort: Effort
     usd_per_case: float | None
@@ -115,6 +116,18 @@ class JudgeReport:
         return {
             "judge": self.judge, "repeats": self.repeats, "questions": self.questions, "cases": self.cases, **rates,
             "metrics": {name: _json(rate) for name, rate in self.metrics.items()},
+            **{name: _json(rate) for name, rate in self.leaning.rates().items()},
+            **{
+                name: {"value": None, "reason": error.reason}
+                if isinstance(error, Unavailable)
+                else {"value": error.value, "lower": error.lower, "upper": error.upper, "n": error.n}
+                for name, error in self.leaning.errors().items()
+            },
+            "confusion": {right: dict(given) for right, given in self.leaning.confusion.items()},
+            "by_direction": {
+                name: {"too_much": list(much), "too_little": list(little)}
+                for name, (much, little) in self.leaning.by_metric.items()
+            },
             "traps": {
                 each.trap: {"pairs": each.pairs, "worse": each.worse, "better": each.better, "p": each.p}
                 for each in self.biases
@@ -149,7 +162,7 @@ def judge_report(
         effort: of all repeats.
         cases: of one repeat.
         timeout_s: of one attempt, as configured; half of it is slow.
-        min_accuracy: in [0, 1]; below it the judge is found to be wrong too often.
+        min_accuracy: in [0, 1]; below it the judge is found to be wrong too often, over all and in each direction.
     """
     every = [given for answer in answers for given in answer.given]
     unanswered = Counter(given for given in every if isinstance(given, str))
@@ -160,6 +173,10 @@ def judge_report(
         known = by_metric.setdefault(answer.question.metric, [])
         if answer.right is not None:
             known.append(answer.right)
+    leanings: dict[str, list[Compared]] = {}
+    for answer in answers:
+        if answer.first is not None:
+            leanings.setdefault(answer.question.metric, []).extend(compared(answer.question, answer.first))
     repeated = [one.given for one in answers if len(one.given) > 1 and not any(isinstance(g, str) for g in one.given)]
     report = JudgeReport(
         judge=judge,
@@ -172,6 +189,7 @@ def judge_report(
         accuracy=error_rate(sum(bool(one.right) for one in graded), len(graded), "nothing was answered"),
         same=error_rate(sum(_same(given) for given in repeated), len(repeated), "nothing was answered twice"),
         metrics={name: error_rate(sum(known), len(known), "nothing was answered") for name, known in by_metric.items()},
+        leaning=judge_leaning(leanings),
         biases=tuple(_bias(trap, answers) for trap in TRAPS),
         effort=effort,
         usd_per_case=sum(effort.usd) / len(effort.usd) if effort.usd and not effort.unpriced else None,
@@ -211,6 +229,7 @@ def _with_findings(report: JudgeReport, timeout_s: float, min_accuracy: float) -
         found.append(f"breaks the format: {short:.0%} of the answers are valid at once")
     if (short := _below(report.accuracy, min_accuracy)) is not None:
         found.append(f"wrong: {short:.0%} of the answers are right, {min_accuracy:.0%} are asked for")
+    found += report.leaning.findings(min_accuracy)
     found += [
         f"biased by {each.trap}: of {each.pairs} answers it makes {each.worse} wrong and {each.better} right"
         for each in report.biases
@@ -221,6 +240,15 @@ def _with_findings(report: JudgeReport, timeout_s: float, min_accuracy: float) -
     if (slow := report.latency_s[1]) is not None and slow > timeout_s / 2:
         found.append(f"slow: p95 of a case is {slow:.1f} s, more than half of the timeout of {timeout_s:g} s")
     return replace(report, findings=tuple(found))
+
+
+def unproven(report: JudgeReport) -> list[str]:
+    """The rates that too few answers speak for, with their number: that nothing is wrong with them is not shown."""
+    return [
+        f"{name} ({rate.n:.0f} answers)" if isinstance(rate, ErrorRate) else f"{name} ({rate.reason})"
+        for name, rate in (("sensitivity", report.leaning.sensitivity), ("specificity", report.leaning.specificity))
+        if not isinstance(rate, ErrorRate) or rate.n < FEW
+    ]
 
 
 def _below(rate: Rate, least: float) -> float | None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scoring.errors import SidejudgeError
-from scoring.lexical.label import label
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.label import label
 
 PASS = "pass"  # noqa: S105  # a verdict, no password
 """What a label is about that names no metric: whether the case passes."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.result.result import Unavailable
-from scoring.statistics.spread import MeanAndDeviation
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.spread import MeanAndDeviation
 
 from .aggregates import FIELDS, Aggregates
 from .gates import GATES, GateResult, ReleaseGate, check_gates
@@ -24,8 +24,13 @@ class RunReport:
 
     @property
     def ready(self) -> bool:
-        """Whether it meets every gate."""
-        return all(result.met for result in self.gates)
+        """Whether it meets every gate that decides."""
+        return all(result.met for result in self.gates if not result.gate.own)
+
+    @property
+    def reliable(self) -> bool:
+        """Whether these gates rest on enough samples: it meets those of our own."""
+        return all(result.met for result in self.gates if result.gate.own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +44,23 @@ class Release:
 
     @property
     def ready(self) -> bool:
-        """Every run meets every gate, and nothing is refused."""
+        """Every run meets every gate that decides, and nothing is refused."""
         return bool(self.runs) and all(run.ready for run in self.runs) and not self.refusals
+
+    @property
+    def reliable(self) -> bool:
+        """Whether what decides rests on enough samples of every run."""
+        return all(run.reliable for run in self.runs)
 
     def to_json(self) -> dict[str, object]:
         return {
             "release_ready": self.ready,
+            "reliable": self.reliable,
             "runs": [
                 {
                     "run": run.name,
                     "gates_met": run.ready,
+                    "reliable": run.reliable,
                     "gates": [result.to_json() for result in run.gates],
                     "aggregates": run.aggregates.to_json(),
                 }

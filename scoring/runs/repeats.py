@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scoring.result.result import Unavailable
-from scoring.statistics.spread import MeanAndDeviation, spread
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.spread import MeanAndDeviation, spread
 
 from .aggregates import Aggregates
 

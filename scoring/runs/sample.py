@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.lexical.label import label
-from scoring.result.result import Failed
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.result import Failed
 
 from .verdict_fields import VerdictLineError, number, scores, truth
 from .verdict_line import read_verdict

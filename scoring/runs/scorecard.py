@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict import State
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict import State
 
 from .cells import Cell, blocker_cell, cost_cell, final_cell, judged_cell, rank_cell
 from .cost import Ranked, rank_by_cost

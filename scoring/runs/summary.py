@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.statistics.spread import spread
-from scoring.trace.span import Json
+from sidejudge.scoring.statistics.spread import spread
+from sidejudge.scoring.trace.span import Json
 
 from .repeats import MIN_RUNS
 

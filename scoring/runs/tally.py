@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from scoring.result.result import Scored
-from scoring.statistics.exact_sum import ExactSum
-from scoring.verdict.verdict import State
+from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.statistics.exact_sum import ExactSum
+from sidejudge.scoring.verdict.verdict import State
 
 from .verdict_line import ScoreLine, VerdictLine
 
@@ -87,13 +87,18 @@ class MetricTally:
 
 @dataclass(slots=True)
 class RubricTally:
-    """All verdicts of one rubric: the mean composite, where an invalid case counts 0 and an incomplete one not."""
+    """All verdicts of one rubric: the mean composite, where an invalid case counts 0.
+
+    An incomplete case does not count, nor one that a blocker disqualified before enough was scored for a composite:
+    ``unweighed`` is how many of the latter there are.
+    """
 
     mean: Mean = field(default_factory=Mean)
     states: Counter[State] = field(default_factory=Counter)
     metrics: dict[str, MetricTally] = field(default_factory=dict)
     versions: dict[str, None] = field(default_factory=dict)
     pass_marks: dict[float | None, None] = field(default_factory=dict)
+    unweighed: int = 0
 
     @property
     def n(self) -> int:
@@ -105,8 +110,9 @@ class RubricTally:
         self.states[line.state] += 1
         _first(self.versions, (line.rubric_version,), _MAX_NAMES)
         _first(self.pass_marks, (line.pass_mark,), 2)
-        if line.state is not State.INCOMPLETE:
-            self.mean.add(0.0 if line.composite is None else line.composite, line.weight)
+        if line.composite is not None or line.state is State.INVALID:
+            self.mean.add(line.composite or 0.0, line.weight)
+        self.unweighed += line.composite is None and line.state is State.DISQUALIFIED
         for name, score in line.scores.items():
             if name in wanted:
                 self.metrics.setdefault(name, MetricTally()).add(score, line.weight)
@@ -117,6 +123,7 @@ class RubricTally:
         """Count what another one has counted of the lines that follow."""
         self.mean.merge(later.mean)
         self.states.update(later.states)
+        self.unweighed += later.unweighed
         for name, metric in later.metrics.items():
             self.metrics.setdefault(name, MetricTally()).merge(metric)
         _first(self.versions, later.versions, _MAX_NAMES)

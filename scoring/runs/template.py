@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 LEGEND = "`[!]` = Blocker — breach disqualifies the model for that task."
 

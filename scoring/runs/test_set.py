@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 DEFAULT_COMPLEXITY = "medium"
 """The complexity of a test that names none."""

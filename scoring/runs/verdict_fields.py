@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scoring.errors import SidejudgeError
-from scoring.lexical.label import label
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.label import label
 
 _LARGEST = 1e15
 """No latency, no number of tokens and no composite is larger; sums of such values are exact and finite."""

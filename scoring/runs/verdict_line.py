@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.lexical.label import MAX_REASON, label
-from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
-from scoring.verdict.verdict import State
+from sidejudge.scoring.lexical.label import MAX_REASON, label
+from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.verdict.verdict import State
 
 from .verdict_fields import VerdictLineError, number, scores, sequence, shown, text, truth
 
 _STATUSES = (Scored.status, NotApplicable.status, Unavailable.status, Failed.status)
-_WITH_COMPOSITE = (State.VALID, State.PARTIAL, State.DISQUALIFIED)
+_WITH_COMPOSITE = (State.VALID, State.PARTIAL)
+_WITHOUT_COMPOSITE = (State.INVALID, State.INCOMPLETE)
+"""A disqualified verdict has one where enough was scored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ def read_verdict(fields: object) -> VerdictLine:
         raise VerdictLineError("is not an object")
     state = _state(fields.get("state"))
     composite = number(fields, "composite_norm" if fields.get("composite_norm") is not None else "composite")
-    if (composite is not None) != (state in _WITH_COMPOSITE):
+    if state in (_WITH_COMPOSITE if composite is None else _WITHOUT_COMPOSITE):
         raise VerdictLineError(f"composite: is {shown(fields.get('composite'))} where state is {state.value}")
     if composite is not None and not 0 <= composite <= 1 and fields.get("rubric") != "agent":
         raise VerdictLineError(f"composite: is {composite:g}, outside [0, 1]")

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from scoring.lexical.nearest import nearest
-from scoring.trace.json_kind import kind
-from scoring.trace.span import Json
+from sidejudge.scoring.lexical.nearest import nearest
+from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart, own, part
+from sidejudge.scoring.trace.json_kind import kind
+from sidejudge.scoring.trace.span import Json
 
 from .pattern import PatternError, compile_pattern
 
@@ -44,7 +45,7 @@ class Schema:
     steps: int = field(default=1, compare=False)
     _validator: jsonschema_rs.Draft202012Validator | None = field(default=None, repr=False, compare=False)
 
-    def violations(self, value: Json, path: str = "value") -> Iterator[str]:
+    def violations(self, value: Json, path: str = "value") -> Iterator[Reason]:
         """What the value breaks, with the path of each breach; nothing when it conforms."""
         if self._validator is None:
             return
@@ -52,7 +53,7 @@ class Schema:
             for error in self._validator.iter_errors(value):
                 yield _breach(error, path)
         except ValueError:
-            yield f"{path} is nested too deep, or is not JSON"
+            yield Reason("{path} is nested too deep, or is not JSON", path=part(path))
 
 
 def parse_schema(data: Json, path: str, problems: list[str]) -> Schema:
@@ -150,6 +151,9 @@ def _values(value: Json) -> int:
     return 1 + sum(map(_values, inner))
 
 
+_NO_MATCH: Final = "does not match"
+
+
 class _Strict:
     """A keyword whose meaning is stricter here than in the standard; ``ValueError`` names what a value breaks."""
 
@@ -180,7 +184,7 @@ class _Const(_Strict):
 class _Pattern(_Strict):
     def validate(self, instance: Any) -> None:
         if isinstance(instance, str) and not compile_pattern(str(self._operand)).search(instance):
-            raise ValueError(f"does not match {self._operand}")
+            raise ValueError(f"{_NO_MATCH} {self._operand}")
 
 
 _STRICT: Final[dict[str, type[jsonschema_rs.KeywordValidator]]] = {
@@ -192,20 +196,25 @@ def _is_of(value: Json, wanted: str) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) if wanted == "integer" else kind(value) == wanted
 
 
-def _breach(error: jsonschema_rs.ValidationError, path: str) -> str:
+def _breach(error: jsonschema_rs.ValidationError, path: str) -> Reason:
     """What a value breaks, in words without anything of the value: a verdict's reason may be seen by more people."""
-    path = _joined(path, error.instance_path)
+    where = part(_joined(path, error.instance_path))
     kinds = jsonschema_rs.ValidationErrorKind
     match error.kind:
         case kinds.Custom():
-            return f"{path} {error.message}"
+            of_operator = error.message.startswith(_NO_MATCH)  # it repeats the pattern of the scenario
+            breach = part(error.message) if of_operator else own(error.message)
+            return Reason("{where} {breach}", where=where, breach=breach)
         case kinds.Required() as required:
-            return f"{path}.{required.property} is missing"
+            return Reason("{where}.{key} is missing", where=where, key=part(required.property))
         case kinds.Minimum() | kinds.Maximum() as bound:
-            return f"{path} is {'below' if isinstance(bound, kinds.Minimum) else 'above'} {bound.limit:g}"
+            side = own("below" if isinstance(bound, kinds.Minimum) else "above")
+            return Reason(
+                "{where} is {side} {limit}", where=where, side=side, limit=ReasonPart(Kind.NUMBER, f"{bound.limit:g}")
+            )
         case kinds.MinLength() | kinds.MaxLength():
-            return f"{path} has {len(str(error.instance))} characters"
-    return f"{path} breaks {error.kind.name}"
+            return Reason("{where} has {n} characters", where=where, n=len(str(error.instance)))
+    return Reason("{where} breaks {rule}", where=where, rule=own(error.kind.name))
 
 
 def _joined(path: str, below: list[str | int]) -> str:

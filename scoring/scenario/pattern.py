@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import re2
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 MAX_TEXT: Final = 4096
 """Characters of a text; a longer one matches nothing."""

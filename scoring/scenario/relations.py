@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from scoring.lexical.label import label
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Reason, ReasonPart, part, together
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 PAIRED: Final = ("before", "after", "not_after", "not_both")
@@ -39,7 +40,7 @@ class Relations:
         pairs = (*self.before, *self.after, *self.not_after, *self.not_both)
         return {name for group in (*self.any_of, *pairs) for name in group}
 
-    def broken(self, called: Sequence[str]) -> Iterator[str]:
+    def broken(self, called: Sequence[str]) -> Iterator[Reason]:
         """What does not hold of these calls, in words.
 
         >>> list(Relations(before=(("verify", "refund"),)).broken(["refund", "verify"]))
@@ -52,11 +53,11 @@ class Relations:
             last[name] = index
         for group in self.any_of:
             if first.keys().isdisjoint(group):
-                yield f"none of {', '.join(map(label, group))} was called"
+                yield Reason("none of {tools} was called", tools=together((part(label(each)) for each in group), ", "))
         for key in PAIRED:
             for a, b in getattr(self, key):
                 if _BREAKS[key](first, last, a, b):
-                    yield _WORDS[key].format(a=label(a), b=label(b))
+                    yield _BROKEN[key](part(label(a)), part(label(b)))
 
 
 _Places: TypeAlias = Mapping[str, int]
@@ -67,8 +68,10 @@ _BREAKS: Final[Mapping[str, Callable[[_Places, _Places, str, str], bool]]] = {
     "not_both": lambda first, _, a, b: a in first and b in first,
 }
 """Whether a pair is broken, given where each tool was called first and last."""
-_WORDS: Final = {
-    "before": "{b} was called without {a} before it", "after": "{b} did not follow {a}",
-    "not_after": "{b} was called after {a}", "not_both": "{a} and {b} were both called",
-}  # fmt: skip
+_BROKEN: Final[Mapping[str, Callable[[ReasonPart, ReasonPart], Reason]]] = {
+    "before": lambda a, b: Reason("{b} was called without {a} before it", a=a, b=b),
+    "after": lambda a, b: Reason("{b} did not follow {a}", a=a, b=b),
+    "not_after": lambda a, b: Reason("{b} was called after {a}", a=a, b=b),
+    "not_both": lambda a, b: Reason("{a} and {b} were both called", a=a, b=b),
+}
 NO_RELATIONS: Final = Relations()

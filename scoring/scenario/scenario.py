@@ -29,6 +29,7 @@ arguments_schema:                        # JSON Schema of all arguments of each 
 values_from:                             # arguments whose value has to stand in what came before
   refund: {order_id: [input, results]}   # the input of the run, or the result of an earlier call
 result_use: [pdf_retrieval]              # tools whose result must show in the output
+signs: {max_calls: {write: 3}}           # what most runs keep to, with the keys above; who departs fails nothing
 expected_answer_criteria: …              # text for the judge
 
 A scenario may come with a trace. So it is bounded: by ``MAX_VALUES`` values, ``MAX_CHARACTERS`` characters and
@@ -45,9 +46,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, TypeAlias
 
-from scoring.errors import SidejudgeError
-from scoring.lexical.nearest import nearest
-from scoring.trace.span import Json
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.nearest import nearest
+from sidejudge.scoring.result.reason import Reason, part, together
+from sidejudge.scoring.trace.span import Json
 
 from .json_schema import Schema, json_equal, parse_schema
 from .pattern import MAX_TEXT, Pattern, PatternError, compile_pattern
@@ -59,8 +61,12 @@ FIELDS = (
     "name", "description", "agents_should_include", "agents_should_exclude", "tools_should_include",
     "tools_should_exclude", "agents_may_include", "tools_may_include", "always_expected", "closed", "tools_in_order",
     "any_of", "before", "after", "not_after", "not_both", "min_calls", "max_calls", "max_tokens", "max_seconds",
-    "arguments", "arguments_schema", "values_from", "result_use", "expected_answer_criteria",
+    "arguments", "arguments_schema", "values_from", "result_use", "expected_answer_criteria", "signs",
 )  # fmt: skip
+SIGNS: Final = tuple(
+    name for name in FIELDS if name not in ("name", "description", "result_use", "expected_answer_criteria", "signs")
+)
+"""Keys of what most runs keep to, and what fails none."""
 _OPERATORS = ("equals", "matches", "schema")
 MAX_VALUES: Final = 5_000
 """Values in a scenario: names, numbers, texts, lists and objects."""
@@ -97,8 +103,8 @@ class Exactly:
     def work(self, found: Json) -> int:  # noqa: ARG002  # as the others; a comparison ends with the shorter side
         return 1
 
-    def violation(self, found: Json) -> str | None:
-        return None if json_equal(found, self.value) else "not the expected value"
+    def violation(self, found: Json) -> Reason | None:
+        return None if json_equal(found, self.value) else Reason("not the expected value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +117,14 @@ class Matches:
         """The most steps that ``violation`` takes."""
         return self.pattern.steps * 4 * len(found) if isinstance(found, str) and len(found) <= MAX_TEXT else 1
 
-    def violation(self, found: Json) -> str | None:
+    def violation(self, found: Json) -> Reason | None:
         if not isinstance(found, str):
-            return "not a string"
+            return Reason("not a string")
         if len(found) > MAX_TEXT:
-            return f"longer than {MAX_TEXT} characters"
-        return None if self.pattern.search(found) else f"does not match {self.pattern.source}"
+            return Reason("longer than {most} characters", most=MAX_TEXT)
+        if self.pattern.search(found):
+            return None
+        return Reason("does not match {pattern}", pattern=part(self.pattern.source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +138,8 @@ class Conforms:
         values, characters = _size(found)
         return self.schema.steps * (_STEPS_OF_A_VALUE * values + 4 * characters)
 
-    def violation(self, found: Json) -> str | None:
-        return "; ".join(islice(self.schema.violations(found), 3)) or None
+    def violation(self, found: Json) -> Reason | None:
+        return together(islice(self.schema.violations(found), 3)) or None
 
 
 Expectation: TypeAlias = Exactly | Matches | Conforms
@@ -188,6 +196,7 @@ class Scenario:
     result_use: tuple[str, ...] = ()
     expected_answer_criteria: str | None = None
     description: str | None = None
+    signs: Scenario | None = None
 
 
 def parse_scenario(name: str, data: Json) -> Scenario:
@@ -197,9 +206,17 @@ def parse_scenario(name: str, data: Json) -> Scenario:
     values, characters = _size(data)
     if values > MAX_VALUES or characters > MAX_CHARACTERS:
         raise ScenarioError(name, [_TOO_LARGE])
-    problems = [f"{key[:60]}: unknown key{nearest(key, FIELDS)}" for key in data if key not in FIELDS]
+    problems: list[str] = []
+    scenario = _read(name, data, FIELDS, problems)
+    if problems:
+        raise ScenarioError(name, problems)
+    return scenario
+
+
+def _read(name: str, data: Mapping[str, Json], fields: tuple[str, ...], problems: list[str]) -> Scenario:
+    problems += [f"{key[:60]}: unknown key{nearest(key, fields)}" for key in data if key not in fields]
     read = _Reader(data, problems)
-    scenario = Scenario(
+    return Scenario(
         name=read.text("name") or name,
         description=read.text("description"),
         agents=read.side("agents"),
@@ -215,10 +232,8 @@ def parse_scenario(name: str, data: Json) -> Scenario:
         arguments=read.arguments(),
         result_use=read.names("result_use"),
         expected_answer_criteria=read.text("expected_answer_criteria"),
+        signs=read.signs(name) if "signs" in fields else None,
     )
-    if problems:
-        raise ScenarioError(name, problems)
-    return scenario
 
 
 def parse_inline(data: Json) -> Scenario:
@@ -265,6 +280,17 @@ def _size(value: Json) -> tuple[int, int]:
 class _Reader:
     data: Mapping[str, Json]
     problems: list[str]
+
+    def signs(self, name: str) -> Scenario | None:
+        value = self.data.get("signs")
+        if value is not None and not isinstance(value, dict):
+            self.problems.append("signs: must be an object with expectations, such as max_calls")
+        if not isinstance(value, dict):
+            return None
+        problems: list[str] = []
+        signs = _read(name, value, SIGNS, problems)
+        self.problems.extend(f"signs.{problem}" for problem in problems)
+        return signs
 
     def text(self, key: str) -> str | None:
         value = self.data.get(key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from .scenario import FIELDS, MAX_LIMIT, PLACES
+from .scenario import FIELDS, MAX_LIMIT, PLACES, SIGNS
 
 _NAMES: Final = {"type": ["array", "null"], "items": {"type": "string", "minLength": 1}}
 _TEXT: Final = {"type": ["string", "null"]}
@@ -52,12 +52,17 @@ _OF: Final[Mapping[str, Mapping[str, object]]] = {
 }  # fmt: skip
 
 
+def _signs() -> dict[str, object]:
+    properties = {name: dict(_OF[name]) for name in SIGNS}
+    return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
+
+
 def scenario_schema() -> dict[str, object]:
     """JSON Schema (draft 2020-12) of one scenario."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "sidejudge scenario",
         "type": "object",
-        "properties": {name: dict(_OF[name]) for name in FIELDS},
+        "properties": {name: dict(_OF[name]) if name in _OF else _signs() for name in FIELDS},
         "additionalProperties": False,
     }

@@ -23,7 +23,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scoring.result.result import Unavailable
+from sidejudge.scoring.result.result import Unavailable
 
 from .interval import Z_95_TWO_SIDED
 

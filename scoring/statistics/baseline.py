@@ -11,24 +11,28 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .group import Together
 from .scale import Scale
 
 MEMORY = 400.0
-"""Verdicts of equal weight after which one counts for 1/e."""
+RECENT = 500.0
+"""The memory of the ratio that is held against the threshold itself, once a change is proven (``anchor``)."""
 PRIOR = 100.0
 _LEAST_VARIANCE = 1e-4
 
 
 class Baseline:
-    """The usual pass ratio of one service under one rubric; ``expected`` is where it begins."""
+    """The usual pass ratio of one service under one rubric; ``expected`` is where it begins.
 
-    __slots__ = ("_expected", "_failed", "_scale", "_squared", "_weight")
+    ``memory`` is after how many verdicts of equal weight one counts for 1/e.
+    """
 
-    def __init__(self, expected: float) -> None:
-        self._expected, self._scale = expected, Scale()
+    __slots__ = ("_expected", "_failed", "_memory", "_scale", "_squared", "_weight")
+
+    def __init__(self, expected: float, memory: float = MEMORY) -> None:
+        self._expected, self._memory, self._scale = expected, memory, Scale()
         self._weight = self._squared = PRIOR
         self._failed = PRIOR * (1 - expected)
 
@@ -39,7 +43,7 @@ class Baseline:
             self._begin_anew()
             share = 1.0
         counts = worth * share
-        kept = max(0.0, 1 - counts / MEMORY) if self._weight >= MEMORY else 1.0
+        kept = max(0.0, 1 - counts / self._memory) if self._weight >= self._memory else 1.0
         self._weight = self._weight * kept + counts
         self._failed = self._failed * kept + counts * (not passed)
         self._squared = self._squared * kept * kept + counts * share
@@ -56,13 +60,18 @@ class Baseline:
         counts = math.fsum(each.worth * shares[each.weight] for each in group)
         if counts <= 0:
             return
-        kept = math.exp(-counts / MEMORY) if self._weight >= MEMORY else 1.0
-        used = MEMORY * (1 - kept) / counts if kept < 1 else 1.0
+        kept = math.exp(-counts / self._memory) if self._weight >= self._memory else 1.0
+        used = self._memory * (1 - kept) / counts if kept < 1 else 1.0
         failed = math.fsum(each.worth * shares[each.weight] for each in group if not each.passed)
         squared = math.fsum(each.worth * shares[each.weight] ** 2 for each in group)
         self._weight = self._weight * kept + used * counts
         self._failed = self._failed * kept + used * failed
         self._squared = self._squared * kept * kept + used * squared
+
+    @property
+    def mean(self) -> float:
+        """The mean, in [0, 1]."""
+        return 1 - self._failed / self._weight
 
     @property
     def lower(self) -> float:

@@ -33,7 +33,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scoring.result.result import Unavailable
+from sidejudge.scoring.result.result import Unavailable
 
 from .estimate import check_weight
 from .interval import Z_95_TWO_SIDED

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .group import Together
 from .scale import Scale
@@ -134,27 +134,34 @@ class Cusum:
         self._failed += share * (1 - passed)
         self._move(chart, rise, at_ns)
 
-    def add_together(self, chart: Chart, group: Sequence[Together], *, at_ns: int) -> None:
+    def add_together(self, chart: Chart, group: Sequence[Together], *, at_ns: int) -> float:
         """Take in a group of verdicts that began at this time: one move, which no order changes.
 
         S is held above 0 after the whole group alone, so until an alarm it is never higher than verdict by
         verdict.
+
+        Returns:
+            The share of the group's failures that S needed to reach the limit, in [0, 1], one more at most; 1 where
+            it did not.
         """
         if not group:
-            return
+            return 1.0
         self.n += sum(each.n for each in group)
         weights = {each.weight for each in group}
         shares = self._scale.shares(weights)
         if shares is None:
             self._calm()
             shares = {weight: weight / max(weights) for weight in weights}
-        rise = math.fsum(
-            each.worth * math.log1p(max(-0.99, chart.bet * shares[each.weight] * (chart.good - each.passed)))
+        moves = [
+            (each, each.worth * math.log1p(max(-0.99, chart.bet * shares[each.weight] * (chart.good - each.passed))))
             for each in group
-        )
+        ]
         self._weight += math.fsum(shares[each.weight] * each.n for each in group)
         self._failed += math.fsum(shares[each.weight] * each.n for each in group if not each.passed)
-        self._move(chart, rise, at_ns)
+        risen = math.fsum(move for each, move in moves if not each.passed)
+        missing = self.limit(chart) - self.score + math.log1p(chart.bet * chart.good)
+        self._move(chart, math.fsum(move for _, move in moves), at_ns)
+        return min(1.0, max(0.0, missing / risen)) if self.alarmed and risen else 1.0
 
     def _move(self, chart: Chart, rise: float, at_ns: int) -> None:
         limit = self.limit(chart)

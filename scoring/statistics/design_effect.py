@@ -27,7 +27,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .group import Together
 

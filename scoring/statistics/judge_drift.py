@@ -1,27 +1,34 @@
 """Judge drift: answers to the same prompts before and now in, what moved out.
 
-A prompt that is the same to the last byte excludes the application as a cause. Each measure is compared by the exact
-sign test over the prompts in which it differs, so no distribution is assumed.
+A prompt that is the same to the last byte excludes the application as a cause. Each measure is tested twice. Did its
+answers move in one direction (``paired``: McNemar's test for a yes or no, signed ranks for numbers, Bowker's for
+categories)? And do more of them differ than used to: a judge that mixes its answers up moves in no direction. How many
+differ without any cause is learned from the rounds before (``quiet``); until there are some, six of forty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
-from .sign_test import sign_test
+from .paired import changed_more, signed_ranks, symmetry
 
 LEAST: Final = 10
 """Prompts below which nothing is concluded."""
+_WITHOUT_CAUSE: Final = (6.0, 40.0)
+"""Of so many answers so many differ when a judge is asked again, before anything is known of it."""
+Answered: TypeAlias = float | str
+"""A number, a yes as 1, or the name of a category."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeDrift:
-    """One measure of the judge's answers to ``n`` prompts: ``higher`` and ``lower`` than before, the others equal.
+    """One measure of the judge's answers to ``n`` prompts: ``higher`` and ``lower`` than before, ``changed`` in all.
 
-    ``p`` is two-sided; at ``error`` or below the judge moved. ``error`` is this look's share of the promised chance
-    of a false alarm.
+    Categories are neither higher nor lower; of a grade that is a little higher nothing has ``changed``. ``p`` is that
+    of the stronger of both tests, doubled for there are two; at ``error`` or below the judge moved. ``error`` is this
+    look's share of the promised chance of a false alarm.
     """
 
     metric: str
@@ -30,6 +37,7 @@ class JudgeDrift:
     lower: int
     p: float
     error: float
+    changed: int = 0
 
     @property
     def moved(self) -> bool | None:
@@ -41,29 +49,49 @@ class JudgeDrift:
         return asdict(self)
 
 
-def drifts(pairs: Iterable[tuple[Mapping[str, float], Mapping[str, float]]], error: float) -> list[JudgeDrift]:
+def drifts(
+    pairs: Iterable[tuple[Mapping[str, Answered], Mapping[str, Answered]]],
+    error: float,
+    *,
+    far: Mapping[str, float] | None = None,
+    quiet: Mapping[str, tuple[float, float]] | None = None,
+) -> list[JudgeDrift]:
     """What moved, those that moved most surely first.
 
     Args:
         pairs: measures before and now, a pair a prompt.
         error: chance of a false alarm of this look, shared by all measures (Bonferroni).
+        far: by measure, the least difference of two numbers that makes them other answers; a measure that is not named
+            has none, and is asked for its direction alone. Categories need none.
+        quiet: by measure, of how many answers (second) how many differed (first) while nothing had happened.
     """
-    counted: dict[str, list[int]] = {}
+    found: dict[str, list[tuple[Answered, Answered]]] = {}
     for before, now in pairs:
         for metric in before.keys() & now.keys():
-            counts = counted.setdefault(metric, [0, 0, 0])
-            counts[0] += 1
-            counts[1] += now[metric] > before[metric]
-            counts[2] += now[metric] < before[metric]
-    found = [
-        JudgeDrift(
-            metric=metric, n=n, higher=higher, lower=lower, p=_two_sided(higher, lower),
-            error=error / len(counted),
-        )
-        for metric, (n, higher, lower) in counted.items()
-    ]  # fmt: skip
-    return sorted(found, key=lambda each: (each.p, each.metric))
+            found.setdefault(metric, []).append((before[metric], now[metric]))
+    listed = [
+        _drift(metric, each, error / len(found), (far or {}).get(metric), (quiet or {}).get(metric, (0.0, 0.0)))
+        for metric, each in found.items()
+    ]
+    return sorted(listed, key=lambda each: (each.p, each.metric))
 
 
-def _two_sided(higher: int, lower: int) -> float:
-    return min(1.0, 2 * sign_test(max(higher, lower), min(higher, lower)))
+def _drift(
+    metric: str,
+    pairs: list[tuple[Answered, Answered]],
+    error: float,
+    far: float | None,
+    quiet: tuple[float, float],
+) -> JudgeDrift:
+    differences = [y - x for x, y in pairs if isinstance(x, int | float) and isinstance(y, int | float)]
+    named = [(x, y) for x, y in pairs if isinstance(x, str) and isinstance(y, str)]
+    changed = sum(x != y for x, y in named)
+    p = symmetry(named) if named else signed_ranks(differences)
+    if named or far is not None:
+        changed += sum(abs(each) > (far or 0.0) for each in differences)
+        without_cause = (quiet[0] + _WITHOUT_CAUSE[0], quiet[1] + _WITHOUT_CAUSE[1])
+        p = min(1.0, 2 * min(p, changed_more(changed, len(pairs), without_cause)))
+    return JudgeDrift(
+        metric=metric, n=len(pairs), higher=sum(each > 0 for each in differences),
+        lower=sum(each < 0 for each in differences), p=p, error=error, changed=changed,
+    )  # fmt: skip

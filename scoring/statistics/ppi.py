@@ -30,7 +30,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from scoring.result.result import Unavailable
+from sidejudge.scoring.result.result import Unavailable
 
 from .estimate import check_weight
 from .interval import Z_95_TWO_SIDED, wilson
@@ -71,7 +71,7 @@ class LabelSums:
 
     @property
     def true_negative(self) -> tuple[float, float]:
-        """Of what people fail: (what the judge fails, all), in effective numbers."""
+        """Cases that people failed: how many of them the judge failed, and how many there are (effective sizes)."""
         return self.neither * self._each, (self.neither + self.judge_only) * self._each
 
     @property

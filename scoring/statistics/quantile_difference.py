@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from scoring.result.result import Unavailable
+from sidejudge.scoring.result.result import Unavailable
 
 from .comparison import Compared, ComparedSide, Difference
 from .quantile import Measured, QuantileEstimate, quantile

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scoring.result.result import Unavailable
+from sidejudge.scoring.result.result import Unavailable
 
 from .interval import Z_95_TWO_SIDED
 

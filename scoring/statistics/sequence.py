@@ -9,7 +9,7 @@ of the largest) and a bet f in (0, 1/2]::
 
 The expected factor is at most 1 while the traffic's pass ratio is at least m, for *any* distribution of the weights:
 E[v·(m − passed)] ≤ 0 is what that means (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by
-betting", JRSS B 86(1):1–27, doi:10.1093/jrsssb/qkad009). Four bets share the wealth, so that no size of drop need be
+betting", JRSS B 86(1):1–27, doi:10.1093/jrsssb/qkad009). Five bets share the wealth, so that no size of drop need be
 known.
 
 *A restart that slides.* A service that was good for weeks would have lost all its wealth by the day it turns bad. So
@@ -31,12 +31,12 @@ import bisect
 import math
 from collections.abc import Iterable, Sequence
 
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .group import Together
 from .scale import Scale
 
-BETS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
+BETS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Shares of the wealth staked against a pass: from drops of a few points to collapses. All pay at a share of 2."""
 GRID = tuple(step / 20 for step in range(1, 20))
 """Levels at which the upper bound is computed: every 0.05."""
@@ -45,6 +45,8 @@ _EDGE = 1e-4
 _CAP = 100.0
 """Wealth in excess of this many times what convinces is given away, so that a recovery is seen soon."""
 
+_LEAST = -1 + 1e-9
+"""A stake of all there is, at a share of 2, leaves a trace of it whose logarithm is a number."""
 _MOST_LOG = 700.0
 """The largest power that a float holds; more is given away anyhow."""
 
@@ -112,7 +114,7 @@ class ConfidenceSequence:
             return
         passes, failures = ([each for each in group if each.passed is side] for side in (True, False))
         for place, bet in enumerate(BETS):
-            kept = math.fsum(each.worth * math.log1p(-bet * shares[each.weight]) for each in passes)
+            kept = math.fsum(each.worth * math.log1p(max(_LEAST, -bet * shares[each.weight])) for each in passes)
             grown = (
                 math.fsum(each.worth * math.log1p(bet * shares[each.weight] * odds) for each in failures)
                 for odds in self._odds

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from scoring.result.result import Unavailable
-from scoring.runs.calibrated import Calibrated
-from scoring.runs.label_line import PASS
-from scoring.statistics.ppi import LabelSums, rectified
-from scoring.statistics.rogan_gladen import rogan_gladen
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.runs.calibrated import Calibrated
+from sidejudge.scoring.runs.label_line import PASS
+from sidejudge.scoring.statistics.ppi import LabelSums, rectified
+from sidejudge.scoring.statistics.rogan_gladen import rogan_gladen
 
 from .service_status import ServiceStatus
 
@@ -21,7 +21,7 @@ from .service_status import ServiceStatus
 class AnnotationQueueSnapshot:
     """A queue of verdicts in doubt. ``reason`` is why nothing is put in now, empty when something may be.
 
-    ``put`` counts what was put in since start, by why; ``left_out`` what was not of late, for the hour's number.
+    ``put``: items added since start, by reason. ``left_out``: those skipped in the last hour, its limit being reached.
     """
 
     name: str

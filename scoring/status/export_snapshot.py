@@ -28,6 +28,8 @@ class ExportSnapshot:
 
     ``server`` names what answers there and ``project`` where scores go to, once known. ``waiting`` items are not taken
     yet, the oldest since ``oldest_s``; ``unseen`` ones are taken and not read back yet; ``dead`` ones are given up.
+    ``unarrived`` ones were taken, and something else is shown there, or nothing. ``held`` ones, among those that wait,
+    are of traces that upstream has not taken.
     """
 
     destination: str
@@ -39,4 +41,6 @@ class ExportSnapshot:
     oldest_s: float | None = None
     unseen: int = 0
     dead: int = 0
+    unarrived: int = 0
+    held: int = 0
     last_success_s: float | None = None

@@ -1,8 +1,9 @@
 """Failure groups: failing verdicts in, the failures that are alike together, with counts, out.
 
 A failure is a failing metric of a verdict; a verdict without one failed by its composite. Failures of one metric are
-alike when they have the same failure code; without a code, when their reasons are the same but for figures and
-quotations, or stated as alike from outside.
+alike when they have the same failure code; without a code, when their reasons have the same template and names. What
+a judge or a person wrote as a whole is alike when it is the same but for figures and quotations, or is stated as alike
+from outside.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from scoring.evaluators.vector import Vector, cosine
-from scoring.verdict.open_reason import GAP, open_reason
+from sidejudge.scoring.evaluators.vector import Vector, cosine
+from sidejudge.scoring.result.reason import GAP, Reason, Rights, outline
 
 COMPOSITE: Final = "composite"
 """The metric of a verdict that failed although none of its metrics did."""
@@ -29,7 +30,7 @@ _QUOTED: Final = re.compile(r"\"[^\"]{1,500}\"|“[^”]{1,500}”|«[^»]{1,500
 _FIGURE: Final = re.compile(r"[-+]?\b\d[\d.,:%/]*|\b[0-9a-f]{8,}\b")
 
 Subject: TypeAlias = tuple[str, str, str]
-"""Rubric, metric and normalised reason."""
+"""Rubric, metric and what failures are alike by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,8 @@ class FailureGroup:
     """Failures that are alike: ``count`` in the time, ``before`` in as long a time before it.
 
     ``group`` is the group's id, 8 hex digits. ``code`` is the failure code, None where reasons were compared. ``words``
-    is the latest reason; both may quote. ``examples`` are the latest traces.
+    is the latest reason; both may quote. ``outline`` is that reason without contents. ``examples`` are the latest
+    traces.
     """
 
     group: str
@@ -48,11 +50,29 @@ class FailureGroup:
     count: int
     before: int
     examples: tuple[str, ...]
+    outline: Reason = Reason()  # noqa: RUF009  # a reason is frozen
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A failing metric. ``alike`` is what equal failures share."""
+
+    metric: str
+    code: str | None
+    words: str
+    outline: Reason
+
+    @property
+    def alike(self) -> str:
+        if self.code is not None:
+            return ""
+        return self.outline.alike()[:_LONGEST] if self.outline.has_own_words else normalised(self.words)
 
 
 @dataclass(slots=True)
 class _Counting:
     words: str
+    outline: Reason
     count: int = 0
     before: int = 0
     examples: list[str] = field(default_factory=list)
@@ -72,10 +92,10 @@ def failure_groups(
     for verdict in verdicts:
         rubric, closed_ns = str(verdict.get("rubric") or ""), verdict.get("closed_ns")
         trace = str(verdict.get("trace_id") or verdict.get("case_id") or "")
-        for metric, code, reason in dict.fromkeys(_failures(verdict)):
-            text = "" if code is not None else normalised(reason)
-            text = (alike or {}).get((rubric, metric, text), text)
-            one = found.setdefault((rubric, metric, code, text), _Counting(reason))
+        for failure in dict.fromkeys(_failures(verdict)):
+            text = (alike or {}).get((rubric, failure.metric, failure.alike), failure.alike)
+            key = (rubric, failure.metric, failure.code, text)
+            one = found.setdefault(key, _Counting(failure.words, failure.outline))
             if isinstance(closed_ns, int) and closed_ns < since_ns:
                 one.before += 1
                 continue
@@ -86,26 +106,25 @@ def failure_groups(
         FailureGroup(
             group=hashlib.sha256(json.dumps(key).encode()).hexdigest()[:_ID],
             rubric=key[0], metric=key[1], code=key[2], words=one.words, count=one.count, before=one.before,
-            examples=tuple(one.examples),
+            examples=tuple(one.examples), outline=one.outline,
         )
         for key, one in found.items()
     )  # fmt: skip
     return tuple(sorted(groups, key=lambda each: (-each.count, -each.before, each.group)))
 
 
-def without_contents(group: FailureGroup) -> FailureGroup:
-    """The group without anything that people or models wrote: a failure code is a judge's own."""
-    words = open_reason(group.words, [group.metric])
-    return replace(group, code=None if group.code is None else GAP, words=words)
+def without_contents(group: FailureGroup, rights: Rights = Rights.NAMES) -> FailureGroup:
+    """The group for readers with these rights, none of them to contents: a failure code is a judge's own."""
+    return replace(group, code=None if group.code is None else GAP, words=group.outline.shown(rights))
 
 
 def reasons(verdicts: Iterable[Mapping[str, object]]) -> dict[tuple[str, str], list[str]]:
-    """The normalised reasons of failures without a code by rubric and metric, the most frequent first."""
+    """By rubric and metric, what judges and people wrote of failures without a code, the most frequent first."""
     counted: dict[tuple[str, str], Counter[str]] = {}
     for verdict in verdicts:
-        for metric, code, reason in _failures(verdict):
-            if code is None and (text := normalised(reason)):
-                counted.setdefault((str(verdict.get("rubric") or ""), metric), Counter())[text] += 1
+        for failure in _failures(verdict):
+            if failure.code is None and not failure.outline.has_own_words and (text := failure.alike):
+                counted.setdefault((str(verdict.get("rubric") or ""), failure.metric), Counter())[text] += 1
     return {key: [text for text, _ in counts.most_common(MOST_TEXTS)] for key, counts in counted.items()}
 
 
@@ -141,8 +160,8 @@ def normalised(reason: str) -> str:
     return " ".join(text.casefold().split())[:_LONGEST]
 
 
-def _failures(verdict: Mapping[str, object]) -> list[tuple[str, str | None, str]]:
-    """Metric, failure code and reason of each failing score."""
+def _failures(verdict: Mapping[str, object]) -> list[_Failure]:
+    """The failing scores of a verdict; without any, the verdict itself."""
     scores = verdict.get("scores")
     failing = [
         each
@@ -150,8 +169,12 @@ def _failures(verdict: Mapping[str, object]) -> list[tuple[str, str | None, str]
         if isinstance(each, Mapping) and each.get("rating") in ("fail", "blocker")
     ]
     if not failing:
-        return [(COMPOSITE, None, str(verdict.get("reason") or ""))]
-    return [(str(each.get("metric")), _code(each), str(each.get("reason") or "")) for each in failing]
+        return [_failure(COMPOSITE, None, verdict)]
+    return [_failure(str(each.get("metric")), _code(each), each) for each in failing]
+
+
+def _failure(metric: str, code: str | None, fields: Mapping[str, object]) -> _Failure:
+    return _Failure(metric, code, str(fields.get("reason") or ""), outline(fields))
 
 
 def _code(score: Mapping[str, object]) -> str | None:

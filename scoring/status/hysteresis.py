@@ -5,9 +5,12 @@ are ``recovery_margin`` higher. Then, in this order:
 
 - **Worse** is entered when at least ``needed`` of the last ``looks`` looks were that bad or worse.
 - **Better** is entered when all of that number of looks were that good *with the margin*, and the present status has
-  lasted for ``hold_ns``.
+  lasted for ``hold_ns``. A status that the window's own interval rules out is not held: it ends at once.
+- **Healthy** is left for *insufficient data* by the first look that says otherwise, until there are enough of them.
+- **No data** is entered and left with the look that says so.
 - **Insufficient data** is entered when a look had nothing to go by at all, or when all of the last ``looks`` looks
-  had too little: a sample that hovers about its minimum changes nothing. It is left for *healthy* by the first good
+  had too little: a sample that hovers about its minimum changes nothing. An alarm is not left for it while the window
+  lies below the threshold and only convinces nobody any more. It is left for *healthy* by the first good
   look, unless one of the last was bad: then ``needed`` of them must be good.
 
 Mode ``point`` knows none of this: the seed's status is that of the moment.
@@ -17,10 +20,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.span import JsonRecord
 
-from .status import Status
+from .status import UNKNOWN, Status
 
+_ALARMS = (Status.WARNING, Status.CRITICAL)
 _SEVERITY = {Status.HEALTHY: 0, Status.WARNING: 1, Status.CRITICAL: 2}
 
 
@@ -44,11 +48,17 @@ NONE = Hysteresis(needed=1, looks=1, recovery_margin=0.0, hold_ns=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """One look: the status against the thresholds, against the raised ones, and whether there was nothing to see."""
+    """One look: the status against the thresholds, against the raised ones, and whether there was nothing to see.
+
+    ``undecided``: the interval and the evidence of what came before say different things. ``ruled_out`` is the
+    mildest alarm that the interval lies wholly above, None where it reaches below both thresholds.
+    """
 
     status: Status
     with_margin: Status
     empty: bool = False
+    undecided: bool = False
+    ruled_out: Status | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,24 +95,43 @@ def step(held: HysteresisState | None, look: Look, now_ns: int, rule: Hysteresis
 
 
 def _next(held: HysteresisState, looks: tuple[Look, ...], now_ns: int, rule: Hysteresis) -> Status:
-    present = held.status
+    if looks[-1].status is Status.NO_DATA:
+        return Status.NO_DATA
+    present = Status.INSUFFICIENT_DATA if held.status is Status.NO_DATA else held.status
     seen = [look.status for look in looks]
-    if looks[-1].empty or seen.count(Status.INSUFFICIENT_DATA) == rule.looks:
+    too_little = seen.count(Status.INSUFFICIENT_DATA) == rule.looks
+    if looks[-1].empty or (too_little and not (looks[-1].undecided and present in _ALARMS)):
         return Status.INSUFFICIENT_DATA
     collapsed = seen.count(Status.CRITICAL)
     fallen = collapsed + seen.count(Status.WARNING)
     for worse, bad in ((Status.CRITICAL, collapsed), (Status.WARNING, fallen)):
         if bad >= rule.needed and (present is Status.INSUFFICIENT_DATA or _SEVERITY[worse] > _SEVERITY[present]):
             return worse
-    if present is Status.HEALTHY:
-        return present
-    if present is Status.INSUFFICIENT_DATA:
+    if present not in _ALARMS:
+        if looks[-1].undecided or looks[-1].status in _ALARMS:
+            return Status.INSUFFICIENT_DATA
+        if present is Status.HEALTHY:
+            return present
         good = seen.count(Status.HEALTHY)
         sure = good >= rule.needed or (good and not fallen)
         return Status.HEALTHY if sure else present
+    if (contradicted := _contradicted(present, looks[-1])) is not None:
+        return contradicted
     recent = looks[-rule.needed :]
-    if len(recent) < rule.needed or any(look.with_margin is Status.INSUFFICIENT_DATA for look in recent):
+    if len(recent) < rule.needed or any(look.with_margin in UNKNOWN for look in recent):
         return present
     best = max((look.with_margin for look in recent), key=_SEVERITY.__getitem__)
     lasted = now_ns - held.since_ns >= rule.hold_ns
     return best if lasted and _SEVERITY[best] < _SEVERITY[present] else present
+
+
+def _contradicted(present: Status, look: Look) -> Status | None:
+    """The status to go on with where the look's interval rules out the present one and nothing else speaks for it."""
+    mildest = look.ruled_out
+    if mildest is None or _SEVERITY[mildest] > _SEVERITY[present]:
+        return None
+    allowed = Status.WARNING if mildest is Status.CRITICAL else Status.HEALTHY
+    if look.status is Status.INSUFFICIENT_DATA:
+        return look.status
+    found = max(look.status, allowed, key=_SEVERITY.__getitem__)
+    return found if _SEVERITY[found] < _SEVERITY[present] else None

@@ -41,7 +41,8 @@ class JudgeSnapshot:
 
     ``outage`` is why the judge cannot answer now, None when it can. ``shares`` are the shares in [0, 1] of the cases
     that need the judge that its budget can pay for now, by priority. ``under_way`` cases are being judged, ``waiting``
-    ones wait until they can be, the oldest since ``oldest_s``.
+    ones wait until they can be, the oldest since ``oldest_s``. The models of ``estimating`` give no account of their
+    tokens: what is spent on them is an estimate.
     """
 
     name: str
@@ -52,10 +53,11 @@ class JudgeSnapshot:
     under_way: int
     waiting: int
     oldest_s: float | None = None
+    estimating: tuple[str, ...] = ()
 
     @property
     def unreachable(self) -> str | None:
-        """Why no majority of the models is known to answer, None when one is.
+        """Which models do not answer and why, where no majority is known to; None when one is.
 
         Unlike ``outage`` it lasts while a probe is under way: a provider that hangs keeps a breaker half open for as
         long as a call may take, again and again, and is not back in between.
@@ -63,4 +65,4 @@ class JudgeSnapshot:
         shut = [model for model in self.models if model.circuit != "closed"]
         if not self.models or 2 * len(shut) < len(self.models):
             return None
-        return shut[0].reason or "it is being tried"
+        return "; ".join(f"{model.model}: {model.reason or 'it is being tried'}" for model in shut)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-BelatedState: TypeAlias = Literal["ok", "waiting", "retrying", "stopped", "off"]
+LateReferenceState: TypeAlias = Literal["ok", "waiting", "retrying", "stopped", "off"]
 """All well; too much else waits; waiting helps; only a person can (keys, address, rights); no Langfuse to read from."""
 
 
@@ -21,7 +21,7 @@ class LateReferenceSnapshot:
     the same verdicts) count since the start, and ``failures`` attempts that came to nothing, by why.
     """
 
-    state: BelatedState
+    state: LateReferenceState
     reason: str = ""
     waiting: int = 0
     oldest_s: float | None = None

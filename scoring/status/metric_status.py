@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from scoring.statistics.betting import Sampled, mean_bounds
-from scoring.statistics.estimate import effective_n
-from scoring.statistics.interval import Z_95_ONE_SIDED, Interval, wilson
-from scoring.statistics.quantile import Measured, quantile
+from sidejudge.scoring.statistics.betting import Sampled, mean_bounds
+from sidejudge.scoring.statistics.estimate import effective_n
+from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, Interval, wilson
+from sidejudge.scoring.statistics.quantile import Measured, quantile
 
 from .metric_limit import Level, MetricLimit
 from .status import Appraisal, Mode, Policy, Status

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scoring.statistics.estimate import Estimate
-from scoring.statistics.missing import MissingBand
-from scoring.statistics.rogan_gladen import Corrected
+from sidejudge.scoring.statistics.estimate import Estimate
+from sidejudge.scoring.statistics.missing import MissingBand
+from sidejudge.scoring.statistics.rogan_gladen import Corrected
 
 from .cascade_snapshot import CascadeSnapshot
+from .silence import Silence
 from .status import Appraisal, Thresholds
 
 UNKNOWN_SERVICE = "unknown_service"
@@ -50,7 +51,8 @@ class ServiceStatus:
     detector; ``drift`` is the same for the share that keeps to its scenario. ``corrected`` is the pass rate that people
     would have found by Rogan and Gladen, ``rectified`` by prediction-powered inference; None where labels are too few.
     ``cascade`` is what a stronger judge changed, None without a cascade; with one, the estimate is of the strongest
-    judge's pass ratio.
+    judge's pass ratio. ``last_ns`` is the time of the last verdict that passed or failed, ``reach_ns`` how far back the
+    window reaches, None where nobody asked; ``silence`` is what is known of a service with the status *no data*.
     """
 
     service: str
@@ -72,3 +74,6 @@ class ServiceStatus:
     corrected: Corrected | None = None
     rectified: Corrected | None = None
     cascade: CascadeSnapshot | None = None
+    last_ns: int | None = None
+    reach_ns: int | None = None
+    silence: Silence | None = None

@@ -5,8 +5,13 @@ by chance, so the default (mode ``bound``) speaks up only when even the upper co
 enough failures were seen: the same formula and the same guards as the Prometheus rules. Mode ``sequence`` asks a
 confidence sequence, which stays right however often one looks. Mode ``adaptive`` joins it with change detectors under
 one budget of false alarms: a status is worse where verdicts fit a drop better than a good service, and the ratio since
-the drop began is below the threshold. ``insufficient_data`` is a state of its own: silence is
-neither recovery nor zero.
+the drop began is below the threshold; or where the ratio itself convincingly is. ``insufficient_data`` is a state of
+its own: silence is neither recovery nor zero. ``no_data`` is a silence that is not usual (``silence``).
+
+*No status says what its own interval rules out* (but for mode ``point``, which knows none). Healthy needs a window
+whose upper bound reaches the warning threshold: one that lies below it by chance, as a few of a month's thousands of
+looks do, is *insufficient data* until more is known. What lies wholly above a threshold is no alarm, unless a drop
+within the window is one.
 """
 
 from __future__ import annotations
@@ -15,9 +20,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from scoring.lexical.amount import amount
-from scoring.statistics.estimate import Estimate
-from scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.lexical.amount import amount
+from sidejudge.scoring.statistics.estimate import Estimate
+from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 
 Mode: TypeAlias = Literal["adaptive", "point", "bound", "sequence"]
 """What is held against the thresholds: the evidence since a drop began (``adaptive``, with a confidence sequence), the
@@ -25,15 +30,18 @@ ratio itself (the seed), its upper bound, or a confidence sequence alone."""
 
 
 class Status(StrEnum):
-    """The four states, as Prometheus, the API and the pages name them."""
+    """The five states, as Prometheus, the API and the pages name them. ``no_data``: verdicts no longer come."""
 
     HEALTHY = "healthy"
     WARNING = "warning"
     CRITICAL = "critical"
     INSUFFICIENT_DATA = "insufficient_data"
+    NO_DATA = "no_data"
 
 
-WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.HEALTHY, Status.INSUFFICIENT_DATA)
+UNKNOWN = (Status.INSUFFICIENT_DATA, Status.NO_DATA)
+"""What says nothing of the service: neither an alarm nor the end of one."""
+WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.HEALTHY, Status.NO_DATA, Status.INSUFFICIENT_DATA)
 """The statuses in the order in which people want to see services."""
 
 
@@ -78,22 +86,29 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Appraisal:
-    """A status and, in one short sentence, the numbers that led to it."""
+    """A status and, in one short sentence, the numbers that led to it.
+
+    ``undecided``: there is enough data, but the window says one thing and what came before it another.
+    """
 
     status: Status
     reason: str
+    undecided: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drops:
-    """Pass ratios since the beginning of a drop that a change detector reports; ``None`` where it reports none.
+    """What change detectors report; ``None`` where they report nothing.
 
-    ``fall`` is what may be a warning, ``collapse`` what may be critical. ``series`` is among how many services and
-    rubrics the false alarms are divided.
+    ``fall`` is the pass ratio since a drop began, which may be a warning; ``collapse`` that of the verdicts since the
+    drop was noticed, where they convince that it is critical; ``slide`` the present pass ratio of a service that is
+    worse than a week ago, however slowly it came there. ``series`` is among how many services and rubrics the false
+    alarms are divided.
     """
 
     fall: float | None = None
     collapse: float | None = None
+    slide: float | None = None
     series: int = 1
 
 
@@ -107,20 +122,20 @@ def appraise(
     """
     if estimate is None:
         return Appraisal(Status.INSUFFICIENT_DATA, "no verdict in the window")
-    if policy.mode == "adaptive" and (worse := _worse(policy, sequence, drops or Drops())):
+    if policy.mode == "adaptive" and (worse := _worse(estimate, policy, sequence, drops or Drops())):
         return worse
     if policy.mode == "sequence":
-        return _appraise_sequence(policy, sequence)
+        found = _appraise_sequence(policy, sequence)
+        enough = estimate.effective_n >= policy.min_samples
+        below = _below_by_chance(estimate, policy.thresholds.warning) if enough else None
+        return below if found.status is Status.HEALTHY and below is not None else found
     if estimate.effective_n < policy.min_samples:
         return Appraisal(
             Status.INSUFFICIENT_DATA,
             f"{_known(estimate)}, {_number(policy.min_samples)} are needed",
         )
     if policy.mode == "adaptive":
-        warning = policy.thresholds.warning
-        return Appraisal(
-            Status.HEALTHY, f"pass ratio {estimate.pass_ratio:.3f}; nothing convincing for one below {warning:g}"
-        )
+        return _not_worse(estimate, policy.thresholds.warning)
     # 9 decimals, as everywhere a value meets a bound (rubrics §1.3): 17 of 20 is 0.85, however it was weighted.
     compared = round(estimate.pass_ratio if policy.mode == "point" else estimate.upper, 9)
     levels = (
@@ -131,9 +146,10 @@ def appraise(
         if compared < threshold:
             if policy.mode == "bound" and estimate.failures < policy.min_failures:
                 return Appraisal(
-                    Status.HEALTHY,
+                    Status.INSUFFICIENT_DATA,
                     f"{_stated(estimate, policy)} is below {threshold:g}, but only {estimate.failures} of the "
                     f"{policy.min_failures} failures needed",
+                    undecided=True,
                 )
             return Appraisal(level, f"{_stated(estimate, policy)} is below the {level.value} threshold {threshold:g}")
     return Appraisal(
@@ -141,22 +157,77 @@ def appraise(
     )
 
 
-def _worse(policy: Policy, sequence: ConfidenceSequence | None, drops: Drops) -> Appraisal | None:
-    """The worst that the drops or the sequence show; the sequence has to convince ``series`` times over."""
+def _not_worse(estimate: Estimate, warning: float) -> Appraisal:
+    """What there is to say where no detector convinces: healthy with its lower end, or undecided."""
+    lowest, ratio = estimate.pair.lower, f"pass ratio {estimate.pass_ratio:.3f}"
+    if (below := _below_by_chance(estimate, warning)) is not None:
+        return below
+    if lowest < warning:
+        return Appraisal(
+            Status.HEALTHY,
+            f"{ratio}, may be as low as {lowest:.2f}; nothing convincing for one below {warning:g}",
+        )
+    return Appraisal(Status.HEALTHY, f"{ratio}, at least {lowest:.2f}; the warning threshold is {warning:g}")
+
+
+def _below_by_chance(estimate: Estimate, warning: float) -> Appraisal | None:
+    """Undecided where the interval lies below the warning threshold and nothing else says so; None where it reaches."""
+    if round(estimate.upper, 9) >= warning:
+        return None
+    return Appraisal(
+        Status.INSUFFICIENT_DATA,
+        f"pass ratio {estimate.pass_ratio:.3f}, between {estimate.pair.lower:.2f} and {estimate.pair.upper:.2f}: "
+        f"undecided; it lies below the warning threshold {warning:g}, and one window of a month's may by chance",
+        undecided=True,
+    )
+
+
+def _worse(estimate: Estimate, policy: Policy, sequence: ConfidenceSequence | None, drops: Drops) -> Appraisal | None:
+    """The worst that the drops or the sequence show; the sequence has to convince ``series`` times over.
+
+    A drop stands on its own verdicts; what is about the level as it is now must not contradict the window.
+    """
     for level, threshold, since in (
         (Status.CRITICAL, policy.thresholds.critical, drops.collapse),
         (Status.WARNING, policy.thresholds.warning, drops.fall),
     ):
+        below = f"below the {level.value} threshold {threshold:g}"
         if since is not None and round(since, 9) < threshold:
+            return Appraisal(level, f"the pass ratio fell, and is {since:.3f} since: {below}")
+        convinced = sequence.evidence(threshold) / drops.series if sequence is not None else 0.0
+        slid = level is Status.WARNING and drops.slide is not None and round(drops.slide, 9) < threshold
+        if convinced < 1 and not slid:
+            continue
+        if round(estimate.pair.lower, 9) > threshold:
+            if level is Status.WARNING:
+                return _contradicted(estimate, threshold)
+            continue
+        if convinced >= 1:
             return Appraisal(
-                level, f"the pass ratio fell, and is {since:.3f} since: below the {level.value} threshold {threshold:g}"
+                level, f"the evidence that the pass ratio is {below} is {_times(convinced)} what convinces"
             )
-        if sequence is not None and sequence.evidence(threshold) >= drops.series:
-            return Appraisal(
-                level,
-                f"the evidence that the pass ratio is below the {level.value} threshold {threshold:g} is "
-                f"{_times(sequence.evidence(threshold) / drops.series)} what convinces",
-            )
+        return Appraisal(level, f"the pass ratio slid from what it was a week ago to {drops.slide:.3f}: {below}")
+    return None
+
+
+def _contradicted(estimate: Estimate, warning: float) -> Appraisal:
+    """The evidence of days says one thing, the window another."""
+    pair = estimate.pair
+    return Appraisal(
+        Status.INSUFFICIENT_DATA,
+        f"pass ratio {estimate.pass_ratio:.3f}, between {pair.lower:.2f} and {pair.upper:.2f}: undecided; what came "
+        f"before shows one below the warning threshold {warning:g}",
+        undecided=True,
+    )
+
+
+def ruled_out(estimate: Estimate | None, thresholds: Thresholds) -> Status | None:
+    """The mildest alarm that the window's interval lies wholly above; what is more severe is ruled out too."""
+    if estimate is None:
+        return None
+    for level, threshold in ((Status.WARNING, thresholds.warning), (Status.CRITICAL, thresholds.critical)):
+        if round(estimate.pair.lower, 9) > threshold:
+            return level
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scoring.statistics.estimate import Estimate, from_sums
+from sidejudge.scoring.statistics.estimate import Estimate, from_sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from .span import Span, SpanKind
 from .trace import Trace
+
+NAMED_BY_SPAN: Final = "span name (by shape)"
+"""The provenance of an agent's name that is the name of its span, for want of another."""
 
 
 def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
@@ -14,10 +18,13 @@ def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
     Several spans may describe one run: an agent span in a wrapper of the same name, and steps and calls that carry the
     agent's name. A span begins a run unless the nearest span above it that names an agent names the same one; an agent
     span below a tool begins a run in any case (an agent that calls itself). Steps of one agent that follow each other
-    under one parent, without a span for the agent itself, are one run.
+    under one parent, without a span for the agent itself, are one run. Where agents have names of their own, a span of
+    an unknown client that could only be named after itself is none: so a run's outermost span is often called.
     """
     if not naming:
         return ()
+    own = [span for span in naming if span.provenance.get("agent") != NAMED_BY_SPAN]
+    naming = own or naming
     above = _Above(trace)
     return tuple(_without_repeated_steps([span for span in naming if above.lets_begin(span)]))
 

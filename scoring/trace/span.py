@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from .reported import ReportedScore
+
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """A decoded JSON value: what contents are once their wrappers are off."""
 JsonRecord: TypeAlias = Mapping[str, Any]
@@ -77,12 +79,27 @@ class Usage(Struct, frozen=True, kw_only=True):
     own: bool = False
 
 
+class Unread(Struct, frozen=True, kw_only=True):
+    """Contents that were sent and that no dialect understood: where they stand, and what they look like.
+
+    ``source`` is an attribute (``acme.completion``) or one of an event (``event acme.answer: body``). ``shape`` is what
+    its value looks like, in words and without contents. ``field`` is what its name makes it, "" for either.
+    ``client`` is the instrumentation that sent it, by the name of its scope.
+    """
+
+    source: str
+    shape: str
+    field: Literal["input", "output", ""] = ""
+    client: str = ""
+
+
 class Span(Struct, frozen=True, kw_only=True):
     """One span in normal form. Times are ns since the epoch, ``cost_usd`` is US dollars.
 
     ``root_hint`` marks the topmost span that the emitter exported, whose parent will never come.
-    ``capture_switch`` names the setting that would capture contents, when they were not captured; ``unread`` names
-    attributes of a span without contents that look like contents, and that no dialect of this version reads.
+    ``capture_switch`` names the setting that would capture contents, when they were not captured; ``unread`` is what
+    looks like contents where the span lacks an input or an output, and was not understood. ``reported`` is what others
+    judged of it.
     ``finish_reason`` is why a model stopped, in OpenTelemetry's words (``stop``, ``length``, ``tool_calls``,
     ``content_filter``, ``error``; else as it was sent). ``tool_definitions`` are the tools that a model was offered,
     each text as it was sent (JSON of one definition or of several). ``dropped_attributes`` counts what the SDK left
@@ -130,7 +147,8 @@ class Span(Struct, frozen=True, kw_only=True):
     release: str | None = None
     trace_state: str = ""
     capture_switch: str | None = None
-    unread: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    reported: tuple[ReportedScore, ...] = ()
     provenance: Mapping[str, str] = field(default_factory=dict)
 
 

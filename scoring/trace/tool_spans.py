@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
-from .span import Json, Span, ToolCall
+from .span import Json, Span, SpanKind, ToolCall
 from .trace import Trace
 
+_FOR_THEMSELVES: Final = frozenset({
+    SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.RETRIEVER, SpanKind.EMBEDDING,
+})  # fmt: skip
+_NOTHING: Final[tuple[Json, ...]] = (None, "", "null", "None", [], {})
+_MOST_BELOW: Final = 1_000
+"""Steps below one tool that are looked at."""
+_LEAST_MESSAGE: Final = 12
+_HEAD: Final = 2_000
 _WITHIN = 4
 """Steps up within which another span that describes the same call is looked for."""
 
@@ -50,6 +59,37 @@ def _upper(trace: Trace, span: Span) -> Span | None:
             return above
         above = trace.parent(above)
     return None
+
+
+def error_below(trace: Trace, span: Span, result: Json) -> str | None:
+    """The error with which the work of a tool ended, where its own span does not show it; None where there is none.
+
+    Some clients end the span of a tool well though what it wraps has failed. An error below is the tool's where
+    nothing came back and nothing was done after it, or where what came back repeats its message. Steps of models,
+    agents and other tools speak for themselves.
+    """
+    last: Span | None = None
+    waiting = list(trace.children.get(span.span_id, ()))
+    seen = 0
+    while waiting and seen < _MOST_BELOW:
+        below = waiting.pop()
+        seen += 1
+        if below.kind in _FOR_THEMSELVES:
+            last = below if last is None or below.end_ns > last.end_ns else last
+            continue
+        if last is None or (below.end_ns, below.error is not None) >= (last.end_ns, last.error is not None):
+            last = below
+        if below.error is not None and isinstance(result, str) and _repeats(result, below.error):
+            return below.error
+        waiting += trace.children.get(below.span_id, ())
+    if last is None or last.kind in _FOR_THEMSELVES or result not in _NOTHING:
+        return None
+    return last.error
+
+
+def _repeats(result: str, error: str) -> bool:
+    message = error.rpartition(": ")[2].strip()
+    return len(message) >= _LEAST_MESSAGE and message in result[:_HEAD]
 
 
 def _same_call(upper: ToolCall, lower: ToolCall) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 
+from .notebook import trace_html
 from .record import record
 from .span import Completion, Span, SpanKind
 
@@ -72,6 +73,9 @@ class Trace:
             missing_parents=tuple(sorted(missing)) if missing else (),
             end_ns=max([span.end_ns for span in ordered], default=0),
         )
+
+    def _repr_html_(self) -> str:
+        return trace_html(self)
 
     @property
     def start_ns(self) -> int:

@@ -48,10 +48,12 @@ def model_ms(trace: Trace) -> float | None:
     return sum([max(0, call.end_ns - call.start_ns) for call in calls]) / 1e6 if calls else None
 
 
+_NO_TIME_NS = 100_000
+"""0.1 ms: no model answers within it."""
 _DOERS = frozenset({SpanKind.TOOL, SpanKind.AGENT})
 
 
-class _ToldTwice:
+class _DuplicateUsage:
     """Calls that a library reports itself and an instrumentation of it too, side by side and without a response's id.
 
     They are known by lying within the other's span, under the same parent and with the same usage, in another dialect.
@@ -74,15 +76,39 @@ class _ToldTwice:
         return False
 
 
+class _Records:
+    """Spans that took no time and repeat the tokens of a call that ended before: records of it, and no calls."""
+
+    def __init__(self) -> None:
+        self._ended: dict[tuple[int, int], list[tuple[int, str | None]]] = {}
+
+    def is_one(self, span: Span) -> bool:
+        """Whether the span is a record; spans come in order of start."""
+        if span.usage is None:
+            return False
+        of_these = self._ended.setdefault((span.usage.input, span.usage.output), [])
+        if span.end_ns - span.start_ns < _NO_TIME_NS:
+            for place, (end_ns, response_id) in enumerate(of_these):
+                if end_ns <= span.start_ns and span.response_id in (None, response_id):
+                    del of_these[place]  # each call is recorded once
+                    return True
+        else:
+            of_these.append((span.end_ns, span.response_id))
+        return False
+
+
 def _lowest(trace: Trace, reporting: Sequence[Span], *, whole: bool = False) -> Sequence[Span]:
     """Spans that report and have none below them that does, one for each response; ``whole`` as in ``_covered``."""
     if len(reporting) < 2:
         return reporting
     covered = _covered(trace, reporting, whole=whole)
-    reported = _ToldTwice() if len({span.dialect for span in reporting}) > 1 else None
+    reported = _DuplicateUsage() if len({span.dialect for span in reporting}) > 1 else None
+    records = _Records()
     seen: set[str] = set()
     found: list[Span] = []
     for span in reporting:
+        if records.is_one(span):
+            continue
         if span.span_id in covered or (span.response_id is not None and span.response_id in seen):
             continue
         if reported is not None and reported.by_another(span):

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 
-from scoring.case.case import Case
-from scoring.lexical.label import label
-from scoring.metrics.settle import carried
-from scoring.questions.question import PendingMetrics, Question, Reply, Steps
-from scoring.result.result import Failed, Method, Result, Scored, Unavailable
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.settle import carried
+from sidejudge.scoring.questions.question import PendingMetrics, Question, Reply, Steps
+from sidejudge.scoring.result.reason import Reason, cut, own, together
+from sidejudge.scoring.result.result import Failed, Method, Result, Scored, Unavailable
 
 from .rubric import Rubric
 from .verdict import State, reach_verdict
@@ -41,17 +41,17 @@ def consistency(rubrics: Mapping[str, Rubric], otherwise: Callable[[Case], Steps
     def measure(case: Case) -> Steps:
         runs = [replace(case, model_output=run, repeats=None) for run in (case.model_output, *(case.repeats or ()))]
         if len(runs) < _LEAST_RUNS:
-            return Unavailable("repeats: fewer than two runs of the same input")
+            return Unavailable(Reason("repeats: fewer than two runs of the same input"))
         if len(runs) > MAX_RUNS:
-            return Unavailable(f"repeats: more than {MAX_RUNS} runs")
+            return Unavailable(Reason("repeats: more than {most} runs", most=MAX_RUNS))
         if case.expected_outcome is None:
-            return Unavailable("no expected_outcome to score runs against")
+            return Unavailable(Reason("no expected_outcome to score runs against"))
         rubric = rubrics.get(case.task or "")
         scored = yield from (_by_measure(runs, otherwise) if rubric is None else _by_rubric(runs, rubric))
         missing = [(at, one) for at, one in enumerate(scored, 1) if not isinstance(one, Scored)]
         if missing:
             at, result = next(((at, one) for at, one in missing if isinstance(one, Failed)), missing[0])
-            stated = f"run {at} has no score: {label(result.reason, 500)}"
+            stated = Reason("run {at} has no score: {why}", at=at, why=cut(result.reason, 500))
             return Failed(stated) if isinstance(result, Failed) else Unavailable(stated)
         by = "answer_correctness" if rubric is None else rubric.id
         return _reported([one for one in scored if isinstance(one, Scored)], by)
@@ -64,8 +64,13 @@ def _reported(scored: Sequence[Scored], by: str) -> Scored:
     return Scored(
         value=consistency_of(scores),
         method=max((one.method for one in scored), key=list(Method).index),
-        reason=f"{len(scores)} runs by {by}: {', '.join(f'{score:.3f}' for score in scores[:_SHOWN])}"
-        + (" …" if len(scores) > _SHOWN else ""),
+        reason=Reason(
+            "{n} runs by {by}: {scores}",
+            n=len(scores),
+            by=own(by),
+            scores=together((Reason("{score:.3f}", score=score) for score in scores[:_SHOWN]), ", "),
+        )
+        + Reason(" …" if len(scores) > _SHOWN else ""),
         details={"scores": scores, "by": by},
         judgements=carried(scored),
     )

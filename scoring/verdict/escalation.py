@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from scoring.trace.record import record
+from sidejudge.scoring.trace.record import record
 
 
 class EscalationCause(StrEnum):

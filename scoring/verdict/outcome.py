@@ -1,7 +1,9 @@
 """Outcome: what a rubric makes of its results, whatever the case (rubrics §1.4–1.6).
 
-A blocker that could not be checked, whatever its effect would be, leaves its mark: the verdict is at best *partial*,
-and its reason names the check. Only a blocker that was checked, or does not apply, lets a verdict be *valid*.
+A blocker that hits decides, whatever else could not be computed: the verdict is *disqualified* or *invalid*, and only
+its composite may be missing. One that could not be checked, whatever its effect would be, leaves its mark: the verdict
+is at best *partial*, and its reason names the check. Only a blocker that was checked, or does not apply, lets a verdict
+be *valid*.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from scoring.lexical.label import MAX_REASON, label
-from scoring.result.bands import Blocker, Effect
-from scoring.result.result import Failed, Judgement, NotApplicable, Result, Scored, Unavailable
-from scoring.trace.record import record
+from sidejudge.scoring.lexical.label import MAX_REASON
+from sidejudge.scoring.result.bands import Blocker, Effect
+from sidejudge.scoring.result.reason import Reason, Value, own, together
+from sidejudge.scoring.result.result import Failed, Judgement, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.record import record
 
 from .rubric import Criterion, Rubric
 from .score import Score
@@ -28,7 +31,8 @@ _REMEMBERED: Final = 16
 class State(StrEnum):
     """``valid`` and ``partial`` carry a composite and may pass; ``incomplete`` neither passes nor fails.
 
-    ``partial``: some weight was not scored, or a blocker could not be checked.
+    ``partial``: some weight was not scored, or a blocker could not be checked. ``disqualified`` and ``invalid`` do not
+    pass; the former has a composite where enough was scored.
     """
 
     VALID = "valid"
@@ -53,7 +57,7 @@ class Outcome:
     rating: str | None
     blockers: tuple[str, ...]
     scores: tuple[Score, ...]
-    reason: str
+    reason: Reason
     results: Mapping[str, Result]
 
 
@@ -91,7 +95,7 @@ def outcome(rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[s
     if unmet:
         results = _after_prerequisites(rubric, results, unmet[0])
     scores = tuple([_score(criterion, results[criterion.metric.id], judgements) for criterion in rubric.criteria])
-    hits = [(c.metric.id, blocker.effect) for c, blocker in rubric.blocking if _blocks(c, blocker, results)]
+    hits = [(c.metric.id, blocker.effect) for c, blocker in rubric.blocking if _blocks(blocker, results[c.metric.id])]
     invalid = bool(unmet) or any(effect is Effect.INVALID for _, effect in hits)
 
     coverage, weighed = _weigh(rubric, results)
@@ -102,10 +106,10 @@ def outcome(rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[s
     passed = False if invalid or hits else _passed(rubric, composite, results)
     if invalid:
         state = State.INVALID
+    elif hits:
+        state = State.DISQUALIFIED  # proven, whatever is missing
     elif composite is None or passed is None:
         state, composite, passed = State.INCOMPLETE, None, None
-    elif hits:
-        state = State.DISQUALIFIED
     else:
         # A blocker that could not be checked leaves a mark, though it may have no weight.
         state = State.VALID if coverage >= 1.0 - 1e-9 and not unchecked else State.PARTIAL
@@ -119,7 +123,9 @@ def outcome(rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[s
         rating=_rating(rubric, state, composite),
         blockers=blockers,
         scores=scores,
-        reason=label(_reason(state, scores, blockers, unknown + unchecked, failed=passed is False), MAX_REASON),
+        reason=_reason(
+            state, scores, blockers, unknown + unchecked, failed=passed is False, enough=_reaches(rubric, composite)
+        ).cut(MAX_REASON),
         results=results,
     )
 
@@ -136,22 +142,25 @@ def _missing(results: Mapping[str, Result], criterion: Criterion) -> bool:
 def _after_prerequisites(rubric: Rubric, results: Mapping[str, Result], unmet: str) -> dict[str, Result]:
     """An unmet prerequisite makes every other metric of the rubric not applicable (rubrics §2)."""
     kept = {c.metric.id for c in rubric.prerequisites}
-    why = NotApplicable(f"{unmet} is 0")
+    why = NotApplicable(Reason("{metric} is 0", metric=own(unmet)))
     return {name: result if name in kept else why for name, result in results.items()}
 
 
-def _blocks(criterion: Criterion, blocker: Blocker, results: Mapping[str, Result]) -> bool:
-    value = _value(results, criterion)
-    return value is not None and blocker.blocks(value)
+def _blocks(blocker: Blocker, result: Result) -> bool:
+    """Whether it hits: by the value, or where there is none, by what is proven of it."""
+    if isinstance(result, NotApplicable):
+        return False
+    if isinstance(result, Scored):
+        return blocker.blocks(result.value)
+    return result.proven is not None and blocker.blocks_all(result.proven.at_least, result.proven.at_most)
 
 
 def _score(criterion: Criterion, result: Result, judgements: Mapping[str, tuple[Judgement, ...]]) -> Score:
     metric, rating = criterion.metric, None
-    if isinstance(result, Scored):
-        if criterion.blocker is not None and criterion.blocker.blocks(result.value):
-            rating = "blocker"
-        elif metric.bands is not None:
-            rating = metric.bands.rating(result.value)
+    if criterion.blocker is not None and _blocks(criterion.blocker, result):
+        rating = "blocker"
+    elif isinstance(result, Scored) and metric.bands is not None:
+        rating = metric.bands.rating(result.value)
     return Score(metric.id, criterion.weight, result, rating, judgements.get(metric.id, ()) if judgements else ())
 
 
@@ -180,9 +189,14 @@ def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Resul
     """The pass mark, then the rubric's own conditions; None when there is no composite, or they are not known."""
     if composite is None:
         return None
-    if rubric.pass_mark is not None and round(composite, 9) < rubric.pass_mark:
+    if not _reaches(rubric, composite):
         return False
     return rubric.passes(composite, results) if rubric.passes else True
+
+
+def _reaches(rubric: Rubric, composite: float | None) -> bool:
+    """Whether a composite is at the pass mark, or above it."""
+    return composite is not None and (rubric.pass_mark is None or round(composite, 9) >= rubric.pass_mark)
 
 
 def _rating(rubric: Rubric, state: State, composite: float | None) -> str | None:
@@ -194,28 +208,40 @@ def _rating(rubric: Rubric, state: State, composite: float | None) -> str | None
 
 
 def _reason(
-    state: State, scores: Sequence[Score], blocking: Sequence[str], unchecked: Sequence[str], *, failed: bool
-) -> str:
+    state: State,
+    scores: Sequence[Score],
+    blocking: Sequence[str],
+    unchecked: Sequence[str],
+    *,
+    failed: bool,
+    enough: bool,
+) -> Reason:
     """One line for people: why there is no composite, why it does not count, or what keeps the case from passing."""
     if state in (State.INVALID, State.DISQUALIFIED):
-        return "; ".join(f"{s.metric}: {s.result.reason or s.rating}" for s in scores if s.metric in blocking)
-    parts = [_worst(scores)] if failed else []
+        return together(_named(s, s.result.reason or own(s.rating or "")) for s in scores if s.metric in blocking)
+    parts = [_worst(scores, enough=enough)] if failed else []
     if state in (State.INCOMPLETE, State.PARTIAL):
         gaps = [s for s in scores if isinstance(s.result, _GAPS)]
         # What has neither weight nor a check to make is named only when nothing else is missing: it decided the
         # pass.
         named = [s for s in gaps if s.weight or s.metric in unchecked] or gaps
-        parts += [f"{s.metric} {s.result.status}: {s.result.reason}" for s in named]
+        parts += [_named(s, s.result.reason, f" {s.result.status}") for s in named]
         if not parts and all(isinstance(s.result, NotApplicable) for s in scores):
-            parts = [f"not applicable: {scores[0].result.reason}"]
-    return "; ".join(parts)
+            parts = [Reason("not applicable: {why}", why=scores[0].result.reason)]
+    return together(parts)
 
 
-def _worst(scores: Sequence[Score]) -> str:
+def _named(score: Score, why: Value, status: str = "") -> Reason:
+    return Reason("{metric}{status}: {why}", metric=own(score.metric), status=own(status), why=why)
+
+
+def _worst(scores: Sequence[Score], *, enough: bool) -> Reason:
     """What is rated a failure, with its reason; where no single metric is, all of them together were too little."""
     failures = [
-        f"{s.metric}: {s.result.reason or f'{s.result.value:g}'}"
+        _named(s, s.result.reason or Reason("{value:g}", value=s.result.value))
         for s in scores
         if s.rating == "fail" and isinstance(s.result, Scored)
     ]
-    return "; ".join(failures) or "no metric fails, but together they are below the pass mark"
+    if not failures and enough:
+        return Reason("the composite is enough, but another condition of the rubric does not hold")
+    return together(failures) or Reason("no metric fails, but together they are below the pass mark")

@@ -6,14 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from scoring.result.result import Method
-from scoring.verdict.verdict_document import ScoreDocument, VerdictDocument
+from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.verdict.verdict_document import ScoreDocument, VerdictDocument
 
 JUDGES_DISAGREE: Final = "the judges disagree"
 """The flag of a judged answer on which the members of a panel differ."""
 COST_UNKNOWN: Final = "cost not known"
 """The flag of a judged answer of which only the price is in doubt."""
-_NOTES: Final = frozenset({COST_UNKNOWN, "reason cut to 80 words", "redacted"})
+COST_ESTIMATED: Final = "cost estimated"
+"""The flag of a judged answer whose provider gave no account of its tokens, so that ours stand for them."""
+LEFT_OUT: Final = "asked without a part that a filter stopped"
+"""The flag of an answer to a prompt without what may be left out, for the provider's filter refused the whole."""
+_NOTES: Final = frozenset({COST_UNKNOWN, COST_ESTIMATED, LEFT_OUT, "reason cut to 80 words", "redacted"})
 """Flags that put no value in doubt."""
 NEAR: Final = 0.05
 """Share of the scale within which a composite is near its pass mark."""

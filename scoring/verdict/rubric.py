@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from scoring.case.case import Case
-from scoring.metrics.metric import Metric
-from scoring.result.bands import Bands, Blocker
-from scoring.result.result import Method, Result
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.result.bands import Bands, Blocker
+from sidejudge.scoring.result.result import Method, Result
+
+from .notebook import rubric_html
 
 _VERSION_DIGITS = 8
 
@@ -79,6 +81,9 @@ class Rubric:
             )
         )  # fmt: skip
         return f"{self.id}@{hashlib.sha256(stated.encode()).hexdigest()[:_VERSION_DIGITS]}"
+
+    def _repr_html_(self) -> str:
+        return rubric_html(self)
 
     @property
     def checks_scenario(self) -> bool:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
-from scoring.lexical.label import MAX_REASON, label
-from scoring.result.result import Judgement, Result, Scored
-from scoring.trace.record import record
+from sidejudge.scoring.lexical.label import MAX_REASON
+from sidejudge.scoring.result.reason import cut, reason_fields
+from sidejudge.scoring.result.result import Judgement, Result, Scored
+from sidejudge.scoring.trace.record import record
 
 
 @record(frozen=True, slots=True, kw_only=False)
@@ -34,7 +35,7 @@ class Score:
     def _as_json(self) -> dict[str, object]:
         result = self.result
         scored = result if isinstance(result, Scored) else None
-        reason = result.reason
+        reason = cut(result.reason, MAX_REASON) if result.reason else ""
         stated: dict[str, object] = {
             "metric": self.metric,
             "value": scored.value if scored else None,
@@ -42,7 +43,7 @@ class Score:
             "rating": self.rating,
             "status": result.status,
             "method": scored.method._value_ if scored else None,  # ``value`` is a property, and takes 4 times as long
-            "reason": label(reason, MAX_REASON) if reason else "",
+            **reason_fields(reason),
             "details": dict(scored.details) if scored else {},
         }
         requested = self.requested

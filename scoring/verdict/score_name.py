@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.metric import Metric
 
 MAX_SCORE_NAME = 35
 _ALLOWED = re.compile(r"[a-z0-9_.-]{1,35}")
@@ -18,7 +18,7 @@ _ALLOWED = re.compile(r"[a-z0-9_.-]{1,35}")
 def score_name(rubric: str, metric: Metric) -> str:
     """The name of a metric's score under a rubric; ``ValueError`` names what its declaration lacks.
 
-    >>> from scoring.rubrics.answer import accuracy_score
+    >>> from sidejudge.scoring.rubrics.answer import accuracy_score
     >>> score_name("answer", accuracy_score)
     'answer_accuracy_score'
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from scoring.trace.span import Completion
+from sidejudge.scoring.trace.span import Completion
 
 from .verdict_document import VerdictDocument
 
@@ -31,7 +31,7 @@ class SamplingDocument(TypedDict, total=False):
     threshold: str
 
 
-class BelatedDocument(TypedDict):
+class LateReferenceDocument(TypedDict):
     """A reference that came after the verdict, and the progress of the re-evaluation."""
 
     since: str
@@ -71,6 +71,7 @@ class TraceDocument(TypedDict, total=False):
     user: str | None
     release: str | None
     prompt: str | None
+    slices: Mapping[str, str]
     model: str | None
     session: str
     cluster: str | None
@@ -95,7 +96,7 @@ class TraceDocument(TypedDict, total=False):
     input_beginning: str
     reference: str | None
     read_again_at: str
-    belated: BelatedDocument
+    belated: LateReferenceDocument
     sampling: SamplingDocument
     route: str
     rubrics: list[str]

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from scoring.case.case import Case
-from scoring.result.result import Judgement, Result
-from scoring.trace.record import record
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.reason import reason_fields
+from sidejudge.scoring.result.result import Judgement, Result
+from sidejudge.scoring.trace.record import record
 
 from .escalation import Escalation
+from .notebook import verdict_html
 from .outcome import OutcomeMemo, State, outcome
 from .rubric import Rubric
 from .score import Score, judgements_of, requested_of_judges
@@ -63,6 +65,13 @@ class Verdict:
         """Calls to judges made on its behalf: those that its values rest on first, then those without a value."""
         return judgements_of(self.scores)
 
+    def _repr_html_(self) -> str:
+        return verdict_html(self.to_json())
+
+    def to_dict(self) -> dict[str, object]:
+        """The verdict in the documented format; another name of ``to_json``."""
+        return self.to_json()
+
     def to_json(self) -> dict[str, object]:
         """The verdict in the documented format, ready for a JSON line."""
         return {
@@ -70,7 +79,7 @@ class Verdict:
             "rubric": self.rubric, "rubric_version": self.rubric_version,
             "composite": self.composite, "composite_norm": self.composite_norm, "coverage": self.coverage,
             "state": self.state._value_, "passed": self.passed, "rating": self.rating,
-            "blockers": list(self.blockers), "pass_mark": self.pass_mark, "reason": self.reason,
+            "blockers": list(self.blockers), "pass_mark": self.pass_mark, **reason_fields(self.reason),
             "scores": [score.to_json() for score in self.scores],
             "judge": requested_of_judges(self.scores),
             "service": self.service, "environment": self.environment, "session_id": self.session_id,

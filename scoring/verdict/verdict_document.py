@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 
 class ScoreJudgeDocument(TypedDict, total=False):
@@ -21,7 +21,10 @@ class ScoreJudgeDocument(TypedDict, total=False):
 
 
 class ScoreDocument(TypedDict, total=False):
-    """One metric's line; ``value`` is null unless ``status`` is ``scored``."""
+    """One metric's line; ``value`` is null unless ``status`` is ``scored``.
+
+    ``reason_parts`` is the reason without contents (``Reason.to_json``), absent where its parts are not known.
+    """
 
     metric: str
     value: float | None
@@ -30,6 +33,7 @@ class ScoreDocument(TypedDict, total=False):
     status: str
     method: str | None
     reason: str
+    reason_parts: list[Json]
     details: dict[str, Json]
     judge: ScoreJudgeDocument
 
@@ -80,6 +84,7 @@ class VerdictDocument(TypedDict, total=False):
     blockers: list[str]
     pass_mark: float | None
     reason: str
+    reason_parts: list[Json]
     scores: list[ScoreDocument]
     judge: VerdictJudgeDocument
     service: str | None

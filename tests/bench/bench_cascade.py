@@ -21,22 +21,22 @@ from statistics import NormalDist
 from rich.console import Console
 from rich.table import Table
 
-from integrations.judge.client import TokenPrice
-from monitor.alerting.observation import Key, observe
-from monitor.alerting.windows import Windows
-from monitor.config.evaluators import CascadeSection
-from monitor.config.judge_choice import JudgeChoice
-from monitor.evaluate.addressed import Addressed, plain
-from monitor.evaluate.backends import Backends, JudgeAccount
-from monitor.evaluate.evaluator import Evaluator
-from scoring.case.case import Case
-from scoring.declared.metric import Sources
-from scoring.declared.rubric import declared_rubric
-from scoring.judging.request import requests
-from scoring.questions.question import Answer, Question, Reply
-from scoring.result.result import Judgement, Method
-from scoring.rubrics import RUBRICS
-from scoring.verdict.verdict import Verdict
+from sidejudge.integrations.judge.client import TokenPrice
+from sidejudge.monitor.alerting.observation import Key, observe
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.monitor.config.evaluators import CascadeSection
+from sidejudge.monitor.config.judge_choice import JudgeChoice
+from sidejudge.monitor.evaluate.addressed import Addressed, plain
+from sidejudge.monitor.evaluate.backends import Backends, JudgeAccount
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.declared.metric import Sources
+from sidejudge.scoring.declared.rubric import declared_rubric
+from sidejudge.scoring.judging.request import requests
+from sidejudge.scoring.questions.question import Answer, Question, Reply
+from sidejudge.scoring.result.result import Judgement, Method
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.verdict import Verdict
 
 ANSWER_TOKENS = 60
 STRONG = TokenPrice(input_usd_per_million=2.0, output_usd_per_million=8.0)

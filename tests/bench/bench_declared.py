@@ -20,14 +20,14 @@ from typing import Any
 
 import yaml
 
-from monitor.config import load
-from monitor.config.rubrics import configured
-from scoring.case.case import Case
-from scoring.declared.cel import compile_cel
-from scoring.evaluators.score import score
-from scoring.result.result import Scored
-from scoring.trace.span import ToolCall
-from scoring.verdict.rubric import Rubric
+from sidejudge.monitor.config import load
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.declared.cel import compile_cel
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.trace.span import ToolCall
+from sidejudge.scoring.verdict.rubric import Rubric
 
 LAPS, CASES = 100, 64
 CHECKS: list[dict[str, Any]] = [

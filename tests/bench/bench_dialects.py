@@ -19,8 +19,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from rich.console import Console
 from rich.table import Table
 
-from integrations.dialects import normalise
-from integrations.otlp.wire.decode import decode_spans
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.otlp.wire.decode import decode_spans
 
 SHARED = Path(os.environ.get("SIDEJUDGE_SHARED", Path(__file__).parents[3] / "shared"))
 LAPS, REPEATS = 5, 3

@@ -16,16 +16,16 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from integrations.postgres import archive, shared
-from integrations.postgres.archive import ArchivedResult
-from integrations.postgres.database import Transaction
-from integrations.store.sqlite import Store
-from monitor.config.fleet import FleetSection
-from monitor.config.units import parse_duration
-from monitor.evaluate.judge.budget import JudgeBudget
-from monitor.evaluate.judge.fleet_budget import FleetBudget
-from monitor.fleet.fleet import Fleet
-from monitor.fleet.upkeep import Upkeep
+from sidejudge.integrations.postgres import archive, shared
+from sidejudge.integrations.postgres.archive import ArchivedResult
+from sidejudge.integrations.postgres.database import Transaction
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.monitor.config.units import parse_duration
+from sidejudge.monitor.evaluate.judge.budget import JudgeBudget
+from sidejudge.monitor.evaluate.judge.fleet_budget import FleetBudget
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.fleet.upkeep import Upkeep
 from tests.postgres_server import PostgresServer
 
 RESULTS_PER_HOUR = 10.0

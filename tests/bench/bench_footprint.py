@@ -33,7 +33,7 @@ import httpx
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.demo.traffic import SampleTraffic
 from tests.bench.servers import Served
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
@@ -76,7 +76,7 @@ class Monitor:
         begin = time.perf_counter()
         log = (self.folder / "log").open("ab")
         self.process = subprocess.Popen(
-            [self.python, "-P", "-m", "monitor", "serve", "--config", str(self.folder / "sidejudge.yaml")],
+            [self.python, "-P", "-m", "sidejudge", "serve", "--config", str(self.folder / "sidejudge.yaml")],
             cwd=self.folder, stdout=log, stderr=log, env={"PATH": os.environ["PATH"], "HOME": str(self.folder)},
         )  # fmt: skip
         log.close()

@@ -20,17 +20,17 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from integrations.cases import read_case
-from integrations.judge.client import JudgeClient, JudgeModel
-from integrations.provider.library import LiteLLM
-from integrations.store.sqlite import Store
-from monitor.evaluate.judge.judge_backend import JudgeBackend
-from monitor.evaluate.judge.settings import JudgeSettings
-from scoring.case.case import Case
-from scoring.evaluators import lexical
-from scoring.questions.question import Answer, PendingMetrics, Question, Reply
-from scoring.rubrics import RUBRICS
-from scoring.verdict.rubric import Rubric
+from sidejudge.integrations.cases import read_case
+from sidejudge.integrations.judge.client import JudgeClient, JudgeModel
+from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend
+from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators import lexical
+from sidejudge.scoring.questions.question import Answer, PendingMetrics, Question, Reply
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.rubric import Rubric
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 

@@ -19,14 +19,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from rich.console import Console
 from rich.table import Table
 
-from integrations.dialects import normalise
-from integrations.otlp.wire.decode import decode_spans
-from monitor.demo.traffic import SampleTraffic
-from monitor.evaluate.evaluator import Evaluator
-from scoring.case.case import Case
-from scoring.case.extract import extract
-from scoring.rubrics import RUBRICS
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.trace import Trace
 
 TRACES = 200
 LAPS = 7

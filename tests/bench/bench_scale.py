@@ -12,15 +12,15 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 
-from monitor.alerting.details import WatchedWindow
-from monitor.alerting.fleet.slices import SLICE_NS, encoded, end_ns, key_slice
-from monitor.alerting.fleet.windows import FleetWindows
-from monitor.alerting.observation import First, Key, Observation
-from monitor.alerting.watch import Watch
-from monitor.alerting.windows import Windows
-from scoring.alerts.conditions import conditions
-from scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
-from scoring.alerts.observed import Observed
+from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.fleet.slices import SLICE_NS, encoded, end_ns, key_slice
+from sidejudge.monitor.alerting.fleet.windows import FleetWindows
+from sidejudge.monitor.alerting.observation import First, Key, Observation
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.conditions import conditions
+from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
+from sidejudge.scoring.alerts.observed import Observed
 
 BEGIN = 29_800_000
 RUBRIC = "qa"

@@ -28,16 +28,16 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from integrations.cases import read_case
-from monitor.evaluate.evaluator import Evaluator
-from scoring.case.case import Case
-from scoring.case.extract import extract
-from scoring.evaluators.lexical import answer
-from scoring.evaluators.score import score
-from scoring.questions.question import run
-from scoring.rubrics import RUBRICS
-from scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
-from scoring.trace.trace import Trace
+from sidejudge.integrations.cases import read_case
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.evaluators.lexical import answer
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.questions.question import run
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.trace import Trace
 
 HERE = Path(__file__).parent
 STORIES = HERE.parent / "golden" / "cases"
@@ -195,7 +195,7 @@ def in_constant_memory() -> Table:
             with cases.open("w") as file:
                 file.writelines(line.replace("case-0", f"case-{number}") + "\n" for number in range(count))
             start, largest = time.perf_counter(), 0
-            command = ["-P", "-m", "monitor", "score", str(cases), "--out", str(out), "--rubric", "entity"]
+            command = ["-P", "-m", "sidejudge", "score", str(cases), "--out", str(out), "--rubric", "entity"]
             with subprocess.Popen([sys.executable, *command], stderr=subprocess.DEVNULL) as process:
                 while process.poll() is None:
                     largest = max(largest, resident(process.pid))

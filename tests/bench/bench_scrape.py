@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.demo.traffic import SampleTraffic
 from tests.bench.servers import Served, monitor
 
 SERVICES = 50

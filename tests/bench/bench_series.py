@@ -17,8 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from monitor.config import Config
-from monitor.runtime.app import Monitor
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.runtime.app import Monitor
 from tests.otlp_requests import S, request, span, trace
 from tests.waiting import until
 

@@ -178,7 +178,7 @@ def monitor(
         config["forward"] = {"url": f"http://127.0.0.1:{upstream}"}
     (folder / "sidejudge.yaml").write_text(yaml.safe_dump(config))
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "monitor", "serve", "--config", folder / "sidejudge.yaml"],
+        [sys.executable, "-P", "-m", "sidejudge", "serve", "--config", folder / "sidejudge.yaml"],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     try:

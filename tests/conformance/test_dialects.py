@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import integrations.dialects
-from integrations.dialects import DIALECTS, generic, normalise
-from integrations.otlp.wire.decode import decode, decode_spans
-from integrations.otlp.wire.decode_json import decode_json
-from integrations.otlp.wire.recording import read_files
-from integrations.raw import RawSpan
-from scoring.case.case import Case
-from scoring.case.extract import extract
-from scoring.trace.trace import Trace
+import sidejudge.integrations.dialects
+from sidejudge.integrations.dialects import DIALECTS, generic, normalise
+from sidejudge.integrations.otlp.wire.decode import decode, decode_spans
+from sidejudge.integrations.otlp.wire.decode_json import decode_json
+from sidejudge.integrations.otlp.wire.recording import read_files
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.trace import Trace
 
 SCENARIOS = ("s1_plain", "s2_agents", "s3_callcentre", "s4_error", "s5_stream", "s6_session")
 CLIENTS = (
@@ -30,6 +31,17 @@ CLIENTS = (
     "openinference-openai", "openinference-openai-split", "openinference-anthropic", "openinference-haystack",
     "openinference-llama-index", "openinference-openai-agents",
 )  # fmt: skip
+LATER = (
+    "ag2", "claude-code-otel", "genkit-js", "laminar", "langfuse-langchain-js", "langtrace", "langwatch-sdk", "livekit",
+    "llamaindex-otel", "logfire-anthropic", "mastra-arize", "mastra-otel", "openinference-claude-agent",
+    "openinference-langchain-js", "openinference-openai-agents-js", "openinference-vercel-v6", "openllmetry-js",
+    "pipecat", "traceai",
+)  # fmt: skip
+"""Clients that were recorded later; most of them are read by shape where they have words of their own."""
+NOT_RECORDED = frozenset({("langfuse-langchain-js", "s6_session"), ("openinference-langchain-js", "s6_session")})
+RECORDED = [(c, s) for c in (*CLIENTS, *LATER) for s in SCENARIOS if (c, s) not in NOT_RECORDED]
+INNER_FIRST = frozenset({"genkit-js", "laminar", "langtrace"})
+"""Clients without agents, whose programs note a tool when it returns; it is compared in the order of the calls."""
 CONTENTS_IN_LOGS = frozenset({"otel-openai-v2-legacy", "semantic-kernel"})
 """Clients whose contents travel in log records: not in the spans, and nevertheless to be found."""
 
@@ -49,15 +61,44 @@ CAUGHT = "the program catches the exception and returns a text, which is the too
 PAIRS = "the client has no tags but pairs of key and value, which come out as metadata"
 PRINTED = "which model answered stands only inside the printed result of an agent's step"
 APART = "the client makes a trace of each call, so that none of them tells of the whole run"
+AS_TEXT = "the client sends every value as text"
+COUNTED = "the client counts tokens itself, and others than the model"
+OWN_LABEL = "the client sends a label of its own in place of the agent's name"
+HANDED_ON = "the client ends a hand-off with the answer, and shows it as a tool"
+ONE_TRACE = "all turns are in one trace, which has the first request and the last answer"
+IN_A_LOG = "it stands only in a log record of the whole run, and nothing says of which step"
+CUT = "the client cuts what it prints at 200 characters, before the name"
+NO_CALLS = "the client leaves the calls out of a model's answer; they stand in the history of the next one"
+NOT_A_SPAN = "the client sends no span of a tool that raises; what it returned says so"
+UNKNOWN_SPAN = "the tool's span is the application's own, of no kind; what the tool returned says so"
+REQUESTED = "of a stream only the requested model is sent"
 UNTAGGED = ("semantic-kernel", "google-adk-legacy", "litellm-otel", "litellm-otel-parented",
             "openllmetry", "openllmetry-legacy")  # fmt: skip
 UNOBTAINABLE: dict[tuple[str, str, str], str] = {
     **{(client, scenario, "tags"): NO_TAGS for client in UNTAGGED for scenario in SCENARIOS},
+    **{(client, scenario, "tags"): NO_TAGS for client in ("genkit-js", "openllmetry-js") for scenario in SCENARIOS},
+    **{
+        (client, scenario, "metadata.ticket"): AS_TEXT for client in ("ag2", "openllmetry-js") for scenario in SCENARIOS
+    },
+    ("openllmetry-js", "s4_error", "error"): NOT_A_SPAN,
+    ("openllmetry-js", "s5_stream", "tokens"): COUNTED,
+    **{("openinference-claude-agent", scenario, "tokens"): COUNTED for scenario in SCENARIOS},
+    **{("claude-code-otel", scenario, "model"): IN_A_LOG for scenario in SCENARIOS},
+    ("claude-code-otel", "s4_error", "args"): IN_A_LOG,
+    ("claude-code-otel", "s4_error", "error"): IN_A_LOG,
+    **{("livekit", scenario, "agents"): OWN_LABEL for scenario in SCENARIOS},
+    ("livekit", "s2_agents", "tools"): HANDED_ON,
+    **{(client, "s6_session", what): ONE_TRACE for client in ("livekit", "pipecat") for what in ("input", "output")},
+    **{("llamaindex-otel", "s2_agents", what): CUT for what in ("agents", "tools")},
+    ("llamaindex-otel", "s5_stream", "tokens"): NOT_SENT,
+    ("langtrace", "s4_error", "error"): UNKNOWN_SPAN,
+    ("openinference-langchain-js", "s5_stream", "model"): REQUESTED,
+    ("pipecat", "s2_agents", "tools"): NO_CALLS,
+    ("pipecat", "s4_error", "tools"): NO_CALLS,
     ("google-adk-legacy", "s4_error", "error"): CAUGHT,
     **{("mlflow", scenario, "tags"): PAIRS for scenario in SCENARIOS},
     **{
-        ("litellm-langfuse-otel", "s2_agents", what): APART
-        for what in ("agents", "tools", "args", "result", "input", "output")
+        ("litellm-langfuse-otel", "s2_agents", what): APART for what in ("agents", "tools", "result", "input", "output")
     },
     **{("litellm-langfuse-otel", "s4_error", what): APART for what in ("agents", "error", "input", "output")},
     ("litellm-otel", "s5_stream", "session_id"): APART,
@@ -129,11 +170,17 @@ def _compared(folder: Path, cases: list[Case]) -> dict[str, tuple[object, object
         compared["agents"] = ([agent for case in cases for agent in case.agents_called or ()], truth["agents"])
     tools = [call for case in cases for call in case.tools_used or () if not call.handoff]
     named = [tool["name"] for tool, there in zip(truth["tools"], present["tools"], strict=True) if there["name"]]
+    if folder.parent.name in INNER_FIRST:
+        tools = sorted(tools, key=lambda call: named.index(call.name) if call.name in named else -1)
     compared["tools"] = ([call.name for call in tools], named)
     if "handoffs" in truth:
         handoffs = [call.name for case in cases for call in case.tools_used or () if call.handoff]
         compared["handoffs"] = (handoffs, truth["handoffs"])
-    for call, tool, there in zip(tools, truth["tools"], present["tools"], strict=False):
+    waiting = list(tools)
+    for tool, there in zip(truth["tools"], present["tools"], strict=True):
+        if (call := next((call for call in waiting if call.name == tool["name"]), None)) is None:
+            continue
+        waiting.remove(call)
         found = {"args": call.arguments, "result": call.result, "error": call.error}
         compared |= {key: (value, tool.get(key)) for key, value in found.items() if there.get(key)}
     turns = truth["turns"]
@@ -156,7 +203,11 @@ def _model(folder: Path, truth: dict[str, Any]) -> str | None:
 
 def _reports(case: Case) -> bool:
     """Whether the trace is about anything: some clients send traces of their own start-up, which hold nothing."""
-    return case.content_captured or bool(case.agents_called or case.tools_used or case.input_tokens)
+    if case.trace is None:  # as the API tells it
+        held = (case.input or case.model_output or case.tools_used or None) is not None
+    else:
+        held = any((span.input or span.output) is not None for span in case.trace.spans)
+    return held or bool(case.agents_called or case.input_tokens)
 
 
 def _labels(cases: list[Case], truth: dict[str, Any], present: dict[str, Any]) -> dict[str, tuple[object, object]]:
@@ -188,12 +239,11 @@ def _check(folder: Path) -> None:
     assert {what: pair for what, pair in differences.items() if what not in excused} == {}
     assert excused <= differences.keys(), "an excuse that is no longer needed"
     reported = [case for case in cases if _reports(case)]
-    assert len(reported) >= len(manifest["truth"]["turns"])
+    assert len(reported) >= min(len(manifest["truth"]["turns"]), len(manifest["traces"]))
     assert all(case.complete and case.content_captured for case in reported)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(("client", "scenario"), RECORDED)
 def test_a_client_s_traffic_comes_out_as_what_its_program_did(shared: Path, client: str, scenario: str) -> None:
     _check(shared / "corpus" / "otlp" / client / scenario)
 
@@ -205,22 +255,41 @@ def test_the_recordings_kept_here_come_out_as_what_their_programs_did(folder: Pa
     _check(folder)
 
 
+def _in_its_text(folder: Path) -> str:
+    return (folder / "001.json").read_text(encoding="utf-8")
+
+
+PROOFS: dict[str, Callable[..., bool]] = {
+    NOT_SENT: lambda found, _, __: bool(found == (0, 0)),
+    AS_TEXT: lambda found, wanted, _: bool(found == str(wanted)),
+    COUNTED: lambda found, wanted, _: (0, 0) < found < wanted,
+    OWN_LABEL: lambda found, _, __: set(found) == {"default_agent"},
+    HANDED_ON: lambda found, _, __: bool(found == ["ask_research"]),
+    ONE_TRACE: lambda found, wanted, folder: (
+        found in (wanted[:1], wanted[-1:]) and len(_manifest(folder)["traces"]) == 1
+    ),
+    IN_A_LOG: lambda found, _, folder: found in (None, {_manifest(folder)["truth"]["model_requested"]}),
+    CUT: lambda _, __, folder: "..." in _in_its_text(folder),
+}
+"""What shows that a reason holds, by what was found and what is true of a recording."""
+
+
 def test_what_is_excused_differs_in_nothing_but_the_reason_given(shared: Path) -> None:
     for (client, scenario, what), reason in UNOBTAINABLE.items():
         folder = shared / "corpus" / "otlp" / client / scenario
         found, wanted = differing(folder, _cases(folder, _manifest(folder)))[what]
-        if reason == NO_TYPE:
+        if reason in PROOFS:
+            assert PROOFS[reason](found, wanted, folder), (client, scenario, what)
+        elif reason == NO_TYPE:
             assert str(wanted).partition(": ")[2] in str(found)
         elif reason == UNORDERED:
             assert isinstance(found, list)
             assert isinstance(wanted, list)
             assert sorted(found) == sorted(wanted)
-        elif reason == NOT_SENT:
-            assert found == (0, 0)
-        elif reason == CAUGHT:
+        elif reason in (CAUGHT, NOT_A_SPAN, UNKNOWN_SPAN):
             results = [call.result for case in _cases(folder, _manifest(folder)) for call in case.tools_used or ()]
             assert any(str(wanted).partition(": ")[2] in str(result) for result in results)
-        elif reason == PRINTED:
+        elif reason in (PRINTED, REQUESTED):
             assert found == {_manifest(folder)["truth"]["model_requested"]}
         elif reason == APART:
             manifest = _manifest(folder)
@@ -237,7 +306,7 @@ def test_what_is_excused_differs_in_nothing_but_the_reason_given(shared: Path) -
 
 def test_every_client_in_the_corpus_is_understood_without_an_exception_or_a_note_of_one(shared: Path) -> None:
     folders = sorted((shared / "corpus" / "otlp").glob("*/*/"))
-    assert {folder.parent.name for folder in folders} == set(CLIENTS)
+    assert {folder.parts[-2:] for folder in folders} == set(RECORDED)
     for folder in folders:
         for path in _files(folder):
             assert all("dialect" not in normalise(raw).provenance for raw in decode_spans(path.read_bytes()))
@@ -263,7 +332,7 @@ def test_every_span_names_what_its_fields_were_read_from(kept: Path) -> None:
     _named(kept)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", [*CLIENTS, *LATER])
 def test_every_span_of_the_corpus_names_what_its_fields_were_read_from(shared: Path, client: str) -> None:
     for path in _requests(shared / "corpus" / "otlp" / client):
         _named(path)
@@ -281,8 +350,9 @@ def _named(path: Path) -> None:
 
 
 def test_the_list_of_dialects_names_every_dialect_file_and_ends_with_the_generic_one() -> None:
-    folder = Path(integrations.dialects.__file__).parent
-    modules = [importlib.import_module(f"integrations.dialects.{path.stem}") for path in folder.glob("[!_]*.py")]
+    folder = Path(sidejudge.integrations.dialects.__file__).parent
+    stems = [path.stem for path in folder.glob("[!_]*.py")]
+    modules = [importlib.import_module(f"sidejudge.integrations.dialects.{stem}") for stem in stems]
     declared = {module.DIALECT.name: module for module in modules if hasattr(module, "DIALECT")}
     assert {dialect.name for dialect in DIALECTS} == declared.keys()
     assert DIALECTS[-1] is generic.DIALECT
@@ -291,7 +361,9 @@ def test_the_list_of_dialects_names_every_dialect_file_and_ends_with_the_generic
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_every_dialect_normalises_a_span_of_which_nothing_is_known(dialect: integrations.dialects.Dialect) -> None:
+def test_every_dialect_normalises_a_span_of_which_nothing_is_known(
+    dialect: sidejudge.integrations.dialects.Dialect,
+) -> None:
     raw = RawSpan(trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="step", start_ns=1, end_ns=2)
     span = dialect.normalise(raw)
     assert (span.trace_id, span.span_id, span.name, span.dialect) == (raw.trace_id, raw.span_id, "step", dialect.name)

@@ -11,15 +11,15 @@ import sys
 import jsonschema
 import pytest
 
-import scoring
-from scoring.evaluators.embedding import EMBEDDING_ONLY
-from scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE, form_of
-from scoring.judging.parts import PARTS
-from scoring.judging.prompt import prompt
-from scoring.questions.declared import AskDeclared
-from scoring.questions.question import Question
+import sidejudge.scoring
+from sidejudge.scoring.evaluators.embedding import EMBEDDING_ONLY
+from sidejudge.scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE, form_of
+from sidejudge.scoring.judging.parts import PARTS
+from sidejudge.scoring.judging.prompt import prompt
+from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.question import Question
 
-for _found in pkgutil.walk_packages(scoring.__path__, "scoring."):
+for _found in pkgutil.walk_packages(sidejudge.scoring.__path__, "sidejudge.scoring."):
     importlib.import_module(_found.name)
 
 
@@ -32,7 +32,8 @@ def subclasses(kind):
 
 
 TYPES = sorted(
-    {each for each in subclasses(Question) if each.__module__.startswith("scoring.")}, key=lambda t: t.__name__
+    {each for each in subclasses(Question) if each.__module__.startswith("sidejudge.scoring.")},
+    key=lambda t: t.__name__,
 )
 ALL = {
     **{form.metric: form for form in FORMS.values()},

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from integrations.dialects import normalise
-from integrations.langfuse.normalise import raw_spans
-from integrations.otlp.wire.recording import read_files
-from integrations.raw import RawSpan
-from scoring.case.case import Case
-from scoring.case.extract import extract
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.langfuse.normalise import raw_spans
+from sidejudge.integrations.otlp.wire.recording import read_files
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.trace import Trace
 from tests.conformance.langfuse_losses import FIELDS, FIELDS_KEPT
 from tests.conformance.test_dialects import CLIENTS, KEPT, SCENARIOS
 from tests.fakes.langfuse.otel_contents import Details

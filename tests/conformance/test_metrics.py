@@ -8,14 +8,14 @@ import math
 import orjson
 import pytest
 
-from scoring.case.case import Case, Usual, Utterance
-from scoring.case.extract import extract
-from scoring.evaluators.score import score
-from scoring.questions.question import Answer, NoAnswer, PendingMetrics
-from scoring.result.result import Failed, Method, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.trace.span import Message, Span, SpanKind, ToolCall
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.case import Case, Usual, Utterance
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.questions.question import Answer, NoAnswer, PendingMetrics
+from sidejudge.scoring.result.result import Failed, Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall
+from sidejudge.scoring.trace.trace import Trace
 
 CRITERIA = [
     pytest.param(rubric, criterion, id=f"{rubric.id}-{criterion.metric.id}")
@@ -63,7 +63,7 @@ FULL = {
     "tools_used": (ToolCall(name="t", arguments={"a": 1}, result="refund of 4711"),),
     "scenario": {
         "tools_should_include": ["t"], "tools_in_order": ["t"], "max_calls": 3,
-        "arguments": {"t": {"a": 1}}, "result_use": ["t"],
+        "arguments": {"t": {"a": 1}}, "result_use": ["t"], "signs": {"max_calls": {"t": 1}},
     },
     "latency_e2e_ms": 10.0, "latency_model_ms": 9.0, "input_tokens": 1, "output_tokens": 2,
 }  # fmt: skip

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scoring.case.case import Case
-from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.verdict.verdict import State, reach_verdict
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.verdict import State, reach_verdict
 
 EACH = pytest.mark.parametrize("rubric", RUBRICS.values(), ids=list(RUBRICS))
 BLOCKED = pytest.mark.parametrize(
@@ -85,7 +85,8 @@ def test_composite_and_coverage_stay_in_bounds_and_agree_with_state_and_pass(rub
     assert 0 <= found.coverage <= 1 + 1e-12
     assert found.composite is None or -1e-9 <= found.composite <= rubric.scale + 1e-9
     assert found.composite_norm is None or found.composite_norm == pytest.approx(found.composite / rubric.scale)
-    assert (found.composite is None) == (found.state in {State.INVALID, State.INCOMPLETE})
+    assert found.composite is not None or found.state in {State.INVALID, State.INCOMPLETE, State.DISQUALIFIED}
+    assert found.composite is None or found.state not in {State.INVALID, State.INCOMPLETE}
     assert (found.passed is None) == (found.state is State.INCOMPLETE)
     assert not (found.passed and found.state in {State.INVALID, State.DISQUALIFIED})
     assert not found.passed or not found.blockers

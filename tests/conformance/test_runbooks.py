@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dashboards.rules.groups import alerts
-from dashboards.runbooks.pages import FOLDER, SECTIONS
-from scoring.alerts.conditions import conditions
-from scoring.alerts.declaration import Declaration
+from sidejudge.dashboards.rules.groups import alerts
+from sidejudge.dashboards.runbooks.pages import FOLDER, SECTIONS
+from sidejudge.scoring.alerts.conditions import conditions
+from sidejudge.scoring.alerts.declaration import Declaration
 
 SLUGS = {alert.runbook for alert in alerts(Declaration())} | {each.runbook for each in conditions(Declaration())}
 

@@ -11,11 +11,11 @@ import random
 
 import pytest
 
-from integrations.dialects import normalise
-from scoring.case.extract import extract
-from scoring.evaluators.score import score
-from scoring.rubrics import RUBRICS
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import normalise
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.trace import Trace
 from tests.simulation.agent_runs import DIALECTS, FAILED, FINE, TOOLS, spans_of
 
 FAULTS = ("tool_error", "loop", "cut_off", "unknown_tool", "bad_arguments", "no_tool", "error_as_answer", "no_answer")

@@ -13,13 +13,13 @@ const fs=require('fs'); const rx=require('rxjs');
 const board=JSON.parse(fs.readFileSync(process.argv[2])); 
 d.standardTransformersRegistry.setInit(()=>[...new Map(Object.values(d.standardTransformers).map(t=>[t.id,t])).values()].map(t=>({id:t.id,transformation:()=>Promise.resolve(t),name:t.name,aliasIds:t.aliasIds})));
 const labels={cluster:'east',namespace:'shop',job:'sidejudge',service:'check out',environment:'prod',rubric:'qa'};
-const alert={alertname:'SidejudgePassRateCritical',alertstate:'firing',severity:'critical',...labels};
+const alert={alertname:'SidejudgePassRateCritical',alertstate:'firing',severity:'critical',runbook:'pass-rate-critical',...labels};
 const out={};
 (async()=>{
 for(const panel of board.panels.filter(p=>p.type==='table')){
   const targets=panel.targets.map(t=>({...t}));
   // what the server's data source answers an instant query with, one frame a series
-  const frames=targets.flatMap(t=>[labels,{...labels,namespace:'other'}].map((l,i)=>d.toDataFrame({refId:t.refId,meta:{type:'numeric-multi',custom:{resultType:'vector'},executedQueryString:t.expr},fields:[{name:'Time',type:'time',values:[1]},{name:'Value',type:'number',labels:t.expr.startsWith('ALERTS')?{...alert,namespace:l.namespace}:l,values:[i+1]}]})));
+  const frames=targets.flatMap(t=>[labels,{...labels,namespace:'other'}].map((l,i)=>d.toDataFrame({refId:t.refId,meta:{type:'numeric-multi',custom:{resultType:'vector'},executedQueryString:t.expr},fields:[{name:'Time',type:'time',values:[1]},{name:'Value',type:'number',labels:t.expr.includes('ALERTS')?{...alert,namespace:l.namespace}:l,values:[i+1]}]})));
   let res=T.transformV2({data:frames,state:'Done'},{targets,app:'dashboard'},{}).data;
   const done=await rx.firstValueFrom(d.transformDataFrame(panel.transformations,res));
   out[panel.title]=done.map(f=>({fields:f.fields.map(x=>({name:x.name,displayName:x.config.displayName??null,labels:x.labels??null,values:[...x.values]}))}));

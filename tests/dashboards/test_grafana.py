@@ -11,12 +11,12 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from dashboards.generated import FOLDER
-from dashboards.grafana.forms import config_map, dashboards, data_source, provider
-from dashboards.pages.help_page import help_page
-from dashboards.rules.forms import rules
-from integrations.prometheus.families import FAMILIES, LABELS
-from scoring.alerts.declaration import Declaration
+from sidejudge.dashboards.generated import FOLDER
+from sidejudge.dashboards.grafana.forms import config_map, dashboards, data_source, provider
+from sidejudge.dashboards.pages.help_page import help_page
+from sidejudge.dashboards.rules.forms import rules
+from sidejudge.integrations.prometheus.families import FAMILIES, LABELS
+from sidejudge.scoring.alerts.declaration import Declaration
 
 BOARDS: list[dict[str, Any]] = [json.loads(text) for text in dashboards(Declaration()).values()]
 RULES = [rule for group in rules(Declaration())["groups"] for rule in group["rules"]]
@@ -192,14 +192,15 @@ def test_tiles_and_rows_of_the_overview_lead_on() -> None:
             assert panel["fieldConfig"]["defaults"]["links"], panel["title"]
 
 
-def test_a_row_of_an_alert_leads_to_its_runbook_which_a_monitor_serves_by_its_name() -> None:
-    overview = next(board for board in BOARDS if board["uid"] == "sidejudge-overview")
-    (where,) = [each["query"] for each in overview["templating"]["list"] if each["name"] == "runbooks"]
+@pytest.mark.parametrize("runbooks", [None, "https://monitor.example/help/alert"])
+def test_a_row_of_an_alert_leads_to_its_runbook_where_somebody_said_where_these_lie(runbooks: str | None) -> None:
+    overview = json.loads(dashboards(Declaration(), runbooks)["sidejudge-overview.json"])
     (table,) = [panel for panel in panels(overview) if panel["title"] == "Alerts that fire"]
-    (link,) = [each["url"] for each in table["fieldConfig"]["defaults"]["links"] if each["title"] == "Its runbook"]
+    links = [each["url"] for each in table["fieldConfig"]["defaults"]["links"] if each["title"] == "Its runbook"]
     (frame,) = FRAMES["Alerts that fire"]
-    led = followed(link.replace("${runbooks:raw}", where), frame, 0)
-    assert help_page(led.partition("/help/")[2]) is not None, led
+    led = [followed(link, frame, 0) for link in links]
+    assert led == ([] if runbooks is None else ["https://monitor.example/help/alert/pass-rate-critical"])
+    assert help_page("alert/pass-rate-critical") is not None
 
 
 def test_versions_that_take_over_are_marked_on_boards_that_show_services() -> None:

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 import yaml
 
-from dashboards.generated import FOLDER
-from dashboards.rules import by_version as v
-from dashboards.rules import recordings as r
-from dashboards.rules.forms import rule_file, rules
-from dashboards.rules.people import corrected
-from monitor.demo.scene import CONFIG
-from monitor.demo.traffic import SampleTraffic
-from scoring.alerts.declaration import Declaration
-from scoring.status.hysteresis import Hysteresis
-from scoring.status.status import Policy
+from sidejudge.dashboards.generated import FOLDER
+from sidejudge.dashboards.rules import by_version as v
+from sidejudge.dashboards.rules import recordings as r
+from sidejudge.dashboards.rules.forms import rule_file, rules
+from sidejudge.dashboards.rules.people import corrected
+from sidejudge.monitor.demo.scene import CONFIG
+from sidejudge.monitor.demo.traffic import SampleTraffic
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.status.hysteresis import Hysteresis
+from sidejudge.scoring.status.status import Policy
 from tests.dashboards.prometheus_server import Prometheus
 from tests.fakes.judge import judges
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode

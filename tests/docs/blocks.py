@@ -1,8 +1,8 @@
 """Blocks of code in the documentation: what each is, and where it stands.
 
 The word after the language says what a block is: ``sh`` runs, ``sh background`` runs until the page ends,
-``sh install`` and ``sh cluster`` need more than this machine. ``title="NAME"`` makes the block a file of the page's
-folder.
+``sh install`` is resolved against the index of packages, and ``sh elsewhere why="…"`` needs more than a test has, and
+says what. ``title="NAME"`` makes the block a file of the page's folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 KINDS = {
-    "sh": {"", "background", "install", "cluster"},
+    "sh": {"", "background", "install", "elsewhere"},
     "yaml": {"", "rubrics", "scenarios", "compose", "values", "tests", "prometheus", "other"},
     "python": {"", "app"},
     "json": {""}, "jsonl": {""}, "text": {"", "output"}, "ts": {""}, "csv": {""}, "promql": {""}, "sql": {""},
@@ -32,6 +32,7 @@ class Block:
     kind: str
     title: str
     exit: int
+    why: str
     text: str
     line: int
 
@@ -47,7 +48,7 @@ def blocks(page: Path) -> list[Block]:
             kind = next((word for word in words[1:] if "=" not in word), "")
             found.append(Block(
                 language=words[0] if words else "", kind=kind, title=given.get("title", ""),
-                exit=int(given.get("exit", "0")), text=token.content, line=token.map[0] + 1,
+                exit=int(given.get("exit", "0")), why=given.get("why", ""), text=token.content, line=token.map[0] + 1,
             ))  # fmt: skip
     return found
 

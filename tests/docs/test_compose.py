@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 from click.testing import CliRunner
 
-from monitor.cli import main
+from sidejudge.monitor.cli import main
 from tests.docs.blocks import ROOT, blocks
 
 FOLDER = ROOT / "docs" / "compose"
@@ -20,7 +20,7 @@ def test_the_files_are_those_of_the_page() -> None:
 def test_the_command_and_the_mounts_fit_the_image_and_the_configuration() -> None:
     (service,) = yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"].values()
     image = (ROOT / "Dockerfile").read_text()
-    assert 'ENTRYPOINT ["python", "-P", "-m", "monitor"]' in image
+    assert 'ENTRYPOINT ["python", "-P", "-m", "sidejudge"]' in image
     command, option, path = service["command"]
     shown = CliRunner().invoke(main, [command, "--help"])
     assert option in shown.output

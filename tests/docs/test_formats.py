@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from monitor.cli import COMMANDS, main
-from monitor.cli.errors import CALL, DATA
-from monitor.cli.status import EXIT_CODES
+from sidejudge.monitor.cli import COMMANDS, main
+from sidejudge.monitor.cli.errors import CALL, DATA
+from sidejudge.monitor.cli.status import EXIT_CODES
 from tests.docs.blocks import ROOT
 
 

@@ -54,15 +54,14 @@ def _become(command: Mapping[str, Any]) -> None:
     for source, target in ((nothing, 0), (to, 1), (to, 2)):
         os.dup2(source, target)
     sys.argv = ["sidejudge", *command["arguments"]]
-    import_module("monitor.cli").main()
+    import_module("sidejudge.monitor.cli").main()
 
 
 def _serve() -> None:
-    for package in ("scoring", "integrations", "monitor", "dashboards"):
-        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
-            if not module.name.endswith("__main__"):
-                with suppress(ModuleNotFoundError):  # of an extra that is not installed
-                    import_module(module.name)
+    for module in pkgutil.walk_packages(import_module("sidejudge").__path__, "sidejudge."):
+        if not module.name.endswith("__main__"):
+            with suppress(ModuleNotFoundError):  # of an extra that is not installed
+                import_module(module.name)
     for line in sys.stdin.buffer:
         command = json.loads(line)
         child = os.fork()

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from dashboards.rules.recordings import STATUS, effective
+from sidejudge.dashboards.rules.recordings import STATUS, effective
 from tests.alertmanager import RealAlertmanager, alertmanager
 from tests.dashboards.prometheus_server import Prometheus
 from tests.fakes.judge import judges
@@ -36,7 +36,7 @@ ALERTS = {
     "hysteresis": {"needed": 3, "looks": 4, "hold": "6s"},
     "limits": {"lasting": "2s", "keep": "3s"},
 }  # fmt: skip
-CODES = {"insufficient_data": -1, "healthy": 0, "warning": 1, "critical": 2}
+CODES = {"no_data": -2, "insufficient_data": -1, "healthy": 0, "warning": 1, "critical": 2}
 TICK_S = 0.25
 A_TICK = {"shop": 5, "bank": 5, "till": 2, "desk": 2}
 """Traces of each service in a tick; those of the desk need the judge."""

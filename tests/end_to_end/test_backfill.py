@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from integrations.otlp.wire.decode import decode_spans
-from monitor.demo.traffic import SampleTraffic
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.monitor.demo.traffic import SampleTraffic
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
@@ -47,7 +47,7 @@ def without_value(row: tuple[object, ...]) -> tuple[object, ...]:
 def test_history_gets_the_scores_that_a_live_monitor_gave_under_the_same_ids_though_it_is_killed(serving):
     with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as fake:
         keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
-        monitor = serving(sinks={"langfuse": {**keys, "requests_per_minute": 100_000}}, routes=ROUTES)
+        monitor = serving(sinks={"langfuse": {**keys, "requests_per_minute": 100_000, "scores": "all"}}, routes=ROUTES)
         traffic = SampleTraffic(2)
         for _ in range(TRACES):
             body = traffic.next(time.time_ns() // 10**6 * 10**6, wrong=0.3).body
@@ -66,8 +66,7 @@ def test_history_gets_the_scores_that_a_live_monitor_gave_under_the_same_ids_tho
         assert "next revision: 0" in same.stdout
         assert fake.scores.written == written
         assert reported(fake) == live
-        with fake.guard:
-            fake.scores._writes.clear()
+        fake.scores.clear()
 
         dry = sidejudge(*command(monitor, "--dry-run"), cwd=ROOT)
         assert (dry.returncode, fake.scores.stored()) == (0, []), dry.stderr

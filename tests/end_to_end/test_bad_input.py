@@ -238,10 +238,12 @@ def test_at_one_percent_every_trace_is_in_the_books_and_the_draw_is_the_specific
     assert monitor.get(f"/v1/traces/{out}")["reason"] == "sampled_out"
 
 
-def test_upstream_probability_multiplies_into_the_weight(monitor):
+@pytest.mark.parametrize(("trusted", "chance"), [({"trust_upstream": {"floor": 0.1}}, 0.25), ({}, 1.0)])
+def test_upstream_probability_multiplies_into_the_weight_where_it_is_trusted(serving, trusted, chance):
+    monitor = serving(routes=ROUTES, scenarios=SCENARIOS, sampling={"rate": 1.0, **trusted})
     sent = one(1, trace_state="vendor=1,ot=th:c")  # upstream kept 25 %; the id's randomness is above that
     assert sent.trace_id.endswith(HIGH)
     assert monitor.post(request([sent])).status_code == 200
     monitor.settled(1)
-    assert monitor.verdicts()[0]["sampling_probability"] == 0.25
-    assert monitor.get("/v1/status")["standings"][0]["traffic"] == 4.0
+    assert monitor.verdicts()[0]["sampling_probability"] == chance
+    assert monitor.get("/v1/status")["standings"][0]["traffic"] == 1 / chance

@@ -8,8 +8,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from scoring.case.case import Case
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.trace.span import ToolCall
 from tests.conformance.test_dialects import CLIENTS, SCENARIOS, UNOBTAINABLE, differing
 from tests.running import Running, free_port
 

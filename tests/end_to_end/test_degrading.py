@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from dashboards.rules.recordings import STATUS
-from scoring.alerts.condition import alert_name
+from sidejudge.dashboards.rules.recordings import STATUS
+from sidejudge.scoring.alerts.condition import alert_name
 from tests.end_to_end.degrading import A_TICK, ALERTS, CODES, Rehearsal, command, rehearsal
 from tests.fakes.judge import judges
 from tests.fakes.openai import error
@@ -75,9 +75,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
             )
 
         live.traffic.wrong |= {"shop": 0.05, "bank": None, "till": None}
-        live.until(
-            lambda: live.stand(shop="healthy", bank="insufficient_data", till="insufficient_data"), "no recovery"
-        )
+        live.until(lambda: live.stand(shop="healthy", bank="no_data", till="no_data"), "no recovery")
         for condition in LEVELS:
             live.until(
                 lambda condition=condition: reported_everywhere(live, condition, "resolved"), "no recovery is told"
@@ -166,11 +164,11 @@ def test_a_judge_that_is_away_changes_no_status_and_raises_its_own_alert(played:
     assert (standing["judge_failed"], standing["incomplete"]) == (0, 0)
 
 
-def test_silence_is_insufficient_data_and_not_recovery(played: Played) -> None:
+def test_silence_is_no_data_and_not_recovery(played: Played) -> None:
     live = played.live
     for service in ("bank", "till"):
-        assert live.in_process()[service] == "insufficient_data"
-        assert live.in_promql()[service] == CODES["insufficient_data"]
+        assert live.in_process()[service] == "no_data"
+        assert live.in_promql()[service] == CODES["no_data"]
     assert [turn for condition, turn in live.reported("bank") if condition == "pass_rate_critical"] == [
         "firing",
         "unknown",

@@ -146,7 +146,7 @@ def test_a_test_run_whose_model_cannot_be_loaded_asks_the_agent_nothing(tmp_path
         "import pathlib\ndef ask(said):\n    pathlib.Path('asked').touch()\n    return said\n"
     )
     environ = {k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")} | {"HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-P", "-m", "monitor", "test", "tests.yaml", "--agent", "python:agent:ask"]
+    command = [sys.executable, "-P", "-m", "sidejudge", "test", "tests.yaml", "--agent", "python:agent:ask"]
     done = subprocess.run(
         [*command, "--config", "c.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False,
         env=environ | {"PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}{os.pathsep}{tmp_path}"}, timeout=110,

@@ -168,7 +168,7 @@ def test_killed_during_an_outage_and_started_again_each_trace_is_judged_once(ser
 
 def test_a_key_that_is_refused_is_told_everywhere_and_shown_nowhere(serving, provider):
     provider.standing = unauthorised()
-    monitor = serving(**judged_by(provider, max_waiting=2))
+    monitor = serving(**judged_by(provider, max_waiting=2), metrics={"detail": "full"})
     for number in range(5):
         monitor.post(requested(number))
     monitor.until(lambda: monitor.outcomes()["ended"]["judge_failed"] == 3, "what is too much still waits")
@@ -208,7 +208,7 @@ def test_what_the_budget_does_not_reach_for_balances_in_the_outcomes_and_the_wei
     )
     assert story["sampling"]["over_budget"] == ["quality"]
     assert story["verdicts"] == []
-    assert samples(monitor)['sidejudge_traces_total{reason="over_budget",service="shop"}'] == ended["over_budget"]
+    assert samples(monitor)['sidejudge_traces_total{reason="over_budget",service="__all__"}'] == ended["over_budget"]
 
 
 def spread(number: int, of: int) -> bytes:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import subprocess
+import sys
+import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.fakes.judge import judges
-from tests.fakes.openai import Provider, error, states, unauthorised
+from tests.fakes.openai import Provider, error, hangs, raw, states, unauthorised
 from tests.forked import sidejudge
 from tests.needs import LITELLM
 
@@ -99,3 +103,69 @@ def test_a_judge_that_is_out_of_reach_for_a_while_is_waited_for(tmp_path, provid
     order = [int(found[1]) for text in stated if (found := re.search(r"Order (\d+) comes", text))]
     assert len(stated) - len(order) <= 1  # a greeting found out that it is back
     assert Counter(order) == dict.fromkeys(range(6), 1)
+
+
+PRICED = {"price": {"input_usd_per_million": 1000.0, "output_usd_per_million": 100.0}}
+
+
+def test_the_budget_and_the_answers_of_a_run_outlive_it(tmp_path, provider):
+    spent = []
+    for _ in range(3):
+        reported = score(tmp_path, provider, 30, concurrency=2, budget_usd_per_hour=12.0, **PRICED)
+        assert reported.returncode == 1
+        assert "over budget: the budget for judging is spent: " in reported.stderr
+        assert "of 12.0000 USD this hour, and the next call may cost " in reported.stderr
+        spent.append(len(provider.seen))
+    assert spent[0] > 3
+    assert spent[0] == spent[1] == spent[2], "the same command spends nothing again within the hour"
+    judged = len(verdicts(tmp_path))
+
+    (tmp_path / "v.jsonl").unlink()
+    score(tmp_path, provider, 30, concurrency=2, budget_usd_per_hour=12.0, **PRICED)
+    assert len(provider.seen) == spent[0], "what was answered is not asked again"
+    assert len(verdicts(tmp_path)) == judged
+
+
+def test_calls_under_way_are_waited_for_where_only_what_is_set_aside_for_them_fills_the_budget(tmp_path, provider):
+    # A call costs about 1 USD and has 1.1 set aside: eight at once would exceed the budget that all twelve fit into.
+    reported = score(tmp_path, provider, 6, concurrency=6, budget_usd_per_hour=8.0, **PRICED)
+    total = sum(v["judge"]["cost_usd"] for v in verdicts(tmp_path))
+    assert reported.returncode == 0, (reported.stderr, total)
+    assert total < 8.0
+
+
+def test_calls_under_way_when_a_run_is_killed_count_as_spent(tmp_path, provider):
+    provider.standing = hangs()
+    score(tmp_path, provider, 0, **PRICED)  # writes the configuration and no case
+    config = yaml.safe_load((tmp_path / "c.yaml").read_text())
+    config["evaluators"]["judge"] |= {"budget_usd_per_hour": 4.0, "concurrency": 2, **PRICED}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
+    (tmp_path / "cases.jsonl").write_text(
+        "".join(json.dumps({"case_id": f"{n}", "input": "a", "model_output": f"b {n}", "context": ["c"]}) + "\n"
+                for n in range(6))
+    )  # fmt: skip
+    given = ("score", "cases.jsonl", "--out", "v.jsonl", "--config", "c.yaml", "--rubric", "quality")
+    running = subprocess.Popen([sys.executable, "-m", "sidejudge", *given], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: len(provider.seen) == 2)
+    finally:
+        running.kill()
+        running.wait()
+    with closing(sqlite3.connect(tmp_path / "v.jsonl.judge")) as store:
+        ((spent,),) = store.execute("SELECT SUM(usd) FROM judge_spend").fetchall()
+    assert spent > 1.5, "both calls were under way"
+
+
+def test_the_cause_of_an_endpoint_that_always_fails_is_reported(tmp_path, provider):
+    provider.standing = raw(b'{"id": "x", "choices": null, "note": "no model is loaded"}')
+    reported = score(tmp_path, provider, 12, concurrency=1, max_wait="1s")
+    assert reported.returncode == 1
+    assert "bad answer: " in reported.stderr, reported.stderr
+    assert "choices" in reported.stderr
+
+
+def until(holds, *, within_s: float = 30.0):
+    deadline = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from integrations.otlp.wire.encode import encode_spans
-from integrations.otlp.wire.recording import read_files
-from integrations.raw import RawSpan
+from sidejudge.integrations.otlp.wire.encode import encode_spans
+from sidejudge.integrations.otlp.wire.recording import read_files
+from sidejudge.integrations.raw import RawSpan
 from tests.conformance.langfuse_losses import VERDICTS
 from tests.conformance.test_dialects import CLIENTS, SCENARIOS
 from tests.end_to_end.test_langfuse_pull import ANY, ROUTES, lately, reading, reported

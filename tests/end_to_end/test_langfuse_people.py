@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from integrations.langfuse.scores import score_id
+from sidejudge.integrations.langfuse.scores import score_id
 from tests.fakes.langfuse import datasets
 from tests.fakes.langfuse.queues import queues
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
@@ -31,6 +31,7 @@ def sink(fake: FakeLangfuse) -> dict[str, object]:
     return {
         "langfuse": {
             "base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY, "timeout": "2s",
+            "scores": "all",
             "annotations": {"every": "1s", "scores": [{"name": "fine?", "rubric": "answer", "passes": ["yes"]}]},
             "annotation_queue": {"name": "doubtful"},
             "failure_dataset": {"name": "failures", "rubrics": ["never"]},

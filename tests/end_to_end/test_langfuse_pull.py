@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from integrations.otlp.wire.recording import read_files
-from integrations.raw import RawSpan
+from sidejudge.integrations.otlp.wire.recording import read_files
+from sidejudge.integrations.raw import RawSpan
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode

@@ -83,6 +83,7 @@ def test_every_version_gets_the_scores_of_every_verdict_and_pages_link_to_the_tr
 
 
 def test_a_monitor_that_is_killed_between_sending_and_hearing_doubles_nothing(serving, fake):
+    fake.mode = Mode.DUAL
     fake.standing_fault = only("POST", "/ingestion", lambda r: _held(fake, r) if r.body["batch"] else None)
     monitor = serving(sinks=sink(fake), routes=ROUTES)
     monitor.post(RECORDED.read_bytes())

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.demo.traffic import SampleTraffic
 from tests.alertmanager import alertmanager
 from tests.fakes.receiver import Act, receiving
 
@@ -95,10 +95,14 @@ def test_traffic_that_turns_bad_is_one_page_everywhere_and_its_recovery_one_mess
             monitor.until(lambda: manager.alerts(**critical) == [], "Alertmanager was not told of the recovery")
             monitor.until(lambda: monitor.get("/v1/status")["status"] == "healthy", "not healthy again", 60)
 
-        title = "Too few traces pass – call-quality, demo, qa"
-        assert in_slack(slack, "") == [f"🔴 Critical: {title}", f"✅ Resolved: {title}"]
         (page,), (end,) = alerts(hook.taken, "firing"), alerts(hook.taken, "resolved")
         assert page["fingerprint"] == end["fingerprint"]
+        told, over = in_slack(slack, "")
+        assert told.startswith(f"🔴 Critical: call-quality, demo: {page['value']:.1%} pass qa; it began ")
+        assert over == "✅ Resolved: Too few traces pass – call-quality, demo, qa"
+        (critical_page,) = [got.json for got in hook.taken if page in got.json["alerts"]]
+        assert f"What broke: {page['failure']['reason']} (" in critical_page["text"]
+        assert page["failure"]["count"] <= page["failure"]["of"]
         assert page["value"] < 0.7
         assert page["n"] >= 10
         assert page["lower"] <= page["value"] <= page["upper"] < 0.7

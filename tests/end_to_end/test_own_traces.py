@@ -180,7 +180,7 @@ def test_pointed_at_itself_a_monitor_judges_nothing_of_what_it_tells(serving, pr
     assert (outcomes["ended"]["scored"], outcomes["ended"]["excluded"], outcomes["open"]) == (3, 3, 0)
     assert outcomes["revisions"] == 0, "an event about a trace does not reopen it"
     assert len(provider.seen) == 3
-    assert metric(monitor, 'sidejudge_traces_total{reason="excluded",service="sidejudge"}') == 3
+    assert metric(monitor, 'sidejudge_traces_total{reason="excluded",service="__all__"}') == 3
 
 
 def test_killed_while_it_judges_it_judges_anew_and_tells_of_that(serving, provider, collector):
@@ -285,8 +285,8 @@ def _imported(folder: Path, environ: dict[str, str], *stated: dict[str, Any]) ->
     ]
     script = f"""
 import json, sys
-from monitor.runtime.app import Monitor
-from monitor.config import Config
+from sidejudge.monitor.runtime.app import Monitor
+from sidejudge.monitor.config import Config
 for config in {configs!r}:
     Monitor(Config.model_validate_json(config))
     sdk = "opentelemetry.sdk", "opentelemetry.exporter"

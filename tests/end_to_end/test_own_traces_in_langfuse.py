@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from scoring.trace.loop_guard import is_own, own_trace_id
+from sidejudge.scoring.trace.loop_guard import is_own, own_trace_id
 from tests.end_to_end.test_judge import PRICE, judged_by, requested
 from tests.fakes.judge import judges
 from tests.fakes.langfuse.otel import Otel

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from integrations.store.sqlite import FinishedTrace, Store
-from scoring.result.result import Scored
-from scoring.rubrics import RUBRICS
-from scoring.verdict.verdict import Score, State, Verdict
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 from tests.chromium import Browser
 from tests.needs import CHROMIUM
 from tests.otlp_requests import S, request, span, trace
@@ -101,8 +101,9 @@ def monitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser(tmp_path_factory: pytest.TempPathFactory, monitor: Running) -> Iterator[Browser]:
     opened = Browser(tmp_path_factory.mktemp("browser"))
+    opened.open(monitor.link)  # one click: it shows contents from then on
     yield opened
     opened.close()
 

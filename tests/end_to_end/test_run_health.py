@@ -7,7 +7,7 @@ import time
 
 import yaml
 
-from integrations.otlp.wire.decode import decode_spans
+from sidejudge.integrations.otlp.wire.decode import decode_spans
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode

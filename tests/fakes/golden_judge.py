@@ -9,18 +9,24 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from monitor.offline.try_judge.golden_set import golden_set
-from scoring.judging.golden import GoldenCase, GoldenQuestion
-from scoring.judging.prompt import AGAIN, prompt
-from scoring.judging.request import JudgeRequest, requests
-from scoring.questions.agent import GradeAgent
-from scoring.questions.benchmarks import FollowsInstructions, PiecesNeeded, PiecesUsed, SoundReasoning, StatedClaims
-from scoring.questions.declared import AskDeclared
-from scoring.questions.dimensions import GradeDimension, VerifyClaims
-from scoring.questions.quality import GradeQuality
-from scoring.questions.question import GradeAnswer, Question
-from scoring.questions.text import SummaryClaims
-from scoring.questions.translation import HowFluent, OutcomeDrift
+from sidejudge.monitor.offline.try_judge.golden_set import golden_set
+from sidejudge.scoring.judging.golden import GoldenCase, GoldenQuestion
+from sidejudge.scoring.judging.prompt import AGAIN, prompt
+from sidejudge.scoring.judging.request import JudgeRequest, requests
+from sidejudge.scoring.questions.agent import GradeAgent
+from sidejudge.scoring.questions.benchmarks import (
+    FollowsInstructions,
+    PiecesNeeded,
+    PiecesUsed,
+    SoundReasoning,
+    StatedClaims,
+)
+from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
+from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.question import GradeAnswer, Question
+from sidejudge.scoring.questions.text import SummaryClaims
+from sidejudge.scoring.questions.translation import HowFluent, OutcomeDrift
 from tests.fakes.openai import Behaviour, Seen, states
 
 CONTEXT = 32_000

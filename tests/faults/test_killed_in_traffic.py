@@ -11,7 +11,7 @@ from collections import Counter
 import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.demo.traffic import SampleTraffic
 
 ROUTES = [
     {"match": {"service": "research-assistant"}, "rubrics": ["workflow"], "scenario": "policy"},

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from integrations.langfuse.budget import RequestBudget
-from integrations.langfuse.client import Access, Langfuse
-from integrations.store.errors import StoreError
-from integrations.store.sqlite import Store
-from monitor.runtime.disk_pressure import RetentionTerms, free_space
+from sidejudge.integrations.langfuse.budget import RequestBudget
+from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.runtime.disk_pressure import RetentionTerms, free_space
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, only
 from tests.langfuse_bench import START_NS, Bench, score

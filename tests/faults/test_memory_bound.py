@@ -10,8 +10,8 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from monitor.config.load import load
-from monitor.runtime.memory_bound import memory_bound
+from sidejudge.monitor.config.load import load
+from sidejudge.monitor.runtime.memory_bound import memory_bound
 from tests.faults.test_poison_trace import minimal, peak
 from tests.integrations.otlp.wire.test_bounds import IDS, enveloped, field
 from tests.otlp_requests import S, request, span, trace

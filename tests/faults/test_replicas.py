@@ -9,7 +9,7 @@ from zlib import crc32
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.demo.traffic import SampleTraffic
 
 ROUTES = [
     {"match": {"service": "research-assistant"}, "rubrics": ["workflow"], "scenario": "policy"},

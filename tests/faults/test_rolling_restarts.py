@@ -60,7 +60,10 @@ class Load:
 def test_rolling_restarts_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     """Each Pod has a store of its own, as with an ``emptyDir``. Every second has no time, and a gateway to go to."""
     verdicts = tmp_path / "verdicts.jsonl"
-    common = {**ANY, "sinks": {"jsonl": {"path": str(verdicts)}}, "assembly": {"grace": "1h", "idle": "1h"}}
+    common = {
+        **ANY, "sinks": {"jsonl": {"path": str(verdicts)}}, "assembly": {"grace": "1h", "idle": "1h"},
+        "sampling": {"rate": 1.0, "handover_key": "a secret of these monitors"},
+    }  # fmt: skip
     (tmp_path / "gateway").mkdir()
     gateway = Running(
         tmp_path / "gateway", common | {"assembly": {"grace": "0s", "idle": "100ms", "root_wait": "0s"}}

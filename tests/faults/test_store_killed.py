@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store.sqlite import Store
+from sidejudge.integrations.store.sqlite import Store
 
 WRITER = """
 import asyncio, sys
 from dataclasses import dataclass
-from integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 
 @dataclass(frozen=True)
 class Origin:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from integrations.dialects import normalise
-from integrations.otlp.wire.recording import read_files
-from integrations.raw import RawEvent, RawSpan
-from scoring.case.extract import extract
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.otlp.wire.recording import read_files
+from sidejudge.integrations.raw import RawEvent, RawSpan
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.trace import Trace
 from tests.conformance.test_dialects import CLIENTS
 
 ROUNDS = 3

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from integrations.cases import read_case
-from scoring.evaluators import lexical
-from scoring.evaluators.score import score
-from scoring.questions.agent import GradeAgent
-from scoring.questions.benchmarks import (
+from sidejudge.integrations.cases import read_case
+from sidejudge.scoring.evaluators import lexical
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.questions.agent import GradeAgent
+from sidejudge.scoring.questions.benchmarks import (
     FollowsInstructions,
     PiecesNeeded,
     PiecesUsed,
@@ -26,13 +26,13 @@ from scoring.questions.benchmarks import (
     SoundReasoning,
     StatedClaims,
 )
-from scoring.questions.dimensions import GradeDimension, VerifyClaims
-from scoring.questions.quality import GradeQuality
-from scoring.questions.question import Answer, GradeAnswer
-from scoring.questions.text import Supported
-from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
-from scoring.result.result import Method
-from scoring.rubrics import RUBRICS
+from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
+from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.question import Answer, GradeAnswer
+from sidejudge.scoring.questions.text import Supported
+from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
+from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.rubrics import RUBRICS
 
 FOLDER = Path(__file__).parent / "cases"
 STORIES = sorted(FOLDER.glob("*/*.yaml"))

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from monitor.alerting.observation import Key, Observation
-from monitor.alerting.watch import Watch
-from monitor.alerting.windows import Windows
-from scoring.alerts.declaration import Declaration
-from scoring.alerts.observed import Observed
+from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.observed import Observed
 from tests.seed_policy import SEED
 
 KEY = Key("shop", "production", "dimensions")

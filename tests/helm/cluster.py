@@ -1,7 +1,7 @@
 """A stand-in for a Kubernetes API server on loopback: it tells what it knows, and says yes to every write.
 
 Helm's engine asks the server for its version and its kinds, and sends it what it has rendered. Nothing is stored, so
-every release is a first one.
+every release is a first one; but for Jobs, for which an installation waits: they are complete as soon as they are made.
 """
 
 from __future__ import annotations
@@ -76,15 +76,21 @@ def _groups(kinds: dict[str, list[str]]) -> dict[str, Any]:
 
 def _handler(kinds: dict[str, list[str]], version: str) -> type[BaseHTTPRequestHandler]:  # noqa: C901  # a class within
     absent = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
+    jobs: dict[str, dict[str, Any]] = {}
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         wbufsize = -1  # head and body in one packet
 
         def do_GET(self) -> None:
-            path = self.path.split("?")[0].rstrip("/")
+            path, _, query = self.path.partition("?")
+            path = path.rstrip("/")
             group = re.fullmatch(r"/apis/([^/]+/[^/]+)", path)
-            if path == "/version":
+            if "/jobs" in path:
+                self._job(path.rpartition("/jobs")[2].strip("/"), query)
+            elif path == "/openapi/v2":
+                self._write(b"", 200)  # a description, in protobuf, of nothing: every object is taken
+            elif path == "/version":
                 self._reply({"major": "1", "minor": version.split(".")[1], "gitVersion": version})
             elif path == "/api":
                 self._reply({"kind": "APIVersions", "versions": ["v1"]})
@@ -97,18 +103,39 @@ def _handler(kinds: dict[str, list[str]], version: str) -> type[BaseHTTPRequestH
             else:
                 self._reply(absent, 404)
 
+        def _job(self, name: str, query: str) -> None:
+            if name:
+                return self._reply(*((jobs[name],) if name in jobs else (absent, 404)))
+            kept = list(jobs.values())
+            if "watch=" in query:
+                seen = {"resourceVersion": "1", "annotations": {"k8s.io/initial-events-end": "true"}}
+                events = [
+                    *({"type": "ADDED", "object": each} for each in kept),
+                    {"type": "BOOKMARK", "object": {"apiVersion": "batch/v1", "kind": "Job", "metadata": seen}},
+                ]
+                return self._write("".join(json.dumps(each) + "\n" for each in events).encode(), 200)
+            listed = {"kind": "JobList", "apiVersion": "batch/v1", "metadata": {"resourceVersion": "1"}, "items": kept}
+            return self._reply(listed)
+
         def do_POST(self) -> None:
             sent = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
-            sent.setdefault("metadata", {})["uid"] = "0"
+            sent.setdefault("metadata", {}).update(uid="0", resourceVersion="1")
+            if sent.get("kind") == "Job":
+                done = {"type": "Complete", "status": "True"}
+                jobs[sent["metadata"]["name"]] = {**sent, "status": {"succeeded": 1, "conditions": [done]}}
             self._reply(sent, 201)
 
         do_PUT = do_PATCH = do_POST  # noqa: N815  # the base class calls them so
 
         def do_DELETE(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            jobs.pop(self.path.partition("?")[0].rpartition("/")[2], None)
             self._reply({"kind": "Status", "apiVersion": "v1", "status": "Success"})
 
         def _reply(self, answer: dict[str, Any], code: int = 200) -> None:
-            body = json.dumps(answer).encode()
+            self._write(json.dumps(answer).encode(), code)
+
+        def _write(self, body: bytes, code: int) -> None:
             self.send_response(code)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))

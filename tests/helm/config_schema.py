@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from monitor.config.summary import json_schema
+from sidejudge.monitor.config.summary import json_schema
 
 _LEFT_OUT = {"title", "description", "default", "required", "examples", "format", "writeOnly", "$schema", "$id"}
 _PREFIX = "config."
 REFERENCE = {"type": "string", "pattern": r"\$\{"}
+NUMERIC = {"type": "string", "pattern": r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"}
+"""How `helm --set` gives a number with a decimal point."""
 
 
 def definitions() -> dict[str, Any]:
@@ -60,15 +62,21 @@ def _reduced(part: Any) -> Any:
             made[key] = "#/$defs/" + _PREFIX + value.rpartition("/")[2]
         elif key not in _LEFT_OUT:
             made[key] = value if key in {"enum", "const"} else _reduced(value)
-    return {"anyOf": [made, REFERENCE]} if _is_strict(made) else made
+    if not _is_strict(made):
+        return made
+    return {"anyOf": [made, REFERENCE, *([NUMERIC] if _kinds(made) & {"integer", "number"} else [])]}
 
 
 def _is_strict(part: dict[str, Any]) -> bool:
     """Whether a text with a reference in it would not do as it stands."""
     if "enum" in part or "const" in part:
         return True
-    kinds = part.get("type")
-    kinds = set(kinds if isinstance(kinds, list) else [kinds] if kinds else [])
+    kinds = _kinds(part)
     if kinds & {"integer", "number", "boolean"} and "string" not in kinds:
         return True
     return "string" in kinds and bool(part.keys() & {"pattern", "minLength", "maxLength"})
+
+
+def _kinds(part: dict[str, Any]) -> set[str]:
+    kinds = part.get("type")
+    return set(kinds if isinstance(kinds, list) else [kinds] if kinds else [])

@@ -3,8 +3,8 @@
     python -m tests.helm.generate
 
 Values schemas and the tables of the READMEs come from ``values.yaml``; plain manifests, the patches of the kustomize
-component and the Kyverno policy from the charts, rendered by the real engine; rules and dashboards are copied from
-``dashboards/``.
+component and the Kyverno policy from the charts, rendered by the real engine; rules and dashboards from what
+``dashboards/`` declares.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from tests.helm import defaults, rule_files
 from tests.helm.engine import FIRST_ADMISSION, ROOT, Engine
 from tests.helm.values_reference import read, schema, with_table
 
@@ -25,11 +26,6 @@ LIBRARY = HELM / "sidejudge-sidecar"
 GOLDEN = Path(__file__).parent / "golden"
 COMPONENT = "app.kubernetes.io/component"
 HEAD = "# Generated from the charts by 'python -m tests.helm.generate'; do not edit.\n"
-COPIED = {
-    "dashboards/rules/*.rules.yaml": "files/rules",
-    "dashboards/grafana/json/*.json": "files/dashboards",
-}
-"""Where rules and dashboards lie in the repository, and where in the chart: a package holds only what is below it."""
 
 
 def cases() -> dict[str, dict[str, Any]]:
@@ -50,13 +46,14 @@ def references() -> dict[Path, str]:
         )
         readme = chart / "README.md"
         made[readme] = with_table(readme.read_text(encoding="utf-8"), read(chart))
+        called, at = f"{chart.name}.defaults", ".Values" if chart == CHART else f'index .Values "{LIBRARY.name}"'
+        made[chart / "templates" / "_defaults.tpl"] = defaults.template(called, at, read(chart))
     return made
 
 
 def copies() -> dict[Path, str]:
-    """Rules and dashboards, as they stand."""
-    found = ((file, CHART / folder / file.name) for glob, folder in COPIED.items() for file in sorted(ROOT.glob(glob)))
-    return {to: file.read_text(encoding="utf-8") for file, to in found}
+    """Rules and dashboards, with marks for what the configuration decides."""
+    return {CHART / "files" / path: text for path, text in rule_files.files().items()}
 
 
 def renders(engine: Engine) -> dict[Path, str]:

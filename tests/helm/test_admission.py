@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.helm.collector_keys import wrong
 from tests.helm.engine import LATEST, Refused
 from tests.helm.generate import CHART, injection
 
@@ -135,6 +136,26 @@ def test_the_sidecar_is_the_charts_own_with_the_configuration_of_the_release(pol
     assert made["spec"]["volumes"] == template["spec"]["volumes"][: len(made["spec"]["volumes"])]
     assert made["metadata"]["labels"] == {"sidejudge.io/sidecar": "true"}
     assert made["spec"]["containers"][0]["env"] == [ENDPOINT]
+
+
+def test_the_example_beside_the_opentelemetry_operator_takes_no_port_twice_and_loses_no_span(policy):
+    """The Operator sets the endpoint where it is not set, so the policy must leave it."""
+    stated = (CHART.parent / "examples" / "otel-operator.yaml").read_text()
+    collector, instrumentation, workload = (each["spec"] for each in yaml.safe_load_all(stated))
+    made = changed(policy, {**(template := workload["template"]), "metadata": {"name": "a", **template["metadata"]}})
+    (container,) = made["spec"]["containers"]
+    assert [each["name"] for each in container["env"]] == ["OTEL_SERVICE_NAME"]
+    (monitor,) = made["spec"]["initContainers"]
+    sources = next(each["value"] for each in monitor["env"] if each["name"] == "SIDEJUDGE_SOURCES")
+    received = collector["config"]["receivers"]["otlp"]["protocols"]["http"]["endpoint"]
+    taken = json.loads(sources)["otlp"]["http"]
+    assert received != taken
+    assert instrumentation["exporter"]["endpoint"] == f"http://{received}"
+    assert collector["config"]["exporters"]["otlphttp/sidejudge"]["endpoint"] == f"http://{taken}"
+    assert wrong(collector["config"]) == []
+    assert set(collector["config"]["exporters"]) == set(
+        collector["config"]["service"]["pipelines"]["traces"]["exporters"]
+    )
 
 
 def test_what_a_pod_has_stays_and_the_sidecar_comes_first(policy):

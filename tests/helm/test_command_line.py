@@ -75,3 +75,12 @@ def test_kubectl_puts_the_component_together(programs):
     done = run(programs, "kubectl", "kustomize", str(HELM / "kustomize" / "example"))
     assert done.returncode == 0, done.stderr
     assert "sidejudge.io/sidecar" in done.stdout
+
+
+def test_a_share_may_be_set_on_the_command_line(programs):
+    for values in (("config.sampling.rate=0.05",), ("config.sampling.rate=1",), ("config.alerts.min_samples=40",)):
+        done = run(programs, "helm", "template", "rel", str(CHART), "--set", *values)
+        assert done.returncode == 0, done.stderr
+    done = run(programs, "helm", "template", "rel", str(CHART), "--set", "config.sampling.rate=often")
+    assert done.returncode != 0
+    assert "rate" in done.stderr

@@ -57,8 +57,8 @@ def test_no_key_that_holds_a_secret_is_let_through_in_the_open(engine):
     assert {path[-1] for path in paths} >= {"routing_key", "key", "password", "token", "secret_key", "authorization"}
     for path in paths:
         with pytest.raises(Refused, match="holds a secret in the open") as refusal:
-            engine.render(CHART, nested(path, "s3cret"))
-        assert "s3cret" not in str(refusal.value)
+            engine.render(CHART, nested(path, "s3cret-in-the-open"))
+        assert "s3cret-in-the-open" not in str(refusal.value)
 
 
 def test_a_volume_in_memory_that_would_end_the_container_is_refused(engine):
@@ -83,7 +83,12 @@ def test_a_release_may_be_called_what_yaml_reads_otherwise(engine, release):
             assert each["kind"] != "Service" or stated["name"][0].isalpha()
 
 
-def test_the_notes_say_loudly_that_the_rules_do_not_follow_the_configuration(engine):
-    warned = engine.render(CHART, {"config": {"alerts": {"window": "30m", "mode": "point"}}}).notes
-    assert "WARNING: the rules of this chart do not follow config.alerts.window, config.alerts.mode" in warned
-    assert "WARNING" not in engine.render(CHART, {"config": {"alerts": {"remind": "1h"}}}).notes
+def test_the_notes_say_where_the_rules_cannot_follow_the_configuration(engine):
+    alerts = {"window": "30m", "mode": "point"}
+    elsewhere = {"existingConfigMap": {"name": "mine"}}
+    said = "the chart does not see what mine holds"
+    assert said in engine.render(CHART, elsewhere).notes
+    assert said not in engine.render(CHART, elsewhere | {"monitoring": {"alerts": alerts}}).notes
+    followed = engine.render(CHART, {"config": {"alerts": alerts}}).notes
+    assert "WARNING" not in followed
+    assert "Rules and boards are made for the defaults" not in followed

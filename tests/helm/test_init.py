@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from click.testing import CliRunner
 
-from monitor.cli import main
+from sidejudge.monitor.cli import main
 
 
 def test_values_for_kubernetes_are_rendered_by_the_library_chart(tmp_path, engine, shown):

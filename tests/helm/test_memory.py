@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from monitor.config.load import load
-from monitor.runtime.memory_bound import memory_bound
+from sidejudge.monitor.config.load import load
+from sidejudge.monitor.runtime.memory_bound import memory_bound
 from tests.helm.checks import containers, pod_specs
 from tests.helm.generate import CHART
 

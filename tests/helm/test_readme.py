@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from monitor.ingest.outcomes import Reason
+from sidejudge.monitor.ingest.outcomes import EndReason
 from tests.helm.checks import pod_specs, schema_errors
 from tests.helm.engine import LATEST
 from tests.helm.generate import CHART, HELM, LIBRARY, ROOT
@@ -78,4 +78,4 @@ def test_every_metric_that_the_readme_names_is_exported():
 def test_every_way_in_which_a_trace_ends_is_explained():
     rows = re.findall(r"^\| (`[^|]+) \|", (HELM / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     explained = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row)}
-    assert {str(reason) for reason in Reason} <= explained
+    assert {str(reason) for reason in EndReason} <= explained

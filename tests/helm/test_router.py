@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import yaml
 
-from monitor.config import load
+from sidejudge.monitor.config import load
 from tests.helm.collector_keys import wrong
 from tests.helm.engine import Refused
 from tests.helm.generate import CHART, HELM
@@ -144,6 +144,29 @@ def test_a_network_policy_lets_the_pods_and_the_collector_talk_to_each_other(eng
     (sent,) = [each for each in policy["egress"] if "to" in each]
     for peers in (taken["from"], sent["to"]):
         assert any(each["podSelector"]["matchLabels"].items() <= router.items() for each in peers)
+
+
+def test_who_may_send_is_asked_at_the_collector_in_front_too(engine):
+    shop = {"podSelector": {"matchLabels": {"app": "shop"}}}
+    values = {**FLEET, "networkPolicy": {"enabled": True, "otlpFrom": [shop]}}
+    rendered = engine.render(CHART, values)
+    router = rendered.one("Deployment", "rel-sidejudge-router")["spec"]["template"]["metadata"]["labels"]
+    gateway = rendered.one("StatefulSet")["spec"]["template"]["metadata"]["labels"]
+    policy = rendered.one("NetworkPolicy", "rel-sidejudge-router")["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= router.items()
+    assert not policy["podSelector"]["matchLabels"].items() <= gateway.items()
+    (taken,) = policy["ingress"]
+    assert {port["port"] for port in taken["ports"]} == {4317, 4318}
+    others = [each for each in taken["from"] if each != shop]
+    assert shop in taken["from"]
+    assert all(each["podSelector"]["matchLabels"].items() <= gateway.items() for each in others), (
+        "what gateways hand over"
+    )
+    assert any(each["podSelector"]["matchLabels"].items() <= gateway.items() for each in policy["egress"][1]["to"])
+    open_to_all = engine.render(CHART, {**FLEET, "networkPolicy": {"enabled": True}})
+    assert open_to_all.one("NetworkPolicy", "rel-sidejudge-router")["spec"]["ingress"][0]["from"][0] == {
+        "podSelector": {}
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.demo.traffic import SampleTraffic
 from tests.helm.checks import containers, pod_specs
 from tests.helm.generate import CHART, HELM, LIBRARY, cases
 from tests.helm.kubelet import Kubelet, expanded
@@ -81,10 +81,53 @@ def test_the_gateway_starts_answers_its_probes_judges_and_ends(engine, started):
 def test_the_helm_tests_doctor_is_content(engine, started):
     rendered = engine.render(CHART, {"config": free_ports()})
     (pod,) = pod_specs(rendered.one("Pod"))
-    (doctor,) = pod["initContainers"]
-    reported = started(doctor, rendered.configuration).run(*doctor["args"])
-    assert reported.returncode == 0, reported.stdout
+    check, doctor = pod["initContainers"]
+    for each in (check, doctor):
+        reported = started(each, rendered.configuration).run(*each["args"])
+        assert reported.returncode == 0, reported.stdout
     assert "/etc/sidejudge/sidejudge.yaml" in reported.stdout
+
+
+@pytest.mark.parametrize(
+    ("config", "states"),
+    [
+        ({"routes": [{"rubrics": ["wrokflow"]}]}, "wrokflow"),
+        ({"routes": [{"rubrics": ["workflow"], "scenario": "nowhere"}]}, "nowhere"),
+        ({"sinks": {"langfuse": {"base_url": "https://x", "public_key": "pk", "secret_key": "${GONE}"}}}, "GONE"),
+    ],
+)  # fmt: skip
+def test_what_the_monitor_would_refuse_stops_an_installation_before_it_changes_anything(
+    engine, started, config, states
+):
+    def asked(stated) -> tuple[int, str]:
+        job = engine.render(CHART, {"image": {"registry": "r.io"}, "config": stated}).one("Job")
+        assert set(job["metadata"]["annotations"]["helm.sh/hook"].split(",")) == {"pre-install", "pre-upgrade"}
+        (pod,) = pod_specs(job)
+        (check,) = pod["containers"]
+        reported = started(check).run(*check["args"])
+        return reported.returncode, reported.stdout + (reported.stderr or "")
+
+    assert asked(free_ports())[0] == 0
+    code, text = asked(free_ports() | config)
+    assert code == 2
+    assert states in text
+
+
+def test_the_check_needs_nothing_that_the_release_itself_brings(engine):
+    def jobs(**values):
+        return engine.render(CHART, {"image": {"registry": "r.io"}, **values}).all("Job")
+
+    (job,) = jobs(existingConfigMap={"name": "mine"})
+    (pod,) = pod_specs(job)
+    assert "serviceAccountName" not in pod
+    assert [each["configMap"] for each in pod["volumes"] if "configMap" in each] == [{"name": "mine"}]
+    (job,) = jobs(serviceAccount={"create": False, "name": "there"})
+    assert pod_specs(job).__next__()["serviceAccountName"] == "there"
+    volumes = {"extraVolumes": [{"name": "rubrics", "configMap": {"name": "rubrics"}}]}
+    assert jobs(**volumes) == []
+    assert len(jobs(**volumes, check={"enabled": True})) == 1
+    assert jobs(check={"enabled": False}) == jobs(gateway={"enabled": False}) == []
+    assert engine.render(CHART).all("Job") == [], "the placeholder can be pulled by nobody"
 
 
 def test_the_sidecar_starts_with_its_configuration_in_the_environment_and_judges(engine, started):

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from monitor.config.document import read_document
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.document import read_document
 from tests.helm.checks import containers, pod_specs
 from tests.helm.engine import Refused
 from tests.helm.generate import CHART, LIBRARY, cases
@@ -39,6 +40,7 @@ def checksum(rendered) -> str:
         ({LIBRARY.name: {"no": 1}}, "'no' not allowed"),
         ({"config": {"log": {"level": "debug"}}, "existingConfigMap": {"name": "b"}}, "both set"),
         ({"config": {"store": {"max_bytes": "5GiB"}}}, "must be less than state.sizeLimit"),
+        ({"config": {"forward": {"url": "http://up", "buffer": "3GiB"}}}, "together must be less than state.sizeLimit"),
         ({"config": {"sinks": {"langfuse": {"secret_key": "sk-lf-1"}}}}, "langfuse.secret_key holds a secret"),
         ({"config": {"sources": {"otlp": {"auth": {"bearer": ["${A}", "b"]}}}}}, r"auth.bearer\[1\] holds"),
         ({"config": {"alerts": {"notify": [{"slack": {"url": "https://x"}}]}}}, r"notify\[0\].slack.url holds"),
@@ -174,6 +176,32 @@ def test_the_monitor_keeps_within_half_of_its_volume(engine, gateway, cap):
     assert yaml.safe_load(text)["store"]["max_bytes"] == f"{cap}MiB"
 
 
+UP = {"url": "http://up"}
+
+
+@pytest.mark.parametrize(
+    ("gateway", "forward", "buffer"),
+    [
+        ({}, UP, "1GiB"),
+        ({"kind": "StatefulSet"}, UP, "1GiB"),
+        ({"state": {"sizeLimit": "1Gi"}}, UP, "256MiB"),
+        ({"state": {"sizeLimit": "256Mi", "medium": "Memory"}}, UP, None),
+        ({"kind": "StatefulSet", "state": {"medium": "Memory"}}, UP, "1GiB"),
+        ({}, {**UP, "buffer": "64MiB"}, "64MiB"),
+        ({}, {**UP, "buffer": None}, None),
+    ],
+    ids=str,
+)
+def test_a_gateway_keeps_what_upstream_does_not_take_unless_it_is_told_otherwise(engine, gateway, forward, buffer):
+    text = engine.render(CHART, {"gateway": gateway, "config": {"forward": forward}}).configuration["sidejudge.yaml"]
+    assert yaml.safe_load(text)["forward"].get("buffer") == buffer
+
+
+def test_a_gateway_that_forwards_nothing_has_no_buffer(engine):
+    text = engine.render(CHART, {}).configuration["sidejudge.yaml"]
+    assert "forward" not in yaml.safe_load(text)
+
+
 def test_selectors_stay_whatever_else_changes(engine):
     def selectors(rendered):
         objects = [
@@ -257,3 +285,68 @@ def test_a_service_account_of_another_name_changes_nothing_else(engine):
     assert pod["serviceAccountName"] == "judge"
     (pod,) = pod_specs(deployment(engine.render(CHART, {"serviceAccount": {"create": False}})))
     assert pod["serviceAccountName"] == "default"
+
+
+def test_an_ingress_without_hosts_is_refused(engine):
+    with pytest.raises(Refused, match=r"ingress\.hosts is empty"):
+        engine.render(CHART, {"ingress": {"enabled": True}})
+
+
+def test_a_number_as_the_command_line_gives_it_is_admitted_where_a_number_is_wanted(engine):
+    rendered = engine.render(CHART, {"config": {"sampling": {"rate": "0.05"}}})
+    (text,) = [each["data"]["sidejudge.yaml"] for each in rendered.all("ConfigMap") if "sidejudge.yaml" in each["data"]]
+    assert Config.model_validate({"sampling": yaml.safe_load(text)["sampling"]}).sampling.rate == 0.05
+    with pytest.raises(Refused, match="rate"):
+        engine.render(CHART, {"config": {"sampling": {"rate": "much"}}})
+
+
+@pytest.mark.parametrize(
+    ("values", "states"),
+    [
+        ({"gateway": {"resources": {"limits": {"memory": "1G1"}}}}, r"gateway\.resources\.limits\.memory: \"1G1\""),
+        ({"gateway": {"resources": {"requests": {"cpu": "1,5"}}}}, r"gateway\.resources\.requests\.cpu"),
+        ({"gateway": {"resources": {"limits": {"memory": "256Mi"}}}}, r"limits\.memory \(256Mi\) is below"),
+        ({"gateway": {"resources": {"limits": {"cpu": 0.2}}}}, r"limits\.cpu \(0\.2\) is below"),
+        ({"gateway": {"kind": "StatefulSet", "replicaCount": 2}, "router": {"resources": {"limits": {"memory": "1"}}}},
+         r"router\.resources\.limits\.memory"),
+        ({"gateway": {"state": {"sizeLimit": "1G1"}}}, "does not match pattern"),
+        ({"injection": {"enabled": True}, LIBRARY.name: {"resources": {"limits": {"memory": "100Mi"}}}},
+         r"sidejudge-sidecar\.resources\.limits\.memory"),
+        ({"config": {"api": {"auth": {"bearer": ["${TOKEN}"]}}}, "monitoring": {"podMonitor": {"enabled": True}}},
+         r"monitoring\.podMonitor\.authorization"),
+    ],
+)  # fmt: skip
+def test_what_no_cluster_would_run_is_refused_with_its_name(engine, values, states):
+    with pytest.raises(Refused, match=states):
+        engine.render(CHART, values, kube="v1.36.0")
+
+
+@pytest.mark.parametrize("cpu", [1, "1", "1.5", "1500m", 2.5, "1e3"])
+def test_quantities_are_read_as_kubernetes_reads_them(engine, cpu):
+    values = {"gateway": {"resources": {"requests": {"cpu": "999m", "memory": "1.0Gi"}, "limits": {"cpu": cpu}}}}
+    assert engine.render(CHART, values).objects
+
+
+@pytest.mark.parametrize("kind", ["podMonitor", "serviceMonitor"])
+def test_a_scrape_is_encrypted_and_has_credentials_where_the_api_asks_for_them(engine, kind):
+    secret = {"credentials": {"name": "scrape", "key": "token"}}
+    values = {
+        "config": {
+            "api": {"tls": {"certificate": "/tls/tls.crt", "key": "/tls/tls.key"}, "auth": {"bearer": ["${T}"]}}
+        },
+        "monitoring": {
+            "podMonitor": {"enabled": False},
+            kind: {"enabled": True, "authorization": secret, "tlsConfig": {"serverName": "sidejudge.shop.svc"}},
+        },
+    }
+    name = kind[0].upper() + kind[1:]
+    (spec,) = [
+        each["spec"] for each in engine.render(CHART, values).all(name) if each["metadata"]["name"] == "rel-sidejudge"
+    ]
+    (endpoint,) = spec["podMetricsEndpoints" if kind == "podMonitor" else "endpoints"]
+    assert (endpoint["scheme"], endpoint["authorization"]) == ("https", secret)
+    assert endpoint["tlsConfig"] == {"serverName": "sidejudge.shop.svc"}
+    plain = engine.render(
+        CHART, {"monitoring": {kind: {"enabled": True}, "podMonitor": {"enabled": kind == "podMonitor"}}}
+    )
+    assert "scheme" not in str(plain.all(name)[0]["spec"])

@@ -12,7 +12,7 @@ import httpx
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.demo.traffic import SampleTraffic
 from tests.image.built import Built
 from tests.image.dockerfile import Image, image
 from tests.image.sandbox import Sandbox

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from packaging.utils import canonicalize_name
 
-from monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.demo.traffic import SampleTraffic
 from tests.image import built
 from tests.image.container import Container, send
 from tests.image.dockerfile import ROOT

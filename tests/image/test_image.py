@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.demo.traffic import SampleTraffic
 from tests.image.container import STATE, Container, send
 from tests.image.dockerfile import ROOT, image
 from tests.image.sandbox import missing
@@ -135,7 +135,7 @@ def test_the_dockerfile_copies_what_exists_and_what_the_build_is_given():
 
 def test_the_image_runs_as_a_number_and_isolated():
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", image().user)
-    assert image().entrypoint == ["python", "-P", "-m", "monitor"]
+    assert image().entrypoint == ["python", "-P", "-m", "sidejudge"]
     assert image().healthcheck[:2] == ["python", "-P"]
     assert set(image().exposed) == {"4318", "8790"}
     assert not any(re.match(r"(apt|apk)", line) for line in image().stages[-1].splitlines())

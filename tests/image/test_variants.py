@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from monitor.demo.traffic import SampleTraffic, Sent
+from sidejudge.monitor.demo.traffic import SampleTraffic, Sent
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 from tests.image.container import Container, send

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from integrations.case_names import OTHER_NAMES
-from integrations.cases import CaseError, read_case, read_case_with_remarks
-from scoring.trace.span import ToolCall
+from sidejudge.integrations.case_names import OTHER_NAMES
+from sidejudge.integrations.cases import CaseError, read_case, read_case_with_remarks
+from sidejudge.scoring.trace.span import ToolCall
 
 DEEPEVAL = {
     "input": "What if these shoes do not fit?", "actual_output": "30 days to return.",

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from integrations.cases import CaseError, read_case, read_case_with_remarks
-from scoring.case.case import Case, Utterance
-from scoring.trace.span import ToolCall
+from sidejudge.integrations.cases import CaseError, read_case, read_case_with_remarks
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.trace.span import ToolCall
 
 FULL = {
     "case_id": "call-0017", "task": "qa", "input": [{"role": "user", "content": "hi"}],

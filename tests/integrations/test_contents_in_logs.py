@@ -4,9 +4,9 @@ import random
 
 from msgspec.structs import replace
 
-from integrations.contents_in_logs import join
-from integrations.dialects import normalise
-from integrations.raw import RawEvent, RawLogRecord, RawSpan
+from sidejudge.integrations.contents_in_logs import join
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.raw import RawEvent, RawLogRecord, RawSpan
 
 CHAT = RawSpan(
     trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="chat m", start_ns=1, end_ns=9,

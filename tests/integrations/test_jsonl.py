@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
-from integrations.delivery_errors import DestinationUnreachableError
-from integrations.jsonl import JsonLines, line
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError
+from sidejudge.integrations.jsonl import JsonLines, line
 
 LINES = [line({"n": number, "text": "x" * (7 * number % 40)}) for number in range(6)]
 
@@ -54,3 +55,17 @@ def test_a_torn_line_of_something_else_is_ended_before_ours_begins(tmp_path):
     path.write_bytes(b'{"torn')
     JsonLines(path).append(LINES)
     assert path.read_bytes() == b'{"torn\n' + b"".join(LINES)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_a_file_is_made_for_whom_it_is_meant_and_one_that_is_there_keeps_its_own(mode, tmp_path):
+    path = tmp_path / "verdicts.jsonl"
+    before = os.umask(0)
+    try:
+        JsonLines(path, mode).check()
+        assert path.stat().st_mode & 0o777 == mode
+        path.chmod(0o644)
+        JsonLines(path, mode).append([line({"a": 1})])
+        assert path.stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from integrations.memory_queue import MemoryQueue
-from scoring.status.export_snapshot import QueueStatus
+from sidejudge.integrations.memory_queue import MemoryQueue
+from sidejudge.scoring.status.export_snapshot import QueueStatus
 
 
 async def test_the_oldest_goes_where_the_queue_is_full_and_is_counted():

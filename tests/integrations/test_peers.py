@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.addresses import port_of
-from integrations.peers import MOST_BYTES, PeerClient, parsed, plain, resolve
+from sidejudge.integrations.addresses import port_of
+from sidejudge.integrations.peers import MOST_BYTES, PeerClient, parsed, plain, resolve
 from tests.fakes.receiver import receiving
 
 

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from integrations.plugin_calls import PluginObject
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.plugin_calls import PluginObject
 from tests.waiting import until
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from integrations.post import Poster, retry_after
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.post import Poster, retry_after
 from tests.fakes.receiver import Act, receiving
 
 

@@ -11,8 +11,9 @@ import httpx
 import pytest
 import yaml
 
-from monitor.config import Config, load
-from monitor.runtime.app import Monitor
+from sidejudge.monitor.api.contents_token import HEADER
+from sidejudge.monitor.config import Config, load
+from sidejudge.monitor.runtime.app import Monitor
 from tests.waiting import until
 
 CALM: dict[str, Any] = {
@@ -32,13 +33,19 @@ class InProcess:
     otlp: str
     api: str
     http: httpx.AsyncClient
+    page: str = ""
+    """The link that begins a session, which holds the token."""
 
     async def post(self, body: bytes) -> httpx.Response:
         headers = {"content-type": "application/x-protobuf"}
         return await self.http.post(self.otlp + "/v1/traces", content=body, headers=headers)
 
     async def get(self, path: str, **query: Any) -> Any:
-        return (await self.http.get(self.api + path, params=query)).raise_for_status().json()
+        return (
+            (await self.http.get(self.api + path, params=query, headers={HEADER: self.page.rpartition("=")[2]}))
+            .raise_for_status()
+            .json()
+        )
 
     async def settled(self, traces: int) -> dict[str, Any]:
         """The outcomes once this many traces were seen and none is open."""
@@ -74,7 +81,7 @@ async def started(configured: Callable[..., Config]) -> AsyncIterator[Callable[.
             addresses = await monitor.start()
             if catch is not None:
                 catch.update(addresses)
-            return InProcess(monitor, addresses["otlp"], addresses["api"], http)
+            return InProcess(monitor, addresses["otlp"], addresses["api"], http, addresses.get("page", ""))
 
         yield start
     for monitor in running:

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from integrations.cases import read_case
-from scoring.evaluators.score import score
-from scoring.rubrics import RUBRICS
+from sidejudge.integrations.cases import read_case
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.rubrics import RUBRICS
 
 SMALL, LARGE = 6_000, 24_000
 MOST_S = 4.0

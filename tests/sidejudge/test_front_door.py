@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 
 import sidejudge
-from sidejudge import Case, Metric, Scored, Unavailable, ask, load_config, score
+from sidejudge import Answer, Case, Metric, Scored, Unavailable, ask, load_config, score
 from sidejudge.testing import check_metric, check_notifier, check_rubric, check_sink
 
 PROMISED = {
@@ -23,9 +23,9 @@ def test_the_front_door_has_the_names_that_it_promises():
     assert all(hasattr(sidejudge, name) for name in sidejudge.__all__)
 
 
-@pytest.mark.parametrize("package", ["scoring", "integrations", "monitor", "dashboards", "sidejudge"])
+@pytest.mark.parametrize("package", ["", ".scoring", ".integrations", ".monitor", ".dashboards"])
 def test_every_package_says_that_it_is_typed(package):
-    assert files(importlib.import_module(package)).joinpath("py.typed").is_file()
+    assert files(importlib.import_module(f"sidejudge{package}")).joinpath("py.typed").is_file()
 
 
 def test_a_notebook_scores_a_case_by_a_declared_rubric(tmp_path):
@@ -111,9 +111,67 @@ def test_a_sink_or_notifier_that_does_not_conform_is_refused(check, act, stated)
 
 
 def test_rubrics_that_ship_conform():
-    from scoring.rubrics import RUBRICS  # noqa: PLC0415  # of no interest to the others
+    from sidejudge.scoring.rubrics import RUBRICS  # noqa: PLC0415  # of no interest to the others
 
     check_rubric(RUBRICS["answer"])
     half = replace(RUBRICS["answer"].criteria[0], weight=0.5)
     with pytest.raises(AssertionError, match="stands twice"):
         check_rubric(replace(RUBRICS["answer"], criteria=(half, half)))
+
+
+def thanks(case):
+    """As the page on plugins has it: a function that asks one question at a time."""
+    if case.model_output is None:
+        return Unavailable("the output is not known")
+    reply = yield ask("Is {{output}} polite?")
+    return bool(reply.value) if isinstance(reply, Answer) else Unavailable(reply.reason)
+
+
+def mood(case):
+    return "kind" if case.case_id == "text" else "rude"
+
+
+def test_a_plain_function_conforms_as_it_stands_in_the_pages():
+    check_metric(thanks)
+    check_metric(lambda case: case.latency_e2e_ms or 0.0, bounds=(0.0, None))
+    check_metric(mood, passes=["kind"])
+    check_metric(lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("function", "stated"),
+    [
+        (lambda _: {"a": 1}, "a dict, which is no result"),
+        (lambda _: 7, "outside of"),
+        (mood, "passes has to name"),
+        (lambda case: (yield "Is it polite?"), r"'Is it polite\?', which is no question"),
+        ("polite", "neither a metric nor a function"),
+    ],
+)
+def test_a_function_that_would_fail_in_every_case_is_refused(function, stated):
+    with pytest.raises(AssertionError, match=stated):
+        check_metric(function)
+
+
+SECTION = {"metrics": [{"id": "thanks", "check": {"icontains": "thank"}}]}
+
+
+@pytest.mark.parametrize("given", [SECTION, {"polite": SECTION}, {"rubrics": {"polite": SECTION, "two": SECTION}}])
+def test_a_rubric_conforms_as_a_map(given):
+    check_rubric(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "stated"),
+    [
+        ({"metrics": [{"id": "thanks", "check": {"icontain": "x"}}]}, r"rubric.metrics\[0\].check.*icontains"),
+        ({"polite": {"metrics": []}}, "polite.*metrics"),
+        ({"title": "x"}, "declares"),
+        ({}, "declares no rubric"),
+        ([], "a list is neither"),
+        ({"metrics": [{"id": "a", "python": "nowhere:nothing"}]}, "cannot be imported"),
+    ],
+)
+def test_a_map_that_declares_no_rubric_is_refused_with_what_is_wrong(given, stated):
+    with pytest.raises(AssertionError, match=stated):
+        check_rubric(given)

@@ -49,7 +49,7 @@ def python(tmp_path_factory):
 
 def test_their_metrics_and_a_plain_function_make_one_verdict(python, tmp_path):
     (tmp_path / "cases.jsonl").write_text("".join(json.dumps(each) + "\n" for each in CASES))
-    command = [str(python), "-P", "-m", "monitor", "score", "cases.jsonl", "--config", str(PEERS / "sidejudge.yaml")]
+    command = [str(python), "-P", "-m", "sidejudge", "score", "cases.jsonl", "--config", str(PEERS / "sidejudge.yaml")]
     done = subprocess.run(
         [*command, "--out", "out.jsonl"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200,
         env={**os.environ, "SIDEJUDGE_STORE__PATH": str(tmp_path / "store.sqlite")},

@@ -36,7 +36,7 @@ def python(tmp_path_factory):
     environment = folder / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     (target,) = environment.glob("lib/python*/site-packages")
-    (target / "sidejudge.pth").write_text(f"{ROOT}\n{sysconfig.get_paths()['purelib']}\n")
+    (target / "sidejudge.pth").write_text(f"{ROOT / '.ci' / 'editable'}\n{sysconfig.get_paths()['purelib']}\n")
     subprocess.run(
         [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(target), str(wheel)], check=True
     )
@@ -45,7 +45,7 @@ def python(tmp_path_factory):
 
 def sidejudge(python, *args, cwd):
     return subprocess.run(
-        [str(python), "-P", "-m", "monitor", *args], capture_output=True, text=True, cwd=cwd, check=False,
+        [str(python), "-P", "-m", "sidejudge", *args], capture_output=True, text=True, cwd=cwd, check=False,
         env={**os.environ, "SIDEJUDGE_STORE__PATH": str(cwd / "store.sqlite")}, timeout=120,
     )  # fmt: skip
 
@@ -140,8 +140,8 @@ def test_doctor_has_its_notifier_send_a_test(python, tmp_path):
 
 def test_its_dialect_normalises_its_own_spans(python, tmp_path):
     program = (
-        "from monitor.config.plugins import install_dialects; from integrations import dialects;"
-        "from integrations.raw import RawSpan; install_dialects();"
+        "from sidejudge.monitor.config.plugins import install_dialects; from sidejudge.integrations import dialects;"
+        "from sidejudge.integrations.raw import RawSpan; install_dialects();"
         "span = RawSpan(trace_id='1'*32, span_id='2'*16, parent_id=None, name='x', start_ns=1, end_ns=2,"
         " scope_name='acme.tracing'); print(dialects.normalise(span).dialect)"
     )
@@ -152,7 +152,7 @@ def test_its_dialect_normalises_its_own_spans(python, tmp_path):
 def test_its_author_runs_the_conformance_kit(python, tmp_path):
     program = (
         "from acme_sidejudge.metrics import LENGTH; from acme_sidejudge.dialect import DIALECT;"
-        "from acme_sidejudge.delivery import Lines, Pager; from integrations.raw import RawSpan;"
+        "from acme_sidejudge.delivery import Lines, Pager; from sidejudge.integrations.raw import RawSpan;"
         "from sidejudge.testing import check_dialect, check_metric, check_notifier, check_sink;"
         "check_metric(LENGTH); check_sink(Lines('verdicts', again=True)); check_notifier(Pager('pages'));"
         "check_dialect(DIALECT, [RawSpan(trace_id='1'*32, span_id='2'*16, parent_id=None, name='x', start_ns=1,"

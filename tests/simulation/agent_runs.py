@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from integrations.raw import RawSpan
+from sidejudge.integrations.raw import RawSpan
 
 TEXTS = yaml.safe_load(
     (Path(__file__).parents[1] / "scoring" / "metrics" / "data" / "tool_results.yaml").read_text(encoding="utf-8")

@@ -14,10 +14,10 @@ sys.path[:0] = [str(HERE.parents[1])]
 
 import numpy as np  # noqa: E402  # the path is set first
 
-from scoring.result.result import Unavailable  # noqa: E402  # the path is set first
-from scoring.statistics.interval import wilson_pair  # noqa: E402  # the path is set first
-from scoring.statistics.ppi import LabelSums, prediction_powered, rectified  # noqa: E402  # the path is set first
-from scoring.statistics.rogan_gladen import Corrected, rogan_gladen  # noqa: E402  # the path is set first
+from sidejudge.scoring.result.result import Unavailable  # noqa: E402  # the path is set first
+from sidejudge.scoring.statistics.interval import wilson_pair  # noqa: E402  # the path is set first
+from sidejudge.scoring.statistics.ppi import LabelSums, prediction_powered, rectified  # noqa: E402  # the path is set first
+from sidejudge.scoring.statistics.rogan_gladen import Corrected, rogan_gladen  # noqa: E402  # the path is set first
 
 PAGE = HERE.parents[1] / "monitor" / "JUDGE_ERROR.md"
 RUNS = 2_000

@@ -12,14 +12,14 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from scoring.alerts.declaration import HOUR_NS, MONTH_NS, Declaration
-from scoring.statistics.betting import Gamblers, Sampled, evidence_below, mean_bounds
-from scoring.statistics.cusum import Cusum
-from scoring.statistics.design_effect import DesignEffect
-from scoring.statistics.interval import Z_95_TWO_SIDED
-from scoring.statistics.mean import mean_estimate
-from scoring.statistics.quantile import Measured, quantile
-from scoring.status.metric_limit import MetricLimit
+from sidejudge.scoring.alerts.declaration import HOUR_NS, MONTH_NS, Declaration
+from sidejudge.scoring.statistics.betting import Gamblers, Sampled, evidence_below, mean_bounds
+from sidejudge.scoring.statistics.cusum import Cusum
+from sidejudge.scoring.statistics.design_effect import DesignEffect
+from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED
+from sidejudge.scoring.statistics.mean import mean_estimate
+from sidejudge.scoring.statistics.quantile import Measured, quantile
+from sidejudge.scoring.status.metric_limit import MetricLimit
 
 PAGE = Path(__file__).parents[2] / "monitor" / "METRICS_COVERAGE.md"
 REPEATS = 1_000

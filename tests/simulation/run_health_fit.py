@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from integrations.dialects import normalise
-from scoring.case.extract import extract
-from scoring.evaluators.score import score
-from scoring.result.result import Scored
-from scoring.rubrics import RUBRICS
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import normalise
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.trace import Trace
 from tests.simulation.agent_runs import DIALECTS, FAILED, FINE, TOOLS, spans_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "run-health.md"

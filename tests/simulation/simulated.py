@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scoring.alerts.declaration import Declaration
-from scoring.statistics.cusum import Cusum
-from scoring.statistics.estimate import Estimate, from_sums
-from scoring.statistics.sequence import ConfidenceSequence
-from scoring.status.hysteresis import HysteresisState, Look, step
-from scoring.status.status import Policy, Status, appraise
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.statistics.cusum import Cusum
+from sidejudge.scoring.statistics.estimate import Estimate, from_sums
+from sidejudge.scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.status.hysteresis import HysteresisState, Look, step
+from sidejudge.scoring.status.status import Policy, Status, appraise
 
 HOUR_NS = 3_600 * 10**9
 ALARMS = (Status.WARNING, Status.CRITICAL)

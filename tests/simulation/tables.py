@@ -1,25 +1,26 @@
 """Writes monitor/STATUS.md: how often each mode alarms falsely, and how long it takes to notice: ``make status``.
 
-At least a hundred simulated months a cell; some ten minutes. ``months.py`` simulates many months at once.
+Thirty simulated months a cell, a hundred for the goals; half an hour. ``months.py`` simulates many months at once.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
+import goals  # noqa: E402  # the path is set first
 import numpy as np  # noqa: E402  # the path is set first
 from months import (  # noqa: E402  # the path is set first
     HOUR_NS,
     Declaration,
     Months,
     Traffic,
-    adaptive_levels,
+    adaptive_force,
     at_looks,
     beginnings,
     below,
@@ -31,16 +32,16 @@ from months import (  # noqa: E402  # the path is set first
 )
 from simulated import ADAPTIVE, BOUND, PLAIN, RUBRIC, SEQUENCE, described  # noqa: E402  # the path is set first
 
-from scoring.statistics.cusum import Cusum, average_run_length, design  # noqa: E402  # the path is set first
-from scoring.statistics.interval import Z_95_TWO_SIDED, wilson, wilson_pair  # noqa: E402  # the path is set first
-from scoring.statistics.sequence import ConfidenceSequence  # noqa: E402  # the path is set first
+from sidejudge.scoring.statistics.cusum import Cusum, average_run_length, design  # noqa: E402  # the path is set first
+from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson, wilson_pair  # noqa: E402  # the path is set first
+from sidejudge.scoring.statistics.sequence import ConfidenceSequence  # noqa: E402  # the path is set first
 
 PAGE = HERE.parents[1] / "monitor" / "STATUS.md"
 MODES = {"plain average": PLAIN, "adaptive": ADAPTIVE, "bound": BOUND, "sequence": SEQUENCE}
 RATES = (20, 50, 120)
 HEALTHY = (0.95, 0.90, 0.87)
 DEGRADED = (0.80, 0.75, 0.60)
-MONTHS, RUNS, MONTH_H = 100, 200, 720.0
+MONTHS, RUNS, MONTH_H = 30, 100, 720.0
 BEFORE_H, AFTER_H = 24.0, 120.0
 KINDS = {
     "independent": Traffic(per_hour=50),
@@ -49,6 +50,7 @@ KINDS = {
     "both": Traffic(per_hour=50, size=5, daily=True),
     "a third of the failures never judged": Traffic(per_hour=50, missing=1 / 3),
     "half of the failures forced, the rest at 5 %": Traffic(per_hour=50, forced=True),
+    "failures of five at a time, no session named": Traffic(per_hour=50, size=5, named=False),
     "thin: 5 an hour": Traffic(per_hour=5),
 }
 
@@ -73,9 +75,11 @@ READING = """
 - A plain average is useless below some hundred verdicts an hour: it cries many times a day for a service at 0.90, and
   its delay is short only because it always cries.
 - `adaptive` keeps within its budget at any constant pass rate above the threshold and any traffic, also where sessions
-  fail together: it measures a fall from what is usual at the service. Where sessions agree there is less to go by, and
-  a drop takes longer: 50 verdicts an hour in sessions of 5 are 10 an hour. A service that truly fell, and is healthy
-  still, may alarm until that is usual.
+  fail together, named or not: it measures a fall from what is usual at the service, and tests the level beside it.
+  Where sessions agree there is less to go by, and a drop takes longer: 50 verdicts an hour in sessions of 5 are 10 an
+  hour. A service that truly fell, and is healthy still, may alarm until that is usual.
+- No status says what its own interval rules out, so near a threshold a service is *insufficient data* (undecided) for
+  minutes at a time, some percent of all looks. Alerts do not change with it.
 - `bound` is not built for a promise over time, and knows no answer while the window holds fewer than `min_samples`. Its
   figures here leave the design effect out, as if no session were named (`alerts.cluster: none`).
 - `sequence` keeps its promise however often one looks and is the slowest with little traffic.
@@ -88,7 +92,8 @@ def levels(declared: Declaration, months: Months, times_h: np.ndarray) -> Iterat
     """The status in force at each look, month by month."""
     mode = declared.policy.mode
     if mode == "adaptive":
-        found = adaptive_levels(declared, months, times_h)
+        yield from adaptive_force(declared, months, times_h).T
+        return
     elif mode == "sequence":
         one = np.ones(months.passed.shape)
         error, period_h = declared.sequence.error, declared.sequence.period_ns / HOUR_NS
@@ -97,7 +102,7 @@ def levels(declared: Declaration, months: Months, times_h: np.ndarray) -> Iterat
         declared = replace(declared, hysteresis=replace(declared.hysteresis, needed=1, looks=1))
     else:
         found = bound_levels(declared, months, times_h)
-    return (settled(declared, level) for level in found)
+    yield from (settled(declared, level) for level in found)
 
 
 def batches(traffic: Traffic, seed: int, count: int, **more: float) -> Iterator[Months]:
@@ -127,6 +132,95 @@ def early(traffic: Traffic, ratio: float) -> str:
     return a_month(count)
 
 
+def goals_table() -> str:
+    """The goals at 50 an hour, with 95 % bounds, beside other methods on the same verdicts."""
+    methods = ("default", "plain threshold", "burn rates", "EWMA")
+    rows: list[tuple[str, ...]] = []
+
+    def put(goal: str, cells: dict[str, str]) -> None:
+        rows.append((goal, *(cells.get(method, "") for method in methods)))
+        progress(rows[-1])
+
+    def gathered(hours: float, seed: int, ratio: Callable[[np.ndarray], np.ndarray]) -> dict[str, np.ndarray]:
+        parts = [goals.forces(months) for months in goals.batches(hours, seed=seed, ratio=ratio)]
+        return {method: np.concatenate([part[method] for part in parts], axis=1) for method in methods}
+
+    def share(found: np.ndarray, limit_h: float) -> str:
+        hits, n = goals.count_within(found, limit_h)
+        between = wilson(hits, n, Z_95_TWO_SIDED)
+        return f"{hits / n:.0%} ({between.lower:.0%}–{between.upper:.0%})" if between else ""
+
+    def constant(ratio: float) -> Callable[[np.ndarray], np.ndarray]:
+        return lambda at: np.full(at.shape, ratio)
+
+    for ratio in (0.90, 0.87):
+        found = gathered(MONTH_H, int(ratio * 100), constant(ratio))
+        put(
+            f"false warnings a month at {ratio:.2f}: 0.2 at most",
+            {method: a_month(goals.begun(force), goals.MONTHS) for method, force in found.items()},
+        )
+    found = gathered(72.0, 82, constant(0.82))
+    times_h = np.arange(1, 72 * 60 + 1) / 60
+    put(
+        "constant 0.82: warning within 3 days: 90 % at least",
+        {method: share(goals.first_h(force, times_h, 0.0), 72.0) for method, force in found.items()},
+    )
+    found = gathered(MONTH_H, 84, constant(0.84))
+    put(
+        "constant 0.84: of the time healthy / undecided / warning",
+        {
+            method: " / ".join(f"{np.mean(each):.0%}" for each in (force == 0, force == -1, force >= 1))
+            for method, force in found.items()
+        },
+    )
+    found = gathered(MONTH_H, 75, constant(0.75))
+    put(
+        "constant 0.75: critical a month: 0.2 at most",
+        {method: a_month(goals.begun(found[method], 2), goals.MONTHS) for method in methods[:2]},
+    )
+    found = gathered(500.0, 80, lambda at: np.clip(0.96 - 0.16 * (at - goals.DECAY_FROM_H) / 240, 0.80, 0.96))
+    times_h = np.arange(1, 500 * 60 + 1) / 60
+    put(
+        "0.96 to 0.80 in ten days: warning, hours after 0.85 was crossed (10 / 50 / 90 %): 10 at most",
+        {
+            method: " / ".join(
+                f"{hour - goals.CROSSED_H:.0f}"
+                for hour in np.quantile(
+                    goals.first_h(force, times_h, goals.DECAY_FROM_H), (0.1, 0.5, 0.9), method="lower"
+                )
+            )
+            for method, force in found.items()
+        },
+    )
+    found = gathered(72.0, 96, lambda at: np.where(at < BEFORE_H, 0.96, 0.75))
+    times_h = np.arange(1, 72 * 60 + 1) / 60
+    put(
+        "0.96 to 0.75: minutes until a warning (50 / 90 %)",
+        {
+            method: " / ".join(
+                f"{(hour - BEFORE_H) * 60:.0f}"
+                for hour in np.quantile(goals.first_h(force, times_h, BEFORE_H), (0.5, 0.9), method="lower")
+            )
+            for method, force in found.items()
+        },
+    )
+    after = [
+        goals.early_h(months, 120.0) - 120.0
+        for months in goals.batches(168.0, seed=85, ratio=lambda at: np.where(at < 120.0, 0.96, 0.85))
+    ]
+    put(
+        "0.96 to 0.85: early warning of change within 24 h: 90 % at least",
+        {"default": share(np.concatenate(after), 24)},
+    )
+    text = (
+        f"50 verdicts an hour, {goals.MONTHS} months a cell, with 95 % bounds; all methods on the same verdicts. The "
+        "plain threshold compares the hour's ratio at each look; burn rates are those of the rules for Prometheus; the "
+        "EWMA of the last hundred verdicts alarms below 0.81. *Undecided* is `insufficient_data`: neither an alarm nor "
+        "the end of one.\n\n"
+    )
+    return "\n## Goals\n\n" + text + table(("goal", *methods), rows)
+
+
 def fallen_table() -> str:
     """Alarms of a service that fell and is still healthy, in the month after that."""
     rows = []
@@ -151,12 +245,12 @@ def fallen_table() -> str:
     )
 
 
-def a_month(count: int) -> str:
+def a_month(count: int, months: int = MONTHS) -> str:
     """So many in all months, as a number a month with its 95 % interval (Byar's approximation)."""
     low = count * (1 - 1 / (9 * count) - 1.96 / (3 * count**0.5)) ** 3 if count else 0.0
     more = count + 1
     high = more * (1 - 1 / (9 * more) + 1.96 / (3 * more**0.5)) ** 3
-    mean, low, high = (f"{float(f'{x / MONTHS:.2g}'):,g}" for x in (count, low, high))
+    mean, low, high = (f"{float(f'{x / months:.2g}'):,g}" for x in (count, low, high))
     return f"{mean} ({low}–{high})"
 
 
@@ -314,5 +408,14 @@ def progress(row: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     head = HEAD.format(described=described(BOUND), months=MONTHS, budget=ADAPTIVE.false_alarms)
-    parts = [head, false_alarm_table(), delay_table(), kinds_table(), fallen_table(), coverage_table(), promise_table()]
+    parts = [
+        head,
+        goals_table(),
+        false_alarm_table(),
+        delay_table(),
+        kinds_table(),
+        fallen_table(),
+        coverage_table(),
+        promise_table(),
+    ]
     PAGE.write_text("".join([*parts, run_length_table(), READING]), encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.config.evaluators import CascadeSection
+from sidejudge.monitor.config.evaluators import CascadeSection
 
 _SPEC = importlib.util.spec_from_file_location(
     "bench_cascade", Path(__file__).parents[1] / "bench" / "bench_cascade.py"

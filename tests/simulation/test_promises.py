@@ -12,10 +12,10 @@ import pytest
 from scipy.stats import binom
 from statsmodels.stats.proportion import proportion_confint
 
-from scoring.alerts.declaration import Declaration, SequenceRule
-from scoring.statistics.cusum import Cusum, average_run_length
-from scoring.statistics.sequence import ConfidenceSequence
-from scoring.status.status import Policy, Status, appraise
+from sidejudge.scoring.alerts.declaration import Declaration, SequenceRule
+from sidejudge.scoring.statistics.cusum import Cusum, average_run_length
+from sidejudge.scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.status.status import Policy, Status, appraise
 
 _SPEC = importlib.util.spec_from_file_location("simulated", Path(__file__).with_name("simulated.py"))
 simulated = sys.modules["simulated"] = importlib.util.module_from_spec(_SPEC)

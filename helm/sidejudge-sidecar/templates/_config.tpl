@@ -23,6 +23,11 @@ Refuses what cannot work, in a sentence.
 {{- if ge (include "sidejudge-sidecar.bytes" $effective.store.max_bytes | int64) $limit -}}
 {{- fail (printf "%s.store.max_bytes (%v) must be less than state.sizeLimit (%s): a Pod whose volume is over its limit is evicted, with everything in it; leave it out for half the limit" .key $effective.store.max_bytes $settings.state.sizeLimit) -}}
 {{- end -}}
+{{- with ($effective.forward | default dict).buffer -}}
+{{- if ge (add (include "sidejudge-sidecar.bytes" . | int64) (include "sidejudge-sidecar.bytes" $effective.store.max_bytes | int64)) $limit -}}
+{{- fail (printf "%s.forward.buffer (%v) and store.max_bytes (%v) together must be less than state.sizeLimit (%s): a Pod whose volume is over its limit is evicted, with everything in it" $.key . $effective.store.max_bytes $settings.state.sizeLimit) -}}
+{{- end -}}
+{{- end -}}
 {{- if eq ($settings.state.medium | default "") "Memory" -}}
 {{- with ($settings.resources.limits | default dict).memory -}}
 {{- if ge $limit (include "sidejudge-sidecar.bytes" . | int64) -}}
@@ -35,6 +40,7 @@ Refuses what cannot work, in a sentence.
 {{- if and $embedding $memory (not $embedding.remote) (lt (include "sidejudge-sidecar.bytes" $memory | int64) 805306368) -}}
 {{- fail (printf "%s.evaluators.embedding loads a model into the monitor, which takes 500 MB before the model's own size: a memory limit of %v would end it; set resources.limits.memory to 1Gi or more, or let an endpoint do it (remote: true)" .key $memory) -}}
 {{- end -}}
+{{- include "sidejudge-sidecar.checkResources" (dict "key" (.resourcesKey | default "resources") "resources" $settings.resources) -}}
 {{- $_ = set . "effective" $effective -}}
 {{- $_ = set . "foreign" $foreign -}}
 {{- if $foreign -}}
@@ -68,7 +74,7 @@ Takes a dict: value, path, secret (whether the key that it stands under says tha
 {{- $secret := .secret -}}
 {{- if kindIs "map" .value -}}
 {{- range $name, $value := .value -}}
-{{- $named := regexMatch "(?i)(^|[_-])(secret|secret_key|api_?key|routing_key|password|token|authorization|bearer|basic|database)$" $name -}}
+{{- $named := regexMatch "(?i)(^|[_-])(secret|secret_key|api_?key|routing_key|handover_key|password|token|authorization|bearer|basic|database)$" $name -}}
 {{- $named = or $named (and (eq $name "url") (regexMatch "\\.(slack|teams|google_chat)$" $path)) (and (eq $name "key") (hasSuffix ".opsgenie" $path)) -}}
 {{- include "sidejudge-sidecar.noSecrets" (dict "value" $value "path" (printf "%s.%s" $path $name) "secret" (or $secret $named)) -}}
 {{- end -}}
@@ -79,4 +85,38 @@ Takes a dict: value, path, secret (whether the key that it stands under says tha
 {{- else if and $secret (kindIs "string" .value) (ne .value "") (not (regexMatch "\\$\\{[A-Za-z_]" .value)) -}}
 {{- fail (printf "%s holds a secret in the open: put it into a Secret, name that under secrets, and write ${NAME} here" $path) -}}
 {{- end -}}
+{{- end -}}
+
+{{/*
+Refuses requests and limits that the API server would refuse, or a scheduler never place: what is no quantity, and a limit below its request.
+Takes a dict: key (how messages call them), resources.
+*/}}
+{{- define "sidejudge-sidecar.checkResources" -}}
+{{- $key := .key -}}
+{{- $requests := (.resources | default dict).requests | default dict -}}
+{{- $limits := (.resources | default dict).limits | default dict -}}
+{{- range $kind, $wanted := dict "requests" $requests "limits" $limits -}}
+{{- range $name, $quantity := $wanted }}{{ $_ := include "sidejudge-sidecar.quantity" (dict "key" (printf "%s.%s.%s" $key $kind $name) "quantity" $quantity) }}{{ end -}}
+{{- end -}}
+{{- range $name, $quantity := $limits -}}
+{{- if hasKey $requests $name -}}
+{{- $limit := include "sidejudge-sidecar.quantity" (dict "key" $key "quantity" $quantity) | float64 -}}
+{{- $request := include "sidejudge-sidecar.quantity" (dict "key" $key "quantity" (get $requests $name)) | float64 -}}
+{{- if lt $limit $request -}}
+{{- fail (printf "%s.limits.%s (%v) is below %s.requests.%s (%v): no Pod is admitted so; raise the limit or lower the request" $key $name $quantity $key $name (get $requests $name)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A quantity of Kubernetes (250m, 0.5, 1.5Gi, 1e9) as a number. */}}
+{{- define "sidejudge-sidecar.quantity" -}}
+{{- $text := toString .quantity -}}
+{{- if kindIs "float64" .quantity }}{{ $text = printf "%f" .quantity }}{{ end -}}
+{{- if not (regexMatch "^[0-9]+(\\.[0-9]*)?([eE][+-]?[0-9]+|m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$" $text) -}}
+{{- fail (printf "%s: %q is no quantity such as 250m, 0.5, 512Mi or 1Gi" .key $text) -}}
+{{- end -}}
+{{- $unit := regexFind "[a-zA-Z]+$" $text -}}
+{{- $factors := dict "" 1.0 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 -}}
+{{- mulf (trimSuffix $unit $text | float64) (index $factors $unit) -}}
 {{- end -}}

@@ -25,7 +25,7 @@ sidejudge.io/sidecar: "true"
 {{- fail (printf "sidejudge-sidecar: Kubernetes %s has no native sidecars (they came with 1.29): set sidejudge-sidecar.legacy=true and include \"sidejudge-sidecar.container\" under containers, or upgrade the cluster" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- $settings = merge (dict "graceSeconds" $settings.terminationGracePeriodSeconds) $settings -}}
-{{- $monitor := dict "root" . "settings" $settings "otlpHost" "127.0.0.1" "key" "sidejudge-sidecar.config" "stay" true -}}
+{{- $monitor := dict "root" . "settings" $settings "otlpHost" "127.0.0.1" "key" "sidejudge-sidecar.config" "resourcesKey" "sidejudge-sidecar.resources" "stay" true -}}
 - {{ include "sidejudge-sidecar.monitor" $monitor | indent 2 | trim }}
   {{- if not $settings.legacy }}
   restartPolicy: Always
@@ -52,4 +52,5 @@ sidejudge.io/sidecar: "true"
 {{- if not (hasKey .Values "sidejudge-sidecar") -}}
 {{- fail "sidejudge-sidecar: no values under the key sidejudge-sidecar; give the dependency no alias" -}}
 {{- end -}}
+{{- include "sidejudge-sidecar.defaults" . -}}
 {{- end -}}

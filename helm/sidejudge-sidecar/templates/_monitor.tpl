@@ -13,7 +13,7 @@ The container of a monitor, wherever it runs. Takes a dict:
 name: sidejudge
 image: {{ include "sidejudge-sidecar.image" . }}
 imagePullPolicy: {{ $settings.image.pullPolicy }}
-command: [python, -P, -m, monitor]
+command: [python, -P, -m, sidejudge]
 args:
   - serve
   {{- /* A container that ends again and again makes the application's Pod not ready. */}}

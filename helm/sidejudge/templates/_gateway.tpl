@@ -8,11 +8,19 @@ include that first, with (dict "root" .), and read the dict afterwards.
 {{- $limit := ternary $gateway.persistence.size $gateway.state.sizeLimit (eq $gateway.kind "StatefulSet") -}}
 {{- $config := $values.config | default dict -}}
 {{- if include "sidejudge.routed" .root }}{{ $config = mergeOverwrite (include "sidejudge.routedConfig" .root | fromYaml) (deepCopy $config) }}{{ end -}}
-{{- $settings := dict "image" $values.image "config" $config "existingConfigMap" $values.existingConfigMap "secrets" $values.secrets "resources" $gateway.resources "probes" $gateway.probes "securityContext" $values.securityContext "state" (dict "sizeLimit" $limit "medium" (ternary "" $gateway.state.medium (eq $gateway.kind "StatefulSet"))) "tmp" $gateway.tmp "extraEnv" $values.extraEnv "extraEnvFrom" $values.extraEnvFrom "extraArgs" $values.extraArgs "extraVolumes" $values.extraVolumes "extraVolumeMounts" $values.extraVolumeMounts -}}
+{{- with include "sidejudge.shownRunbooks" .root }}{{ $config = mergeOverwrite (dict "alerts" (dict "links" (dict "runbooks" .))) (deepCopy $config) }}{{ end -}}
+{{- /* What upstream does not take is kept for it: 1 GiB, or a quarter of a volume that is small. Half is the store's. */}}
+{{- $medium := ternary "" $gateway.state.medium (eq $gateway.kind "StatefulSet") -}}
+{{- if and $config.forward (ne $medium "Memory") (not (hasKey $config.forward "buffer")) -}}
+{{- $quarter := div (include "sidejudge-sidecar.bytes" $limit | int64) 4194304 -}}
+{{- $config = mergeOverwrite (dict "forward" (dict "buffer" (ternary "1GiB" (printf "%dMiB" $quarter) (ge $quarter 1024)))) (deepCopy $config) -}}
+{{- end -}}
+{{- $settings := dict "image" $values.image "config" $config "existingConfigMap" $values.existingConfigMap "secrets" $values.secrets "resources" $gateway.resources "probes" $gateway.probes "securityContext" $values.securityContext "state" (dict "sizeLimit" $limit "medium" $medium) "tmp" $gateway.tmp "extraEnv" $values.extraEnv "extraEnvFrom" $values.extraEnvFrom "extraArgs" $values.extraArgs "extraVolumes" $values.extraVolumes "extraVolumeMounts" $values.extraVolumeMounts -}}
 {{- if eq $gateway.kind "Deployment" }}{{ $_ := set $settings "graceSeconds" $gateway.terminationGracePeriodSeconds }}{{ end -}}
 {{- $_ := set . "settings" $settings -}}
 {{- $_ = set . "otlpHost" "0.0.0.0" -}}
 {{- $_ = set . "key" "config" -}}
+{{- $_ = set . "resourcesKey" "gateway.resources" -}}
 {{- $_ = set . "appVersion" .root.Chart.AppVersion -}}
 {{- $_ = set . "ports" true -}}
 {{- $_ = set . "configMap" (include "sidejudge.fullname" .root) -}}

@@ -13,8 +13,8 @@ from typing import Final, cast
 
 import httptools
 
-from integrations.otlp.server.response import Header
-from scoring.errors import SidejudgeError
+from sidejudge.integrations.otlp.server.response import Header
+from sidejudge.scoring.errors import SidejudgeError
 
 _HEAD: Final = 100_000
 """Bytes of the head of a response, and of what comes between or after the parts of its body, at most."""

@@ -6,7 +6,11 @@ changes nothing for the application.
 
 A copy of what upstream refuses is not judged: its trace is nowhere that a verdict could be looked up. After 5xx, 408
 and 429 the application sends again, and that copy is judged. Without any response judging goes on, or an upstream that
-is down would leave an application unwatched. Price: a refusal that takes longer than a second comes too late.
+is down would leave an application unwatched. Price: a refusal that takes longer than a second comes too late. Whether
+a trace has come there is known to who judges it (``Passage``).
+
+With a ``buffer`` what upstream does not take for now is kept, answered 200 and sent later. Exporters wait some seconds
+and then give up, so a request whose response is late is kept as well, and let go once upstream has taken it.
 """
 
 from __future__ import annotations
@@ -15,17 +19,30 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
 
-from integrations.otlp.server.active_requests import ActiveRequests
-from integrations.otlp.server.body import BodyShare, Disconnected, Receive, next_part
-from integrations.otlp.server.paths import LANGFUSE, is_unambiguous, signal_of
-from integrations.otlp.server.receiver import OtlpReceiver, Scope, media_type
-from integrations.otlp.server.response import KINDS, Message, Refusal, Send, Signal, answer, refuse, shutting_down
-from integrations.otlp.wire.handover import HEADER
+from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
+from sidejudge.integrations.otlp.server.body import BodyShare, Disconnected, Receive, next_part
+from sidejudge.integrations.otlp.server.paths import LANGFUSE, is_unambiguous, signal_of
+from sidejudge.integrations.otlp.server.receiver import OtlpReceiver, Scope, media_type
+from sidejudge.integrations.otlp.server.response import (
+    ABORT,
+    KINDS,
+    Message,
+    Refusal,
+    Send,
+    Signal,
+    answer,
+    refuse,
+    shutting_down,
+    success,
+)
+from sidejudge.integrations.otlp.wire.handover import HEADER
+from sidejudge.integrations.otlp.wire.receipt import Passage, Receipt
 
-from .upstream import Upstream, UpstreamError, UpstreamResponse
+from .upstream import OnwardRequest, Upstream, UpstreamError, UpstreamResponse
 from .web_pages import WebPages
 
 _log = logging.getLogger("sidejudge.forward")
@@ -40,13 +57,40 @@ UNJUDGED: Final = (
     "too_large", "memory", "undecodable", "unsupported", "overloaded", "error", "upstream_refused", "upstream_failed",
 )  # fmt: skip
 """Why a forwarded request was not judged."""
-_SENT_AGAIN: Final = (408, 429)
-"""Statuses below 500 after which an exporter sends again."""
+_PATIENCE_S: Final = 3.0
+"""How long a response may take before its request is kept: Langfuse's SDK gives up after 5 s, others after 10."""
 _WHY: Final = {
     "upstream_refused": "upstream refused it for good",
     "upstream_failed": "upstream failed; it is judged when the application sends it again",
 }
 _BY_STATUS: Final = {400: "undecodable", 413: "too_large", 415: "unsupported", 503: "overloaded"}
+
+
+class _BrokenOff(Exception):  # noqa: N818  # it never leaves this file
+    """Upstream's response broke off, and so does ours."""
+
+
+class RequestBuffer(Protocol):
+    """Keeps requests that upstream does not take for now, and sends them later."""
+
+    def is_away(self, request: OnwardRequest) -> bool:
+        """Whether upstream did not take the last request with these credentials: this one is not tried either."""
+
+    def took(self, request: OnwardRequest) -> None:
+        """Upstream took a request."""
+
+    async def keep(
+        self,
+        request: OnwardRequest,
+        body: bytes | None,
+        *,
+        wait_s: float | None = None,
+        under_way: asyncio.Task[UpstreamResponse] | None = None,
+    ) -> bool:
+        """Keep a request; whether it is on disk. A body of None is one that there was no memory for.
+
+        ``wait_s`` is how long upstream asks to be left alone. While its request is ``under_way`` it is not sent again.
+        """
 
 
 class Forward:
@@ -62,7 +106,9 @@ class Forward:
         otlp_path: Prefix of the protocol's own paths upstream.
         passthrough: Prefixes of other paths that are forwarded.
         active: Counts requests under way.
+        handed_over: Whether a request with this header of a handover comes from a monitor.
         pages: Recognises requests of web pages.
+        buffer: Keeps what upstream does not take for now.
     """
 
     def __init__(
@@ -75,7 +121,11 @@ class Forward:
         passthrough: Sequence[str] = ("/api/public/",),
         active: ActiveRequests,
         pages: WebPages | None = None,
+        handed_over: Callable[[bytes], bool] = lambda _: False,
+        buffer: RequestBuffer | None = None,
     ) -> None:
+        self._buffer = buffer
+        self._handed_over = handed_over
         self.upstream = upstream
         self._receiver = receiver
         self._signals = frozenset(signals)
@@ -111,7 +161,12 @@ class Forward:
             self._receiver.count_refusal(refusal.status, refusal.message)
             await refuse(send, refusal, media_type(headers))
             return
-        if HANDED_OVER in headers and signal_of(scope["path"]) is not None:  # it went on where it came from
+        if scope["method"] == "TRACE":  # its answer would show the operator's credentials to the caller
+            await refuse(send, Refusal(405, "TRACE is not forwarded"), media_type(headers))
+            return
+        proof = headers.get(HANDED_OVER)
+        if proof is not None and signal_of(scope["path"]) is not None and self._handed_over(proof):
+            # It went on where it came from.
             await self._receiver(scope, receive, send)
             return
         await self.relay(scope, headers, receive, send, sender)
@@ -122,9 +177,12 @@ class Forward:
         """Forward a request that was admitted, return the response, and judge a copy."""
         signal = signal_of(scope["path"])
         self.requests[signal or "other"] += 1
-        copied = signal in ("traces", "logs") and scope["method"] == "POST"
+        exported = signal is not None and scope["method"] == "POST"
+        copied = exported and signal != "metrics"
+        kept = self._buffer is not None and exported and media_type(headers) in KINDS
         memory = self._receiver.memory
-        body = _Body(receive, memory.share(sender) if copied else None, memory.max_bytes)
+        share = memory.share(sender) if copied or kept else None
+        body = _Body(receive, share, memory.max_bytes, copied=copied, kept=kept)
         body.sender = sender
 
         def judge_beside() -> None:
@@ -140,6 +198,10 @@ class Forward:
             await self._relay(scope, headers, body, send)
         except Disconnected:
             pass
+        except _BrokenOff:
+            abort: Callable[[], None] | None = scope.get("extensions", {}).get(ABORT)
+            if abort is not None:
+                abort()
         except asyncio.CancelledError:
             if not body.left or relaying is None:
                 raise
@@ -151,39 +213,89 @@ class Forward:
             body.close()
 
     async def _relay(self, scope: Scope, headers: dict[bytes, bytes], body: _Body, send: Send) -> None:
-        method = scope["method"]
-        repeatable = method in _IDEMPOTENT or signal_of(scope["path"]) is not None
+        signal = signal_of(scope["path"])
+        trusted = self._is_trusted(scope["method"], headers, otlp=signal is not None)
+        target, own = self._target(scope), scope["headers"]
+        request = OnwardRequest(signal=signal or "other", target=target, headers=own, trusted=trusted)
+        exchange = _Exchange(request, body, send, media_type(headers))
         try:
-            first, more = await body.begin()
-            came = await self.upstream.send(
-                method,
-                self._target(scope),
-                scope["headers"],
-                body.rest(first) if more else first,
-                repeatable=repeatable,
-                credentials=self._is_trusted(method, headers, otlp=signal_of(scope["path"]) is not None),
-            )
+            came = await self._response(scope["method"], exchange)
         except UpstreamError as error:
-            await self._failed(error, send, media_type(headers))
+            await self._failed(error, exchange)
             return
         except Disconnected:
             raise
         except asyncio.CancelledError:
             if self._receiver.accepting or body.left:
                 raise
-            await refuse(send, shutting_down(), media_type(headers))  # the server waits no longer
+            await refuse(send, shutting_down(), exchange.kind)  # the server waits no longer
             return
         except Exception as error:  # noqa: BLE001  # the boundary: the application gets a response
             _log.exception("forwarding a request failed")
             cause = UpstreamError(502, "protocol", f"the request could not be forwarded ({type(error).__name__})")
-            await self._failed(cause, send, media_type(headers))
+            await self._failed(cause, exchange)
             return
+        if came is not None:
+            await self._pass_back(came, exchange)
+
+    async def _response(self, method: str, exchange: _Exchange) -> UpstreamResponse | None:
+        """Upstream's response; None where the request was kept, and answered, before it came."""
+        request, body = exchange.request, exchange.body
+        first, more = await body.begin()
+        if self._buffer is not None and self._buffer.is_away(request) and await self._kept(exchange):
+            return None
+        sending = self.upstream.send(
+            method,
+            request.target,
+            request.headers,
+            body.rest(first) if more else first,
+            repeatable=method in _IDEMPOTENT or request.signal != "other",
+            credentials=request.trusted,
+        )
+        if more or not body.kept:
+            return await sending
+        task = asyncio.create_task(sending)
+        try:
+            await asyncio.wait({task}, timeout=_PATIENCE_S)
+            if not task.done() and await self._kept(exchange, under_way=task):
+                return None
+            return await task
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+
+    async def _pass_back(self, came: UpstreamResponse, exchange: _Exchange) -> None:
+        """Return a response, or keep the request if that is a refusal that may pass."""
         self._active.go_on()
         self.answers[f"{came.status // 100}xx"] += 1
+        body = exchange.body
+        if came.is_for_now and await self._kept(exchange, wait_s=came.retry_after_s):
+            came.close()
+            return
+        body.passage.settle(taken=came.status < 300)
+        if self._buffer is not None and came.status < 300:
+            self._buffer.took(exchange.request)
         if came.status >= 400:
-            again = came.status >= 500 or came.status in _SENT_AGAIN
-            body.refused("upstream_failed" if again else "upstream_refused")
-        await self._return(came, send, body)
+            body.refused("upstream_failed" if came.is_for_now else "upstream_refused")
+        await self._return(came, exchange.send, body)
+
+    async def _kept(
+        self,
+        exchange: _Exchange,
+        *,
+        wait_s: float | None = None,
+        under_way: asyncio.Task[UpstreamResponse] | None = None,
+    ) -> bool:
+        """Keep a request for later and answer it; False, and no answer, where it cannot be kept."""
+        if self._buffer is None or not exchange.body.kept:
+            return False
+        body = await exchange.body.whole()
+        if not await self._buffer.keep(exchange.request, body, wait_s=wait_s, under_way=under_way):
+            exchange.body.kept = False  # it is tried once, and counted once
+            return False
+        self._active.go_on()
+        await answer(exchange.send, 200, exchange.kind, success(Receipt(), "traces", KINDS[exchange.kind]))
+        return True
 
     async def _return(self, came: UpstreamResponse, send: Send, body: _Body) -> None:
         """Return a response while it comes. If it breaks off, so does ours: half of it must not look whole."""
@@ -195,19 +307,22 @@ class Forward:
                 await send({"type": "http.response.body", "body": part, "more_body": True})
         except UpstreamError as error:
             self._note(error)
-            return
+            raise _BrokenOff from None
         finally:
             came.close()
         await send({"type": "http.response.body", "body": b""})
 
-    async def _failed(self, error: UpstreamError, send: Send, kind: str) -> None:
+    async def _failed(self, error: UpstreamError, exchange: _Exchange) -> None:
+        """Answer a request to which there is no response, which may be kept."""
         self._note(error)
+        if await self._kept(exchange):
+            return
         message = f"{self.upstream.name}: {error}"
-        if kind in KINDS:
-            await refuse(send, Refusal(error.status, message, retry_after_s=1), kind)
+        if exchange.kind in KINDS:
+            await refuse(exchange.send, Refusal(error.status, message, retry_after_s=1), exchange.kind)
         else:
             body = json.dumps({"error": "upstream", "message": message}).encode()
-            await answer(send, error.status, "application/json", body)
+            await answer(exchange.send, error.status, "application/json", body)
 
     def _note(self, error: UpstreamError) -> None:
         self.last_failure = str(error)
@@ -247,11 +362,11 @@ class Forward:
         if parts is None:
             self._unjudged(body.why, _WHY.get(body.why, "there was no room for a copy of it"))
             return
-        task = asyncio.create_task(self._take(scope, headers, parts, body.sender))
+        task = asyncio.create_task(self._take(scope, headers, parts, body))
         self._judging.add(task)
         task.add_done_callback(self._judging.discard)
 
-    async def _take(self, scope: Scope, headers: dict[bytes, bytes], parts: list[bytes], sender: bytes) -> None:
+    async def _take(self, scope: Scope, headers: dict[bytes, bytes], parts: list[bytes], body: _Body) -> None:
         messages: list[Message] = [
             {"type": "http.request", "body": part, "more_body": n < len(parts)} for n, part in enumerate(parts, 1)
         ]
@@ -261,7 +376,7 @@ class Forward:
             return messages.pop()
 
         try:
-            await self._receiver.take(scope, headers, replay, sender)
+            await self._receiver.take(scope, headers, replay, body.sender, body.passage)
         except Refusal as refusal:
             self._unjudged(_BY_STATUS.get(refusal.status, "error"), str(refusal))
         except Exception as error:  # noqa: BLE001  # the boundary: judging must not affect forwarding
@@ -280,16 +395,30 @@ class Forward:
         self.upstream.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """A request on its way through, and where its answer goes; ``kind`` is its content type."""
+
+    request: OnwardRequest
+    body: _Body
+    send: Send
+    kind: str
+
+
 class _Body:
     """A request's body on its way through, and its copy, as long as there is memory for one."""
 
-    def __init__(self, receive: Receive, share: BodyShare | None, max_bytes: int) -> None:
+    def __init__(self, receive: Receive, share: BodyShare | None, max_bytes: int, *, copied: bool, kept: bool) -> None:
         self._receive, self._share, self._max = receive, share, max_bytes
         self.sender = b""
         self._size = 0
         self._copy: list[bytes] | None = [] if share is not None else None
-        self.copied = share is not None
-        """Whether a copy is wanted and has not been taken yet."""
+        self._all = self._copy
+        self.copied = copied
+        """Whether a copy is to be judged and has not been taken yet."""
+        self.kept = kept
+        """Whether a copy is to be kept where upstream does not take it."""
+        self.passage = Passage()
         self.why = "too_large"
         """Why there is no copy."""
         self.ended = False
@@ -319,8 +448,8 @@ class _Body:
         part, more = await next_part(self._receive)
         self.ended = not more
         self._size += len(part)
-        if self._copy is not None and self._share is not None:
-            self._copy.append(part)
+        if self._all is not None and self._share is not None:
+            self._all.append(part)
             try:
                 self._share.grow(self._size)
             except Refusal:
@@ -329,8 +458,14 @@ class _Body:
                 self._drop("too_large")
         return part, more
 
+    async def whole(self) -> bytes | None:
+        """All of it, once it is here; None where there was no memory for it."""
+        while not self.ended:
+            await self._next()
+        return None if self._all is None else b"".join(self._all)
+
     def _drop(self, why: str) -> None:
-        self._copy, self.why = None, why
+        self._copy, self._all, self.why = None, None, why
         self.release()
 
     def refused(self, why: str) -> None:
@@ -341,7 +476,9 @@ class _Body:
     def take(self) -> list[bytes] | None:
         """Return the copy, once; ``None`` if there was no memory for it, or upstream refused it."""
         taken, self._copy, self.copied = self._copy, None, False
-        self.release()
+        if not self.kept:
+            self._all = None
+            self.release()
         return taken
 
     def watch(self, relaying: asyncio.Task[object] | None) -> None:

@@ -14,9 +14,9 @@ from typing import Final
 import orjson
 from google.protobuf.message import DecodeError
 
-from integrations.otlp.server.response import PROTOBUF, Header, Message, Refusal, Signal
-from integrations.otlp.wire.schema import classes
-from scoring.lexical.label import label
+from sidejudge.integrations.otlp.server.response import PROTOBUF, Header, Message, Refusal, Signal
+from sidejudge.integrations.otlp.wire.schema import classes
+from sidejudge.scoring.lexical.label import label
 
 from .forward import Forward
 

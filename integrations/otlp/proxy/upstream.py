@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from integrations.addresses import port_of
-from integrations.otlp.server.response import Header
+from sidejudge.integrations.addresses import port_of
+from sidejudge.integrations.otlp.server.response import Header
 
 from .connect import connected
 from .connection import UpstreamConnection, UpstreamError
 
-__all__ = ["REASONS", "Upstream", "UpstreamError", "UpstreamResponse"]
+__all__ = ["REASONS", "OnwardRequest", "Upstream", "UpstreamError", "UpstreamResponse"]
 
 _HOP_BY_HOP: Final = frozenset(
     {
@@ -37,8 +37,20 @@ _CONNECTIONS: Final = 100
 _ENDS_LINE: Final = re.compile(rb"[\r\n\0]").search
 
 
+_SENT_AGAIN: Final = (408, 429)
+"""Statuses below 500 after which an exporter sends again."""
 REASONS: Final = ("connect", "timeout", "reset", "protocol", "busy")
 """Why no response came, or not all of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnwardRequest:
+    """An export request as it goes on, without its body. ``trusted``: the operator's credentials go with it."""
+
+    signal: str
+    target: bytes
+    headers: Sequence[Header]
+    trusted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +70,17 @@ class UpstreamResponse:
     def whole(self) -> bool:
         """Whether all of it is here."""
         return self.exchange.ended
+
+    @property
+    def is_for_now(self) -> bool:
+        """Whether it is a refusal that may pass: the same request may be taken later."""
+        return self.status >= 500 or self.status in _SENT_AGAIN
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """How long upstream asks to be left alone, in seconds; None where it does not, or by a date."""
+        stated = next((value for name, value in self.headers if name.lower() == b"retry-after"), b"")[:9]
+        return float(stated) if stated.isdigit() else None
 
     def close(self) -> None:
         """Give the connection back, or close it when the body was not read to its end."""
@@ -177,19 +200,19 @@ class Upstream:
         else:
             exchange.abort()
 
+    def own_headers(self, given: Iterable[Header], *, credentials: bool) -> list[Header]:
+        """The application's headers that go on: none of its connection, and none that the configuration replaces."""
+        out = _OF_REQUEST | _connection(given) | {name for name, _ in self._replacing(credentials=credentials)}
+        return [(name, value) for name, value in given if name.lower() not in out]
+
+    def _replacing(self, *, credentials: bool) -> list[Header]:
+        return [each for each in self._replaced if credentials or each[0] == b"host"]
+
     def _headers(self, given: Iterable[Header], length: int | None, *, credentials: bool) -> list[Header]:
-        named = _connection(given)
-        replaced = [each for each in self._replaced if credentials or each[0] == b"host"]
-        mine = {name for name, _ in replaced}
-        sent = [] if b"host" in mine else [(b"Host", self._authority)]
-        sized = False
-        for name, value in given:
-            low = name.lower()
-            if low in _OF_REQUEST or low in named or low in mine:
-                continue
-            sized = sized or low == b"content-length"
-            sent.append((name, value))
-        sent += replaced
+        replaced, own = self._replacing(credentials=credentials), self.own_headers(given, credentials=credentials)
+        sent = [] if any(name == b"host" for name, _ in replaced) else [(b"Host", self._authority)]
+        sent += [*own, *replaced]
+        sized = any(name.lower() == b"content-length" for name, _ in own)
         if not sized and length is None:
             sent.append((b"Transfer-Encoding", b"chunked"))
         elif not sized and length:

@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from typing import Final
 
-from integrations.otlp.server.cors import Cors
-from integrations.otlp.server.response import KINDS
+from sidejudge.integrations.otlp.server.cors import Cors
+from sidejudge.integrations.otlp.server.response import KINDS
 
 _FORMS: Final = ("", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 """Content types that a page may send across origins without asking first (Fetch standard, CORS-safelisted)."""
@@ -50,11 +50,11 @@ class WebPages:
         if method == "POST" and (kind not in KINDS if otlp else kind in _FORMS):
             return f"its content type is {kind[:80] or 'missing'}, as web pages may send it"
         host = headers.get(b"host", b"localhost").decode("latin-1").lower()
-        if not self._is_ours(host):
+        if not self.is_ours(host):
             return f"its Host is {host[:80]}, which is not among forward.hosts"
         return None
 
-    def _is_ours(self, host: str) -> bool:
+    def is_ours(self, host: str) -> bool:
         """Whether a ``Host`` is an address, a name that cannot be public, or one of ours."""
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         try:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 from .inflate import Damaged, Inflater, TooLarge
 from .inflate_zstd import ZstdInflater

@@ -18,9 +18,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
-from integrations.otlp.proxy.forward import Forward
-from integrations.otlp.proxy.forward_grpc import export
-from integrations.otlp.wire.receipt import Consume, Receipt
+from sidejudge.integrations.otlp.proxy.forward import Forward
+from sidejudge.integrations.otlp.proxy.forward_grpc import export
+from sidejudge.integrations.otlp.wire.receipt import Consume, Receipt
 
 from .body import BodyShare, inflate, inflater
 from .inflate import Damaged, TooLarge

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
-from integrations.otlp.wire.receipt import Consume, Overloaded, Receipt, Undecodable
+from sidejudge.integrations.otlp.wire.receipt import Consume, Overloaded, Passage, Receipt, Undecodable
 
 from .admission import Admission
 from .body import BodyMemory, Disconnected, Receive, discard, read_body
@@ -97,15 +97,22 @@ class OtlpReceiver:
             _log.warning("refused a request", extra={"status": status, "cause": cause})
         self.refused[status] += 1
 
-    async def take(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, sender: bytes = b"") -> bytes:
-        """Take a request in and return the body of the response.
+    async def take(
+        self,
+        scope: Scope,
+        headers: Mapping[bytes, bytes],
+        receive: Receive,
+        sender: bytes = b"",
+        passage: Passage | None = None,
+    ) -> bytes:
+        """Take a request in and return the body of the response. ``passage`` is of one that goes on as well.
 
         Raises:
             Refusal: Anything else than success.
             Disconnected: The client went away.
         """
         try:
-            return await self._take(scope, headers, receive, sender)
+            return await self._take(scope, headers, receive, sender, passage)
         except (Refusal, Disconnected):
             raise
         except asyncio.CancelledError:
@@ -128,7 +135,9 @@ class OtlpReceiver:
         # Whether this passes is unknown. A client that repeats gives up in the end; one that does not loses data.
         return Refusal(503, f"internal error ({name}); see the log", retry_after_s=5)
 
-    async def _take(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, sender: bytes) -> bytes:
+    async def _take(
+        self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, sender: bytes, passage: Passage | None
+    ) -> bytes:
         path = scope["path"].rstrip("/")
         signal = signal_of(path)
         if signal is None:
@@ -150,7 +159,7 @@ class OtlpReceiver:
         share = self.memory.share(sender)
         try:
             body = await read_body(headers, receive, self.memory, share)
-            receipt = await consume(body, encoding) if body else Receipt()
+            receipt = await consume(body, encoding, passage) if body else Receipt()
         finally:
             share.release()
         return success(receipt, signal, encoding)

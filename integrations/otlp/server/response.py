@@ -7,13 +7,15 @@ import math
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
-from integrations.otlp.wire.receipt import Encoding, Receipt
-from integrations.otlp.wire.varint import varint
-from scoring.errors import SidejudgeError
+from sidejudge.integrations.otlp.wire.receipt import Encoding, Receipt
+from sidejudge.integrations.otlp.wire.varint import varint
+from sidejudge.scoring.errors import SidejudgeError
 
 from .rpc_status import CODES, rpc_status
 
 PROTOBUF: Final = "application/x-protobuf"
+ABORT: Final = "sidejudge.abort"
+"""The extension of ASGI by which an application closes the connection of a response that it cannot end."""
 JSON: Final = "application/json"
 KINDS: Final[dict[str, Encoding]] = {PROTOBUF: "protobuf", JSON: "json"}
 """The content types of OTLP."""

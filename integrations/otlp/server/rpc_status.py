@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from integrations.otlp.wire.varint import varint
+from sidejudge.integrations.otlp.wire.varint import varint
 
 CODES: Final = {400: 3, 401: 16, 403: 7, 404: 5, 405: 12, 413: 8, 415: 12, 429: 8, 502: 14, 503: 14, 504: 14}
 """``google.rpc.Code`` of an HTTP status."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from integrations.raw import AttributeValue
+from sidejudge.integrations.raw import AttributeValue
 
 from .schema import classes
 from .values import any_value

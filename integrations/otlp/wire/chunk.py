@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from scoring.trace.record import record
+from sidejudge.scoring.trace.record import record
 
 from .tracestate import hashed_randomness, randomness
 
@@ -18,7 +18,7 @@ class ChunkOrigin:
 
     ``threshold`` is a rejection threshold in [0, 2**56]: 0 keeps all, 2**56 none. ``floor`` is the same as bytes that
     compare with the last 7 bytes of a trace id. With ``hashed`` a hash of the whole id decides instead of these bytes.
-    ``handed_over``: they come from a monitor that was ending.
+    ``handed_over``: they come from a monitor that was ending; ``of`` is the one trace that this holds for.
     """
 
     service: str | None
@@ -26,6 +26,7 @@ class ChunkOrigin:
     threshold: int
     hashed: bool = False
     handed_over: bool = False
+    of: bytes = b""
     floor: bytes = field(init=False, compare=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
@@ -33,7 +34,9 @@ class ChunkOrigin:
         never = self.threshold >= _NEVER
         object.__setattr__(self, "floor", b"\xff" * 8 if never else self.threshold.to_bytes(7, "big"))
         object.__setattr__(
-            self, "_hash", hash((self.service, self.environment, self.threshold, self.hashed, self.handed_over))
+            self,
+            "_hash",
+            hash((self.service, self.environment, self.threshold, self.hashed, self.handed_over, self.of)),
         )
 
     def __hash__(self) -> int:

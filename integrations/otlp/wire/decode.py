@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
-from integrations.raw import AttributeValue, RawEvent, RawSpan
-from scoring.errors import SidejudgeError
+from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
+from sidejudge.scoring.errors import SidejudgeError
 
 from .attribute_decoder import decode_attributes
 from .schema import classes

@@ -7,8 +7,8 @@ from typing import Final
 
 import orjson
 
-from integrations.raw import AttributeValue, RawEvent, RawSpan
-from scoring.trace.span import Json
+from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
+from sidejudge.scoring.trace.span import Json
 
 from .decode import Decoded, UndecodableError
 from .json_values import attributes, enum, identifier, integer, mapping, objects, scrub, text
@@ -51,9 +51,17 @@ def decode_json(payload: bytes) -> Decoded:
 
 
 def load_object(payload: bytes) -> dict[str, Json]:
-    """Parse a JSON object; what orjson refuses (NaN, lone surrogates, stray bytes) is parsed leniently."""
+    """Parse a JSON object, as leniently as ``load_value``."""
+    loaded = load_value(payload)
+    if not isinstance(loaded, dict):
+        raise UndecodableError(f"not an OTLP/JSON request: the top is a {type(loaded).__name__}, not an object")
+    return loaded
+
+
+def load_value(payload: bytes) -> Json:
+    """Parse JSON; what orjson refuses (NaN, lone surrogates, stray bytes) is parsed leniently."""
     try:
-        loaded = orjson.loads(payload)
+        loaded: Json = orjson.loads(payload)
     except orjson.JSONDecodeError as error:
         if len(payload) > _LENIENT:
             raise UndecodableError(f"not JSON ({len(payload)} bytes): {error}") from error
@@ -61,8 +69,6 @@ def load_object(payload: bytes) -> dict[str, Json]:
             loaded = json.loads(scrub(payload.decode("utf-8-sig", "replace")), parse_constant=str, parse_int=_whole)
         except (ValueError, RecursionError) as error:
             raise UndecodableError(f"not JSON ({len(payload)} bytes): {error}") from error
-    if not isinstance(loaded, dict):
-        raise UndecodableError(f"not an OTLP/JSON request: the top is a {type(loaded).__name__}, not an object")
     return loaded
 
 

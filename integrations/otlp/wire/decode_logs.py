@@ -8,8 +8,8 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from integrations.raw import AttributeValue, RawLogRecord
-from scoring.trace.span import Json
+from sidejudge.integrations.raw import AttributeValue, RawLogRecord
+from sidejudge.scoring.trace.span import Json
 
 from . import json_values
 from .decode import NO_SPAN, NO_TRACE, UndecodableError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from integrations.raw import RawSpan
+from sidejudge.integrations.raw import RawSpan
 
 from .encode_json import put_attributes, utf8
 from .schema import classes

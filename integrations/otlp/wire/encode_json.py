@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from integrations.raw import AttributeValue
-from scoring.trace.span import Json
+from sidejudge.integrations.raw import AttributeValue
+from sidejudge.scoring.trace.span import Json
 
 from . import json_values
 from .decode_json import KINDS, MOST_DROPPED, STATUSES

@@ -50,11 +50,12 @@ Kept: TypeAlias = dict[bytes, list[Part]]
 class HeadSampler:
     """Decides on every span of a request. ``explicit``: spans may state their randomness themselves."""
 
-    def __init__(self, body: bytes, budget: WorkBudget, *, explicit: bool = False) -> None:
+    def __init__(self, body: bytes, budget: WorkBudget, *, explicit: bool = False, states: bool = True) -> None:
+        """``states``: whether trace states are believed; else none is looked for."""
         self._body = body
         self._budget = budget
         self._safe = len(body) - _SPAN.size + 1
-        self.result = Split(explicit=explicit)
+        self.result = Split(explicit=explicit, states=states)
         self.kept: Kept = {}
         self.states = False
         """Whether spans were seen that may have a trace state."""
@@ -127,7 +128,7 @@ class HeadSampler:
                 else:
                     dropped.add(trace_id)
             if following == _TRACE_STATE:
-                self.states = True
+                self.states = self.result.states
             spans += 1
             at = stop
         self.result.spans += spans
@@ -146,11 +147,12 @@ class HeadSampler:
             except DecodeError:
                 result.damaged += 1
                 continue
-            self.states = self.states or bool(ids.trace_state)
+            state = ids.trace_state.decode("ascii", "replace") if result.states else ""
+            self.states = self.states or bool(state)
             trace_id, span_id = ids.trace_id, ids.span_id
             if len(trace_id) != 16 or len(span_id) != 8 or trace_id == _NO_TRACE or span_id == _NO_SPAN:
                 result.invalid_ids += 1
-            elif not origin.draws(trace_id, ids.trace_state.decode("ascii", "replace")):
+            elif not origin.draws(trace_id, state):
                 dropped.add(trace_id)
             else:
                 held.setdefault(trace_id, []).append(span)

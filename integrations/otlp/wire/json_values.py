@@ -11,8 +11,8 @@ import binascii
 import math
 from collections.abc import Iterator
 
-from integrations.raw import AttributeValue
-from scoring.trace.span import Json
+from sidejudge.integrations.raw import AttributeValue
+from sidejudge.scoring.trace.span import Json
 
 from .decode import NO_SPAN, NO_TRACE
 from .values import MAX_DEPTH, number

@@ -12,8 +12,8 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from integrations.contents_in_logs import join
-from integrations.raw import RawLogRecord, RawSpan
+from sidejudge.integrations.contents_in_logs import join
+from sidejudge.integrations.raw import RawLogRecord, RawSpan
 
 from .decode import UndecodableError, decode_spans
 from .decode_logs import decode_logs
@@ -38,10 +38,25 @@ def decode_kept(payloads: Iterable[bytes]) -> KeptTrace:
     damaged = 0
     for payload in payloads:
         try:
-            if payload[:1] == LOGS:
-                records += decode_logs(classes("complete")["KeptLogs"].FromString(payload).request)
-            else:
-                spans += decode_spans(payload)
-        except (UndecodableError, DecodeError):
+            more_spans, more_records = decode_chunk(payload)
+        except UndecodableError:
             damaged += 1
-    return KeptTrace(join(spans, records) if records else spans, damaged)
+            continue
+        spans += more_spans
+        records += more_records
+    return KeptTrace(joined(spans, records), damaged)
+
+
+def decode_chunk(payload: bytes) -> tuple[list[RawSpan], list[RawLogRecord]]:
+    """The spans, or the log records, of one chunk. Raises ``UndecodableError`` for one that cannot be read."""
+    if payload[:1] != LOGS:
+        return decode_spans(payload), []
+    try:
+        return [], decode_logs(classes("complete")["KeptLogs"].FromString(payload).request)
+    except DecodeError as error:
+        raise UndecodableError(str(error)) from None
+
+
+def joined(spans: list[RawSpan], records: list[RawLogRecord]) -> list[RawSpan]:
+    """The spans of a trace with the contents of its log records."""
+    return join(spans, records) if records else spans

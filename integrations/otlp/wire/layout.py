@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 from .schema import classes
 from .varint import varint

@@ -11,7 +11,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from scoring.trace.loop_guard import OWN_SCOPE, is_own
+from sidejudge.scoring.trace.loop_guard import OWN_SCOPE, is_own
 
 from .chunk import ChunkOrigin
 from .schema import classes

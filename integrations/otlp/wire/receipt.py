@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 Encoding: TypeAlias = Literal["protobuf", "json"]
 """The two encodings of an OTLP request."""
@@ -24,8 +24,36 @@ class Receipt:
     message: str = ""
 
 
-Consume: TypeAlias = Callable[[bytes, Encoding], Awaitable[Receipt]]
-"""Consumes a decompressed request, and returns once what is kept of it is committed."""
+class Passage:
+    """What became of a request that goes on: ``taken`` by the other side, refused (False), or not known yet (None)."""
+
+    def __init__(self) -> None:
+        self.taken: bool | None = None
+        self._waiting: list[Callable[[], None]] = []
+
+    def settle(self, *, taken: bool) -> None:
+        """Record it, once."""
+        if self.taken is None:
+            self.taken = taken
+            waiting, self._waiting = self._waiting, []
+            for call in waiting if taken else ():
+                call()
+
+    def when_taken(self, call: Callable[[], None]) -> None:
+        """Call this once it is taken, at once if it is; never if it is not."""
+        if self.taken:
+            call()
+        elif self.taken is None:
+            self._waiting.append(call)
+
+
+class Consume(Protocol):
+    """Consumes a decompressed request, and returns once what is kept of it is committed.
+
+    ``passage`` is of a request that goes on as well.
+    """
+
+    async def __call__(self, body: bytes, encoding: Encoding, passage: Passage | None = None, /) -> Receipt: ...
 
 
 class Undecodable(SidejudgeError, ValueError):  # noqa: N818  # it names what the data is

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any, Final, Literal
 
-from integrations.raw import RawLogRecord, RawSpan
+from sidejudge.integrations.raw import RawLogRecord, RawSpan
 
 from .recording import RecordedFile, Recording, RecordingError, joined, requests_of
 

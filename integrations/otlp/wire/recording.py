@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from integrations.contents_in_logs import join
-from integrations.raw import RawLogRecord, RawSpan
-from scoring.errors import SidejudgeError
+from sidejudge.integrations.contents_in_logs import join
+from sidejudge.integrations.raw import RawLogRecord, RawSpan
+from sidejudge.scoring.errors import SidejudgeError
 
 from .decode import Decoded, UndecodableError, decode
 from .decode_json import decode_json, load_object

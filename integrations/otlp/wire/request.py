@@ -43,8 +43,14 @@ COPIED: Final = 8 << 20
 """Bytes that the chunks of a request may have together beyond its own. Each holds a copy of its resource and scopes."""
 
 
-def split(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> Split:
+def split(body: bytes, admit: Admit, budget: WorkBudget | None = None, *, states: bool = True) -> Split:
     """Split a request.
+
+    Args:
+        body: The request.
+        admit: What is asked about each resource.
+        budget: Of work.
+        states: Whether trace states are believed; else they change no draw, and no header has one.
 
     Raises:
         Undecodable: The request, or the resource of any of its spans, cannot be read.
@@ -54,18 +60,18 @@ def split(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> Split:
     try:
         bounds.check(body, "envelope")
         try:
-            return _split(body, admit, budget)
+            return _split(body, admit, budget, states=states)
         except IndexError:
             budget.spend_parsing(body)
-            return _split(usual(body), admit, budget)
+            return _split(usual(body), admit, budget, states=states)
     except DecodeError as error:
         raise Undecodable(
             f"the body is not an ExportTraceServiceRequest ({error}); send OTLP traces as binary protobuf to this path"
         ) from None
 
 
-def _split(body: bytes, admit: Admit, budget: WorkBudget) -> Split:
-    sampler = HeadSampler(body, budget)
+def _split(body: bytes, admit: Admit, budget: WorkBudget, *, states: bool) -> Split:
+    sampler = HeadSampler(body, budget, states=states)
     sampler.sample(admit)
     if sampler.states and _RANDOM_VALUE in body:  # explicit randomness overrides a decision by the ids
         sampler = HeadSampler(body, budget, explicit=True)
@@ -97,7 +103,7 @@ def _keep(trace_id: bytes, parts: list[Part], result: Split, most: int, budget: 
         result.crowded += spans
         return
     try:
-        payload, headers = _packed(trace_id, parts, budget)
+        payload, headers = _packed(trace_id, parts, budget, states=result.states)
     except DecodeError:
         parts = [(place, origin, [s for s in held if _is_sound(place, s, trace_id)]) for place, origin, held in parts]
         parts = [part for part in parts if part[2]]
@@ -106,7 +112,7 @@ def _keep(trace_id: bytes, parts: list[Part], result: Split, most: int, budget: 
         if not sound:
             return
         try:
-            payload, headers = _packed(trace_id, parts, budget)
+            payload, headers = _packed(trace_id, parts, budget, states=result.states)
         except DecodeError:  # each alone is sound, but together they hold too much
             result.damaged += sound
             return
@@ -124,16 +130,18 @@ def _size(parts: list[Part]) -> int:
     )
 
 
-def _packed(trace_id: bytes, parts: list[Part], budget: WorkBudget) -> tuple[bytes, tuple[SpanHeader, ...]]:
+def _packed(
+    trace_id: bytes, parts: list[Part], budget: WorkBudget, *, states: bool
+) -> tuple[bytes, tuple[SpanHeader, ...]]:
     payload = pack([(place, held) for place, _, held in parts])
     budget.spend_parsing(payload)
     marked: Iterator[bool] = repeat(False)
     if _APP_ROOT in payload:
         marked = (_APP_ROOT in span for _, _, held in parts for span in held)
-    return payload, tuple(_headers(payload, trace_id, marked))
+    return payload, tuple(_headers(payload, trace_id, marked, states=states))
 
 
-def _headers(payload: bytes, trace_id: bytes, marked: Iterator[bool]) -> Iterator[SpanHeader]:
+def _headers(payload: bytes, trace_id: bytes, marked: Iterator[bool], *, states: bool = True) -> Iterator[SpanHeader]:
     """Read every span of ``payload`` to its end. Raises ``DecodeError`` on damage and on ids that are contradictory.
 
     ``marked`` has for each span whether it may be the topmost one that was exported.
@@ -152,7 +160,7 @@ def _headers(payload: bytes, trace_id: bytes, marked: Iterator[bool]) -> Iterato
                 yield SpanHeader(  # named, its fields would take twice as long
                     span_id,
                     parent_id if parent_id.strip(b"\0") else b"",
-                    state.decode("ascii", "replace") if state else "",
+                    state.decode("ascii", "replace") if state and states else "",
                     next(marked) and any(a.key == _APP_ROOT and a.value.bool_value for a in span.attributes[:]),
                     span.flags & _REMOTE == _REMOTE,
                 )
@@ -165,13 +173,13 @@ def _is_sound(place: Place, span: bytes, trace_id: bytes) -> bool:
         return False
 
 
-def read_headers(payload: bytes, trace_id: bytes) -> tuple[SpanHeader, ...]:
+def read_headers(payload: bytes, trace_id: bytes, *, states: bool = True) -> tuple[SpanHeader, ...]:
     """Read the headers of a chunk's payload again, as they were when the chunk was made (after a restart).
 
-    Raises ``Undecodable`` when the payload is damaged.
+    Without ``states`` trace states are left out. Raises ``Undecodable`` when the payload is damaged.
     """
     try:
-        return tuple(_headers(payload, trace_id, repeat(_APP_ROOT in payload)))
+        return tuple(_headers(payload, trace_id, repeat(_APP_ROOT in payload), states=states))
     except DecodeError as error:
         raise Undecodable(f"a stored chunk of trace {trace_id.hex()} cannot be read: {error}") from None
 

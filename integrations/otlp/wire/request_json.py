@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from .bounds import PARSED_BYTES
 from .chunk import ChunkOrigin
@@ -17,6 +17,7 @@ from .decode import UndecodableError
 from .decode_json import UNREADABLE, load_object
 from .encode_json import encode_resource, encode_scope, encode_span
 from .head_sampler import Kept
+from .json_pieces import load_pieces
 from .json_values import identifier, mapping, objects, text
 from .layout import MOST_PARTS, Place
 from .own_telemetry import is_own_telemetry
@@ -28,6 +29,10 @@ from .work import WorkBudget
 
 _PER_OCCURRENCE: Final = {b"{": 380, b"[": 92, b",": 60}
 """Bytes of memory of a parsed object, list and value, by what stands for it: two bytes become ninety."""
+_AT_ONCE_BYTES: Final = 2 << 20
+"""Memory of what is parsed in one step: some 10 ms. What takes more is parsed in pieces."""
+_COUNTED: Final = 1 << 20
+"""Bytes that are looked through in one step."""
 _SPAN_STEPS: Final = 8
 """Work of a span that is encoded, beside its values."""
 _PART_STEPS: Final = 3
@@ -36,10 +41,10 @@ VALUE_BYTES: Final = 64
 """Bytes of JSON for which encoding takes about one step."""
 
 
-def split_json(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> Split:
-    """Split a request; raises as ``request.split`` does."""
+def split_json(body: bytes, admit: Admit, budget: WorkBudget | None = None, *, states: bool = True) -> Split:
+    """Split a request; ``states`` and what it raises are those of ``request.split``."""
     request = load(body, "resourceSpans")
-    result = Split()
+    result = Split(states=states)
     kept: Kept = {}
     budget = budget or WorkBudget()
     budget.spend(len(body) // VALUE_BYTES)
@@ -102,7 +107,7 @@ def _sample(
         return
     trace_id = bytes.fromhex(ids[0])
     try:
-        trace_state = text(span.get("traceState"))
+        trace_state = text(span.get("traceState")) if result.states else ""
         result.explicit |= "rv:" in trace_state
         if not origin.draws(trace_id, trace_state):
             result.dropped.setdefault(origin, set()).add(trace_id)
@@ -130,10 +135,13 @@ def load(body: bytes, wanted: str) -> dict[str, Json]:
     Raises:
         Undecodable: It is not JSON, holds too much, or is not a request of this kind.
     """
-    if sum(memory * body.count(mark) for mark, memory in _PER_OCCURRENCE.items()) > PARSED_BYTES:
-        raise Undecodable("the request holds more objects or values than one may; send smaller batches")
+    parsed = 0
+    for at in range(0, len(body), _COUNTED):
+        parsed += sum(memory * body.count(mark, at, at + _COUNTED) for mark, memory in _PER_OCCURRENCE.items())
+        if parsed > PARSED_BYTES:
+            raise Undecodable("the request holds more objects or values than one may; send smaller batches")
     try:
-        request = load_object(body)
+        request = load_object(body) if parsed <= _AT_ONCE_BYTES else load_pieces(body)
     except UndecodableError as error:
         raise Undecodable(str(error)) from None
     if wanted not in request and request:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from . import bounds
 from .chunk import Chunk, ChunkOrigin

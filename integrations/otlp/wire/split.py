@@ -31,6 +31,8 @@ class Split:
     """Bytes of the chunks so far."""
     explicit: bool = False
     """Whether spans may state their randomness themselves, so that the trace ids do not have it."""
+    states: bool = True
+    """Whether trace states are believed."""
 
     @property
     def rejected(self) -> int:

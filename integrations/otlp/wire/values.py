@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from integrations.raw import AttributeValue
+from sidejudge.integrations.raw import AttributeValue
 
 from .schema import classes
 

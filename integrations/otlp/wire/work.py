@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 _CONTROL: Final = bytes(range(0x20))
 _PER_STEP: Final = 32

@@ -23,7 +23,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "metric": "a metric of the rubric, or a limited one such as `latency_p95`",
         "selection": "`random`: drawn by the base rate; `forced`: kept only because a rule on its content demanded it",
         "reason": "why; a closed list",
-        "status": "`healthy`, `warning`, `critical` or `insufficient_data`",
+        "status": "`healthy`, `warning`, `critical`, `insufficient_data` or, of a pass ratio, `no_data`",
         "level": "`warning` or `critical`",
         "alert": "a condition that is watched; a closed list, see `/v1/alerts`",
         "severity": "of an alert: `critical`, `warning` or `info`",

@@ -35,7 +35,17 @@ TRAFFIC_SUSPECTED = gauge(
     "sidejudge_traffic_suspected", labels=("kind",),
     help="1 while something about the traffic makes verdicts fewer or other than the configuration asks for, else 0.",
     note="`skewed_sampling`: trace ids are not uniformly random; `split_traces`: roots or parents of many traces never "
-    "arrive; `rootless_traces`: their callers' spans do not. `/v1/status` has cause and remedy.",
+    "arrive; `rootless_traces`: their callers' spans do not; `disbelieved_claims`: traces state a sampler's threshold "
+    "(`ot=th`) that nobody declared, or that does not fit; `silent_routes`: a route of the configuration matches none "
+    "of the traces. `/v1/status` has cause and remedy.",
+)  # fmt: skip
+CLAIMS_DISBELIEVED = counter(
+    "sidejudge_claims_disbelieved_total", labels=("reason",),
+    help="Traces and resources that claim to stand for more traces than is believed.",
+    note="`undeclared`: they state `ot=th` and `sampling.trust_upstream` is not set; `contradicted`: their randomness "
+    "does not reach it; `below_floor`: it is below the declared floor; `share`: one trace would hold more than "
+    "`max_share` of its service; `unsigned`: a handover without a signature that is known. None of them changes a "
+    "weight.",
 )  # fmt: skip
 LOG_RECORDS_RECEIVED = counter("sidejudge_log_records_received_total", "Log records that arrived, sampled or not.")
 LOG_RECORDS_REJECTED = counter(
@@ -69,6 +79,28 @@ FORWARD_UNJUDGED = counter(
     note="`too_large`, `memory` (too many large ones at once), `undecodable`, `unsupported` (its encoding), "
     "`overloaded` (the store), `error`; `upstream_refused`: upstream answered 4xx, so the trace is nowhere; "
     "`upstream_failed`: it answered 5xx, 408 or 429, and what the application sends again is judged.",
+)  # fmt: skip
+FORWARD_KEPT = counter(
+    "sidejudge_forwarded_requests_kept_total", labels=("signal",),
+    help="Requests that upstream did not take, and that were kept on disk to be sent later.",
+    note="Only where `forward.buffer` is configured, like the three below.",
+)  # fmt: skip
+FORWARD_KEPT_ENDED = counter(
+    "sidejudge_forwarded_requests_kept_ended_total", labels=("outcome",),
+    help="Requests that were kept and are so no more.",
+    note="`sent`: upstream took it; `refused`: upstream refused it for good; `given_up`: it failed eight times while "
+    "others were taken. The first of the latter two is logged with its cause.",
+)  # fmt: skip
+FORWARD_UNKEPT = counter(
+    "sidejudge_forwarded_requests_not_kept_total", labels=("reason",),
+    help="Requests that upstream did not take and that could not be kept: the application was given the failure.",
+    note="`full`: `forward.buffer` is used up; `disk`: the file cannot be written; `memory`: too many large ones at "
+    "once.",
+)  # fmt: skip
+FORWARD_BUFFER_BYTES = gauge(
+    "sidejudge_forward_buffer_bytes",
+    help="What the requests that are kept for upstream take of the disk; `forward.buffer` is the most.",
+    note='Their number is `sidejudge_queue_items{queue="forward"}`.',
 )  # fmt: skip
 FORWARD_WITHHELD = counter(
     "sidejudge_forwarded_requests_unauthorized_total",

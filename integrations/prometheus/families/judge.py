@@ -20,6 +20,19 @@ JUDGE_REPAIRS = counter(
     help="Questions that a judge was asked again because its answer was not valid, by what came of it.",
     note="`answered` or `unanswered`.",
 )  # fmt: skip
+JUDGE_SHAPES = counter(
+    "sidejudge_judge_shapes_total", labels=("model", "kind"),
+    help="Answers of a judge that were read though they were not in the form that was asked for, by what was unusual.",
+    note="`doctor` names it too.",
+)  # fmt: skip
+JUDGE_FILTERED = counter(
+    "sidejudge_judge_filtered_total", labels=("model",),
+    help="Requests that a content filter of the provider stopped, or that the model refused to judge.",
+)  # fmt: skip
+JUDGE_ESTIMATED = counter(
+    "sidejudge_judge_estimated_total", labels=("model",),
+    help="Requests whose tokens and cost are estimated, for the provider gave no account of them.",
+)  # fmt: skip
 JUDGE_DURATION = histogram(
     "sidejudge_judge_duration_seconds", labels=("model",), buckets=JUDGING_S,
     help="Time that a request to a judge took, successful or not.",

@@ -18,6 +18,10 @@ QUEUE_OLDEST = gauge(
     help="When the oldest item that waits was put there. Absent while nothing waits.",
 )  # fmt: skip
 SPOOL_BYTES = gauge("sidejudge_spool_bytes", "Size of the working store on disk.")
+CONTENTS_BYTES = gauge(
+    "sidejudge_kept_contents_bytes",
+    "Contents of ended traces that are kept in the working store (`store.keep_contents`).",
+)
 EXPORTS = counter(
     "sidejudge_exports_total", labels=("destination",),
     help="What was handed to a destination, accepted or not: verdicts, to `langfuse` scores, to `otel_events` spans "
@@ -35,6 +39,17 @@ EXPORT_LAST_SUCCESS = gauge(
 EXPORTS_UNSEEN = gauge(
     "sidejudge_exports_unseen", labels=("destination",),
     help="Scores that a destination accepted and that were not read back from it yet.",
+)  # fmt: skip
+EXPORTS_HELD = gauge(
+    "sidejudge_exports_held", labels=("destination",),
+    help="Scores that are held back, for upstream (`forward.url`) has not taken their trace.",
+    note="They are written once it has; after a day they are let go "
+    '(`sidejudge_exports_failed_total{reason="no_trace"}`). `forward.buffer` keeps what upstream does not take.',
+)  # fmt: skip
+EXPORTS_UNARRIVED = gauge(
+    "sidejudge_exports_unarrived", labels=("destination",),
+    help="Scores that a destination accepted and does not show: it shows an earlier writing, or none.",
+    note="Counted from 45 s after it accepted them, until they are read back or given up; they are written again.",
 )  # fmt: skip
 EXPORTS_DEAD = gauge(
     "sidejudge_exports_dead", labels=("destination",),

@@ -35,6 +35,15 @@ STATUS = gauge(
     "sidejudge_status", labels=(*WHO, "status"),
     help="1 for the status in force, 0 for the others. This process's view, for display.",
 )  # fmt: skip
+LAST_VERDICT = gauge(
+    "sidejudge_last_verdict_timestamp_seconds", labels=WHO,
+    help="When the last verdict that passed or failed was reached. This process's view, or its fleet's.",
+    note="Absent before the first. `SidejudgeTrafficStopped` says when it is longer ago than is plausible.",
+)  # fmt: skip
+WINDOW_REACH = gauge(
+    "sidejudge_window_reach_seconds", labels=WHO,
+    help="How far back the window of the status reaches: further than `alerts.window` where traffic is thin.",
+)  # fmt: skip
 STATUS_SINCE = gauge(
     "sidejudge_status_since_timestamp_seconds", labels=WHO,
     help="Since when the status is in force. This process's view, for display.",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from monitor.alerting.watch import Watch
-from monitor.fleet.fleet import Fleet
-from scoring.alerts.board import Posted
-from scoring.alerts.condition import Condition
-from scoring.alerts.declaration import Declaration
-from scoring.alerts.event import AlertEvent
-from scoring.status.metric_status import MetricStatus
-from scoring.status.service_status import ServiceStatus
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.event import AlertEvent
+from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.service_status import ServiceStatus
 
 from .status import ALONE_AFTER_S, FleetStatus
 

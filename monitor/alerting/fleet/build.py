@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from integrations.postgres.errors import DatabaseError
-from integrations.postgres.shared import MonitorRow
-from integrations.store.errors import StoreError
-from monitor.alerting.details import WatchedWindow
-from monitor.alerting.examples import Failures, examples
-from monitor.alerting.notify.build import Notifications
-from monitor.alerting.schedule import AlertListener
-from monitor.alerting.watch import Watch
-from monitor.alerting.windows import Windows
-from monitor.fleet.fleet import Fleet
-from scoring.alerts.event import AlertEvent
-from scoring.alerts.lifecycle import AlertTransition
-from scoring.statistics.ppi import LabelSums
-from scoring.status.fleet_report import FleetMonitor, FleetReport, MonitorState
-from scoring.verdict.rubric import Rubric
+from sidejudge.integrations.postgres.errors import DatabaseError
+from sidejudge.integrations.postgres.shared import MonitorRow
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.examples import Failures, illustrated
+from sidejudge.monitor.alerting.notify.build import Notifications
+from sidejudge.monitor.alerting.schedule import AlertListener
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.scoring.alerts.event import AlertEvent
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.statistics.ppi import LabelSums
+from sidejudge.scoring.status.fleet_report import FleetMonitor, FleetReport, MonitorState
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .board import FleetBoard
 from .publish import SlicePublisher
@@ -83,19 +83,19 @@ def fleet_parts(
         await notifications.take(event)
         await count(event)
 
-    def illustrated(event: AlertEvent) -> AlertEvent:
+    def shown(event: AlertEvent) -> AlertEvent:
         condition = status.conditions_by_id[event.condition]
         if not condition.examples or event.transition is not AlertTransition.FIRING:
             return event
         since_ns = min(event.since_ns, event.at_ns) - windows.window_ns
-        return replace(event, examples=examples(store, event.labels, since_ns))
+        return illustrated(store, event, since_ns)
 
     fleet.want(LEASE, by_time=True)
     limits = watch.declared.metrics
     publisher = SlicePublisher(windows, watched, version, figures=figures if limits else None, limits=limits)
     status = FleetStatus(
         name=fleet.name, declared=watch.declared, watched=watched, publisher=publisher, clock_ns=clock_ns,
-        pass_on=pass_on, note=notifications.note, illustrated=illustrated,
+        pass_on=pass_on, note=notifications.note, illustrated=shown,
         in_force=lambda rubric, by: version(rubric) in (None, by),
         undelivered=lambda: sum(each.waiting for each in notifications.exports()), labels=labels,
     )  # fmt: skip

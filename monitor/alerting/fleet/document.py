@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from scoring.status.metric_status import MetricStatus
-from scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.service_status import ServiceStatus
 
 DOCUMENT: Final = "alerts/status"
 """The name of the state that holds it."""

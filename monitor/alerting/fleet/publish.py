@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from monitor.alerting.details import WatchedWindow
-from monitor.alerting.observation import First, Key, Observation
-from monitor.alerting.windows import WindowContents, Windows
-from scoring.status.metric_limit import APPLICATION, MetricLimit
+from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.observation import First, Key, Observation
+from sidejudge.monitor.alerting.windows import WindowContents, Windows
+from sidejudge.scoring.status.metric_limit import APPLICATION, MetricLimit
 
 from .slices import KeySlice, bounded, encoded, end_ns, first_of, key_slice, slice_of
 from .values import values_body

@@ -7,11 +7,11 @@ import hashlib
 from collections.abc import Iterable
 from typing import Final
 
-from integrations.postgres import schema, shared
-from integrations.postgres.database import Database
-from integrations.postgres.errors import DatabaseError
-from monitor.config.fleet import FleetSection
-from scoring.alerts.declaration import Declaration
+from sidejudge.integrations.postgres import schema, shared
+from sidejudge.integrations.postgres.database import Database
+from sidejudge.integrations.postgres.errors import DatabaseError
+from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.scoring.alerts.declaration import Declaration
 
 from .document import DOCUMENT, read_document
 

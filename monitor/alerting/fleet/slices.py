@@ -21,12 +21,12 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from monitor.alerting.cascade_sums import CascadeSums
-from monitor.alerting.details import keeps_to_scenario
-from monitor.alerting.observation import First, Key, Observation
-from monitor.alerting.windows import WindowContents
-from scoring.statistics.design_effect import LARGEST
-from scoring.statistics.exact_sums import ExactSums
+from sidejudge.monitor.alerting.cascade_sums import CascadeSums
+from sidejudge.monitor.alerting.details import keeps_to_scenario
+from sidejudge.monitor.alerting.observation import First, Key, Observation
+from sidejudge.monitor.alerting.windows import WindowContents
+from sidejudge.scoring.statistics.design_effect import LARGEST
+from sidejudge.scoring.statistics.exact_sums import ExactSums
 
 SLICE_NS: Final = 60 * 10**9
 MOST_CLUSTERS: Final = 500

@@ -20,21 +20,21 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from monitor.alerting.details import WatchedWindow
-from monitor.alerting.metric_watch import MetricWatch
-from monitor.alerting.observation import First, Key
-from monitor.alerting.schedule import AlertListener
-from monitor.alerting.watch import Watch
-from scoring.alerts.board import Posted
-from scoring.alerts.condition import Condition
-from scoring.alerts.conditions import conditions
-from scoring.alerts.declaration import Declaration
-from scoring.alerts.event import AlertEvent, event_of_json
-from scoring.alerts.metric_conditions import metric_conditions
-from scoring.alerts.observed import Observed
-from scoring.alerts.quality import quality
-from scoring.statistics.ppi import LabelSums
-from scoring.status.service_status import ServiceStatus
+from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.metric_watch import MetricWatch
+from sidejudge.monitor.alerting.observation import First, Key
+from sidejudge.monitor.alerting.schedule import AlertListener
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.alerts.conditions import conditions
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
+from sidejudge.scoring.alerts.metric_conditions import metric_conditions
+from sidejudge.scoring.alerts.observed import Observed
+from sidejudge.scoring.alerts.quality import quality
+from sidejudge.scoring.statistics.ppi import LabelSums
+from sidejudge.scoring.status.service_status import ServiceStatus
 
 from .document import DOCUMENT, FleetDocument, read_document
 from .publish import SlicePublisher

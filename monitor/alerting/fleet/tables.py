@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from integrations.postgres import shared
-from integrations.postgres.database import Transaction
-from integrations.postgres.errors import LeaseLost
-from integrations.postgres.leases import Lease
-from monitor.fleet.fleet import Fleet
+from sidejudge.integrations.postgres import shared
+from sidejudge.integrations.postgres.database import Transaction
+from sidejudge.integrations.postgres.errors import LeaseLost
+from sidejudge.integrations.postgres.leases import Lease
+from sidejudge.monitor.fleet.fleet import Fleet
 
 from .status import LEASE, FleetStatus, SliceRow
 

@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from monitor.alerting.build import figure_windows_of, windows_of
-from monitor.alerting.metric_watch import MetricWatch
-from monitor.alerting.observation import Key, Observation
-from monitor.alerting.windows import WindowContents, Windows
-from scoring.alerts.declaration import Declaration
-from scoring.status.metric_limit import APPLICATION, MetricLimit
+from sidejudge.monitor.alerting.build import figure_windows_of, windows_of
+from sidejudge.monitor.alerting.metric_watch import MetricWatch
+from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.windows import WindowContents, Windows
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.status.metric_limit import APPLICATION, MetricLimit
 
 from .slices import MOST_BYTES, SLICE_NS, digest
 from .windows import InForce

@@ -12,17 +12,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from monitor.alerting.cascade_sums import CascadeSums
-from monitor.alerting.details import Details, WatchedWindow
-from monitor.alerting.observation import First, Key
-from scoring.statistics.estimate import Estimate, from_sums
-from scoring.statistics.exact_sums import ExactSums
-from scoring.statistics.mean import MeanEstimate, MeanSums, mean_from_sums
-from scoring.statistics.missing import missing_band
-from scoring.statistics.sequence import ConfidenceSequence
-from scoring.statistics.two_phase import LEAST_DRAWN, corrected
-from scoring.status.service_status import OTHER, ServiceStatus
-from scoring.status.status import Drops, Policy, appraise
+from sidejudge.monitor.alerting.cascade_sums import CascadeSums
+from sidejudge.monitor.alerting.details import Details, WatchedWindow
+from sidejudge.monitor.alerting.observation import First, Key
+from sidejudge.scoring.statistics.estimate import Estimate, from_sums
+from sidejudge.scoring.statistics.exact_sums import ExactSums
+from sidejudge.scoring.statistics.mean import MeanEstimate, MeanSums, mean_from_sums
+from sidejudge.scoring.statistics.missing import missing_band
+from sidejudge.scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.statistics.two_phase import LEAST_DRAWN, corrected
+from sidejudge.scoring.status.service_status import OTHER, ServiceStatus
+from sidejudge.scoring.status.status import Drops, Policy, appraise
 
 from .slices import KeySlice, decoded, end_ns
 
@@ -84,6 +84,7 @@ class FleetWindows:
     ) -> None:  # fmt: skip
         self.window_ns, self.reach_ns = window_ns, max(window_ns, longest_ns)
         self.design: dict[Key, float] = {}
+        self.usual: dict[Key, float] = {}
         self._enough, self._max_keys, self._in_force = enough, max_keys, in_force
         self._windows: dict[Key, _KeyWindow] = {}
         self._held: dict[tuple[str, int], _Held] = {}
@@ -130,9 +131,11 @@ class FleetWindows:
         self._now_ns = now_ns
         for key, window in self._windows.items():
             enough = self._enough * self.design.get(key, 1.0)
+            if self.usual.get(key, 0.0) >= enough:
+                enough = 0.0
             while window.numbers and end_ns(window.numbers[0]) <= now_ns - self.window_ns:
                 young = end_ns(window.numbers[0]) > now_ns - self.reach_ns
-                if young and not window.enough_without_oldest(enough):
+                if enough and young and not window.enough_without_oldest(enough):
                     break
                 window.drop_oldest()
         for monitor, number in [place for place in self._held if end_ns(place[1]) <= now_ns - self.reach_ns]:
@@ -158,6 +161,16 @@ class FleetWindows:
             if end_ns(number) > now_ns - self.window_ns:
                 found[monitor] += held.decided
         return found
+
+    def know(self, key: Key) -> None:
+        """Hold an empty window of a key that had verdicts once."""
+        self._windows.setdefault(self._place(key), _KeyWindow())
+
+    def _reach(self, window: _KeyWindow | None) -> int:
+        """How far back the verdicts of a window may lie."""
+        if window is None or not window.numbers:
+            return self.window_ns
+        return max(self.window_ns, self._now_ns - end_ns(window.numbers[0] - 1))
 
     def keys(self) -> list[Key]:
         """Every key that has had a verdict, in alphabetical order."""
@@ -199,6 +212,7 @@ class FleetWindows:
                 missing_weight=sums.total("incomplete_weight"),
             ),
             thresholds=policy.thresholds, cascade=cascade.snapshot(plain) if cascade is not None else None,
+            reach_ns=self._reach(self._windows.get(key)),
         )  # fmt: skip
 
     def details(self, key: Key, watched: WatchedWindow) -> Details:

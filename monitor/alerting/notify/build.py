@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Sequence
 
-from integrations.notify.alertmanager import Alertmanager
-from integrations.notify.cards import CardChat, google_chat_body, teams_body
-from integrations.notify.email import Email, MailServer
-from integrations.notify.opsgenie import Opsgenie
-from integrations.notify.pagerduty import PagerDuty
-from integrations.notify.slack import Slack
-from integrations.notify.webhook import Webhook
-from integrations.post import Poster
-from integrations.store.sqlite import Store, StoreError
-from monitor.alerting.details import WatchedWindow
-from monitor.alerting.watch import StatusSource
-from monitor.config import Config
-from monitor.config.notify import (
+from sidejudge.integrations.notify.alertmanager import Alertmanager
+from sidejudge.integrations.notify.cards import CardChat, google_chat_body, teams_body
+from sidejudge.integrations.notify.email import Email, MailServer
+from sidejudge.integrations.notify.opsgenie import Opsgenie
+from sidejudge.integrations.notify.pagerduty import PagerDuty
+from sidejudge.integrations.notify.slack import Slack
+from sidejudge.integrations.notify.webhook import Webhook
+from sidejudge.integrations.post import Poster
+from sidejudge.integrations.store.sqlite import Store, StoreError
+from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.watch import StatusSource
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.notify import (
     AlertmanagerReceiver,
     EmailReceiver,
     GoogleChatReceiver,
@@ -32,15 +33,15 @@ from monitor.config.notify import (
     WebhookReceiver,
     names,
 )
-from monitor.config.rubrics import configured
-from monitor.deliver.dispatcher import KEEP_PARKED_NS, Dispatcher
-from monitor.deliver.queue import StoredQueue
-from monitor.deliver.task import DeliveryCounters
-from scoring.alerts.condition import Severity
-from scoring.alerts.event import AlertEvent
-from scoring.alerts.observed import Agreement
-from scoring.notices.text import Wording
-from scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.deliver.dispatcher import KEEP_PARKED_NS, Dispatcher
+from sidejudge.monitor.deliver.queue import StoredQueue
+from sidejudge.monitor.deliver.task import DeliveryCounters
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.event import AlertEvent
+from sidejudge.scoring.alerts.observed import Agreement
+from sidejudge.scoring.notices.text import Wording
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 
 from .daily_report import DailyReport, FailuresOver
 from .notifier import Illustrate, Notifier
@@ -70,8 +71,10 @@ def _receiver(name: str, entry: NotifySection, config: Config, clock_ns: Callabl
         runbooks=links.runbooks,
         dashboard_url=links.dashboard,
         instance=config.alerts.instance,
+        host=socket.gethostname(),
         reasons=given.reasons is not False,
         quoted=given.reasons == "quoted",
+        names=given.names,
     )
     least = Severity(given.severity)
     if isinstance(given, AlertmanagerReceiver):

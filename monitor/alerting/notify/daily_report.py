@@ -7,19 +7,20 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from integrations.store.judge_cache import JudgeCacheTable
-from integrations.store.notification_outbox import NotificationOutbox
-from integrations.store.period_sums import MetricMean, read_courses
-from monitor.alerting.details import WatchedWindow
-from scoring.alerts.board import Posted
-from scoring.alerts.lifecycle import Stage
-from scoring.alerts.observed import Agreement
-from scoring.lexical.label import label
-from scoring.notices.daily_report import AgreedOn, DailyReportText, FailureLine, ServiceDay, WeakMetric
-from scoring.status.failure_groups import FailureGroup, without_contents
-from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
-from scoring.status.status import Status
-from scoring.status.trend import VerdictSums
+from sidejudge.integrations.store.judge_cache import JudgeCacheTable
+from sidejudge.integrations.store.notification_outbox import NotificationOutbox
+from sidejudge.integrations.store.period_sums import MetricMean, read_courses
+from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.lifecycle import Stage
+from sidejudge.scoring.alerts.observed import Agreement
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, FailureLine, ServiceDay, WeakMetric
+from sidejudge.scoring.result.reason import Rights
+from sidejudge.scoring.status.failure_groups import FailureGroup, without_contents
+from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
+from sidejudge.scoring.status.status import Status
+from sidejudge.scoring.status.trend import VerdictSums
 
 from .notifier import HOUR_NS, Notifier
 from .timetable import Daily
@@ -118,10 +119,12 @@ class DailyReport:
 
 
 def _failing(group: FailureGroup) -> FailureLine:
-    opened = without_contents(group)
+    words = label(without_contents(group).words, _WORDS)
+    nameless = label(without_contents(group, Rights.OWN).words, _WORDS)
     return FailureLine(
-        group=group.group, rubric=group.rubric, metric=group.metric, words=label(opened.words, _WORDS),
+        group=group.group, rubric=group.rubric, metric=group.metric, words=words,
         count=group.count, before=group.before, examples=group.examples,
+        nameless=None if nameless == words else nameless,
     )  # fmt: skip
 
 

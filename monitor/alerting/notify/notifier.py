@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from integrations.notify.alertmanager import ENDS_AFTER_S, REFRESH_S
-from integrations.store.notification_outbox import Entry, NotificationOutbox
-from scoring.alerts.board import Posted
-from scoring.alerts.event import AlertEvent, Example, fingerprint
-from scoring.alerts.finding import Labels
-from scoring.alerts.lifecycle import AlertTransition, Stage
-from scoring.notices.daily_report import DailyReportText
-from scoring.notices.notice import Notice, NoticeKind
+from sidejudge.integrations.notify.alertmanager import ENDS_AFTER_S, REFRESH_S
+from sidejudge.integrations.store.notification_outbox import Entry, NotificationOutbox
+from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.event import AlertEvent, fingerprint
+from sidejudge.scoring.alerts.lifecycle import AlertTransition, Stage
+from sidejudge.scoring.notices.daily_report import DailyReportText
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
 
 from .receiver import NoticeReceiver
 from .sent_notices import SentNotices
@@ -37,9 +36,9 @@ _ALERT, _DIGEST = "told/", "digest/"
 
 
 class Illustrate(Protocol):
-    """Finds the worst failing traces for the labels of an alert, since a moment; it may take its time."""
+    """Adds to an event what shows it best, since a moment: failing traces, and what most have in common. It reads."""
 
-    def __call__(self, labels: Labels, since_ns: int, /) -> tuple[Example, ...]: ...
+    def __call__(self, event: AlertEvent, since_ns: int, /) -> AlertEvent: ...
 
 
 class Notifier:
@@ -56,7 +55,7 @@ class Notifier:
         *,
         remind_ns: int,
         clock_ns: Callable[[], int],
-        illustrate: Illustrate = lambda _labels, _since_ns: (),
+        illustrate: Illustrate = lambda event, _since_ns: event,
         wake: Callable[[], None] = lambda: None,
         is_quiet: Callable[[str | None], bool] = lambda _: False,
     ) -> None:
@@ -192,7 +191,7 @@ class Notifier:
     async def _expire(self, receiver: NoticeReceiver, name: str, sent: SentNotices, now_ns: int, why: str) -> None:
         event = replace(
             sent.event, transition=AlertTransition.EXPIRED, at_ns=now_ns, number=sent.event.number + 1,
-            examples=(), stated=why,
+            examples=(), failure=None, explained=None, stated=why,
         )  # fmt: skip
         over = SentNotices(event=event, at_ns=now_ns, at_once=sent.at_once, in_digest=not sent.at_once)
         silent = over.in_digest or self._is_quiet(event.condition)
@@ -212,17 +211,16 @@ class Notifier:
     async def _of_now(self, here: Posted, last: AlertEvent, now_ns: int) -> AlertEvent:
         """The event with the findings of this moment."""
         found, condition = here.alert.finding, here.condition
-        examples: tuple[Example, ...] = ()
-        if condition.examples and here.alert.stage is Stage.FIRING:
-            since_ns = here.alert.since_ns - HOUR_NS
-            examples = await asyncio.to_thread(self._illustrate, here.alert.labels, since_ns)
-        return replace(
+        event = replace(
             last,
             transition=AlertTransition.UNKNOWN if here.alert.stage is Stage.UNKNOWN else AlertTransition.FIRING,
             stated=found.stated,
             value=found.value, lower=found.lower, upper=found.upper, n=found.n, limit=found.limit,
-            changed_ns=found.changed_ns, at_ns=now_ns, examples=examples,
+            changed_ns=found.changed_ns, at_ns=now_ns, examples=(), failure=None, explained=None,
         )  # fmt: skip
+        if condition.examples and here.alert.stage is Stage.FIRING:
+            return await asyncio.to_thread(self._illustrate, event, here.alert.since_ns - HOUR_NS)
+        return event
 
     async def _put(
         self, entries: Sequence[Entry], changed: dict[str, SentNotices], more: dict[str, str | None] | None = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from integrations.notify.webhook import notice_record
-from integrations.plugin_calls import PluginObject
-from monitor.config.notify import PluginReceiver
-from monitor.config.plugins import NOTIFIERS, factory
-from scoring.notices.notice import Notice
-from scoring.notices.text import Wording
+from sidejudge.integrations.notify.webhook import notice_record
+from sidejudge.integrations.plugin_calls import PluginObject
+from sidejudge.monitor.config.notify import PluginReceiver
+from sidejudge.monitor.config.plugins import NOTIFIERS, factory
+from sidejudge.scoring.notices.notice import Notice
+from sidejudge.scoring.notices.text import Wording
 
 
 class PluginNotifier:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from monitor.config import Config
-from scoring.notices.notice import Notice, NoticeKind
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.monitor.config import Config
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
 
 from .build import receivers
 from .receiver import NoticeReceiver

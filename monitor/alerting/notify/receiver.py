@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Protocol
 
-from integrations.store.notification_outbox import PendingNotice
-from scoring.alerts.condition import Severity
-from scoring.notices.notice import Notice, NoticeKind
+from sidejudge.integrations.store.notification_outbox import PendingNotice
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
 
 LOOKED_AT = 50
 """Notices among which the most severe goes first."""

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Self
 
-from scoring.alerts.event import AlertEvent, event_of_json
-from scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

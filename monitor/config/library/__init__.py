@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from monitor.config.document import read_document
-from scoring.trace.span import Json, JsonRecord
+from sidejudge.monitor.config.document import read_document
+from sidejudge.scoring.trace.span import Json, JsonRecord
 
 _SOURCE = "# Source: "
 

@@ -6,17 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from integrations.delivery_errors import DestinationUnreachableError
-from integrations.postgres.archive import ArchivedResult, erase_results, put_results
-from integrations.postgres.errors import DatabaseError, DatabaseRefuses
-from integrations.store.notification_outbox import PendingNotice
-from monitor.deliver.dispatcher import DeliveryTerms
-from monitor.deliver.parquet.wish import WISH, Wish
-from monitor.deliver.result_sink import ResultSink
-from monitor.deliver.sink import SinkParts
-from monitor.evaluate.result import TraceResult
-from monitor.fleet.fleet import Fleet
-from scoring.trace.span import JsonRecord
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError
+from sidejudge.integrations.postgres.archive import ArchivedResult, erase_results, put_results
+from sidejudge.integrations.postgres.errors import DatabaseError, DatabaseRefuses
+from sidejudge.integrations.store.notification_outbox import PendingNotice
+from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
+from sidejudge.monitor.deliver.parquet.erasure_request import ERASURE, ErasureRequest
+from sidejudge.monitor.deliver.result_sink import ResultSink
+from sidejudge.monitor.deliver.sink import SinkParts
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.scoring.trace.span import JsonRecord
 
 FLEET: Final = "fleet"
 NOT_ARCHIVED: Final = "not_archived"
@@ -63,12 +63,12 @@ class FleetArchive(ResultSink):
         return {}
 
     async def _write(self, entries: Sequence[PendingNotice]) -> None:
-        if entries[0].id.startswith(WISH):
-            wish = Wish.from_json(entries[0].body)
+        if entries[0].id.startswith(ERASURE):
+            request = ErasureRequest.from_json(entries[0].body)
             async with self._fleet.transaction() as transaction:
                 await erase_results(
-                    transaction, traces=wish.traces, users=wish.users, sessions=wish.sessions,
-                    before_s=None if wish.before_ns is None else wish.before_ns / 1e9,
+                    transaction, traces=request.traces, users=request.users, sessions=request.sessions,
+                    before_s=None if request.before_ns is None else request.before_ns / 1e9,
                 )  # fmt: skip
             return
         results = [_archived(json.loads(entry.body)) for entry in entries]

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from integrations.jsonl import JsonLines
-from integrations.store.notification_outbox import PendingNotice
-from monitor.deliver.dispatcher import DeliveryTerms
-from monitor.deliver.sink import SinkParts
-from monitor.deliver.verdict_sink import VerdictSink
+from sidejudge.integrations.jsonl import JsonLines
+from sidejudge.integrations.store.notification_outbox import PendingNotice
+from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
+from sidejudge.monitor.deliver.sink import SinkParts
+from sidejudge.monitor.deliver.verdict_sink import VerdictSink
 
 JSONL: Final = "jsonl"
 NOT_WRITTEN: Final = "not_written"
@@ -21,7 +21,7 @@ _TERMS: Final = DeliveryTerms(refused=NOT_WRITTEN, expired=NOT_WRITTEN)
 def jsonl_sink(parts: SinkParts) -> VerdictLines | None:
     """The configured sink; None without one."""
     section = parts.config.sinks.jsonl
-    return None if section is None else VerdictLines(JsonLines(section.path), parts)
+    return None if section is None else VerdictLines(JsonLines(section.path, int(section.mode, 8)), parts)
 
 
 class VerdictLines(VerdictSink):

@@ -7,7 +7,13 @@ handled by what helps against them:
 - the keys, the address, the rights: report it, and try again every few minutes;
 - one score (refused, too large): give it up with the reason, for a person to look at and replay;
 - one score that fails again and again while others are taken: the same, after some attempts;
-- a score that was taken and is not there: send it again without its config, then give it up.
+- a score that was taken and is not there: send it again without its config, then give it up;
+- another writing of it is shown: write it again, later than what is shown, and name it until it is there.
+
+Scores of a trace that upstream has not taken are held back (``integrations/store/untaken.py``): Langfuse is asked now
+and then whether it has the trace all the same, and after a day they are let go, counted.
+
+A later word than ours stays: a higher revision, or what another monitor wrote after it.
 """
 
 from __future__ import annotations
@@ -15,21 +21,24 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from integrations.backoff import Backoff
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.configs import ScoreConfigs
-from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from integrations.langfuse.probe import LangfuseServer, probe
-from integrations.langfuse.reading_back import MOST_IDS, stored
-from integrations.langfuse.score_document import ScoreOfLangfuse
-from integrations.langfuse.scores import Declared, timestamp, withdrawn
-from integrations.langfuse.sending import ScoreSender
-from integrations.store.outbox import SETTLES_NS, Outbox, OutboxCounts, PendingScore
-from monitor.deliver.task import DeliveryCounters, DeliveryTask
-from scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.configs import ScoreConfigs
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.existing_scores import REVISION, ExistingScore, existing_scores
+from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
+from sidejudge.integrations.langfuse.reading_back import MOST_IDS
+from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
+from sidejudge.integrations.langfuse.scores import WITHDRAWN, WRITTEN, Declared, timestamp, withdrawn
+from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
+from sidejudge.integrations.langfuse.traces import trace_exists
+from sidejudge.integrations.store.outbox import NAMED, Outbox, OutboxCounts, PendingScore
+from sidejudge.integrations.store.untaken import Untaken
+from sidejudge.monitor.deliver.task import DeliveryCounters, DeliveryTask
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -42,17 +51,28 @@ MOST_ATTEMPTS: Final = 8
 """Attempts that may fail for one score while others are taken."""
 IDLE_S: Final = 1.0
 """How often the outbox is looked into."""
-RESEND_AFTER: Final = 3
-"""Looks in vain before a score is sent again, and again before it is given up."""
-LOOK_AGAIN_NS: Final = (300 * 10**9, 900 * 10**9)
-"""After the first minute, how long until the next look."""
+RESEND_AFTER: Final = 4
+"""Looks in vain before a score that is not there at all is sent again, and again before it is given up."""
+LOOK_AGAIN_NS: Final = (25 * 10**9, 300 * 10**9, 900 * 10**9)
+"""After a look in vain, how long until the next: the second, after which a score is named, within a minute."""
+_CLOCKS_MS: Final = 5000
+"""How far clocks of several monitors may be apart for the later of their writings to be believed."""
+_SHOWN: Final = 5
 LOOK_HOURLY_NS: Final = 3600 * 10**9
 PROBE_AGAIN_NS: Final = 3600 * 10**9
 """How often a server is asked anew what it is and can do: it may have been upgraded, or moved."""
 _COUNTS_EVERY_NS: Final = 5 * 10**9
 _TELL_EVERY_NS: Final = 60 * 10**9
+ASK_NS: Final = (60 * 10**9, 300 * 10**9, 1800 * 10**9, 7200 * 10**9)
+"""After asking for a trace in vain, how long until the next time; the last is repeated."""
+_ASKED_AT_ONCE: Final = 10
+"""Traces of one step that Langfuse is asked for, each by a request."""
+HELD_NS: Final = 24 * 3600 * 10**9
+"""How long scores are held back for a trace that upstream has not taken."""
 UNSTORED: Final = "not_stored"
-REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), UNSTORED)
+UNARRIVED: Final = "not_arrived"
+NO_TRACE: Final = "no_trace"
+REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), UNSTORED, UNARRIVED, NO_TRACE)
 """Why an export may fail, as metrics name it."""
 
 
@@ -74,6 +94,7 @@ class ScoreDelivery(DeliveryTask):
         declared: Sequence[Declared],
         counters: DeliveryCounters,
         remember: Callable[[LangfuseServer], Awaitable[None]],
+        untaken: Untaken | None = None,
         clock_ns: Callable[[], int],
         backoff: Backoff | None = None,
         overtaken: Overtaken | None = None,
@@ -81,6 +102,7 @@ class ScoreDelivery(DeliveryTask):
         super().__init__(LANGFUSE, backoff)
         self._outbox = outbox
         self._overtaken = overtaken
+        self._untaken = untaken
         self._langfuse = langfuse
         self._counters = counters
         self._remember = remember
@@ -116,6 +138,7 @@ class ScoreDelivery(DeliveryTask):
             unseen = await asyncio.to_thread(self._outbox.unseen, self._clock_ns(), MOST_IDS)
             if unseen:
                 await self._look_for(unseen)
+            await self._ask_for_traces(self.server)
         except LangfuseError as error:
             return self._failed(error)
         self.status.change("ok")
@@ -134,11 +157,16 @@ class ScoreDelivery(DeliveryTask):
             oldest_s=None if oldest_ns is None else oldest_ns / 1e9,
             unseen=self._counts.unseen,
             dead=self._counts.dead,
+            unarrived=self._counts.unarrived,
+            held=self._counts.held,
             last_success_s=self.status.last_success_s,
         )
 
     async def _introduce(self) -> None:
-        before, self.server = self.server, await probe(self._langfuse)
+        before, server = self.server, await probe(self._langfuse)
+        if not (server.scores_v3 or server.legacy_reads):
+            server = await probe(self._langfuse)  # a proxy's 404 of one moment: what is not read back is believed
+        self.server = server
         self._introduced_ns = self._clock_ns()
         if before == self.server:
             return
@@ -168,8 +196,7 @@ class ScoreDelivery(DeliveryTask):
         kept = await self._not_overtaken([row for row in rows if row.body is not None])
         if not kept:
             return
-        bodies = [await self._body(row) for row in kept]
-        outcome = await self._sender.send(bodies)
+        outcome = await self._sender.send([await self._writing(row) for row in kept])
         now_ns = self._clock_ns()
         taken = [kept[index] for index in outcome.taken]
         if taken:
@@ -208,16 +235,21 @@ class ScoreDelivery(DeliveryTask):
         else:
             await self._outbox.taken([row], self._clock_ns(), verify=False)
 
-    async def _body(self, row: PendingScore) -> ScoreOfLangfuse:
-        stated: ScoreOfLangfuse = json.loads(row.body or "{}")
-        if row.withdrawn:
-            return {**withdrawn(stated), "timestamp": timestamp(row.at_ns)}
-        if self.server is not None and not self.server.merges_metadata and "metadata" in stated:
-            stated["metadata"] = {key: value for key, value in stated["metadata"].items() if value is not None}
-        body: ScoreOfLangfuse = {**stated, "timestamp": timestamp(row.at_ns)}
+    async def _writing(self, row: PendingScore) -> Writing:
+        body = self._stated(row)
         # Sent again because it was not stored, it goes without the config that it may not have fitted.
-        config = await self._configs.id_of(body) if row.missed < RESEND_AFTER else None
-        return body if config is None else {**body, "configId": config}
+        config = await self._configs.id_of(body) if row.missed < RESEND_AFTER and not row.withdrawn else None
+        return Writing(body if config is None else {**body, "configId": config}, row.written_ms)
+
+    def _stated(self, row: PendingScore) -> ScoreOfLangfuse:
+        """What a row is to say there, as it goes out, without its config."""
+        stated: ScoreOfLangfuse = json.loads(row.body or "{}")
+        body = withdrawn(stated) if row.withdrawn else stated
+        metadata = dict(body.get("metadata") or {})
+        if self.server is not None and not self.server.merges_metadata:
+            metadata = {key: value for key, value in metadata.items() if value is not None}
+        metadata[WRITTEN] = timestamp(row.written_ms * 10**6)
+        return {**body, "metadata": metadata, "timestamp": timestamp(_time_in_array(row))}
 
     async def _set_aside(self, left: Sequence[PendingScore], error: LangfuseError) -> None:
         """After a failure that may be one score's fault: it lets the others by. Of an array, fewer the next time."""
@@ -251,28 +283,78 @@ class ScoreDelivery(DeliveryTask):
         """
         if self.server is None or not self._verifies:
             return False
-        rows = await asyncio.to_thread(self._outbox.unseen, self._clock_ns() + SETTLES_NS, MOST_IDS)
-        there = await self._stored(self.server, rows)
-        await self._outbox.seen([row for row in rows if row.id in there])
-        return bool(there)
+        rows = await asyncio.to_thread(self._outbox.unseen, self._clock_ns() + LOOK_HOURLY_NS, MOST_IDS)
+        there = await self._shown(self.server, rows)
+        seen = [row for row in rows if self._arrived(row, there.get(row.id))]
+        await self._outbox.seen(seen, self._clock_ns())
+        return bool(seen)
 
-    async def _stored(self, server: LangfuseServer, rows: Sequence[PendingScore]) -> Collection[str]:
-        bodies = [json.loads(row.body) for row in rows if row.body is not None]
-        return await stored(self._langfuse, bodies, v3=server.scores_v3) if bodies else ()
+    async def _shown(self, server: LangfuseServer, rows: Sequence[PendingScore]) -> Mapping[str, ExistingScore]:
+        return await existing_scores(self._langfuse, [row.id for row in rows], v3=server.scores_v3) if rows else {}
+
+    def _arrived(self, row: PendingScore, shown: ExistingScore | None) -> bool:
+        """Whether what is shown is this writing, or a later word."""
+        if shown is None:
+            return False
+        body = self._stated(row)
+        if shown.states(body, whole=True):
+            return True
+        if shown.row.get("value") == WITHDRAWN or shown.row.get("stringValue") == WITHDRAWN:
+            return False
+        revision = int(str(body["metadata"].get(REVISION) or 1))
+        if shown.revision != revision:
+            return shown.revision > revision
+        # A first writing bears the time of the score, whenever it is made.
+        first, shows_first = row.written_ms == row.at_ns // 10**6, shown.written_ms <= shown.at_ns // 10**6
+        if not first and shown.written_ms == row.written_ms:  # it was there, and somebody has changed it
+            return True
+        ours_ms = row.queued_ns // 10**6 if first else row.written_ms
+        return not shows_first and ours_ms < shown.written_ms <= self._now_ms() + _CLOCKS_MS
+
+    def _now_ms(self) -> int:
+        """The present by the clock that is ahead, ours or the server's, ms since the epoch."""
+        return self._clock_ns() // 10**6 + int(self._langfuse.ahead_s * 1000)
 
     async def _look_for(self, rows: Sequence[PendingScore]) -> None:
-        server = self.server
+        server, now_ns = self.server, self._clock_ns()
         if server is None or not self._verifies:
-            await self._outbox.seen(rows)
+            await self._outbox.seen(rows, now_ns)
             return
-        there = await self._stored(server, rows)  # where this read is gone, it is probed anew what there is
-        now_ns = self._clock_ns()
-        if there:
+        there = await self._shown(server, rows)  # where this read is gone, it is probed anew what there is
+        seen = [row for row in rows if self._arrived(row, there.get(row.id))]
+        missed = [row for row in rows if row not in seen]
+        if seen:
             self._seen_ns = now_ns
-            await self._outbox.seen([row for row in rows if row.id in there])
-        for row in rows:
-            if row.id not in there:
+            await self._outbox.seen(seen, now_ns)
+        self._name([row for row in missed if row.missed + 1 == NAMED])
+        for row in missed:
+            shown = there.get(row.id)
+            if shown is None:
                 await self._missed(row, now_ns)
+            else:
+                await self._write_again(row, shown, now_ns)
+
+    def _name(self, rows: Sequence[PendingScore]) -> None:
+        """Say which scores did not arrive; the counters and the status have all of them."""
+        if not rows:
+            return
+        self._counters.export_failed(LANGFUSE, UNARRIVED, len(rows))
+        bodies = [json.loads(row.body or "{}") for row in rows[:_SHOWN]]
+        named = ", ".join(f"{each.get('name')} of {each.get('traceId') or each.get('sessionId')}" for each in bodies)
+        log.warning(
+            "scores were taken by Langfuse and are not shown there; they are written again",
+            extra={"count": len(rows), "scores": named, "ids": ", ".join(row.id for row in rows[:_SHOWN])},
+        )
+
+    async def _write_again(self, row: PendingScore, shown: ExistingScore, now_ns: int) -> None:
+        """Another writing is shown. The second look decides: the first may have come before the server had merged."""
+        looks = row.missed + 1
+        if looks % 2:
+            await self._outbox.missed([row], now_ns + LOOK_AGAIN_NS[0], _OTHER, then="sent")
+        elif looks < 2 * RESEND_AFTER:
+            await self._outbox.again([row], max(self._now_ms(), shown.latest_ms + 1), _OTHER)
+        else:
+            await self._outbox.missed([row], 0, f"{_OTHER}, though it was written again", then="dead")
 
     async def _missed(self, row: PendingScore, now_ns: int) -> None:
         looks = row.missed + 1
@@ -289,6 +371,21 @@ class ScoreDelivery(DeliveryTask):
             await self._outbox.missed([row], 0, f"{_NOT_THERE}, though it was sent again", then="dead")
         else:  # nothing at all is stored there: its workers are behind, and what it took may still come
             await self._outbox.missed([row], now_ns + LOOK_HOURLY_NS, _NOT_THERE, then="sent")
+
+    async def _ask_for_traces(self, server: LangfuseServer | None) -> None:
+        """Look whether traces are there of which we do not know that upstream took them; an answer may be lost."""
+        if self._untaken is None or server is None:
+            return
+        now_ns = self._clock_ns()
+        for trace_id, asked in await asyncio.to_thread(self._untaken.to_ask_for, now_ns, _ASKED_AT_ONCE):
+            if await trace_exists(self._langfuse, trace_id.hex(), v2=server.observations_v2):
+                await self._untaken.took([trace_id])
+            else:
+                await self._untaken.asked(trace_id, now_ns + ASK_NS[min(asked, len(ASK_NS) - 1)])
+        let_go = await self._untaken.forget(now_ns - HELD_NS)
+        if let_go:
+            self._counters.export_failed(LANGFUSE, NO_TRACE, let_go)
+            log.warning("scores of traces that upstream never took are not written", extra={"count": let_go})
 
     def _failed(self, error: LangfuseError) -> float:
         if error.kind.transient:
@@ -313,7 +410,18 @@ class ScoreDelivery(DeliveryTask):
             log.warning(stated, extra={"given_up": self._counts.dead})
 
 
+def _time_in_array(row: PendingScore) -> int:
+    """The time that goes with a score in an array, ns since the epoch: its own, by which it is replaced.
+
+    Where a writing did not replace the one before, one a little later on the same day (UTC) may.
+    """
+    moved = row.at_ns + (row.missed if row.missed >= NAMED else 0) * 10**6
+    return moved if moved // _DAY_NS == row.at_ns // _DAY_NS else row.at_ns
+
+
+_DAY_NS: Final = 24 * 3600 * 10**9
 _NOT_THERE: Final = "taken by Langfuse and not stored"
+_OTHER: Final = "taken by Langfuse, which shows another writing of it"
 _PERHAPS_OURS: Final = (
     LangfuseErrorKind.SERVER_ERROR,
     LangfuseErrorKind.TIMEOUT,

@@ -6,20 +6,19 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.configs import ScoreConfigs
-from integrations.langfuse.datasets import dataset_exists
-from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from integrations.langfuse.probe import LangfuseServer, probe
-from integrations.langfuse.queues import queues_named
-from integrations.langfuse.scores import declared
-from integrations.langfuse.sending import EVENTS, traces_per_minute
-from monitor.config import Config
-from monitor.config.annotations import FailureDatasetSection
-from monitor.config.langfuse import LangfuseProject, LangfuseSink
-from monitor.config.rubrics import reached
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.configs import ScoreConfigs
+from sidejudge.integrations.langfuse.datasets import dataset_exists
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
+from sidejudge.integrations.langfuse.queues import queues_named
+from sidejudge.integrations.langfuse.scores import declared, names_of
+from sidejudge.integrations.langfuse.sending import BATCH, EVENTS, traces_per_minute
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.annotations import FailureDatasetSection
+from sidejudge.monitor.config.langfuse import LangfuseProject, LangfuseSink
+from sidejudge.monitor.config.rubrics import reached
 
-_PASS_AND_SCORE: Final = 2
 _SHOWN: Final = 5
 _ARCHIVE: Final = "archive it in Langfuse (settings, scores): its type cannot be changed, and a new one is made"
 _DESCRIBE: Final = "nothing, if people wrote it; to have ours, archive them in Langfuse, and new ones are made"
@@ -27,48 +26,41 @@ MOST_SKEW_S: Final = 30.0
 """How far the clocks may differ: less than what is read back each time."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreCounts:
-    """How many scores a trace has, by the rubric with the most of them: where it passes, and at most."""
-
-    passing: int
-    most: int
+def scores_per_trace(config: Config) -> int:
+    """The most scores that a verdict has under ``sinks.langfuse.scores``, single steps left out."""
+    return max((len(names) for names in written_names(config).values()), default=1)
 
 
-def score_counts(config: Config) -> ScoreCounts:
-    """The scores of a trace under ``sinks.langfuse.scores``."""
+def written_names(config: Config) -> dict[str, list[str]]:
+    """The names of the scores that are written of every verdict, by rubric; none where no scores are sent."""
     sink = config.sinks.langfuse
-    most = max((sum(1 for _ in declared(rubric)) for rubric in reached(config).values()), default=1)
-    everything = sink is not None and sink.scores == "all"
-    return ScoreCounts(passing=most if everything else min(_PASS_AND_SCORE, most), most=most)
+    if sink is None:
+        return {}
+    return {
+        name: [each.name for each in declared(rubric) if each.name in names_of(rubric, sink.scores)]
+        for name, rubric in reached(config).items()
+    }
 
 
-def allowed_rate(requests_per_minute: int, scores: ScoreCounts, scores_per_request: int) -> str:
-    """How many traces a minute the budget allows, as text."""
-
-    def traces(count: int) -> float:
-        return traces_per_minute(requests_per_minute, count, scores_per_request=scores_per_request)
-
-    stated = f"{requests_per_minute} requests a minute allow {traces(scores.passing):,.0f} traces a minute"
-    if scores.passing == scores.most:
-        return f"{stated} at {scores.most} scores a trace"
-    return (
-        f"{stated} that pass ({scores.passing} scores each), {traces(scores.most):,.0f} that fail "
-        f"(up to {scores.most} scores)"
-    )
+def _traces(requests_per_minute: int, scores: int, scores_per_request: int) -> str:
+    return f"{traces_per_minute(requests_per_minute, scores, scores_per_request=scores_per_request):,.0f}"
 
 
 def allowed_rates(config: Config) -> str | None:
-    """The same for both ways to send scores, before a server was probed; None where no scores are sent."""
+    """How many traces a minute the budget allows by each way to send scores; None where no scores are sent."""
     sink = config.sinks.langfuse
     if sink is None:
         return None
-    scores = score_counts(config)
-    many = allowed_rate(sink.requests_per_minute, scores, EVENTS)
-    return f"{many}; where Langfuse takes single scores only, {allowed_rate(sink.requests_per_minute, scores, 1)}"
+    most, scores = sink.requests_per_minute, scores_per_trace(config)
+    arrays, batches, single = (_traces(most, scores, each) for each in (BATCH, EVENTS, 1))
+    return (
+        f"{most} requests a minute allow {arrays} traces a minute at {scores} scores a trace in arrays of {BATCH} "
+        f"(Langfuse from 4.59), {batches} in batches of {EVENTS} (before); where neither is taken {single}, one score "
+        "a request, with the time of delivery as its time"
+    )
 
 
-def introduction(key: str, project: LangfuseProject, scores: ScoreCounts | None = None) -> tuple[str, str]:
+def introduction(key: str, project: LangfuseProject, scores: int | None = None) -> NamedPart:
     """Ask a Langfuse what it is.
 
     Args:
@@ -82,14 +74,34 @@ def introduction(key: str, project: LangfuseProject, scores: ScoreCounts | None 
     try:
         server = asyncio.run(_ask(project))
     except LangfuseError as error:
-        return f"{project.base_url}: {error}", _remedy(key, error)
+        return NamedPart(key, f"{project.base_url}: {error}", _remedy(key, error))
     reads = "v2 observations" if server.observations_v2 else "legacy reads" if server.legacy_reads else "no reads"
-    writes = f"up to {server.scores_per_request} scores a request" if server.scores_per_request > 1 else "single scores"
     version = server.version or "of an unnamed version"
-    found = f"Langfuse {version} at {project.base_url}, project {server.project_name}; {reads}, {writes}"
-    if scores is not None:
-        found += f"; {allowed_rate(project.requests_per_minute, scores, server.scores_per_request)}"
-    return found, ""
+    found = f"Langfuse {version} at {project.base_url}, project {server.project_name}; {reads}, {_way(server)}"
+    if scores is None:
+        return NamedPart(key, found)
+    rate = _traces(project.requests_per_minute, scores, server.scores_per_request)
+    found += (
+        f"; {project.requests_per_minute} requests a minute allow {rate} traces a minute at {scores} scores a trace"
+    )
+    if server.may_write is False:
+        return NamedPart(key, f"{found}; these keys may not write scores (HTTP 403)", _RIGHTS)
+    if server.may_write is None:
+        found += "; whether these keys may write was not to be found without writing"
+    return NamedPart(key, found, _SINGLE if server.scores_per_request == 1 else "", works=True)
+
+
+def _way(server: LangfuseServer) -> str:
+    if server.takes_arrays:
+        return f"up to {BATCH} scores a request (arrays at POST scores)"
+    return f"up to {EVENTS} scores a request (POST ingestion)" if server.takes_events else "single scores"
+
+
+_RIGHTS: Final = "use keys that may write, and see in the project's settings that ingestion is not suspended"
+_SINGLE: Final = (
+    "upgrade Langfuse to 4.59 or later, or let POST /api/public/ingestion through: one score a request allows a "
+    "fraction of the traces, and each bears the time of its delivery, not that of its trace"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.probe import LangfuseServer, trace_url
-from integrations.langfuse.scores import declared
-from integrations.store.outbox import ScoreRow
-from integrations.store.sqlite import Store
-from monitor.config.langfuse import LangfuseSink
-from monitor.deliver.sink import Sink, SinkParts
-from monitor.deliver.task import DeliveryCounters
-from monitor.evaluate.result import TraceResult
-from scoring.status.export_snapshot import ExportSnapshot
-from scoring.verdict.rubric import Rubric
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.probe import LangfuseServer, trace_url
+from sidejudge.integrations.langfuse.scores import declared
+from sidejudge.integrations.store.outbox import ScoreRow
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config.langfuse import LangfuseSink
+from sidejudge.monitor.deliver.sink import Sink, SinkParts
+from sidejudge.monitor.deliver.task import DeliveryCounters
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.verdict.rubric import Rubric
 
 from .delivery import Overtaken, ScoreDelivery
 from .score_rows import outgoing
@@ -54,7 +54,7 @@ class LangfuseScores(Sink):
         overtaken: Overtaken | None = None,
         judge_traces: bool = False,
     ) -> None:
-        self._which, self._judge_traces = config.scores, judge_traces
+        self._which, self._judge_traces, self._link_base = config.scores, judge_traces, config.link_base
         self._web_url = config.web_url or config.base_url
         self._store, self._rubrics, self._langfuse = store, rubrics, langfuse
         self._delivery = ScoreDelivery(
@@ -65,6 +65,7 @@ class LangfuseScores(Sink):
             remember=self._remember,
             clock_ns=clock_ns,
             overtaken=overtaken,
+            untaken=store.untaken,
         )
         known = self._store.fact(TRACE_LINK)
         self._prefix: str | None = known["prefix"] if known and known["base_url"] == config.base_url else None
@@ -76,7 +77,7 @@ class LangfuseScores(Sink):
 
     def scores(self, result: TraceResult) -> list[ScoreRow]:
         """The scores that belong to a result."""
-        return outgoing(result, self._rubrics, self._which, judge_traces=self._judge_traces)
+        return outgoing(result, self._rubrics, self._which, judge_traces=self._judge_traces, link_base=self._link_base)
 
     def trace_url(self, trace_id: str) -> str | None:
         """The address of a trace's page; None until the project is known."""
@@ -86,7 +87,8 @@ class LangfuseScores(Sink):
         return [self._delivery.snapshot()]
 
     def undelivered(self) -> int:
-        return self._store.outbox.counts().waiting
+        counts = self._store.outbox.counts()
+        return counts.waiting - counts.held
 
     @property
     def langfuse(self) -> Langfuse:

@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from integrations.memory_queue import MemoryItem
-from integrations.post import Poster
-from monitor.deliver.dispatcher import DeliveryTerms
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.memory_queue import MemoryItem
+from sidejudge.integrations.post import Poster
+from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
 
 if TYPE_CHECKING:
-    from integrations.otel_events.request import Signal
+    from sidejudge.integrations.otel_events.request import Signal
 
 OTEL_EVENTS: Final = "otel_events"
 NO_ROOM: Final = "no_room"
@@ -45,7 +45,7 @@ class SignalDestination:
         self, signal: Signal, poster: Poster, headers: Mapping[str, str], *, gather_s: float = GATHER_S
     ) -> None:
         self._signal, self._poster = signal, poster
-        from integrations.otel_events.request import HEADERS  # noqa: PLC0415  # the sink's name is needed without the SDK
+        from sidejudge.integrations.otel_events.request import HEADERS  # noqa: PLC0415  # the sink's name is needed without the SDK
 
         self._headers = {**HEADERS, **headers}
         self.gather_s = gather_s

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from integrations.post import Poster
-from monitor.config.otel_events import OtelEventsSink
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.post import Poster
+from sidejudge.monitor.config.otel_events import OtelEventsSink
 
 _PATHS = {"traces": "/v1/traces", "logs": "/v1/logs"}
 

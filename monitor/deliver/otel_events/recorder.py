@@ -14,17 +14,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from integrations.otel_events.evaluation import report
-from integrations.otel_events.judged import EvaluationSubject
-from integrations.otel_events.own_trace import Call, OwnTrace
-from integrations.otel_events.providers import Telemetry
-from monitor.evaluate.judge.observer import JudgeAttempt, JudgeObserver
-from monitor.evaluate.result import TraceResult
-from scoring.case.case import Case
-from scoring.questions.declared import AskDeclared
-from scoring.questions.question import Question
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict import Verdict
+from sidejudge.integrations.otel_events.evaluation import report
+from sidejudge.integrations.otel_events.judged import EvaluationSubject
+from sidejudge.integrations.otel_events.own_trace import Call, OwnTrace
+from sidejudge.integrations.otel_events.providers import Telemetry
+from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, JudgeObserver
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.question import Question
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict import Verdict
 
 log = logging.getLogger("sidejudge.otel")
 

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
-from monitor.config.otel_events import OtelEventsSink
-from monitor.deliver.sink import Sink, SinkParts
-from monitor.evaluate.result import TraceResult
-from scoring.status.export_snapshot import ExportSnapshot, ExportState
+from sidejudge.monitor.config.otel_events import OtelEventsSink
+from sidejudge.monitor.deliver.sink import Sink, SinkParts
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot, ExportState
 
 if TYPE_CHECKING:
-    from integrations.memory_queue import MemoryItem, MemoryQueue
-    from monitor.deliver.dispatcher import Dispatcher
-    from monitor.evaluate.judge.observer import JudgeObserver
+    from sidejudge.integrations.memory_queue import MemoryItem, MemoryQueue
+    from sidejudge.monitor.deliver.dispatcher import Dispatcher
+    from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
 
     from .recorder import Recorder
 
@@ -30,7 +30,7 @@ def otel_events_sink(parts: SinkParts) -> OtelEvents | None:
     section = parts.config.sinks.otel_events
     if section is None:
         return None
-    from integrations.otel_events.providers import DisabledError  # noqa: PLC0415  # only where it is configured
+    from sidejudge.integrations.otel_events.providers import DisabledError  # noqa: PLC0415  # only where it is configured
 
     try:
         return OtelEvents(section, parts)
@@ -47,10 +47,10 @@ class OtelEvents(Sink):
     """
 
     def __init__(self, config: OtelEventsSink, parts: SinkParts) -> None:
-        from integrations.otel_events.providers import telemetry  # noqa: PLC0415  # only where it is configured
-        from integrations.otel_events.request import LOGS, TRACES  # noqa: PLC0415  # as above
-        from integrations.post import Poster  # noqa: PLC0415  # as above
-        from monitor.deliver.dispatcher import Dispatcher  # noqa: PLC0415  # as above
+        from sidejudge.integrations.otel_events.providers import telemetry  # noqa: PLC0415  # only where it is configured
+        from sidejudge.integrations.otel_events.request import LOGS, TRACES  # noqa: PLC0415  # as above
+        from sidejudge.integrations.post import Poster  # noqa: PLC0415  # as above
+        from sidejudge.monitor.deliver.dispatcher import Dispatcher  # noqa: PLC0415  # as above
 
         from .destination import NO_ROOM, OTEL_EVENTS, TERMS, SignalDestination  # noqa: PLC0415  # as above
         from .recorder import Recorder  # noqa: PLC0415  # as above
@@ -129,6 +129,6 @@ def observing(counting: JudgeObserver | None, own: OtelEvents | None) -> JudgeOb
     """What observes judging: the one that counts it, and the one that records it. None without a judge."""
     if own is None or counting is None:
         return counting
-    from monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415  # only where a judge is configured
+    from sidejudge.monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415  # only where a judge is configured
 
     return JudgeObservers(counting, own.recorder)

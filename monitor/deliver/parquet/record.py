@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from monitor.evaluate.result import TraceResult
-from scoring.checks.redaction import Redaction
-from scoring.rubrics.open_verdict import open_verdict
-from scoring.verdict.open_reason import GAP
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.result.reason import GAP
+from sidejudge.scoring.rubrics.open_verdict import open_verdict
 
 
 def history_record(result: TraceResult, *, contents: bool, redaction: Redaction | None) -> dict[str, object]:

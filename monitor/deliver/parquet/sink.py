@@ -11,21 +11,21 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from integrations.jsonl import SinkError
-from integrations.store.notification_outbox import NotificationOutbox, PendingNotice
-from monitor.config.sinks import ParquetSink
-from monitor.deliver.dispatcher import DeliveryTerms
-from monitor.deliver.queue import StoredQueue
-from monitor.deliver.result_sink import ResultSink
-from monitor.deliver.sink import SinkParts
-from monitor.evaluate.result import TraceResult
-from scoring.trace.span import JsonRecord
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.jsonl import SinkError
+from sidejudge.integrations.store.notification_outbox import NotificationOutbox, PendingNotice
+from sidejudge.monitor.config.sinks import ParquetSink
+from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
+from sidejudge.monitor.deliver.queue import StoredQueue
+from sidejudge.monitor.deliver.result_sink import ResultSink
+from sidejudge.monitor.deliver.sink import SinkParts
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.scoring.trace.span import JsonRecord
 
-from .wish import WISH, Wish
+from .erasure_request import ERASURE, ErasureRequest
 
 if TYPE_CHECKING:
-    from integrations.history.history import History
+    from sidejudge.integrations.history.history import History
 
 log = logging.getLogger("sidejudge.parquet")
 
@@ -106,11 +106,11 @@ class ParquetHistory(ResultSink):
         return {}
 
     async def start(self) -> None:
-        from integrations.history.history import History  # noqa: PLC0415  # pyarrow only where it is configured
-        from integrations.history.place import Place  # noqa: PLC0415  # as above
+        from sidejudge.integrations.history.history import History  # noqa: PLC0415  # pyarrow only where it is configured
+        from sidejudge.integrations.history.place import Place  # noqa: PLC0415  # as above
 
         try:
-            place = Place(self._section.path)
+            place = Place(self._section.path, mode=int(self._section.mode, 8))
             await asyncio.to_thread(place.check)
         except OSError as error:
             raise SinkError(f"sinks.parquet.path: {error}") from None
@@ -136,13 +136,13 @@ class ParquetHistory(ResultSink):
         self._dispatcher.wake()
 
     def _deliver(self, entries: Sequence[PendingNotice]) -> None:
-        from integrations.history.history import Row  # noqa: PLC0415  # pyarrow only where it is configured
-        from integrations.history.place import NotOursError  # noqa: PLC0415  # as above
+        from sidejudge.integrations.history.history import Row  # noqa: PLC0415  # pyarrow only where it is configured
+        from sidejudge.integrations.history.place import NotOursError  # noqa: PLC0415  # as above
 
         if self._history is None:
             raise OSError("the sink has not started")
-        if entries[0].id.startswith(WISH):
-            erased = self._history.erase(Wish.from_json(entries[0].body).names)
+        if entries[0].id.startswith(ERASURE):
+            erased = self._history.erase(ErasureRequest.from_json(entries[0].body).names)
             log.info("rows of the history were erased", extra={"rows": erased})
             return
         rows: list[Row] = []

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from integrations.delivery_errors import DestinationUnreachableError
-from integrations.plugin_calls import PluginObject
-from integrations.store.notification_outbox import PendingNotice
-from monitor.config.plugins import SINKS, factory
-from monitor.config.sinks import PluginSink
-from monitor.deliver.dispatcher import DeliveryTerms
-from monitor.deliver.sink import SinkParts
-from monitor.deliver.verdict_sink import VerdictSink
-from scoring.lexical.label import label
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError
+from sidejudge.integrations.plugin_calls import PluginObject
+from sidejudge.integrations.store.notification_outbox import PendingNotice
+from sidejudge.monitor.config.plugins import SINKS, factory
+from sidejudge.monitor.config.sinks import PluginSink
+from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
+from sidejudge.monitor.deliver.sink import SinkParts
+from sidejudge.monitor.deliver.verdict_sink import VerdictSink
+from sidejudge.scoring.lexical.label import label
 
 _LIMIT = 300
 

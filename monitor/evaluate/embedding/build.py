@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from integrations.provider.library import LiteLLM
-from monitor.config.evaluators import EmbeddingSection
+from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.monitor.config.evaluators import EmbeddingSection
 
 from .embedder import Embedder, EmbeddingModel
 from .embedding_backend import EmbeddingBackend
@@ -30,10 +30,10 @@ def embedding_backend(
 def embedding_model(section: EmbeddingSection, library: LiteLLM) -> EmbeddingModel:
     """The model alone, in this process or at its endpoint."""
     if not section.remote:
-        from integrations.embed.local import LocalModel  # noqa: PLC0415  # imported only where it is configured
+        from sidejudge.integrations.embed.local import LocalModel  # noqa: PLC0415  # imported only where it is configured
 
         return LocalModel(section.model, device=section.device, batch_size=section.batch_size)
-    from integrations.embed.remote import RemoteModel  # noqa: PLC0415  # imported only where it is configured
+    from sidejudge.integrations.embed.remote import RemoteModel  # noqa: PLC0415  # imported only where it is configured
 
     from .retrying import Retrying  # noqa: PLC0415  # imported only where it is configured
 

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
-from integrations.embed.errors import EmbeddingError
-from scoring.evaluators.vector import Vector, unit
+from sidejudge.integrations.embed.errors import EmbeddingError
+from sidejudge.scoring.evaluators.vector import Vector, unit
 
 from .observer import EmbeddingObserver, SilentEmbeddingObserver
 from .vector_cache import VectorCache, pack, unpack

@@ -6,11 +6,12 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from integrations.embed.errors import EmbeddingError
-from scoring.case.case import Case
-from scoring.evaluators.embedding import OF_THE_SEED, QUESTIONS, CosineThresholds, answer, texts
-from scoring.evaluators.vector import Vector
-from scoring.questions.question import NoAnswer, Question, Reply
+from sidejudge.integrations.embed.errors import EmbeddingError
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.embedding import OF_THE_SEED, QUESTIONS, CosineThresholds, answer, texts
+from sidejudge.scoring.evaluators.vector import Vector
+from sidejudge.scoring.questions.question import NoAnswer, Question, Reply
+from sidejudge.scoring.result.reason import Reason, own, quoted
 
 from .embedder import Embedder
 
@@ -49,12 +50,12 @@ class EmbeddingBackend:
             return await asyncio.to_thread(_replies, tuple(wanted), vectors, self.thresholds)
         except EmbeddingError as error:
             self._report(error)
-            failed = NoAnswer(str(error), failed=True)
+            failed = NoAnswer(Reason("{error}", error=quoted(str(error))), failed=True)
         except ValueError as error:  # a store that holds vectors of another model of the same name
-            failed = NoAnswer(f"the vectors cannot be compared: {error}", failed=True)
+            failed = NoAnswer(Reason("the vectors cannot be compared: {error}", error=quoted(str(error))), failed=True)
         except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may quote a trace
             log.error("could not embed", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
-            failed = NoAnswer(f"embedding error: {type(error).__name__}", failed=True)
+            failed = NoAnswer(Reason("embedding error: {kind}", kind=own(type(error).__name__)), failed=True)
         return {question: each if isinstance(each, NoAnswer) else failed for question, each in wanted.items()}
 
     async def vectors(self, wanted: Sequence[str]) -> Mapping[str, Vector]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from integrations.embed.errors import EmbeddingError
-from integrations.provider.library import LiteLLM
-from monitor.config.evaluators import EmbeddingSection
+from sidejudge.integrations.embed.errors import EmbeddingError
+from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.monitor.config.evaluators import EmbeddingSection
 
 from .build import embedding_model
 

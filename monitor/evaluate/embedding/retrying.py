@@ -7,11 +7,11 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from integrations.embed.errors import EmbeddingError
-from integrations.embed.remote import RemoteModel
-from integrations.provider.errors import ProviderError, ProviderErrorKind
-from monitor.evaluate.judge.failure_policy import REACTIONS, pause
-from scoring.evaluators.vector import Vector
+from sidejudge.integrations.embed.errors import EmbeddingError
+from sidejudge.integrations.embed.remote import RemoteModel
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
+from sidejudge.monitor.evaluate.judge.failure_policy import REACTIONS, pause
+from sidejudge.scoring.evaluators.vector import Vector
 
 RETRIES: Final = 3
 _OF_TEXTS: Final = (

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from integrations.store.errors import StoreError
-from scoring.evaluators.vector import Vector
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.scoring.evaluators.vector import Vector
 
 log = logging.getLogger("sidejudge.embedding")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from integrations.store.errors import StoreError
+from sidejudge.integrations.store.errors import StoreError
 
 log = logging.getLogger("sidejudge.judge")
 
@@ -87,5 +87,5 @@ class AnswerCache:
 
 
 def key(model: str, question: str) -> str:
-    """The key of an answer by ``model`` (or the name of a panel) to ``question``, the hash of a question."""
+    """The key of an answer by ``model`` (the identity of a panel) to ``question``, the hash of a question."""
     return hashlib.sha256(f"{model}\0{question}".encode()).hexdigest()

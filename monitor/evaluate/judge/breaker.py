@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from integrations.backoff import grown_s
-from integrations.provider.errors import ProviderError
+from sidejudge.integrations.backoff import grown_s
+from sidejudge.integrations.provider.errors import ProviderError
 
 from .failure_policy import REACTIONS
 
@@ -68,6 +68,8 @@ class Breaker:
         self._probing = False
         self._openings = 0
         self._probe_at = now
+        self.cause = ""
+        """The error that opened it last, in the provider's words: for whoever sees the contents of traces alone."""
 
     def state(self, now: float) -> BreakerState:
         """The state now. Open becomes half open by the passing of time alone."""
@@ -111,8 +113,10 @@ class Breaker:
             self._openings = self._openings + 1 if again else 1
             pause_s = grown_s(self._openings, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S)
             requested_s = min(error.retry_after_s or 0.0, LONGEST_PAUSE_S)
-            # An error may quote the request, and with it a trace: only its kind is shown to everybody.
-            self._become(Circuit.OPEN, str(error if reaction == "trips" else error.kind), since)
+            # An error may quote the request, and with it a trace: only its cause is shown to everybody.
+            why = f"{error.cause}: {error.message}" if reaction == "trips" and error.message else error.cause
+            self._become(Circuit.OPEN, why, since)
+            self.cause = str(error)
             self._probe_at = now + max(pause_s, requested_s)
 
     def abandoned(self, permit: Permit) -> None:

@@ -49,7 +49,8 @@ class JudgeBudget:
         self, *, per_hour: float | None = None, per_day: float | None = None, spent: Mapping[int, float] | None = None
     ) -> None:
         self.limits = [(length, usd) for length, usd in ((HOUR_S, per_hour), (DAY_S, per_day)) if usd is not None]
-        self._spent = dict(spent or {})
+        # What calls were set aside for and gave back leaves a residue of rounding, which may lie below nothing.
+        self._spent = {hour: max(0.0, usd) for hour, usd in (spent or {}).items()}
         self.grants: Mapping[int, float] | None = None
         """Dollars by the hour that the fleet grants this monitor; they take the place of the limits. None: alone."""
         self.refused_usd = 0.0
@@ -107,6 +108,20 @@ class JudgeBudget:
                 return None
         self._reserved += usd
         return Reservation(usd)
+
+    def fits_later(self, usd: float, now: float) -> bool:
+        """Whether a call that is refused now would fit once the calls under way have settled for less."""
+        return self._reserved > 0.0 and all(
+            self.spent(length, now) + usd <= limit for length, limit, _ in self._in_force(now)
+        )
+
+    def refusal(self, usd: float, now: float) -> str:
+        """Why a call is refused: what is spent of the limit that it would exceed, and what it may cost."""
+        for length, limit, _ in self._in_force(now):
+            if (spent := self.spent(length, now)) + usd > limit:
+                period = "hour" if length == HOUR_S else "day"
+                return f"{spent:.4f} of {limit:.4f} USD this {period}, and the next call may cost {usd:.4f}"
+        return f"the next call may cost {usd:.4f} USD"
 
     def settle(self, reservation: Reservation, cost_usd: float, now: float) -> None:
         """The call is over and cost so much; it counts for the hour in which it ended."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from scoring.checks.redaction import Redaction
-from scoring.judging.layout import form_for
-from scoring.judging.request import JudgeRequest
-from scoring.questions.question import NoAnswer, Question
+from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.judging.layout import form_for
+from sidejudge.scoring.judging.request import JudgeRequest
+from sidejudge.scoring.questions.question import NoAnswer, Question
 
 from .answer_cache import CachedAnswer
 

@@ -12,15 +12,15 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
-from integrations.store.errors import StoreError
-from monitor.evaluate.stages import user_digest
-from scoring.case.case import Case
-from scoring.judging.drift import measures
-from scoring.judging.request import JudgeRequest
-from scoring.questions.question import NoAnswer, Question
-from scoring.questions.registry import question_json, question_of_json
-from scoring.statistics.judge_drift import JudgeDrift, drifts
-from scoring.trace.span import JsonRecord
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.monitor.evaluate.stages import user_digest
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.judging.drift import far, measures
+from sidejudge.scoring.judging.request import JudgeRequest
+from sidejudge.scoring.questions.question import NoAnswer, Question
+from sidejudge.scoring.questions.registry import question_json, question_of_json
+from sidejudge.scoring.statistics.judge_drift import Answered, JudgeDrift, drifts
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .answer_cache import CachedAnswer
 from .panel_member import UnansweredError
@@ -38,7 +38,9 @@ _ENOUGH: Final = 0.5
 """Share of the sample that must be answered for a conclusion."""
 
 
-_Pair: TypeAlias = tuple[Mapping[str, float], Mapping[str, float]]
+_REMEMBERED: Final = 0.9
+"""Share of what was learned of a quiet judge that stays after each round: some ten rounds count."""
+_Pair: TypeAlias = tuple[Mapping[str, Answered], Mapping[str, Answered]]
 """Measures of one prompt, before and now."""
 
 
@@ -76,6 +78,7 @@ class DriftWatch:
         self._known: dict[str, int] = {}
         self._new: dict[str, str] = {}
         self._last_ns = self._taken_ns = 0
+        self._quiet: dict[str, tuple[float, float]] = {}
         self.latest: tuple[JudgeDrift, ...] = ()
 
     def restore(self) -> None:
@@ -85,6 +88,7 @@ class DriftWatch:
         latest = json.loads(kept.get(_LATEST, "{}"))
         self._last_ns = int(latest.get("at_ns", 0))
         self.latest = tuple(JudgeDrift(**each) for each in latest.get("drifts", ()))
+        self._quiet = {metric: (changed, n) for metric, (changed, n) in latest.get("quiet", {}).items()}
 
     def take(self, case: Case, judge: str, request: JudgeRequest, answers: Mapping[Question, object]) -> None:
         """Take a prompt and its answers into the sample while there is room; called with each answered prompt."""
@@ -93,7 +97,7 @@ class DriftWatch:
             return
         if sum(len(message["content"]) for message in request.messages) > MAX_BYTES:
             return
-        before: dict[str, float] = {}
+        before: dict[str, Answered] = {}
         for question, answer in answers.items():
             if not isinstance(answer, CachedAnswer):
                 return
@@ -134,6 +138,7 @@ class DriftWatch:
         sample = {name: json.loads(text) for name, text in kept.items() if name.startswith(_PROMPT)}
         gone = [name for name, each in sample.items() if now_ns - each["taken_ns"] > self._keep_ns]
         pairs: list[_Pair] = []
+        bounds: dict[str, float] = {}
         for name, each in sample.items():
             if name in gone:
                 continue
@@ -149,40 +154,58 @@ class DriftWatch:
             if answers is None:
                 gone.append(name)
                 continue
-            now: dict[str, float] = {}
+            now: dict[str, Answered] = {}
             for question, answer in answers.items():
-                now |= _numbered(request, question, answer.value) if isinstance(answer, CachedAnswer) else {}
+                if isinstance(answer, CachedAnswer):
+                    now |= _numbered(request, question, answer.value)
+                    bounds |= far(question, answer.value)
             pairs.append((each["before"], now))
         await self._memory.change(dict.fromkeys(gone))
         self._known = {name: each["taken_ns"] for name, each in sample.items() if name not in gone}
         if len(pairs) >= _ENOUGH * len(self._known):
-            self.latest = tuple(drifts(_by_prompt(pairs), self._error / _PROMISE_DAYS))
+            found = drifts(_by_prompt(pairs), self._error / _PROMISE_DAYS, far=bounds, quiet=self._quiet)
+            self.latest = tuple(found)
+            self._learn(found)
+
+    def _learn(self, found: Sequence[JudgeDrift]) -> None:
+        """Take note of how many answers differ of a judge that did not move."""
+        for each in found:
+            if not each.moved:
+                changed, n = self._quiet.get(each.metric, (0.0, 0.0))
+                self._quiet[each.metric] = (_REMEMBERED * changed + each.changed, _REMEMBERED * n + each.n)
 
     async def _write(self) -> None:
         new, self._new = self._new, {}
         await self._memory.change(new)
 
     async def _remember(self) -> None:
-        stated = {"at_ns": self._last_ns, "drifts": [each.to_json() for each in self.latest]}
+        drifts_now = [each.to_json() for each in self.latest]
+        stated = {"at_ns": self._last_ns, "drifts": drifts_now, "quiet": self._quiet}
         await self._memory.change({_LATEST: json.dumps(stated)})
 
 
-def _numbered(request: JudgeRequest, question: Question, value: object) -> dict[str, float]:
+def _numbered(request: JudgeRequest, question: Question, value: object) -> dict[str, Answered]:
     """The measures of an answer under names that say which question of the prompt it is."""
     place = request.questions.index(question)
     return {f"{place}/{name}": number for name, number in measures(question, value).items()}
 
 
 def _by_prompt(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
-    """One pair a prompt and measure: the sum over its questions, for answers to one prompt are not independent."""
-    found = []
+    """One pair a prompt and measure, of all its questions together: answers to one prompt are not independent.
+
+    Numbers are added up, and categories listed.
+    """
+    found: list[_Pair] = []
     for before, now in pairs:
-        both = before.keys() & now.keys()
-        sums: tuple[dict[str, float], dict[str, float]] = ({}, {})
-        for name in both:
+        sums: tuple[dict[str, Answered], dict[str, Answered]] = ({}, {})
+        for name in sorted(before.keys() & now.keys()):
             metric = name.partition("/")[2]
             for side, given in zip(sums, (before, now), strict=True):
-                side[metric] = side.get(metric, 0.0) + given[name]
+                known, value = side.get(metric), given[name]
+                if isinstance(value, str):
+                    side[metric] = value if known is None else f"{known}, {value}"
+                else:
+                    side[metric] = value + known if isinstance(known, int | float) else value
         found.append(sums)
     return found
 

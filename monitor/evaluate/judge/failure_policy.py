@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from integrations.backoff import grown_s
-from integrations.provider.errors import ProviderErrorKind
+from sidejudge.integrations.backoff import grown_s
+from sidejudge.integrations.provider.errors import ProviderErrorKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from integrations.postgres.answers import new_answers, put_answers
-from integrations.postgres.database import Transaction
-from integrations.store.errors import StoreError
-from monitor.fleet.fleet import Fleet
+from sidejudge.integrations.postgres.answers import new_answers, put_answers
+from sidejudge.integrations.postgres.database import Transaction
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.monitor.fleet.fleet import Fleet
 
 MOST_WAITING: Final = 2_000
 """Answers that wait for a round; while the database is away the oldest are let go."""

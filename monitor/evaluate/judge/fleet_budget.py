@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from integrations.postgres import spend
-from integrations.postgres.database import Transaction
-from integrations.postgres.spend import SpendLimit, SpendTotals
-from monitor.fleet.fleet import Fleet
+from sidejudge.integrations.postgres import spend
+from sidejudge.integrations.postgres.database import Transaction
+from sidejudge.integrations.postgres.spend import SpendLimit, SpendTotals
+from sidejudge.monitor.fleet.fleet import Fleet
 
 from .budget import AHEAD_S, HOUR_S, JudgeBudget
 

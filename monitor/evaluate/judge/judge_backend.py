@@ -12,24 +12,26 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol, TypeAlias
 
-from integrations.judge.client import JudgeModel
-from integrations.provider.errors import ProviderError, ProviderErrorKind
-from integrations.store.errors import StoreError
-from monitor.config.values import DEFAULT_JUDGE
-from monitor.evaluate.addressed import Addressed, plain
-from monitor.evaluate.backends import JudgeAccount
-from scoring.case.case import Case
-from scoring.judging.check import contradiction
-from scoring.judging.request import JudgeRequest, cache_key, can_judge, can_permute, requests
-from scoring.lexical.label import MAX_REASON, label
-from scoring.questions.question import Answer, NoAnswer, Question, Reply
-from scoring.result.result import Judgement, Method
-from scoring.trace.instant import written
-from scoring.verdict.review_reason import COST_UNKNOWN
+from sidejudge.integrations.judge.client import JudgeModel
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.monitor.config.values import DEFAULT_JUDGE
+from sidejudge.monitor.evaluate.addressed import Addressed, plain
+from sidejudge.monitor.evaluate.backends import JudgeAccount
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.judging.check import contradiction
+from sidejudge.scoring.judging.request import JudgeRequest, cache_key, can_judge, can_permute, requests, spare_parts
+from sidejudge.scoring.lexical.label import MAX_REASON, label
+from sidejudge.scoring.questions.declared import CANNOT_TELL, AskDeclared
+from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
+from sidejudge.scoring.result.reason import Reason, cut, own, quoted
+from sidejudge.scoring.result.result import Judgement, Method
+from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.verdict.review_reason import COST_ESTIMATED, COST_UNKNOWN, LEFT_OUT
 
 from .answer_cache import AnswerCache, AnswerCacheStorage, CachedAnswer, key
 from .breaker import CONSECUTIVE, Breaker, BreakerState
@@ -49,7 +51,7 @@ REDACTED: Final = "redacted"
 
 
 OnAnswered: TypeAlias = Callable[[Case, str, JudgeRequest, Mapping[Question, object]], None]
-"""Is called with each answered request, the name of its judge, and the answers."""
+"""Is called with each answered request, the identity of its judge, and the answers."""
 
 
 class JudgeStorage(AnswerCacheStorage, Protocol):
@@ -148,9 +150,19 @@ class JudgeBackend:
         return {name: state for panel in self._panels for name, state in panel.states().items()}
 
     @property
+    def estimating(self) -> frozenset[str]:
+        """The models that give no account of their tokens, so that their cost is estimated."""
+        return frozenset().union(*(panel.estimating for panel in self._panels))
+
+    @property
     def outage(self) -> str | None:
         """Why no answer is possible now; None when one is. One panel that is out defers all that needs a judge."""
         return next((panel.outage for panel in self._panels if panel.outage is not None), None)
+
+    @property
+    def outage_cause(self) -> str | None:
+        """``outage`` in the provider's own words, which may quote a trace: for the operator of a run alone."""
+        return next((panel.cause or panel.outage for panel in self._panels if panel.outage is not None), None)
 
     @property
     def _panels(self) -> tuple[JudgePanel, ...]:
@@ -178,12 +190,16 @@ class JudgeBackend:
         try:
             replies = await self._answer(case, requested, bill) if requested else {}
         except ProviderError as error:
-            return dict.fromkeys(requested, NoAnswer(f"{OUTAGE}: {error}", failed=True))
+            return dict.fromkeys(
+                requested,
+                NoAnswer(Reason("{outage}: {error}", outage=own(OUTAGE), error=quoted(str(error))), failed=True),
+            )
         except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may quote a trace
             log.error("could not judge", extra={"cause": type(error).__name__})  # noqa: TRY400  # the same
             paid = self._paid(self.name, bill, "", uuid.uuid4().hex)
             return dict.fromkeys(
-                requested, NoAnswer(f"judge error: {type(error).__name__}", failed=True, judgement=paid)
+                requested,
+                NoAnswer(Reason("judge error: {kind}", kind=own(type(error).__name__)), failed=True, judgement=paid),
             )
         finally:
             # An outage costs nothing and is no sample of what judging costs.
@@ -222,7 +238,8 @@ class JudgeBackend:
         keys: dict[Question, str] = {}
         for (_, permuted), asked in _by_judge(requested).items():
             mark = "permuted\0" if permuted and can_permute(list(asked)) else ""
-            keys |= {q: key(self._panel_for(q).name, mark + cache_key(case, each)) for each, q in asked.items()}
+            mark += repr(self._settings.redaction)  # what the judge does not see, it cannot have answered by
+            keys |= {q: key(self._panel_for(q).identity, mark + cache_key(case, each)) for each, q in asked.items()}
         return keys
 
     async def _cached(
@@ -263,9 +280,16 @@ class JudgeBackend:
         return self._others.get(_judge_of(question), self._panel)
 
     async def _ask(
-        self, case: Case, panel: JudgePanel, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill
+        self,
+        case: Case,
+        panel: JudgePanel,
+        request: JudgeRequest,
+        keys: Mapping[Question, str],
+        bill: JudgeBill,
+        *,
+        left_out: Collection[str] = (),
     ) -> dict[Question, Reply]:
-        """Send one request to every panel member and combine their answers."""
+        """Send one request to every panel member and combine their answers; ``left_out``: parts that it lacks."""
         call, own = uuid.uuid4().hex, JudgeBill()
         sent, redacted = self._redacted(request)
         answers: Mapping[Question, CachedAnswer | NoAnswer] = {}
@@ -273,16 +297,20 @@ class JudgeBackend:
             answers = await panel.ask(sent, own)
         except UnansweredError as error:
             paid = self._paid(panel.name, own, request.prompt_version, call)
-            failed = NoAnswer(label(str(error), MAX_REASON), failed=True, judgement=paid)
+            failed = NoAnswer(cut(error.reason, MAX_REASON), failed=True, judgement=paid)
             smaller: dict[Question, Reply] = {}
             if len(request.questions) > 1 and error.kind is ProviderErrorKind.CONTEXT_OVERFLOW:
                 smaller = await self._ask_apart(case, panel, request, keys, bill)
+            if error.kind is ProviderErrorKind.CONTENT_REFUSED:
+                why = Reason("filtered: {error}", error=quoted(label(str(error), MAX_REASON)))
+                failed = NoAnswer(why, judgement=paid, final=True)
+                smaller = await self._ask_less(case, panel, request, keys, bill, left_out=left_out)
             return {question: smaller.get(question, failed) for question in request.questions}
         finally:
             bill.take(own)
             await self._keep(case, call, sent, own, answers)
         if self._on_answered is not None:
-            self._on_answered(case, panel.name, sent, answers)
+            self._on_answered(case, panel.identity, sent, answers)
         replies: dict[Question, Reply] = {}
         for question, answer in answers.items():
             if isinstance(answer, NoAnswer):
@@ -293,6 +321,8 @@ class JudgeBackend:
                 )
                 if redacted:
                     judgement = replace(judgement, flags=(*judgement.flags, REDACTED))
+                if left_out:
+                    judgement = replace(judgement, flags=(*judgement.flags, LEFT_OUT))
                 replies[question] = await self._reply(case, question, answer, judgement)
         await self._cache.put({keys[q]: answer for q, answer in answers.items() if isinstance(answer, CachedAnswer)})
         return replies
@@ -301,7 +331,7 @@ class JudgeBackend:
         """Send a request once more, whatever the cache holds; budget and limits are kept.
 
         Args:
-            judge: the name of the model or panel, as ``on_answered`` got it.
+            judge: the identity of the model or panel, as ``on_answered`` got it.
             request: as it was sent.
 
         Returns:
@@ -310,7 +340,7 @@ class JudgeBackend:
         Raises:
             UnansweredError: it was not answered, or the budget is spent.
         """
-        panel = next((each for each in self._panels if each.name == judge), None)
+        panel = next((each for each in self._panels if each.identity == judge), None)
         return None if panel is None else await panel.ask(request, JudgeBill())
 
     async def _keep(
@@ -363,7 +393,29 @@ class JudgeBackend:
             replies |= answered
         return replies
 
-    async def _reply(self, case: Case, question: Question, kept: CachedAnswer, judgement: Judgement) -> Answer:
+    async def _ask_less(
+        self, case: Case, panel: JudgePanel, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill,
+        *, left_out: Collection[str],
+    ) -> dict[Question, Reply]:  # fmt: skip
+        """Ask again what a filter stopped: without the parts that may be left out, then each question by itself."""
+        spare = spare_parts(case, request.questions)
+        groups: list[Sequence[Question]] = [request.questions]
+        if left_out or not spare:
+            spare, groups = frozenset(left_out), [[each] for each in request.questions]
+            if len(groups) == 1:
+                return {}
+        replies: dict[Question, Reply] = {}
+        context_tokens = await self._context(panel)
+        for group in groups:
+            made, _ = await asyncio.to_thread(requests, case, group, context_tokens=context_tokens, left_out=spare)
+            for each in made:
+                replies |= await self._ask(case, panel, each, keys, bill, left_out=spare)
+        return replies
+
+    async def _reply(self, case: Case, question: Question, kept: CachedAnswer, judgement: Judgement) -> Reply:
+        if isinstance(question, AskDeclared) and kept.value == CANNOT_TELL:
+            undecided = Reason("cannot tell: {why}", why=quoted(label(kept.reason, MAX_REASON)))
+            return NoAnswer(undecided, judgement=judgement, final=True)
         found = await asyncio.to_thread(contradiction, case, question, kept.value)
         if found is not None:
             self._observer.flagged(judgement.model, "contradiction")
@@ -380,7 +432,10 @@ class JudgeBackend:
             prompt_version,
             cost_usd=bill.usd,
             call=call,
-            flags=() if bill.complete else (COST_UNKNOWN,),
+            flags=(
+                *(() if bill.complete else (COST_UNKNOWN,)),
+                *((COST_ESTIMATED,) if bill.estimated else ()),
+            ),
             requests=bill.requests,
             input_tokens=bill.input_tokens,
             output_tokens=bill.output_tokens,

@@ -3,14 +3,14 @@
 # ruff: noqa: ARG002  # the methods do nothing unless a subclass has them
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from integrations.judge.client import Completion
-from integrations.provider.errors import ProviderUsage
-from scoring.case.case import Case
-from scoring.questions.question import Question
+from sidejudge.integrations.judge.client import Completion
+from sidejudge.integrations.provider.errors import ProviderUsage
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.question import Question
 
 Flag = Literal["contradiction", "disagreement"]
 
@@ -20,7 +20,8 @@ class JudgeAttempt:
     """One request to a model, over. ``model`` is its configured name, ``usage`` the request's tokens and dollars.
 
     ``failure`` is a ``ProviderErrorKind``, ``parse_error`` when no answer in it was valid, or None; ``completion`` the
-    model's response, None without one.
+    model's response, None without one. ``shapes`` counts what was read of it though it was not in the form that was
+    asked for (``scoring.judging.shapes.SHAPES``).
     """
 
     model: str
@@ -28,6 +29,7 @@ class JudgeAttempt:
     usage: ProviderUsage
     failure: str | None = None
     completion: Completion | None = None
+    shapes: Mapping[str, int] = field(default_factory=dict)
 
 
 class JudgeObserver(Protocol):

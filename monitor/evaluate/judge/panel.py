@@ -7,9 +7,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from scoring.judging.request import JudgedValue, JudgeRequest
-from scoring.questions.question import NoAnswer, Question
-from scoring.verdict.review_reason import JUDGES_DISAGREE
+from sidejudge.scoring.judging.layout import form_for
+from sidejudge.scoring.judging.request import JudgedValue, JudgeRequest
+from sidejudge.scoring.questions.question import NoAnswer, Question
+from sidejudge.scoring.result.reason import Reason, own, quoted
+from sidejudge.scoring.verdict.review_reason import JUDGES_DISAGREE
 
 from .answer_cache import CachedAnswer
 from .breaker import BreakerState, Circuit
@@ -35,6 +37,8 @@ class JudgePanel:
         """As configured; None: the least that is known of the models."""
         names = [model.name for model in self.models]
         self.name: Final = names[0] if len(names) == 1 else f"{rule} of {', '.join(names)}"
+        self.identity: Final = json.dumps([rule if len(names) > 1 else "", *(model.identity for model in self.models)])
+        """All that changes an answer, beside the prompt; ``name`` is what people call it."""
         self._quorum: Final = len(names) // 2 + 1
 
     def states(self) -> dict[str, BreakerState]:
@@ -42,10 +46,21 @@ class JudgePanel:
         return {member.model.name: member.state() for member in self._members}
 
     @property
+    def estimating(self) -> frozenset[str]:
+        """The models that give no account of their tokens, so that their cost is estimated."""
+        return frozenset(member.model.name for member in self._members if member.estimating)
+
+    @property
     def outage(self) -> str | None:
         """Why no answer is possible now: so many breakers are open that no majority is left. None when one is."""
         shut = [state for state in self.states().values() if state.circuit is Circuit.OPEN]
         return shut[0].reason if len(self._members) - len(shut) < self._quorum else None
+
+    @property
+    def cause(self) -> str:
+        """What opened the breaker of a model that cannot be asked, in the provider's words; empty without one."""
+        shut = (each.breaker.cause for each in self._members if each.state().circuit is Circuit.OPEN)
+        return next(shut, "")
 
     async def ask(self, request: JudgeRequest, bill: JudgeBill) -> dict[Question, CachedAnswer | NoAnswer]:
         """Ask every member and combine their answers question by question.
@@ -75,10 +90,11 @@ class JudgePanel:
                 faults = (each.faults[question] for each in readings.values() if question in each.faults)
                 combined[question] = NoAnswer(next(faults), failed=True)
             else:
-                combined[question] = self._combine(answers)
+                combined[question] = self._combine(answers, form_for(question).apart)
         return combined
 
-    def _combine(self, judged: Mapping[str, JudgedValue]) -> CachedAnswer | NoAnswer:
+    def _combine(self, judged: Mapping[str, JudgedValue], apart: Sequence[str]) -> CachedAnswer | NoAnswer:
+        """The panel's answer. Fields that stand ``apart`` are values of their own: one that is split costs no other."""
         answers = list(judged.values())
         if len(self._members) == 1:
             (one,) = answers
@@ -86,8 +102,12 @@ class JudgePanel:
         try:
             decision = vote([each.value for each in answers], self._rule)
         except SplitError as error:
-            self._observer.flagged(self.name, "disagreement")
-            return NoAnswer(f"{error} ({_listed(judged)})", failed=True)
+            if error.decided is None or not set(error.split) < set(apart):
+                self._observer.flagged(self.name, "disagreement")
+                return NoAnswer(
+                    Reason("{error} ({votes})", error=own(str(error)), votes=quoted(_listed(judged))), failed=True
+                )
+            decision = error.decided
         side = answers[decision.side]
         flags = side.flags
         if decision.dissent > 0:

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from integrations.judge.client import Completion, JudgeCall, JudgeModel, TokenPrice
-from integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage
-from scoring.errors import SidejudgeError
-from scoring.judging.request import AnswerReading, JudgeRequest
+from sidejudge.integrations.judge.client import Completion, JudgeCall, JudgeModel, TokenPrice
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.judging.request import AnswerReading, JudgeRequest
+from sidejudge.scoring.judging.tokens import estimate
+from sidejudge.scoring.result.reason import Reason, own, part, quoted
 
 from .breaker import Breaker, BreakerState, Circuit, Permit
-from .budget import JudgeBudget
+from .budget import HOUR_S, JudgeBudget
 from .call_record import Exchange
 from .failure_policy import REACTIONS, pause
 from .health_probe import HEALTH_PROBE
@@ -34,6 +37,8 @@ OVER_BUDGET: Final = "over budget"
 _GRACE_S: Final = 5.0
 """Seconds beyond its own timeout after which an attempt is cancelled from outside."""
 _LEARNING: Final = 0.1
+_SETTLES_S: Final = 0.05
+"""How often it is looked whether calls under way have settled."""
 
 
 class Client(Protocol):
@@ -45,19 +50,24 @@ class Client(Protocol):
 
 
 class UnansweredError(SidejudgeError):
-    """A request without an answer; the message is the reason. ``kind`` is None where no provider failed."""
+    """A request without an answer, with the reason. ``kind`` is None where no provider failed."""
 
-    def __init__(self, reason: str, *, kind: ProviderErrorKind | None = None) -> None:
+    def __init__(self, reason: Reason, *, kind: ProviderErrorKind | None = None) -> None:
         super().__init__(reason)
+        self.reason = reason
         self.kind = kind
 
 
 @dataclass(slots=True)
 class JudgeBill:
-    """The cost of a request with its retries. ``complete`` is false once the cost of one of them is unknown."""
+    """The cost of a request with its retries. ``complete`` is false once the cost of one of them is unknown.
+
+    ``estimated``: for one of them the provider gave no account.
+    """
 
     usd: float = 0.0
     complete: bool = True
+    estimated: bool = False
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -68,6 +78,7 @@ class JudgeBill:
         """Add one request."""
         self.usd += usd or 0.0
         self.complete = self.complete and usd is not None
+        self.estimated |= usage.estimated
         self.requests += 1
         self.input_tokens += usage.input_tokens
         self.output_tokens += usage.output_tokens
@@ -76,6 +87,7 @@ class JudgeBill:
         """Add the requests of another bill."""
         self.usd += other.usd
         self.complete = self.complete and other.complete
+        self.estimated |= other.estimated
         self.requests += other.requests
         self.input_tokens += other.input_tokens
         self.output_tokens += other.output_tokens
@@ -95,6 +107,8 @@ class PanelMember:
     clock: Callable[[], float]
     jitter: Callable[[], float]
     breaker: Breaker = field(default_factory=Breaker)
+    estimating: bool = False
+    """Whether the last response came without an account of its tokens."""
     _written: float = 1.0  # learned share of the allowed answer tokens that answers take
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -114,7 +128,8 @@ class PanelMember:
                 return await self._until_read(request, bill)
         except TimeoutError:
             raise UnansweredError(
-                f"{OUTAGE}: no answer within {deadline_s:g} s", kind=ProviderErrorKind.TIMEOUT
+                Reason("{outage}: no answer within {most:g} s", outage=own(OUTAGE), most=deadline_s),
+                kind=ProviderErrorKind.TIMEOUT,
             ) from None
 
     def state(self) -> BreakerState:
@@ -161,19 +176,24 @@ class PanelMember:
 
     async def _read(self, request: JudgeRequest, completion: Completion) -> AnswerReading:
         reading: AnswerReading | None = None
+        shapes: Counter[str] = Counter()
         try:
             reading = await asyncio.to_thread(request.read, completion.text)
+            shapes.update(reading.shapes)
+            if completion.tool_call and reading.answers:
+                shapes["tool_call"] = 1
         finally:
-            self._report(completion, None if reading is not None and reading.answers else "parse_error")
+            self._report(completion, None if reading is not None and reading.answers else "parse_error", shapes)
         return reading
 
-    def _report(self, completion: Completion, failure: str | None) -> None:
+    def _report(self, completion: Completion, failure: str | None, shapes: Mapping[str, int] | None = None) -> None:
         attempt = JudgeAttempt(
             model=self.model.name,
             duration_s=completion.duration_s,
             usage=completion.usage,
             failure=failure,
             completion=completion,
+            shapes=shapes or {},
         )
         self.observer.attempted(attempt)
 
@@ -187,7 +207,9 @@ class PanelMember:
                 wait_s = pause(attempt, error.retry_after_s, self.jitter()) if attempt < self.retries else None
                 if not reaction.retry or wait_s is None:
                     outage = reaction.outage or self.state().circuit is Circuit.OPEN
-                    raise UnansweredError(f"{OUTAGE}: {error}" if outage else str(error), kind=error.kind) from None
+                    why = Reason("{error}", error=quoted(str(error)))
+                    unavailable = Reason("{outage}: {why}", outage=own(OUTAGE), why=why)
+                    raise UnansweredError(unavailable if outage else why, kind=error.kind) from None
                 await asyncio.sleep(wait_s)
         raise AssertionError("a loop of at least one attempt")
 
@@ -226,15 +248,23 @@ class PanelMember:
     ) -> Completion:
         """One call, if the budget allows it. Raises ``UnansweredError`` if it does not."""
         paid = price.of(expected.input_tokens, expected.output_tokens) if price else 0.0
-        reservation = self.budget.reserve(paid, self.clock())
-        if reservation is None:
-            self.breaker.abandoned(permit)
-            self._moved.set()
-            raise UnansweredError(f"{OVER_BUDGET}: the budget for judging is spent")
+        while (reservation := self.budget.reserve(paid, self.clock())) is None:
+            if not self.budget.fits_later(paid, self.clock()):
+                self.breaker.abandoned(permit)
+                self._moved.set()
+                why = own(self.budget.refusal(paid, self.clock()))
+                spent = Reason("{what}: the budget for judging is spent: {why}", what=own(OVER_BUDGET), why=why)
+                raise UnansweredError(spent)
+            await asyncio.sleep(_SETTLES_S)  # what is set aside for calls under way is mostly more than they cost
+        began, ahead = self.clock(), paid
         usage: ProviderUsage | None = None
         try:
-            completion = await self._once(request, permit)
+            await self._note(
+                ahead, began
+            )  # before the call: a process that is killed during it has spent it all the same
+            completion = _accounted(await self._once(request, permit), expected, price)
             usage = completion.usage
+            self.estimating = usage.estimated
         except ProviderError as error:
             usage = error.usage if error.kind is not ProviderErrorKind.TIMEOUT else None
             raise
@@ -247,9 +277,16 @@ class PanelMember:
                 bill.add(ProviderUsage(), None)
             now = self.clock()
             self.budget.settle(reservation, paid, now)
-            if paid:
-                await self.remember(paid, now)
+            if now // HOUR_S == began // HOUR_S:
+                await self._note(paid - ahead, now)
+            else:
+                await self._note(-ahead, began)
+                await self._note(paid, now)
         return completion
+
+    async def _note(self, usd: float, now: float) -> None:
+        if usd:
+            await self.remember(usd, now)
 
     async def _once(self, request: JudgeCall, permit: Permit) -> Completion:
         began = time.monotonic()
@@ -278,7 +315,7 @@ class PanelMember:
         while (permit := self.breaker.permit(self.clock())) is None:
             state = self.state()
             if state.circuit is Circuit.OPEN:
-                raise UnansweredError(f"{OUTAGE}: {state.reason}")
+                raise UnansweredError(Reason("{outage}: {why}", outage=own(OUTAGE), why=quoted(state.reason)))
             self._moved.clear()
             await self._moved.wait()
         return permit
@@ -287,8 +324,11 @@ class PanelMember:
         price = await self.client.price(self.model)
         if price is None and self.budget.limited:
             raise UnansweredError(
-                f"{OVER_BUDGET}: no price is known of {self.model.name}, so no budget can be kept; set "
-                "evaluators.judge.price"
+                Reason(
+                    "{what}: no price is known of {model}, so no budget can be kept; set evaluators.judge.price",
+                    what=own(OVER_BUDGET),
+                    model=part(self.model.name),
+                )
             )
         return price
 
@@ -298,3 +338,18 @@ class PanelMember:
         if usage.cost_usd is None and price is not None:
             return price.of(usage.input_tokens, usage.output_tokens)
         return usage.cost_usd
+
+
+def _accounted(completion: Completion, expected: ProviderUsage, price: TokenPrice | None) -> Completion:
+    """The response with what it consumed: where the provider gives no account, or half of one, ours takes its place.
+
+    Without one every call would be free, and no budget would ever end.
+    """
+    stated = completion.usage
+    read = stated.input_tokens if stated.input_tokens > 0 else expected.input_tokens
+    written = stated.output_tokens if stated.output_tokens > 0 else estimate(completion.text)
+    if (read, written) == (stated.input_tokens, stated.output_tokens):
+        return completion
+    usd = price.of(read, written) if price is not None else None
+    usage = ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=usd, estimated=True)
+    return replace(completion, usage=usage)

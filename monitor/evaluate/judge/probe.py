@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Final
 
-from integrations.judge.client import JudgeClient, JudgeModel
-from integrations.provider.errors import ProviderError
-from integrations.provider.library import LiteLLM
-from scoring.case.case import Case
-from scoring.judging.request import AnswerReading, JudgeRequest, requests
-from scoring.questions.benchmarks import SameFact
+from sidejudge.integrations.judge.client import Completion, JudgeClient, JudgeModel
+from sidejudge.integrations.provider.errors import ProviderError
+from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.judging.request import AnswerReading, JudgeRequest, requests
+from sidejudge.scoring.judging.shapes import SHAPES, Shape
+from sidejudge.scoring.questions.benchmarks import SameFact
 
 _CASE: Final = Case(case_id="probe", model_output="")
 _QUESTION: Final = SameFact("The bridge was opened in 1932.", "The bridge was opened in 1923.")
@@ -18,32 +20,47 @@ _ENOUGH: Final = 32_000
 _MORE: Final = "'sidejudge try-judge' asks more"
 
 
-def try_model(model: JudgeModel) -> str | None:
-    """Why the model cannot judge; None when it answers a plain question in the form of every prompt, and rightly.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeProbe:
+    """What one plain question shows of a model: why it cannot judge, None when it can, and its ``habits``, in words.
 
-    As in a monitor, an answer of another form is asked for once more. The key is never part of the reason.
+    ``accounted``: it states the tokens of its answer.
+    """
+
+    fault: str | None = None
+    habits: tuple[str, ...] = ()
+    accounted: bool = True
+
+
+def try_model(model: JudgeModel) -> JudgeProbe:
+    """Ask the model a plain question in the form of every prompt.
+
+    As in a monitor, an answer of a form that cannot be read is asked for once more. The key is in no reason.
     """
     return asyncio.run(_try(model))
 
 
-async def _try(model: JudgeModel) -> str | None:
+async def _try(model: JudgeModel) -> JudgeProbe:
     library = LiteLLM()
     client = JudgeClient(library)
     ((request,), _) = requests(_CASE, [_QUESTION], context_tokens=_ENOUGH)
     try:
-        reading = await _asked(client, request, model)
+        completion, reading = await _asked(client, request, model)
         if reading.faults:
-            reading = await _asked(client, request.again(reading.faults), model)
+            completion, reading = await _asked(client, request.again(reading.faults), model)
     except ProviderError as error:
-        return str(error)
+        return JudgeProbe(fault=str(error))
     finally:
         await library.close()
     if (fault := reading.faults.get(_QUESTION)) is not None:
-        return f"answers, but not in the form that is asked for ({fault}); {_MORE}"
+        return JudgeProbe(fault=f"answers, but not in the form that is asked for ({fault}); {_MORE}")
     if reading.answers[_QUESTION].value is not False:
-        return f"answers, but takes two different years for the same fact; {_MORE}"
-    return None
+        return JudgeProbe(fault=f"answers, but takes two different years for the same fact; {_MORE}")
+    shapes: list[Shape] = [*reading.shapes, *(("tool_call",) if completion.tool_call else ())]
+    accounted = bool(completion.usage.input_tokens and completion.usage.output_tokens)
+    return JudgeProbe(habits=tuple(f"answers {SHAPES[shape]}" for shape in shapes), accounted=accounted)
 
 
-async def _asked(client: JudgeClient, request: JudgeRequest, model: JudgeModel) -> AnswerReading:
-    return request.read((await client.complete(request, model)).text)
+async def _asked(client: JudgeClient, request: JudgeRequest, model: JudgeModel) -> tuple[Completion, AnswerReading]:
+    completion = await client.complete(request, model)
+    return completion, request.read(completion.text)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from integrations.judge.client import JudgeModel
-from scoring.checks.redaction import Redaction
+from sidejudge.integrations.judge.client import JudgeModel
+from sidejudge.scoring.checks.redaction import Redaction
 
 from .vote import Rule
 

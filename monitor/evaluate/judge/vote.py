@@ -3,7 +3,7 @@
 Each field of an answer is decided by itself. A yes or no and a word of a scale take the majority, fractions the median.
 Whole numbers take the majority, and under the rule ``median`` the lower one in the middle where there is no majority.
 Texts, failure codes and turns are not voted on: they are copied from the member that agrees with the most decided
-fields. A field without a majority leaves the panel split: it has no answer.
+fields. A field without a majority leaves the panel split: it has no value, and the others stand beside it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 Rule = Literal["majority", "median"]
 Field: TypeAlias = bool | int | float | str
@@ -28,7 +28,11 @@ _WHOLE: Final = ""
 
 
 class SplitError(SidejudgeError, ValueError):
-    """No answer has the panel behind it."""
+    """No answer has the panel behind it. ``decided`` is the vote, with None for each of the ``split`` fields."""
+
+    def __init__(self, message: str, split: Sequence[str] = (), decided: Vote | None = None) -> None:
+        super().__init__(message)
+        self.split, self.decided = tuple(split), decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +55,26 @@ def vote(values: Sequence[object], rule: Rule) -> Vote:
         rule: what decides whole numbers without a majority.
 
     Raises:
-        SplitError: a field has no majority.
+        SplitError: a field has no majority; what the others come to is in it.
     """
     ballots = [votes(value) for value in values]
     names = tuple(dict.fromkeys(name for ballot in ballots for name in ballot))
-    decided = {name: _decide(name, [ballot.get(name) for ballot in ballots], rule) for name in names}
-    agreeing = [sum(ballot.get(name) == decided[name] for name in names) for ballot in ballots]
+    decided: dict[str, Field | None] = {}
+    splits: dict[str, SplitError] = {}
+    for name in names:
+        try:
+            decided[name] = _decide(name, [ballot.get(name) for ballot in ballots], rule)
+        except SplitError as error:
+            splits[name] = error
+    agreeing = [sum(ballot.get(name) == value for name, value in decided.items()) for ballot in ballots]
     side = agreeing.index(max(agreeing))
     dissent = 1 - sum(agreeing) / (len(ballots) * len(names)) if names else 0.0
-    return Vote(_with(values[side], decided), side, dissent)
+    value = _with(values[side], decided)
+    if splits:
+        rest = {**value, **dict.fromkeys(splits)} if isinstance(value, Mapping) and decided else None
+        found = None if rest is None else Vote(rest, side, dissent)
+        raise SplitError(str(next(iter(splits.values()))), tuple(splits), found)
+    return Vote(value, side, dissent)
 
 
 def votes(value: object) -> dict[str, Field]:

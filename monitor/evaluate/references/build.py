@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.connections import Connections
-from integrations.store.sqlite import Store
-from monitor.config import Config
-from monitor.config.references import ReferenceSection
-from monitor.fleet.fleet import Fleet
-from monitor.ingest.assembler import Assembler
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.connections import Connections
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.references import ReferenceSection
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.ingest.assembler import Assembler
 
 from .lookup import LateReferences, References
 from .places import InCorrections, InDataset, InFile, ReferencePlace

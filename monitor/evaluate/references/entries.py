@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from scoring.case.case import Case
-from scoring.trace.span import Json
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.trace.span import Json
 
 MOST_ENTRIES: Final = 50_000
 """References of one place; what is beyond is left out, and reported."""

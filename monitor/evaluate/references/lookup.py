@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from integrations.store.errors import StoreError
-from scoring.case.case import Case
-from scoring.trace.span import Json
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.trace.span import Json
 
 from .entries import digest
 from .places import ReferencePlace, Unreadable, in_metadata, requested_of

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.references import Correction, corrections, dataset_items
-from scoring.case.case import Case
-from scoring.errors import SidejudgeError
-from scoring.trace.jsontext import decoded
-from scoring.trace.span import Json
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.references import Correction, corrections, dataset_items
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.span import Json
 
 from .entries import MOST_ENTRIES, Entries, Gathering, key_of_case, key_of_map
 

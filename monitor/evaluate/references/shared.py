@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from integrations.postgres import shared
-from integrations.postgres.database import Transaction
-from monitor.fleet.fleet import Fleet
-from scoring.trace.span import Json
+from sidejudge.integrations.postgres import shared
+from sidejudge.integrations.postgres.database import Transaction
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.scoring.trace.span import Json
 
 from .entries import MOST_CHARACTERS, Entries
 from .places import ReferencePlace, Unreadable

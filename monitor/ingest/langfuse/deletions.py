@@ -13,11 +13,11 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Final, TypeAlias
 
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.observations import TraceTooLarge, Window
-from integrations.langfuse.pages import Row
-from integrations.langfuse.probe import LangfuseServer
-from integrations.store.pulled import Pulled
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.observations import TraceTooLarge, Window
+from sidejudge.integrations.langfuse.pages import Row
+from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.store.pulled import Pulled
 
 from .rows import rows_of
 

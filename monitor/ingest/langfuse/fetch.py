@@ -12,16 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from integrations.backoff import Backoff
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.normalise import raw_spans, span_id
-from integrations.langfuse.observations import TraceTooLarge, Window
-from integrations.langfuse.pages import Row
-from integrations.langfuse.probe import LangfuseServer
-from integrations.otlp.wire.encode import encode_spans
-from monitor.ingest.intake import Undecodable
-from monitor.ingest.outcomes import Reason
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.normalise import raw_spans, span_id
+from sidejudge.integrations.langfuse.observations import TraceTooLarge, Window
+from sidejudge.integrations.langfuse.pages import Row
+from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.otlp.wire.encode import encode_spans
+from sidejudge.monitor.ingest.intake import Undecodable
+from sidejudge.monitor.ingest.outcomes import EndReason
 
 from .fleet_share import FleetShare
 from .listed_trace import ListedTrace
@@ -108,12 +108,12 @@ class TraceFetcher:
         try:
             rows = await rows_of(self._langfuse, server, sighting.trace_id, window=window)
         except TraceTooLarge:
-            await self._pending.end([(sighting, Reason.SHED)])
+            await self._pending.end([(sighting, EndReason.SHED)])
             return
         except LangfuseError as error:
             if not self._blamed(sighting, error):
                 raise
-            await self._pending.end([(sighting, Reason.SHED)])
+            await self._pending.end([(sighting, EndReason.SHED)])
             return
         self._read += 1
         self.rows += len(rows)
@@ -144,23 +144,23 @@ class TraceFetcher:
         sighting.retry_ns = self._clock_ns() + self._patience.postponed_ns(sighting.failures)
         return sighting.failures >= MOST_READINGS
 
-    async def _handed_in(self, sighting: ListedTrace, rows: Sequence[Row]) -> Reason | None:
+    async def _handed_in(self, sighting: ListedTrace, rows: Sequence[Row]) -> EndReason | None:
         """Give rows to the intake; why a trace is not taken, None when it is."""
         try:
             spans = await asyncio.to_thread(raw_spans, rows)
             body = await asyncio.to_thread(encode_spans, spans)
         except Exception:  # a bug must cost one trace its verdict, not the others theirs
             log.exception("could not read a trace of Langfuse")
-            return Reason.ERROR
+            return EndReason.ERROR
         if not spans:
-            return Reason.UNDECODABLE
+            return EndReason.UNDECODABLE
         self._pending.services.learn(sighting, spans)
         if all_own(spans):
-            return Reason.EXCLUDED
+            return EndReason.EXCLUDED
         try:
             await self._intake.consume(body)
         except Undecodable:
-            return Reason.UNDECODABLE
+            return EndReason.UNDECODABLE
         return None
 
 

@@ -12,10 +12,10 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from integrations.postgres import shared
-from integrations.postgres.database import Transaction
-from integrations.postgres.errors import DatabaseError
-from monitor.fleet.fleet import Fleet
+from sidejudge.integrations.postgres import shared
+from sidejudge.integrations.postgres.database import Transaction
+from sidejudge.integrations.postgres.errors import DatabaseError
+from sidejudge.monitor.fleet.fleet import Fleet
 
 log = logging.getLogger("sidejudge.langfuse")
 

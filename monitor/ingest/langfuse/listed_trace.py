@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from integrations.langfuse.normalise import NO_ENVIRONMENT, span_id
-from integrations.langfuse.observations import instant_ns
-from integrations.langfuse.pages import Row
-from scoring.case.case import Case
+from sidejudge.integrations.langfuse.normalise import NO_ENVIRONMENT, span_id
+from sidejudge.integrations.langfuse.observations import instant_ns
+from sidejudge.integrations.langfuse.pages import Row
+from sidejudge.scoring.case.case import Case
 
 _MOST_TAGS: Final = 50
 """Tags and environments of a trace that are looked at."""

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from integrations.langfuse.normalise import is_trace_id
-from integrations.langfuse.observations import MOST_IN_TRACE
-from integrations.langfuse.pages import Row
-from integrations.store.pulled import Pulled, Taken
-from monitor.ingest.outcomes import Reason, TraceOutcomes
-from monitor.ingest.sampler import Sampler
+from sidejudge.integrations.langfuse.normalise import is_trace_id
+from sidejudge.integrations.langfuse.observations import MOST_IN_TRACE
+from sidejudge.integrations.langfuse.pages import Row
+from sidejudge.integrations.store.pulled import Pulled, Taken
+from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
+from sidejudge.monitor.ingest.sampler import Sampler
 
 from .listed_trace import ListedTrace, grouped
 from .preselect import at_sight, once_settled
@@ -68,7 +68,7 @@ class Pending:
         traces = grouped(page)
         fresh = [trace_id for trace_id in traces if trace_id not in self.sightings]
         known = await asyncio.to_thread(self._pulled.known, fresh)
-        ended: list[tuple[ListedTrace, Reason]] = []
+        ended: list[tuple[ListedTrace, EndReason]] = []
         for trace_id, rows in traces.items():
             reason, taken = known.get(trace_id, (None, frozenset()))
             if reason is not None:
@@ -84,19 +84,19 @@ class Pending:
                 ended.append((sighting, why))
         await self.end(ended)
 
-    def _at_sight(self, sighting: ListedTrace) -> Reason | None:
+    def _at_sight(self, sighting: ListedTrace) -> EndReason | None:
         if not is_trace_id(sighting.trace_id):
-            return Reason.UNDECODABLE
+            return EndReason.UNDECODABLE
         if sighting.taken:
             return None
         if len(sighting.spans) > MOST_IN_TRACE:
-            return Reason.SHED
+            return EndReason.SHED
         return at_sight(self._sampler, bytes.fromhex(sighting.trace_id), sighting)
 
     async def drawn(self, sightings: Sequence[ListedTrace]) -> list[ListedTrace]:
         """The settled traces that are to be read; the others end."""
         wanted: list[ListedTrace] = []
-        ended: list[tuple[ListedTrace, Reason]] = []
+        ended: list[tuple[ListedTrace, EndReason]] = []
         for each in sightings:
             # What was taken is drawn already.
             reason = None if each.taken else once_settled(self._sampler, bytes.fromhex(each.trace_id), each)
@@ -107,7 +107,7 @@ class Pending:
         await self.end(ended)
         return wanted
 
-    async def end(self, ended: Sequence[tuple[ListedTrace, Reason]]) -> None:
+    async def end(self, ended: Sequence[tuple[ListedTrace, EndReason]]) -> None:
         """These end unread; what was taken of one before stands."""
         unread = [(each, reason) for each, reason in ended if not each.taken]
         await self._pulled.put(
@@ -115,7 +115,7 @@ class Pending:
         )
         for each, reason in unread:
             self.sightings.pop(each.trace_id, None)
-            if reason is Reason.SAMPLED_OUT:
+            if reason is EndReason.SAMPLED_OUT:
                 self._outcomes.sampled_out(self.services.of(each), {bytes.fromhex(each.trace_id)})
             else:
                 self._outcomes.seen()

@@ -10,39 +10,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from integrations.raw import RawSpan
-from monitor.config.match import MatchSection
-from monitor.ingest.outcomes import Reason
-from monitor.ingest.sampler import Sampler, SamplingRule
-from scoring.trace.loop_guard import evaluator_traffic, is_own
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.sampler import Sampler, SamplingRule
+from sidejudge.scoring.trace.loop_guard import evaluator_traffic, is_own
 
 from .listed_trace import ListedTrace
 
-_UNTOLD: Final[Mapping[str, object]] = {"service": (), "task": (), "metadata": {}, "feedback": None, "latency_ms": None}
+_UNKNOWN: Final[Mapping[str, object]] = {
+    "service": (),
+    "task": (),
+    "metadata": {},
+    "asked": (),
+    "feedback": None,
+    "latency_ms": None,
+}
 """Conditions that a listing cannot answer, in the form in which they hold for everything."""
 
 
-def at_sight(sampler: Sampler, trace_id: bytes, sighting: ListedTrace) -> Reason | None:
+def at_sight(sampler: Sampler, trace_id: bytes, sighting: ListedTrace) -> EndReason | None:
     """Why a trace will not be read, as soon as anything of it was seen; None when it may be."""
     if excluded(sighting):
-        return Reason.EXCLUDED
-    return None if sampler.admits(trace_id) else Reason.SAMPLED_OUT
+        return EndReason.EXCLUDED
+    return None if sampler.admits(trace_id) else EndReason.SAMPLED_OUT
 
 
-def once_settled(sampler: Sampler, trace_id: bytes, sighting: ListedTrace) -> Reason | None:
+def once_settled(sampler: Sampler, trace_id: bytes, sighting: ListedTrace) -> EndReason | None:
     """The same when all of its listing is there, so that rules on content can be matched."""
     if excluded(sighting):
-        return Reason.EXCLUDED
+        return EndReason.EXCLUDED
 
     def matches(rule: SamplingRule) -> bool:
         return not isinstance(rule.match, MatchSection) or may_match(rule.match, sighting)
 
-    return None if sampler.may_keep(trace_id, matches) else Reason.SAMPLED_OUT
+    return None if sampler.may_keep(trace_id, matches) else EndReason.SAMPLED_OUT
 
 
 def may_match(match: MatchSection, sighting: ListedTrace) -> bool:
     """Whether a condition may hold for the trace, as far as its listing shows."""
-    return match.model_copy(update=_UNTOLD).matches(sighting.case())
+    return match.model_copy(update=_UNKNOWN).matches(sighting.case())
 
 
 def excluded(sighting: ListedTrace) -> bool:

@@ -12,20 +12,20 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, Protocol
 
-from integrations.backoff import Backoff
-from integrations.langfuse import legacy, observations
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from integrations.langfuse.observations import Window
-from integrations.langfuse.pages import Row
-from integrations.langfuse.probe import LangfuseServer
-from integrations.store.errors import StoreError
-from integrations.store.pulled import Pulled
-from monitor.ingest.intake import Overloaded
-from monitor.ingest.outcomes import TraceOutcomes
-from monitor.ingest.sampler import Sampler
-from scoring.status.pull_snapshot import PullSnapshot, PullState
-from scoring.trace.span import JsonRecord
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.langfuse import legacy, observations
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.langfuse.pages import Row
+from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.pulled import Pulled
+from sidejudge.monitor.ingest.intake import Overloaded
+from sidejudge.monitor.ingest.outcomes import TraceOutcomes
+from sidejudge.monitor.ingest.sampler import Sampler
+from sidejudge.scoring.status.pull_snapshot import PullSnapshot, PullState
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .deletions import DeletedTraces, Erase
 from .fetch import TraceConsumer, TraceFetcher

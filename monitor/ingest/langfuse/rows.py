@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from integrations.langfuse import legacy
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from integrations.langfuse.normalise import raw_spans
-from integrations.langfuse.observations import TraceTooLarge, Window, of_trace
-from integrations.langfuse.pages import Row
-from integrations.langfuse.probe import LangfuseServer, probe
-from integrations.raw import RawSpan
-from scoring.errors import SidejudgeError
+from sidejudge.integrations.langfuse import legacy
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.normalise import raw_spans
+from sidejudge.integrations.langfuse.observations import TraceTooLarge, Window, of_trace
+from sidejudge.integrations.langfuse.pages import Row
+from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.errors import SidejudgeError
 
 from .preselect import all_own
 

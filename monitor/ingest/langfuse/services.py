@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from integrations.raw import RawSpan
+from sidejudge.integrations.raw import RawSpan
 
 from .listed_trace import ListedTrace
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from integrations.backoff import Backoff
-from integrations.langfuse.connections import Connections
-from integrations.store.erasure import erase
-from integrations.store.sqlite import Store
-from monitor.config import Config
-from monitor.fleet.fleet import Fleet
-from monitor.ingest.assembler import Assembler
-from monitor.ingest.intake import Intake
-from monitor.ingest.outcomes import TraceOutcomes
-from monitor.ingest.sampler import Sampler
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.langfuse.connections import Connections
+from sidejudge.integrations.store.erasure import erase
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.ingest.assembler import Assembler
+from sidejudge.monitor.ingest.intake import Intake
+from sidejudge.monitor.ingest.outcomes import TraceOutcomes
+from sidejudge.monitor.ingest.sampler import Sampler
 
 from .fleet_share import FleetShare
 from .pull import Pull

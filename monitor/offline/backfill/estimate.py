@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from monitor.config import Config
-from monitor.config.judge_choice import ONE_JUDGE
-from monitor.evaluate.addressed import Addressed, plain
-from monitor.evaluate.build import EvaluationBackends, judge_settings
-from monitor.evaluate.evaluation import Evaluation
-from monitor.route.router import Route, Router
-from scoring.case.case import Case
-from scoring.judging.request import requests
-from scoring.questions.question import Question
-from scoring.verdict.rubric import Rubric
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.judge_choice import ONE_JUDGE
+from sidejudge.monitor.evaluate.addressed import Addressed, plain
+from sidejudge.monitor.evaluate.build import EvaluationBackends, judge_settings
+from sidejudge.monitor.evaluate.evaluation import Evaluation
+from sidejudge.monitor.route.router import Route, Router
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.judging.request import requests
+from sidejudge.scoring.questions.question import Question
+from sidejudge.scoring.verdict.rubric import Rubric
 
 SAMPLE: Final = 20
 """Traces that an estimate reads at most."""
@@ -82,7 +82,7 @@ async def estimate_work(
 
 
 async def _cost(config: Config, case: Case, requested: Sequence[Question], who: EvaluationBackends) -> float | None:
-    from integrations.judge.client import JudgeClient  # noqa: PLC0415  # only with a judge
+    from sidejudge.integrations.judge.client import JudgeClient  # noqa: PLC0415  # only with a judge
 
     if config.evaluators.judge is None or who.library is None:
         return 0.0

@@ -10,30 +10,30 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from integrations.langfuse.connections import Connections
-from integrations.langfuse.observations import Window
-from integrations.langfuse.probe import LangfuseServer, probe
-from integrations.raw import RawSpan
-from integrations.store.sqlite import Store
-from monitor.config import Config
-from monitor.config.langfuse import LangfuseProject, LangfuseSink
-from monitor.config.match import MatchSection
-from monitor.config.model import StoreSection
-from monitor.config.rubrics import configured
-from monitor.config.units import Duration
-from monitor.evaluate.build import EvaluationBackends, arrange_backends, build_backends
-from monitor.evaluate.references.build import references
-from monitor.evaluate.references.lookup import References
-from monitor.ingest.assembler import Assembler
-from monitor.ingest.langfuse.listed_trace import ListedTrace
-from monitor.ingest.sampler import Sampler
-from monitor.route.build import router_of
-from monitor.runtime.builders import conversations
-from monitor.sessions.windows import Identity, draw
-from scoring.case.case import Case
-from scoring.case.session import conversation, turn_of
-from scoring.errors import SidejudgeError
-from scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.integrations.langfuse.connections import Connections
+from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.langfuse import LangfuseProject, LangfuseSink
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.config.model import StoreSection
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.config.units import Duration
+from sidejudge.monitor.evaluate.build import EvaluationBackends, arrange_backends, build_backends
+from sidejudge.monitor.evaluate.references.build import references
+from sidejudge.monitor.evaluate.references.lookup import References
+from sidejudge.monitor.ingest.assembler import Assembler
+from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
+from sidejudge.monitor.ingest.sampler import Sampler
+from sidejudge.monitor.route.build import router_of
+from sidejudge.monitor.runtime.builders import conversations
+from sidejudge.monitor.sessions.windows import Identity, draw
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.session import conversation, turn_of
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 
 from .estimate import SAMPLE, SESSIONS, WorkEstimate, estimate_work
 from .lent_embedding import LentEmbedding

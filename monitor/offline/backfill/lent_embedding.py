@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from monitor.config import Config
-from monitor.evaluate.backends import Backend
-from monitor.offline.engine.engine import ElsewhereError, Engine
-from monitor.offline.engine.ray_cluster import RayCluster
-from monitor.offline.score.request import ScoreRequest, fingerprint
-from scoring.case.case import Case
-from scoring.questions.question import Question, Reply
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.evaluate.backends import Backend
+from sidejudge.monitor.offline.engine.engine import ElsewhereError, Engine
+from sidejudge.monitor.offline.engine.ray_cluster import RayCluster
+from sidejudge.monitor.offline.score.request import ScoreRequest, fingerprint
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.question import Question, Reply
 
 
 class LentEmbedding:
@@ -52,7 +52,7 @@ def lent_embedding(engine: Engine, config: Path, settings: Config) -> Iterator[L
         yield None
         return
     engine.start()
-    from monitor.offline.score.ray_backends import RemoteEmbedding, embeddings_of  # noqa: PLC0415  # it imports Ray, an extra
+    from sidejudge.monitor.offline.score.ray_backends import RemoteEmbedding, embeddings_of  # noqa: PLC0415  # it imports Ray, an extra
 
     held = embeddings_of(ScoreRequest(config=config, fingerprint=fingerprint(settings)), section)
     yield LentEmbedding(RemoteEmbedding(range(len(held))))

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
-from integrations.langfuse import legacy, observations
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.normalise import is_trace_id
-from integrations.langfuse.observations import Window
-from integrations.langfuse.pages import Row
-from integrations.langfuse.probe import LangfuseServer
-from monitor.config.match import MatchSection
-from monitor.ingest.langfuse.listed_trace import ListedTrace, grouped
-from monitor.ingest.langfuse.preselect import at_sight, may_match, once_settled
-from monitor.ingest.outcomes import Reason
-from monitor.ingest.sampler import Sampler
+from sidejudge.integrations.langfuse import legacy, observations
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.normalise import is_trace_id
+from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.langfuse.pages import Row
+from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace, grouped
+from sidejudge.monitor.ingest.langfuse.preselect import at_sight, may_match, once_settled
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.sampler import Sampler
 
 OTHER = "other than --filter"
 FOREIGN = "no W3C trace id"
@@ -52,7 +52,7 @@ async def list_traces(
             sighting.add(rows, 0)
             why = at_sight(sampler, bytes.fromhex(trace_id), sighting) if is_trace_id(trace_id) else FOREIGN
             if why is not None:
-                unwanted[trace_id] = why.value if isinstance(why, Reason) else why
+                unwanted[trace_id] = why.value if isinstance(why, EndReason) else why
                 del sightings[trace_id]
     listing = Listing(left_out=Counter(unwanted.values()))
     for sighting in sorted(sightings.values(), key=lambda each: (each.start_ns, each.trace_id)):

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.existing_scores import REVISION, ExistingScore, existing_scores
-from integrations.langfuse.score_document import ScoreOfLangfuse
-from integrations.langfuse.scores import ScoreSelection, declared, score_id, scores_of, withdrawn
-from integrations.store.outbox import PendingScore, ScoreRow
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.score_name import composite_name, pass_name, score_name
-from scoring.verdict.verdict import Verdict
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.existing_scores import REVISION, ExistingScore, existing_scores
+from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
+from sidejudge.integrations.langfuse.scores import ScoreSelection, declared, score_id, scores_of, withdrawn
+from sidejudge.integrations.store.outbox import PendingScore, ScoreRow
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.score_name import composite_name, pass_name, score_name
+from sidejudge.scoring.verdict.verdict import Verdict
 
 WITHIN_MS: Final = 2.0
 """Durations may be this far apart: Langfuse keeps times to the millisecond, exporters to the nanosecond."""
@@ -37,16 +37,27 @@ class Numbered:
     stands: bool = False
 
     @classmethod
-    def alone(cls, verdict: Verdict, rubric: Rubric, at_ns: int, which: ScoreSelection) -> Numbered:
+    def alone(
+        cls, verdict: Verdict, rubric: Rubric, at_ns: int, which: ScoreSelection, link_base: str | None = None
+    ) -> Numbered:
         """A verdict beside which nothing stands."""
-        return cls(verdict=verdict, scores=_out(_bodies(verdict, rubric, which), {}, at_ns))
+        return cls(verdict=verdict, scores=_out(_bodies(verdict, rubric, which, link_base), {}, at_ns))
 
 
 class Numbering:
     """Reads one Langfuse; ``v3`` is whether by the old API, ``which`` scores are to be there."""
 
-    def __init__(self, langfuse: Langfuse, rubrics: Mapping[str, Rubric], *, v3: bool, which: ScoreSelection) -> None:
+    def __init__(
+        self,
+        langfuse: Langfuse,
+        rubrics: Mapping[str, Rubric],
+        *,
+        v3: bool,
+        which: ScoreSelection,
+        link_base: str | None = None,
+    ) -> None:
         self._langfuse, self._rubrics, self._v3, self._which = langfuse, rubrics, v3, which
+        self._link_base = link_base
         self._names = {
             rubric.id: tuple(dict.fromkeys(each.name for each in declared(rubric))) for rubric in rubrics.values()
         }
@@ -79,15 +90,16 @@ class Numbering:
         rubric = self._rubrics[verdict.rubric]
         known = {score: there[score] for score in self._ids(verdict) if score in there}
         if not known:
-            return Numbered.alone(verdict, rubric, at_ns, self._which)
-        bodies = _bodies(verdict, rubric, "all")
+            return Numbered.alone(verdict, rubric, at_ns, self._which, self._link_base)
+        bodies = _bodies(verdict, rubric, "all", self._link_base)
         latest, first_ns = max(each.revision for each in known.values()), min(each.at_ns for each in known.values())
         same = known.keys() <= bodies.keys() and all(self._states(known[score], bodies[score]) for score in known)
         revision = latest if same else max(verdict.revision, latest + 1)
         verdict = replace(verdict, revision=revision)
         # What another setting left there stays, and is kept true.
         wanted = _bodies(verdict, rubric, self._which).keys() | known.keys()
-        bodies = {score: body for score, body in _bodies(verdict, rubric, "all").items() if score in wanted}
+        every = _bodies(verdict, rubric, "all", self._link_base)
+        bodies = {score: body for score, body in every.items() if score in wanted}
         gone = tuple(_withdrawn(each, verdict) for score, each in known.items() if score not in bodies)
         scores = (*_out(bodies, known, first_ns, stand=same), *gone)
         return Numbered(verdict=verdict, scores=scores, revises=not same, stands=same)
@@ -101,8 +113,10 @@ class Numbering:
         return existing.states(body, within=self._within.get(body["name"], 0.0))
 
 
-def _bodies(verdict: Verdict, rubric: Rubric, which: ScoreSelection) -> dict[str, ScoreOfLangfuse]:
-    return {body["id"]: body for body in scores_of(verdict, rubric, which)}
+def _bodies(
+    verdict: Verdict, rubric: Rubric, which: ScoreSelection, link_base: str | None = None
+) -> dict[str, ScoreOfLangfuse]:
+    return {body["id"]: body for body in scores_of(verdict, rubric, which, link_base=link_base)}
 
 
 def _withdrawn(existing: ExistingScore, verdict: Verdict) -> ScoreRow:
@@ -117,7 +131,8 @@ def _withdrawn(existing: ExistingScore, verdict: Verdict) -> ScoreRow:
     elif verdict.session_id:
         stated["sessionId"] = verdict.session_id
     body = {**withdrawn(stated), "metadata": {REVISION: verdict.revision}, "withdrawn": True}
-    return ScoreRow(id=stated["id"], at_ns=existing.at_ns, body=json.dumps(body, separators=(",", ":")))
+    text = json.dumps(body, separators=(",", ":"))
+    return ScoreRow(id=stated["id"], at_ns=existing.at_ns, body=text, after_ms=existing.latest_ms)
 
 
 def _out(
@@ -127,6 +142,7 @@ def _out(
         ScoreRow(
             id=score, at_ns=known[score].at_ns if score in known else at_ns,
             body=json.dumps(body, separators=(",", ":"), allow_nan=False), stands=stand and score in known,
+            after_ms=known[score].latest_ms if score in known else None,
         )
         for score, body in bodies.items()
     )  # fmt: skip

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from integrations.backoff import Backoff
-from integrations.langfuse import legacy, observations
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.observations import Window
-from integrations.langfuse.probe import LangfuseServer
-from integrations.raw import RawSpan
-from monitor.ingest.langfuse.listed_trace import ListedTrace
-from monitor.ingest.langfuse.rows import PERHAPS_ITS, UnreadError, spans_of
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.langfuse import legacy, observations
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
+from sidejudge.monitor.ingest.langfuse.rows import PERHAPS_ITS, UnreadError, spans_of
 
 __all__ = ["MOST_ATTEMPTS", "Reader", "UnreadError"]
 

@@ -9,46 +9,47 @@ another verdict is its next revision (``numbering.py``).
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from integrations.dialects import normalise
-from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.probe import LangfuseServer
-from integrations.otlp.wire.chunk import ChunkOrigin
-from integrations.otlp.wire.encode import encode_spans
-from integrations.raw import RawSpan
-from integrations.store.sqlite import FinishedTrace, Store, StoredTurn
-from monitor.config import Config
-from monitor.config.langfuse import LangfuseSink
-from monitor.config.match import MatchSection
-from monitor.config.rubrics import configured
-from monitor.deliver.langfuse.score_rows import time_of
-from monitor.deliver.langfuse.sink import LangfuseScores
-from monitor.evaluate.build import EvaluationBackends
-from monitor.evaluate.evaluator import Evaluator
-from monitor.evaluate.pipeline import Pipeline, one_by_one
-from monitor.evaluate.references.lookup import References
-from monitor.evaluate.result import TraceResult
-from monitor.evaluate.stages import EvaluationStages
-from monitor.ingest.closing import Closing
-from monitor.ingest.langfuse.listed_trace import ListedTrace
-from monitor.ingest.sampler import Sampler
-from monitor.route.build import router_of
-from monitor.runtime.builders import conversations, judge_queue, session_limits
-from monitor.sessions.turns import SessionTurn
-from monitor.sessions.windows import SessionLimits
-from scoring.case.case import Case
-from scoring.case.extract import extract
-from scoring.errors import SidejudgeError
-from scoring.status.export_snapshot import ExportSnapshot
-from scoring.trace.span import JsonRecord
-from scoring.trace.trace import Trace
-from scoring.verdict.trace_document import TraceDocument
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.probe import LangfuseServer
+from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
+from sidejudge.integrations.otlp.wire.encode import encode_spans
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoredTurn
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.langfuse import LangfuseSink
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.deliver.langfuse.score_rows import time_of
+from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
+from sidejudge.monitor.evaluate.build import EvaluationBackends
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
+from sidejudge.monitor.evaluate.references.lookup import References
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.evaluate.stages import EvaluationStages
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
+from sidejudge.monitor.ingest.sampler import Sampler
+from sidejudge.monitor.route.build import router_of
+from sidejudge.monitor.runtime.builders import conversations, judge_queue, session_limits
+from sidejudge.monitor.sessions.turns import SessionTurn
+from sidejudge.monitor.sessions.windows import SessionLimits
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 from .lent_embedding import LentEmbedding
 from .listing import OTHER
@@ -61,6 +62,8 @@ READ_AHEAD: Final = 64
 """Traces that are held in memory while they are judged."""
 _PAUSE_S: Final = 0.25
 _LONGEST_PAUSE_S: Final = 16.0
+STUCK_S: Final = 900.0
+"""How long it is waited for Langfuse to show scores where it shows no more of them; what is left is reported."""
 
 
 class StoppedError(SidejudgeError):
@@ -147,7 +150,10 @@ class Backfill:
         rubrics = self._rubrics = configured(config)
         readable = server.scores_v3 or server.legacy_reads
         self._which = sink.scores
-        self.numbering = Numbering(langfuse, rubrics, v3=server.scores_v3, which=sink.scores) if readable else None
+        self._link_base = sink.link_base
+        self.numbering = Numbering(
+            langfuse, rubrics, v3=server.scores_v3, which=sink.scores, link_base=sink.link_base
+        ) if readable else None  # fmt: skip
         self.scores_out = LangfuseScores(
             sink, langfuse=langfuse, store=store, rubrics=rubrics, counters=SilentScoreCounters(), clock_ns=clock_ns,
             overtaken=self.numbering.overtaken_by if self.numbering else None,
@@ -160,6 +166,7 @@ class Backfill:
             reference_keys=config.reference_keys,
             conversations=conversations(config) if self._sessions else None,
             references=references,
+            slices=config.alerts.slices,
         )
         self._pipeline = Pipeline(
             stages=stages,
@@ -207,14 +214,19 @@ class Backfill:
                 await self.scores_out.look_early()
         return not counts.waiting and not counts.unseen
 
-    async def deliver(self) -> ExportSnapshot:
-        """Wait until all scores are taken and read back, or given up; where they stand then. Raises as ``judge``."""
-        pause_s = _PAUSE_S
+    async def deliver(self, stuck_s: float = STUCK_S) -> ExportSnapshot:
+        """Wait until all scores are taken and read back, or given up; where they stand then. Raises as ``judge``.
+
+        While Langfuse answers and nothing comes of it for ``stuck_s``, the wait ends: the next call goes on with them.
+        """
+        pause_s, left, since_s = _PAUSE_S, -1, time.monotonic()
         while True:
-            self._exports()
+            exports = self._exports()
             counts = await asyncio.to_thread(self._store.outbox.counts)
-            if not counts.waiting and not counts.unseen:
-                return replace(self._exports(), waiting=0, unseen=0, dead=counts.dead)
+            if counts.waiting + counts.unseen != left or exports.state != "ok":
+                left, since_s = counts.waiting + counts.unseen, time.monotonic()
+            if not left or time.monotonic() - since_s >= stuck_s:
+                return replace(exports, waiting=counts.waiting, unseen=counts.unseen, dead=counts.dead)
             await asyncio.sleep(pause_s)
             if not counts.waiting:  # somebody waits for the command: looked for before the minute is over
                 found = False
@@ -317,7 +329,7 @@ class Backfill:
     async def _numbered(self, result: TraceResult, at_ns: int) -> list[Numbered]:
         if self.numbering is None:
             return [
-                Numbered.alone(verdict, self._rubrics[verdict.rubric], at_ns, self._which)
+                Numbered.alone(verdict, self._rubrics[verdict.rubric], at_ns, self._which, self._link_base)
                 for verdict in result.verdicts
             ]
         numbering = self.numbering

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from integrations.langfuse.observations import Window
-from integrations.store.sqlite import Store
-from monitor.ingest.closing import Closing
-from monitor.sessions.windows import Identity, SessionLimits, SessionWindows, key_of
-from scoring.trace.span import JsonRecord
+from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.sessions.windows import Identity, SessionLimits, SessionWindows, key_of
+from sidejudge.scoring.trace.span import JsonRecord
 
 
 class HeldTurn(NamedTuple):

@@ -19,12 +19,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from integrations.postgres import schema, shared
-from integrations.postgres.database import Database, Transaction
-from integrations.postgres.errors import DatabaseError, DatabaseRefuses, LeaseLost
-from integrations.postgres.leases import Leases
-from monitor.config.fleet import FleetSection
-from monitor.ingest.langfuse.listed_trace import ListedTrace
+from sidejudge.integrations.postgres import schema, shared
+from sidejudge.integrations.postgres.database import Database, Transaction
+from sidejudge.integrations.postgres.errors import DatabaseError, DatabaseRefuses, LeaseLost
+from sidejudge.integrations.postgres.leases import Leases
+from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
 
 log = logging.getLogger("sidejudge.backfill")
 

@@ -7,8 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from scoring.errors import SidejudgeError
-from scoring.runs.embedding_calibration import KINDS, MeaningPair
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.runs.embedding_calibration import KINDS, MeaningPair
 
 SHIPPED: Final = "shipped"
 """In place of a file: pairs that are shipped, of support calls in English, German, Spanish and French."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from integrations.provider.library import LiteLLM
-from monitor.config.evaluators import EmbeddingSection
-from monitor.evaluate.embedding.build import embedding_model
-from scoring.evaluators.vector import cosine, unit
-from scoring.runs.embedding_calibration import KINDS, FittedThreshold, MeaningPair, fit
+from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.monitor.config.evaluators import EmbeddingSection
+from sidejudge.monitor.evaluate.embedding.build import embedding_model
+from sidejudge.scoring.evaluators.vector import cosine, unit
+from sidejudge.scoring.runs.embedding_calibration import KINDS, FittedThreshold, MeaningPair, fit
 
 
 async def fit_thresholds(section: EmbeddingSection, pairs: Sequence[MeaningPair]) -> list[FittedThreshold]:

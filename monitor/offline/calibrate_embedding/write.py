@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 
 class NotWrittenError(SidejudgeError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol, TypeVar
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 S = TypeVar("S")
 P = TypeVar("P")

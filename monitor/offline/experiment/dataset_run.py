@@ -2,23 +2,62 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from integrations.agents.reply import Request
-from integrations.langfuse.client import Access
-from monitor.config import Config
-from monitor.offline.test.run import Agent
-from scoring.errors import SidejudgeError
-from scoring.verdict.score_name import pass_name
+from sidejudge.integrations.agents.reply import Request
+from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.probe import ARRAYS_SINCE, release_of, version_of
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.offline.test.run import Agent
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.verdict.score_name import pass_name
 
+from .arrived import Sent, not_arrived
 from .evaluators import RubricEvaluator, RunAggregate
 from .inline import InlineJudge
+
+ARRIVES_S: Final = 60.0
+"""How long after a run its scores may take to be shown."""
+_SENDS_ARRAYS: Final = (5, 0)
+"""Version from which the SDK sends scores in arrays."""
 
 
 class NoDatasetError(SidejudgeError):
     """The dataset cannot be read, or has no items; the message states why."""
+
+
+class UnfitSdkError(SidejudgeError):
+    """The server takes no scores as the installed SDK sends them: a run would be lost."""
+
+
+def check_sdk(access: Access, installed: str | None = None) -> None:
+    """Raise ``UnfitSdkError`` where the scores of a run would not arrive; a server that names no version passes.
+
+    Args:
+        access: The project.
+        installed: Version of the SDK; None: the installed one.
+    """
+    import asyncio  # noqa: PLC0415  # only where the SDK is used
+    from importlib.metadata import version as version_of_package  # noqa: PLC0415  # likewise
+
+    async def ask() -> str | None:
+        async with Langfuse(access) as langfuse:
+            return await version_of(langfuse)
+
+    sdk = release_of(installed or version_of_package("langfuse"))
+    try:
+        found = asyncio.run(ask())
+    except LangfuseError as error:
+        raise NoDatasetError(f"{access.base_url}: {error}") from error
+    server = release_of(found)
+    if sdk is not None and server is not None and sdk >= _SENDS_ARRAYS and server < ARRAYS_SINCE:
+        raise UnfitSdkError(
+            f"Langfuse {found} takes no scores of its SDK {installed or version_of_package('langfuse')}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +73,22 @@ class DatasetTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetRun:
-    """What came of a run. ``url`` is its page, None where the project could not be asked for."""
+    """What came of a run. ``url`` is its page, None where the project could not be asked for.
+
+    Of its ``scores``, those on items, ``missing`` are not shown by Langfuse; None: it could not be read (``unread``).
+    """
 
     items: int
     url: str | None
+    scores: int = 0
+    missing: int | None = 0
+    unread: str = ""
     rubrics: Mapping[str, DatasetTally] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
-        """Whether every item passed under every rubric."""
-        return all(each.passed == self.items for each in self.rubrics.values())
+        """Whether every item passed under every rubric, and no score of them is missing in Langfuse."""
+        return not self.missing and all(each.passed == self.items for each in self.rubrics.values())
 
 
 def run_dataset(
@@ -71,16 +116,18 @@ def run_dataset(
 
     Raises:
         NoDatasetError: The dataset cannot be read, or has no items.
+        UnfitSdkError: The server takes no scores as the installed SDK sends them.
         ValueError: There is no such rubric.
     """
     import asyncio  # noqa: PLC0415  # with the SDK, which is slow to import
 
-    from langfuse import Langfuse  # noqa: PLC0415  # only where it is asked for
+    from langfuse import Langfuse as Sdk  # noqa: PLC0415  # only where it is asked for
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  # likewise
 
+    check_sdk(access)
     judges = [InlineJudge(rubric, config) for rubric in rubrics]
     # A provider of its own: the SDK would else make its own the one of the whole process.
-    sdk = Langfuse(
+    sdk = Sdk(
         public_key=access.public_key, secret_key=access.secret_key, base_url=access.base_url,
         timeout=round(access.timeout_s), tracer_provider=TracerProvider(),
     )  # fmt: skip
@@ -97,6 +144,7 @@ def run_dataset(
             reply = await requested.ask(Request(input=item.input, test_id=str(item.id), metadata=metadata))
         return reply.stated
 
+    began_ns = time.time_ns()
     result = found.run_experiment(
         name=name, task=task, max_concurrency=concurrency,
         evaluators=[RubricEvaluator(judge, "summary") for judge in judges],
@@ -104,7 +152,29 @@ def run_dataset(
     )  # fmt: skip
     sdk.flush()
     tallies = {judge.rubric.id: _tally(judge.rubric.id, result, len(found.items)) for judge in judges}
-    return DatasetRun(items=len(found.items), url=result.experiment_url, rubrics=tallies)
+    sent: dict[tuple[str, str], float | str] = {
+        (str(item.trace_id), each.name): each.value
+        for item in result.item_results if item.trace_id for each in item.evaluations
+    }  # fmt: skip
+    missing, unread = _read_back(access, sent, began_ns)
+    return DatasetRun(
+        items=len(found.items), url=_url(result), scores=len(sent), missing=missing, unread=unread, rubrics=tallies
+    )
+
+
+def _read_back(access: Access, sent: Sent, began_ns: int) -> tuple[int | None, str]:
+    """How many scores are not there; None, and why, where that cannot be known."""
+    import asyncio  # noqa: PLC0415  # with the SDK, as above
+
+    try:
+        return asyncio.run(not_arrived(access, sent, since_ns=began_ns, within_s=ARRIVES_S)), ""
+    except LangfuseError as error:
+        return None, str(error)
+
+
+def _url(result: Any) -> str | None:
+    """The page of the run; SDK 4 names it otherwise."""
+    return getattr(result, "experiment_url", None) or getattr(result, "dataset_run_url", None)
 
 
 def _tally(rubric: str, result: Any, items: int) -> DatasetTally:

@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from integrations.langfuse.scores import NOT_COUNTED, ScoreSelection, scores_of
-from monitor.config import Config
-from scoring.statistics.interval import Z_95_TWO_SIDED, wilson_pair
-from scoring.statistics.mean import mean_estimate
-from scoring.trace.span import Json
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.score_name import composite_name, pass_name, state_name
-from scoring.verdict.verdict import Verdict
+from sidejudge.integrations.langfuse.scores import NOT_COUNTED, ScoreSelection, names_of, scores_of
+from sidejudge.monitor.config import Config
+from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson_pair
+from sidejudge.scoring.statistics.mean import mean_estimate
+from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.score_name import composite_name, pass_name, state_name
+from sidejudge.scoring.verdict.verdict import Verdict
 
 from .inline import InlineJudge
 
@@ -45,7 +45,9 @@ class RubricEvaluator:
     ) -> list[Evaluation]:
         """Judge one output; raises ``ValueError`` for one that cannot be read, which the SDK records."""
         judging = self._judge.verdict(input=input, output=output, expected=expected_output, metadata=metadata)
-        return list(evaluations(await asyncio.wrap_future(judging), self._judge.rubric, self._which))
+        rubric = self._judge.rubric
+        aggregated = frozenset({composite_name(rubric.id), state_name(rubric.id)})
+        return list(evaluations(await asyncio.wrap_future(judging), rubric, self._which, also=aggregated))
 
 
 class RunAggregate:
@@ -77,10 +79,12 @@ class RunAggregate:
                 metadata={**counts, "lower": share.lower, "upper": share.upper},
             )  # fmt: skip
         if (mean := mean_estimate(((value, 1.0) for value in composites), z=Z_95_TWO_SIDED)) is not None:
+            # A mean of few values has bounds beyond what a composite can be.
+            lower, upper = max(0.0, mean.lower), min(self._rubric.scale, mean.upper)
             yield Evaluation(
                 name=f"{self._rubric.id}_mean", value=mean.mean,
-                comment=f"mean of {len(composites)} composites, {sure} {mean.lower:.3f} and {mean.upper:.3f}{left}",
-                metadata={**counts, "lower": mean.lower, "upper": mean.upper},
+                comment=f"mean of {len(composites)} composites, {sure} {lower:.3f} and {upper:.3f}{left}",
+                metadata={**counts, "lower": lower, "upper": upper},
             )  # fmt: skip
 
     def _raw(self, results: Sequence[Any], name: str) -> list[object]:
@@ -112,11 +116,16 @@ def run_evaluators(*rubrics: str, config: Config | Path | str | None = None) -> 
     return [RunAggregate(InlineJudge(rubric, config).rubric) for rubric in rubrics]
 
 
-def evaluations(verdict: Verdict, rubric: Rubric, which: ScoreSelection) -> Iterator[Evaluation]:
-    """The selected scores of a verdict as the SDK takes them."""
+def evaluations(
+    verdict: Verdict, rubric: Rubric, which: ScoreSelection, *, also: frozenset[str] = frozenset()
+) -> Iterator[Evaluation]:
+    """The selected scores of a verdict as the SDK takes them, and those that have one of the names ``also``."""
     from langfuse import Evaluation  # noqa: PLC0415  # as above
 
-    for body in scores_of(replace(verdict, trace_id=verdict.trace_id or "inline"), rubric, which):
+    names = names_of(rubric, which) | also
+    for body in scores_of(replace(verdict, trace_id=verdict.trace_id or "inline"), rubric):
+        if body["name"] not in names:
+            continue
         metadata = {key: value for key, value in body["metadata"].items() if value is not None}
         yield Evaluation(
             name=body["name"], value=body["value"], comment=body["comment"], data_type=body["dataType"],

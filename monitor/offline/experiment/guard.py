@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from monitor.config import Config
-from scoring.errors import SidejudgeError
-from scoring.verdict.verdict import Verdict
+from sidejudge.monitor.config import Config
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.verdict.verdict import Verdict
 
 from .evaluators import evaluations
 from .inline import InlineJudge

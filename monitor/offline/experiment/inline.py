@@ -14,16 +14,18 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
-from monitor.config import Config
-from monitor.config.load import load_config
-from monitor.config.rubrics import configured
-from monitor.evaluate.build import build_backends
-from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf
-from monitor.offline.test.answer import read_answer
-from monitor.offline.test.judge import RunJudge
-from scoring.trace.span import Json
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict import Verdict
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.errors import nearest
+from sidejudge.monitor.config.load import load_config
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.evaluate.build import build_backends
+from sidejudge.monitor.offline.score.transient import MOST_VECTORS, LruCache, Transient
+from sidejudge.monitor.offline.test.answer import read_answer
+from sidejudge.monitor.offline.test.judge import RunJudge
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict import Verdict
 
 _T = TypeVar("_T")
 
@@ -52,13 +54,9 @@ class InlineJudge:
     Raises ``ConfigError`` for a file that is wrong, and ``ValueError`` for a rubric that there is not.
     """
 
-    def __init__(self, rubric: str, config: Config | Path | str | None = None) -> None:
-        settings = config if isinstance(config, Config) else load_config(config)
-        rubrics = configured(settings)
-        if rubric not in rubrics:
-            raise ValueError(f"there is no rubric {rubric!r}; choose from {', '.join(rubrics)}")
-        self.rubric: Rubric = rubrics[rubric]
-        self._settings = settings
+    def __init__(self, rubric: Rubric | str, config: Config | Path | str | None = None) -> None:
+        self._settings = config if isinstance(config, Config) else load_config(config)
+        self.rubric = rubric_of(rubric, self._settings)
         self._judge: RunJudge | None = None
         self._starting = asyncio.Lock()
 
@@ -73,17 +71,21 @@ class InlineJudge:
         """The verdict on an output: text, JSON, or an answer of an agent with ``output`` and ``tools_used``."""
         return _LOOP.run(self._reach(fields_of(input, output, expected, metadata)))
 
-    async def _reach(self, fields: Mapping[str, Json]) -> Verdict:
+    def judge(self, case: Case) -> Future[Verdict]:
+        """The verdict on a case."""
+        return _LOOP.run(self._reach(case))
+
+    async def _reach(self, given: Case | Mapping[str, Json]) -> Verdict:
         async with self._starting:
             if self._judge is None:
                 self._judge = await self._begin()
-        (verdict,) = await self._judge.reach(fields)
+        (verdict,) = await self._judge.reach(given)
         return verdict
 
     async def _begin(self) -> RunJudge:
         settings, section = self._settings, self._settings.evaluators.judge
         backends = build_backends(
-            settings, memory=Transient(forgetful=False), vectors=TransientShelf(MOST_VECTORS), observer=None,
+            settings, memory=Transient(forgetful=False), vectors=LruCache(MOST_VECTORS), observer=None,
             clock_ns=time.time_ns,
         )  # fmt: skip
         judge = RunJudge(
@@ -92,6 +94,18 @@ class InlineJudge:
         )  # fmt: skip
         await judge.start()
         return judge
+
+
+def rubric_of(rubric: Rubric | str, config: Config | Path | str | None) -> Rubric:
+    """A rubric, or the one of this name. Raises ``ValueError`` where there is none, and ``ConfigError``."""
+    if isinstance(rubric, Rubric):
+        return rubric
+    rubrics = configured(config if isinstance(config, Config) else load_config(config))
+    if rubric not in rubrics:
+        near = nearest(rubric, list(rubrics))
+        meant = f"did you mean {near!r}? " if near else ""
+        raise ValueError(f"there is no rubric {rubric!r}; {meant}choose from {', '.join(rubrics)}")
+    return rubrics[rubric]
 
 
 def fields_of(input: Json, output: object, expected: Json, metadata: object) -> dict[str, Json]:  # noqa: A002  # as above

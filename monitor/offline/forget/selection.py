@@ -6,19 +6,19 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from integrations.dialects import normalise
-from integrations.otlp.wire.kept import decode_kept
-from integrations.store.erasure import HeldTrace
-from integrations.store.notification_outbox import Entry
-from monitor.config import Config
-from monitor.deliver.fleet.sink import FLEET
-from monitor.deliver.parquet.sink import PARQUET
-from monitor.deliver.parquet.wish import WISH, Wish
-from monitor.evaluate.stages import user_digest
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.otlp.wire.kept import decode_kept
+from sidejudge.integrations.store.erasure import HeldTrace
+from sidejudge.integrations.store.notification_outbox import Entry
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.deliver.fleet.sink import FLEET
+from sidejudge.monitor.deliver.parquet.erasure_request import ERASURE, ErasureRequest
+from sidejudge.monitor.deliver.parquet.sink import PARQUET
+from sidejudge.monitor.evaluate.stages import user_digest
 
 
 def histories(config: Config) -> dict[str, str]:
-    """The sinks that keep results for long and erase there what a wish names, each with its place for people."""
+    """The sinks that keep results for long and erase there what a request names, each with its place for people."""
     parquet, fleet = config.sinks.parquet, config.fleet
     found = {} if parquet is None else {PARQUET: parquet.path.partition("?")[0]}
     return found if fleet is None or fleet.archive is None else {**found, FLEET: "the fleet's database"}
@@ -39,16 +39,18 @@ class Selection:
             if self._names(trace):
                 yield trace.trace_id
 
-    def wish(self, found: Iterable[bytes], destination: str) -> Entry:
-        """The wish that a history, of Parquet or of the fleet, erases the same, older traces than ``found`` too."""
-        wish = Wish(
+    def request(self, found: Iterable[bytes], destination: str) -> Entry:
+        """The request that a history, of Parquet or of the fleet, erases the same, older traces than ``found`` too."""
+        request = ErasureRequest(
             traces=tuple(sorted({trace.hex() for trace in (*self.traces, *found)})),
             users=tuple(sorted(map(user_digest, self.users))),
             sessions=tuple(sorted(self.sessions)),
             before_ns=self.before_ns,
         )
-        body = wish.to_json()
-        return Entry(destination=destination, id=f"{WISH}{hashlib.sha256(body.encode()).hexdigest()[:16]}", body=body)
+        body = request.to_json()
+        return Entry(
+            destination=destination, id=f"{ERASURE}{hashlib.sha256(body.encode()).hexdigest()[:16]}", body=body
+        )
 
     def _names(self, trace: HeldTrace) -> bool:
         if trace.trace_id in self.traces or (self.before_ns is not None and trace.last_ns < self.before_ns):

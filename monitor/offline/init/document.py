@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import yaml
 
-from monitor.config.library import library
-from scoring.lexical.amount import amount
+from sidejudge.monitor.config.library import library
+from sidejudge.scoring.lexical.amount import amount
 
 from .proposal import Proposal, ProposedRoute
 

@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from monitor.config.match import task_of
-from monitor.route.router import TASK_RUBRICS
-from scoring.case.case import Case
-from scoring.evaluators.score import score
-from scoring.learning.contract import MIN_RUNS, learn
-from scoring.learning.observed_run import observe_run
-from scoring.metrics.run_steps import run_steps
-from scoring.rubrics import RUBRICS, SCENARIO_RUBRICS
-from scoring.status.service_status import UNKNOWN_SERVICE
-from scoring.trace.loop_guard import evaluator_traffic
-from scoring.trace.span import Json
-from scoring.verdict.verdict import State
+from sidejudge.monitor.config.match import task_of
+from sidejudge.monitor.route.router import TASK_RUBRICS
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.learning.contract import MIN_RUNS, learn
+from sidejudge.scoring.learning.observed_run import observe_run
+from sidejudge.scoring.metrics.run_steps import run_steps
+from sidejudge.scoring.rubrics import RUBRICS, SCENARIO_RUBRICS
+from sidejudge.scoring.status.service_status import UNKNOWN_SERVICE
+from sidejudge.scoring.trace.loop_guard import evaluator_traffic
+from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.verdict.verdict import State
 
 _SERVICES: Final = 20
 _NAMES: Final = 20
@@ -156,10 +156,7 @@ def _learned(name: str, cases: Sequence[Case], everything: Sequence[Case]) -> tu
     contract = learn(name, runs, elsewhere=elsewhere)
     if contract is None or not contract.lines:
         return None
-    return contract.scenario(), (
-        f"workflow: learned from {contract.runs} good runs; expected to fail {contract.false_violations:.1%} of good "
-        f"runs, at most {contract.upper:.1%}"
-    )
+    return contract.scenarios()[name], f"workflow: learned from {contract.runs} good runs; {contract.promise()}"
 
 
 def _good(case: Case) -> bool | None:

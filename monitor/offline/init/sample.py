@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from integrations.cases import CaseError, FieldError, case_of, read_case
-from integrations.dialects import normalise
-from integrations.langfuse.client import Access, Langfuse
-from integrations.langfuse.observations import Window
-from integrations.langfuse.probe import probe
-from integrations.otlp.wire.kept import decode_kept
-from integrations.otlp.wire.recording import read_files
-from integrations.store.archive import read_chunks
-from monitor.api.inspect import inspect_spans
-from monitor.config.match import MatchSection
-from monitor.config.sampling import SamplingSection
-from monitor.ingest.sampler import Sampler
-from monitor.offline.backfill.listing import list_traces
-from monitor.offline.backfill.reading import Reader, UnreadError
-from monitor.offline.score.case_lines import case_lines
-from scoring.case.case import Case
-from scoring.case.extract import extract
-from scoring.trace.trace import Trace
+from sidejudge.integrations.cases import CaseError, FieldError, case_of, read_case
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.langfuse.probe import probe
+from sidejudge.integrations.otlp.wire.kept import decode_kept
+from sidejudge.integrations.otlp.wire.recording import read_files
+from sidejudge.integrations.store.archive import read_chunks
+from sidejudge.monitor.api.inspect import inspect_spans
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.config.sampling import SamplingSection
+from sidejudge.monitor.ingest.sampler import Sampler
+from sidejudge.monitor.offline.backfill.listing import list_traces
+from sidejudge.monitor.offline.backfill.reading import Reader, UnreadError
+from sidejudge.monitor.offline.score.case_lines import case_lines
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.trace import Trace
 
 MOST: Final = 500
 """Traces that are read: enough to learn a scenario with one violation in a hundred."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 _LISTS = (
     "agents_should_include", "tools_should_include", "tools_may_include", "tools_should_exclude", "before", "after",
@@ -40,6 +40,11 @@ def differences(before: Mapping[str, Json], now: Mapping[str, Json]) -> Differen
         new += [f"{key}: {name}" for name in learned_map if name not in held]
         gone += [f"{key}: {name}" for name in held if name not in learned_map]
         changed += [f"{key}: {name}" for name in held if name in learned_map and held[name] != learned_map[name]]
+    if isinstance(now.get("signs"), dict) or isinstance(before.get("signs"), dict):
+        signs = differences(_mapped(before.get("signs")), _mapped(now.get("signs")))
+        new += [f"signs: {line}" for line in signs.new]
+        gone += [f"signs: {line}" for line in signs.gone]
+        changed += [f"signs: {line}" for line in signs.changed]
     return Differences(tuple(new), tuple(gone), tuple(changed))
 
 

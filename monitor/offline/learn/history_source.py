@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from integrations.history.reading import history_records
-from scoring.rubrics import run_health
-from scoring.verdict.trace_document import TraceDocument
+from sidejudge.integrations.history.reading import history_records
+from sidejudge.scoring.rubrics import run_health
+from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 from .store_source import MOST, StoredRun, named_run
 

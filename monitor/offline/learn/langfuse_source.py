@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from integrations.langfuse.connections import Connections
-from integrations.langfuse.observations import Window
-from integrations.langfuse.probe import probe
-from monitor.config import Config
-from monitor.config.langfuse import LangfuseProject
-from monitor.config.match import MatchSection
-from monitor.offline.backfill.job import evenly
-from monitor.offline.backfill.listing import list_traces
-from monitor.offline.backfill.reading import MOST_ATTEMPTS, Reader, UnreadError
-from monitor.offline.backfill.run import case_of, sampler_of
-from scoring.case.case import Case
+from sidejudge.integrations.langfuse.connections import Connections
+from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.langfuse.probe import probe
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.langfuse import LangfuseProject
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.offline.backfill.job import evenly
+from sidejudge.monitor.offline.backfill.listing import list_traces
+from sidejudge.monitor.offline.backfill.reading import MOST_ATTEMPTS, Reader, UnreadError
+from sidejudge.monitor.offline.backfill.run import case_of, sampler_of
+from sidejudge.scoring.case.case import Case
 
 _AROUND_NS: Final = 30 * 60 * 10**9
 """How far from the listed times rows of a trace are looked for."""

@@ -8,20 +8,20 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from integrations.cases import CaseError, read_case
-from integrations.otlp.wire.recorded_traces import recorded_traces
-from integrations.otlp.wire.recording import RecordedFile
-from monitor.api.inspect import inspect_spans
-from monitor.config.match import MatchSection
-from monitor.offline.engine.engine import Engine, Here
-from monitor.offline.score.case_lines import case_lines
-from monitor.offline.score.chunks import chunks
-from monitor.offline.score.lines import NumberedLine
-from scoring.case.case import Case
-from scoring.evaluators.score import score
-from scoring.learning.observed_run import ObservedRun, observe_run
-from scoring.rubrics import RUBRICS
-from scoring.trace.span import Json
+from sidejudge.integrations.cases import CaseError, read_case
+from sidejudge.integrations.otlp.wire.recorded_traces import recorded_traces
+from sidejudge.integrations.otlp.wire.recording import RecordedFile
+from sidejudge.monitor.api.inspect import inspect_spans
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.offline.engine.engine import Engine, Here
+from sidejudge.monitor.offline.score.case_lines import case_lines
+from sidejudge.monitor.offline.score.chunks import chunks
+from sidejudge.monitor.offline.score.lines import NumberedLine
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.learning.observed_run import ObservedRun, observe_run
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.span import Json
 
 from .history_source import history_runs
 from .store_source import StoredRun, is_store, stored_runs

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from integrations.dialects import normalise
-from integrations.otlp.wire.kept import decode_kept
-from integrations.store.archive import read_chunks, read_traces
-from scoring.case.case import Case
-from scoring.case.extract import extract
-from scoring.rubrics import run_health
-from scoring.trace.span import ToolCall
-from scoring.trace.trace import Trace
-from scoring.verdict.trace_document import TraceDocument
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.otlp.wire.kept import decode_kept
+from sidejudge.integrations.store.archive import read_chunks, read_traces
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.rubrics import run_health
+from sidejudge.scoring.trace.span import ToolCall
+from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 MOST: Final = 10_000
 """Traces that are read at most, the latest."""

@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from scoring.errors import SidejudgeError
+from sidejudge.scoring.errors import SidejudgeError
 
 
 class AnotherRunError(SidejudgeError):

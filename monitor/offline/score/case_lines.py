@@ -13,8 +13,8 @@ from typing import BinaryIO, Final, Literal, TextIO, TypeAlias, get_args
 
 import orjson
 
-from scoring.errors import SidejudgeError
-from scoring.trace.span import Json
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.trace.span import Json
 
 from .lines import MAX_LINE, NumberedLine, lines
 

@@ -19,9 +19,9 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
-from integrations.otlp.wire.recorded_traces import recorded_traces
-from integrations.otlp.wire.recording import RecordedFile, RecordingError
-from monitor.api.inspect import inspect_spans
+from sidejudge.integrations.otlp.wire.recorded_traces import recorded_traces
+from sidejudge.integrations.otlp.wire.recording import RecordedFile, RecordingError
+from sidejudge.monitor.api.inspect import inspect_spans
 
 from .case_lines import TABLES, Format, TableError, form_of, lines_of
 from .lines import NumberedLine

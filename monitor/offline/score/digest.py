@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 _DIGITS = 16
 

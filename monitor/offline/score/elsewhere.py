@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from monitor.config import Config
-from monitor.offline.engine.engine import Engine
-from monitor.offline.engine.ray_cluster import RayCluster
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.offline.engine.engine import Engine
+from sidejudge.monitor.offline.engine.ray_cluster import RayCluster
 
+from .chunk_judge import judging
 from .chunks import CHUNK_LINES, JudgedChunk, chunks
 from .expense import Expense
 from .lines import NumberedLine
-from .request import ScoreRequest, judging
+from .request import ScoreRequest
 from .run import Elsewhere
 
 _JUDGED_LINES = 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
+from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
 
 
 @dataclass(slots=True)

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from monitor.config.warnings import only_judged
-from scoring.lexical.label import label
-from scoring.rubrics import RUBRICS
-from scoring.trace.span import JsonRecord
+from sidejudge.monitor.config.warnings import only_judged
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.span import JsonRecord
 
 _MOST_KNOWN = 500
 """Different gaps that are counted, the first that come: a reason may quote the case, and memory stays constant."""

@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TypeVar
 
-from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
-from monitor.evaluate.evaluation import Evaluation, JudgementsByMetric
-from monitor.evaluate.evaluator import Evaluator
-from scoring.errors import SidejudgeError
-from scoring.questions.question import NoAnswer
+from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
+from sidejudge.monitor.evaluate.evaluation import Evaluation, JudgementsByMetric
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.questions.question import NoAnswer
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -96,5 +96,5 @@ def _admitted(judge: JudgeBackendProtocol | None) -> NoAnswer | None:
 async def _until_back(judge: JudgeBackendProtocol | None, until: float) -> None:
     while judge is not None and (why := judge.outage) is not None:
         if why.startswith(LASTING) or time.monotonic() >= until:
-            raise JudgeOutError(why)
+            raise JudgeOutError(judge.outage_cause or why)
         await asyncio.sleep(LOOK_S)

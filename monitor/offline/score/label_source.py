@@ -7,8 +7,8 @@ from pathlib import Path
 
 import orjson
 
-from scoring.runs.calibration import Calibration
-from scoring.runs.label_line import LabelLine, LabelLineError, read_label
+from sidejudge.scoring.runs.calibration import Calibration
+from sidejudge.scoring.runs.label_line import LabelLine, LabelLineError, read_label
 
 from .lines import NumberedLine, lines
 

@@ -9,19 +9,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from itertools import cycle
 from typing import Any, Final
 
-from monitor.config import Config
-from monitor.config.evaluators import EmbeddingSection, Priority
-from monitor.evaluate.addressed import plain
-from monitor.evaluate.backends import JudgeAccount
-from monitor.evaluate.build import EvaluationBackends, arrange_backends
-from monitor.offline.engine.engine import ElsewhereError
-from scoring.case.case import Case
-from scoring.judging.request import can_judge
-from scoring.questions.question import Question, Reply
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.evaluators import EmbeddingSection, Priority
+from sidejudge.monitor.evaluate.addressed import plain
+from sidejudge.monitor.evaluate.backends import JudgeAccount
+from sidejudge.monitor.evaluate.build import EvaluationBackends, arrange_backends
+from sidejudge.monitor.offline.engine.engine import ElsewhereError
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.judging.request import can_judge
+from sidejudge.scoring.questions.question import Question, Reply
 
 from .expense import Expense
 from .in_flight import LOOK_S
@@ -54,6 +55,9 @@ class JudgeActor:
     async def outage(self) -> str | None:
         return self._judge.outage
 
+    async def outage_cause(self) -> str | None:
+        return self._judge.outage_cause
+
     async def share(self, priority: Priority) -> float:
         return self._judge.share(priority)
 
@@ -66,7 +70,8 @@ class EmbeddingActor:
     """One model of embeddings."""
 
     def __init__(self, request: ScoreRequest) -> None:
-        embedding = request.backends(request.settings()).embedding
+        # The judge's memory has one owner, which is the actor that asks it.
+        embedding = replace(request, memory=None).backends(request.settings()).embedding
         if embedding is None:
             raise ValueError("no embeddings are configured")
         self._embedding = embedding
@@ -161,6 +166,12 @@ class RemoteJudge:
         if self._outage is not None and time.monotonic() - self._looked_s >= LOOK_S:
             self._outage, self._looked_s = self._now(self._held.outage.remote()), time.monotonic()
         return self._outage
+
+    @property
+    def outage_cause(self) -> str | None:
+        """As of now."""
+        found: str | None = self._now(self._held.outage_cause.remote())
+        return found
 
     def share(self, priority: Priority) -> float:
         found: float = self._now(self._held.share.remote(priority))

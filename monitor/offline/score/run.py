@@ -11,18 +11,18 @@ from typing import Protocol, TypeAlias
 
 import orjson
 
-from integrations.cases import CaseError, read_case_line
-from integrations.jsonl import line as json_line
-from monitor.config.match import task_of
-from monitor.evaluate.build import EvaluationBackends
-from monitor.evaluate.evaluator import Evaluator
-from monitor.offline.engine.engine import ElsewhereError
-from monitor.route.router import TASK_RUBRICS, Excluded, Route, Router
-from scoring.case.case import Case
-from scoring.trace.instant import written
-from scoring.trace.span import Json
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict import Verdict
+from sidejudge.integrations.cases import CaseError, read_case_line
+from sidejudge.integrations.jsonl import line as json_line
+from sidejudge.monitor.config.match import task_of
+from sidejudge.monitor.evaluate.build import EvaluationBackends
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.monitor.offline.engine.engine import ElsewhereError
+from sidejudge.monitor.route.router import TASK_RUBRICS, Excluded, Route, Router
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict import Verdict
 
 from .chunks import GROUP_BYTES, GROUP_LINES, JudgedChunk, chunks
 from .digest import digest_of
@@ -36,7 +36,7 @@ Elsewhere: TypeAlias = Callable[[Iterator[NumberedLine]], Iterator[JudgedChunk]]
 """Judges lines in other processes; the results come in the order of the lines."""
 
 
-class Verdicts(Protocol):
+class VerdictPlace(Protocol):
     """Where verdicts stand and go. ``walked`` is whether none stands any more: all that follow are new."""
 
     @property
@@ -93,7 +93,7 @@ class Batch:
     def run(
         self,
         source: Iterable[NumberedLine],
-        verdicts: Verdicts,
+        verdicts: VerdictPlace,
         progress: Callable[[int], None],
         elsewhere: Elsewhere | None = None,
     ) -> ScoreTally:
@@ -124,7 +124,7 @@ class Batch:
         return self.tally
 
     async def _run_in_flight(
-        self, source: Iterable[NumberedLine], verdicts: Verdicts, progress: Callable[[int], None]
+        self, source: Iterable[NumberedLine], verdicts: VerdictPlace, progress: Callable[[int], None]
     ) -> None:
         """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""
 
@@ -144,7 +144,7 @@ class Batch:
             if self.backends is not None:
                 await self.backends.close()
 
-    def _tasks(self, line: NumberedLine, verdicts: Verdicts) -> list[_Task]:
+    def _tasks(self, line: NumberedLine, verdicts: VerdictPlace) -> list[_Task]:
         """The rubrics to judge a line by: the verdicts that stand already are only counted."""
         if line.text is None:
             self._bad(f"line {line.number}: is longer than {MAX_LINE} bytes")
@@ -174,7 +174,7 @@ class Batch:
         return [task for task in tasks if task.names]
 
     def _missing(
-        self, case: Case, rubrics: Sequence[str], extra: Mapping[str, object], verdicts: Verdicts
+        self, case: Case, rubrics: Sequence[str], extra: Mapping[str, object], verdicts: VerdictPlace
     ) -> Sequence[str]:
         """The rubrics whose verdict does not stand yet."""
         missing: list[str] = []
@@ -186,7 +186,7 @@ class Batch:
                 self.tally.add(stated)
         return missing
 
-    def _take(self, task: _Task, reached: Iterable[Verdict], verdicts: Verdicts) -> None:
+    def _take(self, task: _Task, reached: Iterable[Verdict], verdicts: VerdictPlace) -> None:
         for verdict in reached:
             reported = verdict.to_json()
             reported.update(task.extra)
@@ -227,7 +227,7 @@ class Batch:
         self.remarks.complain(message)
 
 
-def _until_walked(lines: Iterator[NumberedLine], verdicts: Verdicts) -> Iterator[NumberedLine]:
+def _until_walked(lines: Iterator[NumberedLine], verdicts: VerdictPlace) -> Iterator[NumberedLine]:
     while not verdicts.walked and (line := next(lines, None)) is not None:
         yield line
 

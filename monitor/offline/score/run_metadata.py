@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from monitor.config.document import read_document
-from monitor.config.read_files import MAX_BYTES
-from scoring.case.case import parse_output
-from scoring.errors import SidejudgeError
+from sidejudge.monitor.config.document import read_document
+from sidejudge.monitor.config.read_files import MAX_BYTES
+from sidejudge.scoring.case.case import parse_output
+from sidejudge.scoring.errors import SidejudgeError
 
 
 class MetadataError(SidejudgeError):

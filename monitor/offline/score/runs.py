@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from scoring.errors import SidejudgeError
-from scoring.lexical.label import label
-from scoring.runs.aggregates import Accumulator, Aggregates
-from scoring.runs.sample import read_sample, sample_of_any
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.runs.aggregates import Accumulator, Aggregates
+from sidejudge.scoring.runs.sample import read_sample, sample_of_any
 
 from .lines import NumberedLine
 

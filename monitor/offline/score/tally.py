@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from monitor.alerting.cascade_sums import CascadeSums
-from scoring.statistics.estimate import from_sums
-from scoring.statistics.exact_sum import ExactSum
-from scoring.statistics.two_phase import corrected
-from scoring.verdict.escalation import Escalation
+from sidejudge.monitor.alerting.cascade_sums import CascadeSums
+from sidejudge.scoring.statistics.estimate import from_sums
+from sidejudge.scoring.statistics.exact_sum import ExactSum
+from sidejudge.scoring.statistics.two_phase import corrected
+from sidejudge.scoring.verdict.escalation import Escalation
 
 from .gaps import Gaps
 

@@ -1,6 +1,7 @@
 """Transient: judged answers and their cost, and vectors, for the length of one run, in bounded memory.
 
-The store belongs to a running monitor; a run over a file has its own memory, and none of it when it is over.
+The store belongs to a running monitor; a run over a file has its own memory. What its judge answered and cost outlives
+it in a store beside the verdicts (``run_memory.py``), so that the same command spends nothing twice.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ MOST_VECTORS: Final = 10_000
 """Vectors that a run keeps: some 30 MB of 768 dimensions each."""
 
 
-class TransientShelf(Generic[V]):
+class LruCache(Generic[V]):
     """Things by key, the least lately used forgotten first; never more than ``most``."""
 
     def __init__(self, most: int | None = None) -> None:
@@ -38,7 +39,7 @@ class TransientShelf(Generic[V]):
                 del self._held[key]
 
 
-class Transient(TransientShelf[str]):
+class Transient(LruCache[str]):
     """A cache of judged answers, and dollars by the hour. ``forgetful``: no answer is kept."""
 
     def __init__(self, *, forgetful: bool = False) -> None:

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from monitor.config import Config
-from monitor.config.rubrics import configured
-from scoring.errors import SidejudgeError
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.scoring.errors import SidejudgeError
 
 from .case_sources import CaseSources
 from .request import ScoreRequest
@@ -36,7 +36,7 @@ def verdict_output(
     """The output that was asked for; ``overwrite`` begins anew. Raises ``OutputError``, ``AnotherRunError``."""
     if shards is not None:
         try:
-            from integrations.history.place import Place  # noqa: PLC0415  # pyarrow only where it is asked for
+            from sidejudge.integrations.history.place import Place  # noqa: PLC0415  # pyarrow only where it is asked for
 
             made = VerdictShards(Place(out), shards, _run(sources, request, settings))
             made.begin(anew=overwrite)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 import orjson
 
-from scoring.trace.span import JsonRecord
+from sidejudge.scoring.trace.span import JsonRecord
 
 from .append_file import AnotherRunError
 from .lines import NumberedLine
@@ -22,7 +22,7 @@ from .tally import ScoreTally
 from .wanted import Wanted
 
 if TYPE_CHECKING:
-    from integrations.history.place import Place
+    from sidejudge.integrations.history.place import Place
 
 SHARD_BYTES: Final = 16 * 2**20
 SHARD_S: Final = 30.0
@@ -120,7 +120,7 @@ class VerdictShards:
         body, self._whole, self._size = b"".join(self._whole), [], 0
         name = f"shard-{len(self._shards):06d}.{self._form}"
         if self._form == "parquet":
-            from integrations.history.rows import table  # noqa: PLC0415  # pyarrow only where it is asked for
+            from sidejudge.integrations.history.rows import table  # noqa: PLC0415  # pyarrow only where it is asked for
 
             self._place.write(name, table("verdicts", [orjson.loads(line) for line in body.splitlines()]))
         else:

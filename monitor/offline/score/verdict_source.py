@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from monitor.offline.engine.engine import Engine, Here
-from scoring.runs.revisions import Revisions
-from scoring.runs.verdict_fields import VerdictLineError
-from scoring.runs.verdict_line import VerdictLine, read_verdict
+from sidejudge.monitor.offline.engine.engine import Engine, Here
+from sidejudge.scoring.runs.revisions import Revisions
+from sidejudge.scoring.runs.verdict_fields import VerdictLineError
+from sidejudge.scoring.runs.verdict_line import VerdictLine, read_verdict
 
 from .chunks import chunks
 from .duplicates import Duplicates

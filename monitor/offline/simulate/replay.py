@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from monitor.alerting.build import windows_of
-from monitor.alerting.details import Details, WatchedWindow, details
-from monitor.alerting.observation import Key, Observation
-from monitor.alerting.watch import Watch
-from scoring.alerts.declaration import Declaration
-from scoring.alerts.incident import Incident, Incidents
-from scoring.alerts.observed import Observed
-from scoring.status.status import Status
-from scoring.verdict.verdict_document import VerdictDocument
+from sidejudge.monitor.alerting.build import windows_of
+from sidejudge.monitor.alerting.details import Details, WatchedWindow, details
+from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.incident import Incident, Incidents
+from sidejudge.scoring.alerts.observed import Observed
+from sidejudge.scoring.status.status import Status
+from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 from .cost import Costs, Judging
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from integrations.cases import field_errors
-from integrations.jsonl import line
-from scoring.errors import SidejudgeError
-from scoring.trace.span import Json
+from sidejudge.integrations.cases import field_errors
+from sidejudge.integrations.jsonl import line
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.trace.span import Json
 
 from .plain import not_plain
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from scoring.trace.span import Json
+from sidejudge.scoring.trace.span import Json
 
 from .test_file import read_test_set
 

@@ -8,21 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from integrations.cases import case_of
-from integrations.jsonl import line
-from monitor.config.match import task_of
-from monitor.config.model import RouteSection
-from monitor.evaluate.build import EvaluationBackends
-from monitor.evaluate.evaluator import Evaluator
-from monitor.offline.score.digest import case_digest
-from monitor.offline.score.in_flight import JudgeOutError, finish
-from monitor.route.router import TASK_RUBRICS, Route, Router
-from scoring.case.case import Case
-from scoring.runs.summary import SEED_RUBRIC
-from scoring.trace.instant import written
-from scoring.trace.span import Json
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict import Verdict
+from sidejudge.integrations.cases import case_of
+from sidejudge.integrations.jsonl import line
+from sidejudge.monitor.config.match import task_of
+from sidejudge.monitor.config.model import RouteSection
+from sidejudge.monitor.evaluate.build import EvaluationBackends
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.monitor.offline.score.digest import case_digest
+from sidejudge.monitor.offline.score.in_flight import JudgeOutError, finish
+from sidejudge.monitor.route.router import TASK_RUBRICS, Route, Router
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.runs.summary import SEED_RUBRIC
+from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.span import Json
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict import Verdict
 
 
 class RunJudge:
@@ -81,9 +81,10 @@ class RunJudge:
         reached = await self._reached(case, route.rubrics)
         return [{**verdict.to_json(), "case_digest": digest} for verdict in reached]
 
-    async def reach(self, fields: Mapping[str, Json]) -> Sequence[Verdict]:
-        """The verdicts of a case that is read from these fields, one of each rubric."""
-        case, route, _ = await asyncio.to_thread(self._prepared, fields)
+    async def reach(self, given: Case | Mapping[str, Json]) -> Sequence[Verdict]:
+        """The verdicts of a case, or of one that is read from these fields, one of each rubric."""
+        case = given if isinstance(given, Case) else await asyncio.to_thread(case_of, given)
+        route = self._route(case)
         case = case.drawn(case.sampling_probability, route.scenario or case.scenario, budget=route.budget)
         return await self._reached(case, route.rubrics)
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from integrations.jsonl import line
-from monitor.offline.score.append_file import AnotherRunError, AppendFile
-from scoring.trace.span import JsonRecord
+from sidejudge.integrations.jsonl import line
+from sidejudge.monitor.offline.score.append_file import AnotherRunError, AppendFile
+from sidejudge.scoring.trace.span import JsonRecord
 
 
 class ResultsFile:

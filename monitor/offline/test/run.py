@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from integrations.agents.reply import AgentError, AgentReply, Request
-from integrations.jsonl import line
-from monitor.offline.score.digest import case_digest
-from scoring.errors import SidejudgeError
-from scoring.runs.summary import NO_OUTPUT, RunSummary, evaluated
-from scoring.trace.instant import written
-from scoring.trace.span import Json, JsonRecord
+from sidejudge.integrations.agents.reply import AgentError, AgentReply, Request
+from sidejudge.integrations.jsonl import line
+from sidejudge.monitor.offline.score.digest import case_digest
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.runs.summary import NO_OUTPUT, RunSummary, evaluated
+from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.trace.span import Json, JsonRecord
 
 from .answer import AnswerError, read_answer
 from .judge import RunJudge

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from monitor.config.document import plain_value
-from monitor.config.errors import nearest
-from scoring.errors import SidejudgeError
-from scoring.runs.test_set import TestSet
-from scoring.trace.span import Json
+from sidejudge.monitor.config.document import plain_value
+from sidejudge.monitor.config.errors import nearest
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.runs.test_set import TestSet
+from sidejudge.scoring.trace.span import Json
 
 
 class SelectionError(SidejudgeError, ValueError):

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from integrations.cases import field_errors, near_field
-from monitor.config.document import Document, Location, read_document
-from monitor.config.errors import UNREADABLE, Problem, nearest, path_of
-from scoring.errors import SidejudgeError
-from scoring.runs.test_set import DEFAULT_COMPLEXITY, TestSet
-from scoring.scenario.scenario import ScenarioError, parse_scenario
-from scoring.trace.span import Json
+from sidejudge.integrations.cases import field_errors, near_field
+from sidejudge.monitor.config.document import Document, Location, read_document
+from sidejudge.monitor.config.errors import UNREADABLE, Problem, nearest, path_of
+from sidejudge.scoring.errors import SidejudgeError
+from sidejudge.scoring.runs.test_set import DEFAULT_COMPLEXITY, TestSet
+from sidejudge.scoring.scenario.scenario import ScenarioError, parse_scenario
+from sidejudge.scoring.trace.span import Json
 
 from .plain import not_plain
 

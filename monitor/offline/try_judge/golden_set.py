@@ -1,7 +1,7 @@
 """Golden set: the questions with known answers that are shipped, read from the files of ``golden/``.
 
 A case holds questions. A mapping under a trap's name holds what the trap changes about the question; a trap of the case
-holds what it changes about the case. The right answer stays, unless the trap states its own.
+holds what it changes about the case. The right answer stays, unless the trap states its own (``right``).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import Any
 
-from integrations.cases import case_of
-from monitor.config.document import read_document
-from scoring.judging.golden import TRAPS, GoldenCase, GoldenQuestion, Trap
-from scoring.questions.registry import question_of_json
-from scoring.trace.span import JsonRecord
+from sidejudge.integrations.cases import case_of
+from sidejudge.monitor.config.document import read_document
+from sidejudge.scoring.judging.golden import TRAPS, GoldenCase, GoldenQuestion, Trap
+from sidejudge.scoring.questions.registry import question_of_json
+from sidejudge.scoring.trace.span import JsonRecord
 
 
 def golden_set() -> tuple[GoldenCase, ...]:
@@ -42,8 +42,9 @@ def _cases(one: Any) -> Iterator[GoldenCase]:
     for number, each in enumerate(one.get("traps", ()), 1):
         trap = each["trap"]
         about = f"{name}/{trap}-{number}"
+        own = {"right": each["right"]} if "right" in each else {}
         changed = [
-            _question(f"{twin.name}/{trap}-{number}", of_twin, trap=trap, twin=twin.name)
+            _question(f"{twin.name}/{trap}-{number}", {**of_twin, **own}, trap=trap, twin=twin.name)
             for of_twin, twin in zip(stated, plain, strict=True)
         ]
         yield _case(about, {**one["case"], **each["change"]}, changed)

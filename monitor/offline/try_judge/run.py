@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
-from monitor.config.values import DEFAULT_JUDGE
-from monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage
-from monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
-from monitor.evaluate.judge.panel_member import Client
-from monitor.evaluate.judge.settings import JudgeSettings
-from scoring.judging.golden import GoldenCase, GoldenQuestion, facts
-from scoring.questions.question import Answer, Question, Reply
-from scoring.runs.judge_report import MIN_ACCURACY, Effort, Given, GoldenAnswer, JudgeReport, judge_report
+from sidejudge.monitor.config.values import DEFAULT_JUDGE
+from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage
+from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
+from sidejudge.monitor.evaluate.judge.panel_member import Client
+from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
+from sidejudge.scoring.judging.golden import GoldenCase, GoldenQuestion, facts
+from sidejudge.scoring.questions.question import Answer, Question, Reply
+from sidejudge.scoring.runs.judge_report import MIN_ACCURACY, Effort, Given, GoldenAnswer, JudgeReport, judge_report
 
 _CALL: ContextVar[_CaseEffort] = ContextVar("golden case")
 

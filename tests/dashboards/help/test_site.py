@@ -9,12 +9,13 @@ from posixpath import join, normpath
 
 import pytest
 
-from dashboards.help.markdown import parser, read
-from dashboards.help.site import address, addresses, document, files, resolve, runbook_of, search, sections
-from dashboards.pages.help_page import help_page, search_page
-from monitor.reference import pages as generated
-from scoring.alerts.conditions import conditions
-from scoring.alerts.declaration import Declaration
+from sidejudge.dashboards.help.markdown import parser, read
+from sidejudge.dashboards.help.search import search
+from sidejudge.dashboards.help.site import address, addresses, document, files, resolve, runbook_of, sections
+from sidejudge.dashboards.pages.help_page import help_page, search_page
+from sidejudge.monitor.reference import pages as generated
+from sidejudge.scoring.alerts.conditions import conditions
+from sidejudge.scoring.alerts.declaration import Declaration
 
 ROOT = Path(__file__).parents[3]
 OUTSIDE = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
@@ -84,7 +85,7 @@ def test_a_heading_that_comes_twice_has_two_anchors() -> None:
 
 
 def test_a_search_finds_pages_by_all_words_titles_first() -> None:
-    found = [entry.address for entry, _ in search("missing trace")]
+    found = [entry.address for entry in search("missing trace")]
     assert found[0] == "/help/how-to/missing-trace"
     assert search("zxqvy") == []
     assert "/help/how-to/missing-trace" in search_page("missing trace")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboards.pages.rendering import environment, render
+from sidejudge.dashboards.pages.rendering import environment, render
 
 
 def card(name: str, **values: object) -> str:

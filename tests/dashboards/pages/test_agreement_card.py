@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scoring.result.result import Unavailable
-from scoring.runs.calibrated import Calibrated, ErrorRate
-from scoring.statistics.agreement import Confusion, Kappa
-from scoring.status.agreement_snapshot import AgreementSnapshot, AnnotationQueueSnapshot
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.runs.calibrated import Calibrated, ErrorRate
+from sidejudge.scoring.statistics.agreement import Confusion, Kappa
+from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot, AnnotationQueueSnapshot
 from tests.dashboards.pages.rendered import card
 
 HOSTILE = "<script>alert(1)</script>"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from scoring.alerts.board import Posted, in_order
-from scoring.alerts.conditions import conditions
-from scoring.alerts.declaration import Declaration
-from scoring.alerts.finding import AlertFinding
-from scoring.alerts.lifecycle import Alert, Stage
+from sidejudge.scoring.alerts.board import Posted, in_order
+from sidejudge.scoring.alerts.conditions import conditions
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.finding import AlertFinding
+from sidejudge.scoring.alerts.lifecycle import Alert, Stage
 from tests.dashboards.pages.rendered import card
 
 CRITICAL, WARNING, CHANGE, *_ = conditions(Declaration())

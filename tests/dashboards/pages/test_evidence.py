@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.pages.evidence import MOST, Evidence, Marker, Piece, evidence_of
+from sidejudge.dashboards.pages.evidence import MOST, Evidence, Marker, Piece, evidence_of
 
 
 def verdict(*reasons: str, metric="tone", **details) -> dict:

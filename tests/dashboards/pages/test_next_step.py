@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from dashboards.pages.next_step import next_step
-from integrations.otlp.server.traffic import Receiving
-from monitor.ingest.outcomes import Reason
+from sidejudge.dashboards.pages.next_step import next_step
+from sidejudge.integrations.otlp.server.traffic import Receiving
+from sidejudge.monitor.ingest.outcomes import EndReason
 from tests.dashboards.pages.test_status_page import page
 
 QUIET = Receiving(
     protocols=("http",), encrypted=False, authenticated=False, requests=0, spans=0, log_records=0, refused={}, dropped=0
 )
-NONE = {reason.value: 0 for reason in Reason}
+NONE = {reason.value: 0 for reason in EndReason}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_traces_that_are_open_are_waited_for():
     assert "once it is whole" in step.advice
 
 
-@pytest.mark.parametrize("reason", [reason.value for reason in Reason if reason is not Reason.SCORED])
+@pytest.mark.parametrize("reason", [reason.value for reason in EndReason if reason is not EndReason.SCORED])
 def test_every_way_to_end_without_a_verdict_has_advice(reason):
     step = next_step(12, 2, NONE | {reason: 9, "scored": 1}, QUIET, 4317)
     assert f"9 ended as {reason.replace('_', ' ')}." in step.happened

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dashboards.pages.rendering import stylesheet
-from dashboards.pages.service_page import ServicePage, histogram, metric_rows, service_page, value_in, version_rows
-from scoring.statistics.estimate import from_sums
-from scoring.status.status import Thresholds
-from scoring.status.trend import Trend
+from sidejudge.dashboards.pages.rendering import stylesheet
+from sidejudge.dashboards.pages.service_page import (
+    ServicePage,
+    histogram,
+    metric_rows,
+    service_page,
+    value_in,
+    version_rows,
+)
+from sidejudge.scoring.statistics.estimate import from_sums
+from sidejudge.scoring.status.status import Thresholds
+from sidejudge.scoring.status.trend import Trend
 
 NOW = 1_790_000_000 * 10**9
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dashboards.pages.scenario_text import scenario_text
-from dashboards.pages.span_tree import span_tree
-from monitor.config import load
-from scoring.case.case import Case
-from scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
-from scoring.trace.trace import Trace
+from sidejudge.dashboards.pages.scenario_text import scenario_text
+from sidejudge.dashboards.pages.span_tree import span_tree
+from sidejudge.monitor.config import load
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.trace import Trace
 
 
 def whole(*spans: Span) -> Trace:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.pages.rendering import clip, render, security_policy
-from dashboards.pages.status_page import StatusPage, status_page
-from scoring.statistics.estimate import estimate
-from scoring.status.cascade_snapshot import CascadeSnapshot
-from scoring.status.fleet_report import FleetMonitor, FleetReport
-from scoring.status.fleet_snapshot import FleetSnapshot
-from scoring.status.service_status import ServiceStatus
-from scoring.status.status import Policy, Status, appraise
+from sidejudge.dashboards.pages.rendering import clip, render, security_policy
+from sidejudge.dashboards.pages.status_page import StatusPage, status_page
+from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.status.cascade_snapshot import CascadeSnapshot
+from sidejudge.scoring.status.fleet_report import FleetMonitor, FleetReport
+from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.status import Policy, Status, appraise
 
 NOW = 1_790_000_000 * 10**9
 VOID = {"meta", "link", "br", "line", "rect", "circle", "polygon", "polyline", "input"}
@@ -84,6 +84,14 @@ def test_a_quiet_monitor_says_that_there_is_no_verdict_yet():
 def test_the_worst_stands_first():
     text = page(standing("fine", passes=99, failures=1), standing("bad", passes=1, failures=99), standing("poor"))
     assert text.index(">bad<") < text.index(">poor<") < text.index(">fine<")
+
+
+def test_of_equal_statuses_the_lowest_pass_ratio_stands_first_and_not_the_one_with_most_verdicts():
+    text = page(
+        standing("large", passes=1200, failures=100), standing("low", passes=88, failures=12),
+        standing("lower", passes=87, failures=13), standing("many", passes=880, failures=120),
+    )  # fmt: skip
+    assert re.findall(r">(large|lower|low|many)<", text)[:4] == ["lower", "many", "low", "large"]
 
 
 def test_a_window_without_an_estimate_shows_no_number():

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.pages.rendering import render
-from dashboards.pages.span_tree import MOST
-from dashboards.pages.span_tree import span_tree as tree_of
-from dashboards.pages.trace_page import TracePage, trace_page
-from dashboards.pages.transcript import MOST_CHARACTERS, MOST_TURNS
-from scoring.case.case import Case, Utterance
-from scoring.trace.span import Span, SpanKind, ToolCall
-from scoring.trace.trace import Trace
+from sidejudge.dashboards.pages.rendering import render
+from sidejudge.dashboards.pages.span_tree import MOST
+from sidejudge.dashboards.pages.span_tree import span_tree as tree_of
+from sidejudge.dashboards.pages.trace_page import TracePage, trace_page
+from sidejudge.dashboards.pages.transcript import MOST_CHARACTERS, MOST_TURNS
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall, Unread
+from sidejudge.scoring.trace.trace import Trace
 
 TRACE = "ab" * 16
 NOW = 1_790_000_000 * 10**9
@@ -68,7 +70,7 @@ def test_evidence_is_marked_in_what_was_said_and_the_verdict_points_to_it():
 def test_without_the_spans_nothing_points_to_what_is_not_there():
     shown = page(absent="gone")
     assert "#evidence" not in shown
-    assert "held only until late spans can no longer come" in shown
+    assert "only until late spans can no longer come" in shown
     assert 'id="spans"' not in shown
 
 
@@ -87,6 +89,12 @@ def test_an_open_trace_looks_again_and_one_that_ended_does_not():
 
 def test_a_revision_says_what_it_stands_in_place_of():
     assert "2, in place of 1" in page(story={"verdicts": [verdict(revision=2)]}, absent="gone")
+
+
+def test_a_verdict_that_fails_above_its_mark_names_what_failed_it():
+    above = page(story={"verdicts": [verdict(composite=0.9, blockers=["completed"])]}, absent="gone")
+    assert re.search(r"fails all the same by\W.*?completed", above, re.DOTALL)
+    assert "fails all the same" not in page(absent="gone")
 
 
 def test_a_session_lists_its_traces_and_a_turn_its_session():
@@ -164,3 +172,13 @@ def test_a_very_long_conversation_is_cut_and_the_rest_is_counted():
 def test_a_trace_that_is_kept_elsewhere_links_there():
     shown = page(story={"trace_url": "https://langfuse.example/trace/1"}, absent="gone")
     assert '<a href="https://langfuse.example/trace/1" rel="noreferrer" class="out">Open in Langfuse</a>' in shown
+
+
+def test_what_was_seen_and_not_understood_is_listed_with_its_client_and_counts():
+    odd = Unread(source="acme.answer<b>", shape="object with a, b", field="output", client="acme.sdk")
+    shown = page(case=CASE, trace=traced(span(1, unread=(odd,)), span(2, 1, unread=(odd,))))
+    assert "Seen and not understood" in shown
+    assert "acme.answer&lt;b&gt;" in shown
+    assert "acme.sdk" in shown
+    assert '<td class="number">2</td>' in shown
+    assert "Seen and not understood" not in page(case=CASE, trace=traced(span(1)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from dashboards.pages import trend as drawings
-from scoring.statistics.estimate import estimate
-from scoring.status.status import Thresholds
-from scoring.status.trend import Trend
+from sidejudge.dashboards.pages import trend as drawings
+from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.status.status import Thresholds
+from sidejudge.scoring.status.trend import Trend
 from tests.dashboards.pages.rendered import macro
 
 

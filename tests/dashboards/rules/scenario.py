@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from scoring.statistics.interval import Z_95_ONE_SIDED, wilson
+from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, wilson
 
 PODS = ("a", "b")
 SITE = {"cluster": "c1", "namespace": "ai", "job": "sidejudge"}

@@ -14,6 +14,7 @@ from tests.dashboards.rules import (
     stories_processes,
     stories_shares,
     stories_status,
+    stories_traffic,
     stories_versions,
 )
 from tests.dashboards.rules.scenario import Scenario
@@ -22,6 +23,6 @@ from tests.dashboards.rules.scenario import Scenario
 def scenarios() -> Iterator[Scenario]:
     for part in (
         stories_status, stories_shares, stories_limited, stories_processes, stories_long, stories_health,
-        stories_versions,
+        stories_versions, stories_traffic,
     ):  # fmt: skip
         yield from part.stories()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dashboards.rules import limited as m
+from sidejudge.dashboards.rules import limited as m
 from tests.dashboards.rules.scenario import (
     PLACE,
     SITE,
@@ -65,6 +65,7 @@ def _alert(level: str, other: str, upper: float, n: float, *, is_raised: bool) -
             **constant(configured, {**labels, "level": other, **target("b")}, 0.0),
         },
         checks=(
-            silent(alert, "4m"), fires(alert, "5m", severity=level), fires(alert, "35m"), silent(alert, "45m"),
+            silent(alert, "4m"), fires(alert, "5m", severity=level), fires(alert, "35m"),
+            *((silent(alert, "45m"),) if level == "warning" else (fires(alert, "45m"), silent(alert, "55m"))),
         ) if is_raised else (silent(alert, "5m"), silent(alert, "9m")),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dashboards.rules import recordings as r
+from sidejudge.dashboards.rules import recordings as r
 from tests.dashboards.rules.scenario import (
     PLACE,
     RUBRIC,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dashboards.rules import recordings as r
-from dashboards.rules import shares as s
+from sidejudge.dashboards.rules import recordings as r
+from sidejudge.dashboards.rules import shares as s
 from tests.dashboards.rules.scenario import (
     METRIC,
     PLACE,

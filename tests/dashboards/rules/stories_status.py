@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dashboards.rules import recordings as r
-from scoring.statistics.interval import Z_99_ONE_SIDED
+from sidejudge.dashboards.rules import recordings as r
+from sidejudge.scoring.statistics.interval import Z_99_ONE_SIDED
 from tests.dashboards.rules.scenario import (
     PLACE,
     RUBRIC,
@@ -30,6 +30,7 @@ def stories() -> Iterator[Scenario]:
     yield from _thresholds()
     yield from _looks()
     yield from _undecided()
+    yield from _stopped()
     yield from _status_alerts()
     yield from _story()
 
@@ -292,20 +293,65 @@ def _undecided() -> Iterator[Scenario]:
         )
 
 
+def _stopped() -> Iterator[Scenario]:
+    name = "sidejudge_status"
+    for said, code in (((1, 1), -2), ((1, 0), None), ((0, 0), None)):
+        yield Scenario(
+            name=f"two processes say {said} of no data",
+            under=(r.STATUS,),
+            given={
+                series: course
+                for process, value in zip("ab", said, strict=True)
+                for series, course in constant(name, {**PLACE, "status": "no_data", **target(process)}, value).items()
+            },
+            checks=(
+                is_number(r.STATUS, "1h", code),
+                Check(at="1h", expr=f'count({r.STATUS}{{status=""}})', value=code and 1),
+            ),
+        )
+    last = "sidejudge_last_verdict_timestamp_seconds"
+    alert = "SidejudgeTrafficStopped"
+    for hours, status, said in (
+        (1, -2, True),
+        (167, -2, True),
+        (168, -2, False),
+        (1, -1, False),
+        (1, 0, False),
+        (200, -2, False),
+    ):
+        yield Scenario(
+            name=f"status {status}, the last verdict of two processes {hours} h ago and earlier",
+            under=(alert,),
+            given={
+                **constant(r.STATUS, PLACE, status),
+                **constant(last, {**PLACE, **target("a")}, 720_000 - hours * 3_600),
+                **constant(last, {**PLACE, **target("b")}, 0),
+            },
+            checks=(fires(alert, "200h", severity="info") if said else silent(alert, "200h"),),
+            step="10h",
+        )
+
+
 def _status_alerts() -> Iterator[Scenario]:
     for level in ("critical", "warning"):
         alert = f"SidejudgePassRate{level.capitalize()}"
+        lasts = 39 if level == "warning" else 49  # a page outlasts the warning that it explains
         looks = {**PLACE, "level": level}
         other = {**PLACE, "level": "warning" if level == "critical" else "critical"}
         yield Scenario(
-            name=f"ten looks raise {level}, and it lasts for half an hour",
+            name=f"ten looks raise {level}, and it lasts for {lasts - 9} minutes",
             under=(alert,),
             given={
                 **points(r.LOOKS_BELOW, looks, [9] * 5 + [10] * 5 + [9] * 60),
                 **constant(r.LOOKS_BELOW, other, 0),
                 **constant(r.pass_ratio("1h"), PLACE, 0.6),
             },
-            checks=(silent(alert, "4m"), fires(alert, "5m", severity=level), fires(alert, "38m"), silent(alert, "40m")),
+            checks=(
+                silent(alert, "4m"),
+                fires(alert, "5m", severity=level),
+                fires(alert, f"{lasts - 1}m"),
+                silent(alert, f"{lasts + 1}m"),
+            ),
         )
 
 

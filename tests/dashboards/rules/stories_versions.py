@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dashboards.rules import by_version as v
-from dashboards.rules.by_version import by_version
-from scoring.statistics.interval import Z_95_TWO_SIDED, wilson
+from sidejudge.dashboards.rules import by_version as v
+from sidejudge.dashboards.rules.by_version import by_version
+from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson
 from tests.dashboards.rules.scenario import PLACE, Check, Scenario, is_number, on_both_pods, points, target
 
 _HOURLY = {"1": (6.0, 1.0, 9.0), "2": (3.0, 1.2, 5.0), "unknown": (1.0, 0.1, 1.0)}

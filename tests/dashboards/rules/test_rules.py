@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
-from dashboards.generated import FOLDER, files
-from dashboards.rules.forms import prometheus_rule, rule_file, rules
-from scoring.alerts.conditions import conditions
-from scoring.alerts.declaration import Declaration
-from scoring.status.status import Policy
+from sidejudge.dashboards.generated import FOLDER, files
+from sidejudge.dashboards.rules.forms import prometheus_rule, rule_file, rules
+from sidejudge.scoring.alerts.conditions import conditions
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.status.status import Policy
 from tests.dashboards.rules.mutations import apart, beside, mutants, name_of
 from tests.dashboards.rules.scenario import Scenario
 from tests.dashboards.rules.scenarios import scenarios
@@ -62,7 +62,7 @@ def outcomes(folder: Path, tried: list[tuple[Scenario, list[dict[str, Any]]]]) -
 
 def test_the_generated_files_are_up_to_date() -> None:
     stale = [str(path) for path, text in files().items() if path.read_text(encoding="utf-8") != text]
-    assert stale == [], "run: python -P -m dashboards"
+    assert stale == [], "run: python -P -m sidejudge.dashboards"
 
 
 @PROMTOOL.mark

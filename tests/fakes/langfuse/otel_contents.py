@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from integrations.raw import RawSpan
+from sidejudge.integrations.raw import RawSpan
 from tests.fakes.langfuse.otel_values import listed, plain, plained, read, text
 
 STRUCK = frozenset((

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from integrations.raw import RawSpan
+from sidejudge.integrations.raw import RawSpan
 from tests.fakes.langfuse.otel_contents import Details, contents_of, kept_of
 from tests.fakes.langfuse.otel_tools import with_tools
 from tests.fakes.langfuse.otel_types import type_of

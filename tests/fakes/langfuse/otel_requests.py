@@ -12,9 +12,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from integrations.otlp.wire.decode import UndecodableError, decode_spans
-from integrations.otlp.wire.decode_json import decode_json
-from integrations.raw import RawSpan
+from sidejudge.integrations.otlp.wire.decode import UndecodableError, decode_spans
+from sidejudge.integrations.otlp.wire.decode_json import decode_json
+from sidejudge.integrations.raw import RawSpan
 from tests.fakes.langfuse.observations import observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import FakeLangfuse, Request, Route, answer, page

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from integrations.raw import RawSpan
+from sidejudge.integrations.raw import RawSpan
 
 SAID = {each.lower(): each for each in ("SPAN", "GENERATION", "EVENT", "EMBEDDING", "AGENT", "TOOL", "CHAIN",
                                         "RETRIEVER", "GUARDRAIL", "EVALUATOR")}  # fmt: skip

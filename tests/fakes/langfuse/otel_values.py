@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from integrations.raw import AttributeValue
+from sidejudge.integrations.raw import AttributeValue
 
 
 def plained(attributes: Mapping[str, AttributeValue]) -> dict[str, Any]:

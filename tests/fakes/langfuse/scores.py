@@ -1,7 +1,15 @@
 """The fake's scores: what is refused at once, what is dropped later without a word, how writes of one id come together.
 
-Up to 4.16 all writes of an id are merged into one row, whose trace and timestamp are those of the first (recorded).
-Newer servers are known by their documentation only: a row is replaced where id, name and UTC date agree.
+Up to 4.16 all writes of an id are merged into one row (``merging.py``); one score a request is stamped with the time at
+which it came (``web/src/pages/api/public/scores/index.ts``), an event of ``ingestion`` brings its own.
+
+What a newer server does with an array is known by its documentation only: the time of a score is the one that it names,
+and a score that is sent again with id and time is replaced, by the later of two requests. It is taken to be kept by id,
+name and UTC date, as 4.16 keeps it. Its ``ingestion``, where it has one, is taken for that of 4.16.
+
+A deletion is queued (``ScoreDeleteQueue``): it takes the row and all events of the score, those too that came after
+it was asked for. Here it is done at once, or ``deletes_after_s`` later. A person's edit (``edit``) changes the row, not
+the events, and leaves ``updatedAt`` as it is.
 """
 
 from __future__ import annotations
@@ -11,10 +19,11 @@ import json
 import math
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tests.fakes.langfuse.merging import files, merged
 from tests.fakes.langfuse.server import EVENTS_ONLY, FakeLangfuse, Mode, Request, Route, answer, invalid, page
 from tests.fakes.openai import Act
 
@@ -36,7 +45,13 @@ class Scores:
 
     def __init__(self, fake: FakeLangfuse) -> None:
         self._fake = fake
-        self._writes: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+        self._rows: dict[tuple[str, ...], list[tuple[float, dict[str, Any]]]] = {}
+        """By id, of newer servers by id, name and date: the row after each write, and when that was."""
+        self._files: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+        """By id and name of the file: the events of the blob store."""
+        self._deletions: list[tuple[float, str]] = []
+        self.deletes_after_s = 0.0
+        """How long a deletion waits in its queue."""
         self._forgetting = False
         self.takes_events = True
         """Whether ``POST ingestion`` is there; recorded servers all have it, and it may go."""
@@ -64,12 +79,39 @@ class Scores:
     def stored(self) -> list[dict[str, Any]]:
         """All rows as they are stored, visible or not yet."""
         with self._fake.guard:
-            return [row for row in map(self._merged, self._writes.values()) if row]
+            self._delete_due()
+            return [self._shown(writes[-1][1]) for writes in self._rows.values()]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._fake.guard:
+            self._rows.clear()
+            self._files.clear()
+
+    def edit(self, name: str, **changed: Any) -> None:
+        """As a person does it in the interface: ``updatedAt`` stays."""
+        with self._fake.guard:
+            for writes in self._rows.values():
+                if writes[-1][1]["id"] == name:
+                    writes.append((writes[-1][0], {**writes[-1][1], **changed}))
+
+    def remove(self, name: str) -> None:
+        """As a person does it in the interface, done at once."""
+        with self._fake.guard:
+            self._deletions.append((0.0, name))
+            self._delete_due()
 
     def add(self, **score: Any) -> None:
-        """A score that somebody else wrote."""
+        """A score that somebody else wrote: as the interface does it, over what was there."""
         with self._fake.guard:
-            self._store({"source": "API", "environment": "default", **score}, score.get("timestamp") or self._fake.now)
+            given = self._fitted({"id": str(uuid.uuid4()), "source": "API", "environment": "default", **score})
+            if given is None:
+                return
+            at, name = score.get("timestamp") or self._fake.now, given["id"]
+            new = (name, given["name"], at[:10]) if self._fake.mode is Mode.NEW else (name,)
+            key = next((key for key in self._rows if key[0] == name), new)
+            created = self._rows[key][-1][1]["createdAt"] if key in self._rows else self._fake.now
+            self._keep(key, {**given, "timestamp": at, "createdAt": created})
 
     def _post(self, request: Request) -> Act:
         if "application/json" not in request.headers.get("content-type", ""):
@@ -117,7 +159,9 @@ class Scores:
             what = "array, received undefined" if missing else f"object, received {_named(body)}"
             return answer({"message": "Invalid request data", "errors": [f"Invalid input: expected {what}"]}, 400)
         bearer = request.headers["authorization"].startswith("Bearer")
-        done, errors, seen = [], [], set()
+        done: list[dict[str, Any]] = []
+        errors: list[dict[str, Any]] = []
+        events: list[Mapping[str, Any]] = []
         for event in body["batch"]:
             reported = event.get("id", "unknown") if isinstance(event, dict) else "unknown"
             kind = event.get("type") if isinstance(event, dict) else None
@@ -141,16 +185,22 @@ class Scores:
                 )
             else:
                 done.append({"id": reported, "status": 201})
-                # Without an id in the body it is accepted and never stored; one event's id counts once.
-                if kind == "score-create" and event["body"].get("id") and reported not in seen:
-                    self._store(event["body"], event["timestamp"])
-                seen.add(reported)
+                events += [event] if kind == "score-create" else []
+        self._take(events)
         return answer({"successes": done, "errors": errors}, 207)
 
     def _delete(self, request: Request) -> Act:
-        for key in [key for key in self._writes if key[0] == request.args[0]]:
-            del self._writes[key]
+        self._deletions.append((time.monotonic() + self.deletes_after_s, request.args[0]))
+        self._delete_due()
         return answer({"message": "Score deletion queued successfully"}, 202)
+
+    def _delete_due(self) -> None:
+        now = time.monotonic()
+        due = {name for at, name in self._deletions if at <= now}
+        self._deletions = [each for each in self._deletions if each[0] > now]
+        for name in due:
+            self._files.pop(name, None)
+        self._rows = {key: writes for key, writes in self._rows.items() if key[0] not in due}
 
     def _legacy(self, request: Request) -> Act:
         if self._fake.mode in (Mode.EVENTS_ONLY, Mode.NEW):
@@ -188,45 +238,62 @@ class Scores:
 
     def _visible(self, ids: str | None) -> list[dict[str, Any]]:
         """Rows, the latest first; only those of these ids, separated by commas, where some are given."""
+        self._delete_due()
         until = time.monotonic() - self._fake.visible_after_s
         wanted = None if ids is None else set(ids.split(","))
-        found = (each for key, each in self._writes.items() if wanted is None or key[0] in wanted)
-        rows = [row for each in found if (row := self._merged([w for w in each if w["$at"] <= until]))]
+        found = [
+            next((row for at, row in reversed(writes) if at <= until), None)
+            for key, writes in self._rows.items()
+            if wanted is None or key[0] in wanted
+        ]
+        rows = [self._shown(row) for row in found if row is not None]
         return sorted(rows, key=lambda row: (row["timestamp"], row["id"]), reverse=True)
 
     def _store(self, body: Mapping[str, Any], timestamp: str) -> None:
-        # The worker checks against the config, and drops what does not fit without a word.
-        given = {k: v for k, v in body.items() if k in _KNOWN}
-        fitted = self._fake.configs.fitted(given)
-        if self._forgetting or fitted is None:
+        """One score that came by itself, or in an array."""
+        if self._fake.mode is not Mode.NEW:
+            self._take([{"id": str(uuid.uuid4()), "timestamp": timestamp, "body": body}])
             return
-        new = self._fake.mode is Mode.NEW
-        key = (fitted["id"], fitted["name"], timestamp[:10]) if new else (fitted["id"],)
-        self._writes.setdefault(key, []).append(
-            {**fitted, "timestamp": timestamp, "$at": time.monotonic(), "$now": self._fake.now}
-        )
+        given = self._fitted(body)
+        if given is not None:
+            key = (given["id"], given["name"], timestamp[:10])
+            before = self._rows.get(key)
+            created = before[-1][1]["createdAt"] if before else self._fake.now
+            self._keep(key, {**given, "timestamp": timestamp, "createdAt": created})
+
+    def _take(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Events of one request: into the blob store, and from there over the rows."""
+        for name, more in files(events).items():
+            held = self._files.setdefault(name, {})
+            fits = {
+                file: [{**event, "body": body} for event in each if (body := self._fitted(event["body"])) is not None]
+                for file, each in more.items()
+            }
+            held.update(fits)
+            if any(fits.values()):
+                key = next((key for key in self._rows if key[0] == name), (name,))
+                before = self._rows[key][-1][1] if key in self._rows else None
+                row = merged(before, [event for _, each in sorted(held.items()) for event in each])
+                self._keep(key, {"createdAt": self._fake.now, **row})
+
+    def _fitted(self, body: Mapping[str, Any]) -> dict[str, Any] | None:
+        # The worker checks against the config, and drops what does not fit without a word.
+        given = self._fake.configs.fitted({key: value for key, value in body.items() if key in _KNOWN})
+        if self._forgetting or given is None:
+            return None
+        kind = given.get("dataType") or ("CATEGORICAL" if isinstance(given["value"], str) else "NUMERIC")
+        return {**given, "dataType": kind}
+
+    def _keep(self, key: tuple[str, ...], row: dict[str, Any]) -> None:
+        self._rows.setdefault(key, []).append((time.monotonic(), {**row, "updatedAt": self._fake.now}))
         self.written += 1
 
-    def _merged(self, writes: list[dict[str, Any]]) -> dict[str, Any]:
-        row: dict[str, Any] = {}
-        for write in sorted(writes, key=lambda w: w["timestamp"]):
-            first = {k: row[k] for k in ("traceId", "observationId", "sessionId", "timestamp", "createdAt") if k in row}
-            metadata = {**row.get("metadata", {}), **(write.get("metadata") or {})}
-            row = {
-                "createdAt": write["$now"],
-                **row,
-                **write,
-                **first,
-                "metadata": metadata,
-                "updatedAt": write["$now"],
-            }
-        if not row:
-            return {}
-        kind = row.get("dataType") or ("CATEGORICAL" if isinstance(row["value"], str) else "NUMERIC")
+    def _shown(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        kind = row["dataType"]
         return {
             "projectId": self._fake.project["id"], "comment": None, "configId": None, "queueId": None,
             "authorUserId": None, "traceId": None, "observationId": None, "sessionId": None, "source": "API",
-            **{k: v for k, v in row.items() if not k.startswith("$")},
+            **row, "metadata": row.get("metadata") or {},
             "dataType": kind, "name": "output" if kind == "CORRECTION" else row["name"],
             "environment": _environment(row.get("environment")),
             "value": bool(row["value"]) if kind == "BOOLEAN" else row["value"],

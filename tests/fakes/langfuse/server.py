@@ -135,6 +135,8 @@ class FakeLangfuse(Provider):
         self.faults: deque[Fault] = deque()
         self.standing_fault: Fault | None = None
         self.limit: Limit | None = None
+        self.clock_s: Callable[[], float] = time.time
+        """What it takes for the present, s since the epoch."""
         self.guard = threading.RLock()
         """Held while a request is answered; tests hold it while they look inside."""
         self.configs = Configs(self)
@@ -156,7 +158,7 @@ class FakeLangfuse(Provider):
     @property
     def now(self) -> str:
         """The time as the server writes it."""
-        return stamp(datetime.now(UTC))
+        return stamp(datetime.fromtimestamp(self.clock_s(), UTC))
 
     def fails(self, *faults: Fault) -> None:
         """What goes wrong with the next requests, one each."""

@@ -7,7 +7,9 @@ draws everything from the seed, looks at the monitor from outside, and prints th
 * each trace that was acknowledged has its verdicts, each once, and each score of theirs is in Langfuse with its value;
 * the outcomes balance: seen = open + ended;
 * nothing is answered with a 5xx other than 503; the process ends only when it is killed;
-* memory stays under the bound; ``/livez`` answers; no contents are in the log or in the metrics.
+* memory stays under the bound; ``/livez`` answers; no contents are in the log or in the metrics;
+* an attacker with a budget (``attacker.py``) is shown no contents, and none of his traces weighs more than one;
+* at last, bytes of the store are damaged: what can be read of it is recovered by a start, and the damaged file is kept.
 """
 
 from __future__ import annotations
@@ -31,12 +33,13 @@ from pathlib import Path
 
 import httpx
 
-from monitor.config.load import load
-from monitor.demo.traffic import SampleTraffic
-from monitor.runtime.memory_bound import memory_bound
+from sidejudge.monitor.config.load import load
+from sidejudge.monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.runtime.memory_bound import memory_bound
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.faults.campaign import hostile
+from tests.faults.campaign.attacker import SERVICE, Attacker, Budget
 from tests.faults.campaign.fuzz import GUIDED, TARGETS
 from tests.faults.test_killed_in_traffic import trace_id_of
 from tests.faults.test_langfuse_killed import expected, stored
@@ -74,13 +77,23 @@ class Seen:
     memory_mib: int = 0
     fuzzed: Counter[str] = field(default_factory=Counter)
     calls: int = 0
+    recovered: int | None = None
+    """Verdicts of the damaged store."""
     broken: list[str] = field(default_factory=list)
 
 
 class Campaign:
     """One monitor under attack. ``run`` returns what was seen; the folder holds the log and the store."""
 
-    def __init__(self, folder: Path, seed: int, show: Callable[[str], None] = print, *, generated: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        show: Callable[[str], None] = print,
+        *,
+        generated: bool = True,
+        budget: Budget | None = None,
+    ) -> None:
         """Without ``generated`` inputs nothing is mutated by coverage, and the API's schema is not looked at."""
         self._generated = generated
         self._dice, self._show, self._folder = random.Random(seed), show, folder
@@ -91,6 +104,7 @@ class Campaign:
         self._seed = seed
         self._langfuse_broken = False
         self._disk = disk_faults(folder)
+        self.attacker = Attacker(seed + 3, budget or Budget(), self.seen.broken.append)
 
     def run(self, seconds: float) -> Seen:
         """Attack for this long, then let the monitor settle and look at what it has."""
@@ -111,6 +125,7 @@ class Campaign:
                 *(threading.Thread(target=self._send, args=(monitor, n)) for n in range(2)),
                 threading.Thread(target=self._harass, args=(monitor,)),
                 threading.Thread(target=self._watch, args=(monitor,)),
+                *self.attacker.threads(monitor.api, self._stop),
             ]
             if self._generated:
                 attackers.append(threading.Thread(target=self._fuzz, args=(seconds,)))
@@ -135,6 +150,7 @@ class Campaign:
                 self._verify(monitor, fake)
                 if self._generated:
                     self._call(monitor, min(CALLS_S, seconds))
+                self._damage(monitor)
             finally:
                 monitor.close()
         return self.seen
@@ -188,7 +204,7 @@ class Campaign:
                 if dice.random() < 0.1:
                     hostile.misbehave(dice, monitor.otlp)
                     continue
-                body, headers = next(attacks)
+                body, headers = self.attacker.request(dice) if dice.random() < 0.1 else next(attacks)
                 with contextlib.suppress(httpx.HTTPError):
                     path = headers.pop("x-path", "/v1/traces")
                     self._count(client.post(monitor.otlp + path, content=body, headers=headers))
@@ -285,6 +301,9 @@ class Campaign:
         judged = {trace_id for trace_id, _ in counted}
         lost = set(self.seen.acknowledged) - judged
         doubled = [key for key, count in counted.items() if count > 1]
+        heavy = [each["sampling_probability"] for each in verdicts if each["service"] == SERVICE]
+        if any(each != 1.0 for each in heavy):
+            broken.append(f"an attacker's trace weighs more than one: {min(heavy)}")
         if lost:
             broken.append(f"{len(lost)} acknowledged traces have no verdict: {sorted(lost)[:3]}")
         if doubled:
@@ -302,6 +321,23 @@ class Campaign:
         for where in (monitor.log_file.read_text(errors="replace"), metrics):
             if hostile.CANARY in where:
                 broken.append("contents are in the log or in the metrics")
+
+    def _damage(self, monitor: Running) -> None:
+        """Bytes of the store change while the monitor is down; it starts all the same."""
+        store = self._folder / "state.sqlite"
+        monitor.stop()
+        monitor.configure(store={"path": str(store), "on_damage": "recover"})
+        held = bytearray(store.read_bytes())
+        for _ in range(self.attacker.budget.flipped_bytes):
+            held[self._dice.randrange(4096, len(held))] ^= 1 << self._dice.randrange(8)
+        store.write_bytes(held)
+        try:
+            monitor.start()
+            recovered = len(monitor.verdicts())
+        except (AssertionError, httpx.HTTPError) as error:
+            self.seen.broken.append(f"a damaged store keeps the monitor from starting or answering: {error}")
+            return
+        self.seen.recovered = recovered
 
 
 class DiskFaults:
@@ -343,7 +379,7 @@ def memory_mib(monitor: Running) -> int:
     return 0
 
 
-def report(seen: Seen, seed: int) -> str:
+def report(seen: Seen, seed: int, attacker: Attacker | None = None) -> str:
     """What was seen, for people."""
     probes = sorted(seen.livez_s) or [0.0]
     statuses = ", ".join(f"{code}: {count}" for code, count in sorted(seen.statuses.items()))
@@ -357,6 +393,12 @@ def report(seen: Seen, seed: int) -> str:
         f"memory: at most {seen.memory_mib} MiB",
         f"mutated inputs: {sum(seen.fuzzed.values())} ({dict(seen.fuzzed)}), guided by coverage: {GUIDED}",
         f"generated calls of the API: {seen.calls}",
+        f"verdicts of the damaged store: {seen.recovered}",
+        *(
+            [f"attacker: {attacker.asked} answers, {attacker.unread} left unread, {attacker.budget}"]
+            if attacker
+            else []
+        ),
         f"/livez: p99 {p99_ms:.0f} ms, {slow} of {len(probes)} over {LIVEZ_S * 1000:.0f} ms",
     ]
     kinds = Counter(line.partition(":")[0] for line in seen.broken)

@@ -39,21 +39,21 @@ if GUIDED and __name__ == "__main__":  # what is imported is made anew, which no
 else:
     _watched = nullcontext()
 with _watched:
-    from integrations.cases import CaseError, read_case
-    from integrations.dialects import normalise
-    from integrations.otlp.wire.kept import decode_kept
-    from integrations.otlp.wire.receipt import Undecodable
-    from integrations.otlp.wire.request import ChunkOrigin, split
-    from integrations.otlp.wire.request_json import split_json
-    from integrations.otlp.wire.request_logs import split_logs, split_logs_json
-    from monitor.config.errors import ConfigError
-    from monitor.config.load import load
-    from scoring.case.case import Case
-    from scoring.case.extract import extract
-    from scoring.evaluators.score import score
-    from scoring.rubrics import RUBRICS
-    from scoring.rubrics.open_verdict import open_verdict
-    from scoring.trace.trace import Trace
+    from sidejudge.integrations.cases import CaseError, read_case
+    from sidejudge.integrations.dialects import normalise
+    from sidejudge.integrations.otlp.wire.kept import decode_kept
+    from sidejudge.integrations.otlp.wire.receipt import Undecodable
+    from sidejudge.integrations.otlp.wire.request import ChunkOrigin, split
+    from sidejudge.integrations.otlp.wire.request_json import split_json
+    from sidejudge.integrations.otlp.wire.request_logs import split_logs, split_logs_json
+    from sidejudge.monitor.config.errors import ConfigError
+    from sidejudge.monitor.config.load import load
+    from sidejudge.scoring.case.case import Case
+    from sidejudge.scoring.case.extract import extract
+    from sidejudge.scoring.evaluators.score import score
+    from sidejudge.scoring.rubrics import RUBRICS
+    from sidejudge.scoring.rubrics.open_verdict import open_verdict
+    from sidejudge.scoring.trace.trace import Trace
 
 _ORIGIN = ChunkOrigin(None, None, 0)
 

@@ -8,4 +8,5 @@ from tests.faults.campaign.campaign import Campaign, report
 def test_through_kills_a_bad_disk_and_hostile_callers_nothing_is_lost(tmp_path):
     seen = Campaign(tmp_path, seed=1, show=lambda _: None, generated=False).run(20)
     assert seen.acknowledged
+    assert seen.recovered is not None
     assert not seen.broken, report(seen, 1)

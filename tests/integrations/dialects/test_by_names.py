@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from integrations.dialects.by_names import by_names
+from sidejudge.integrations.dialects.by_names import by_names
 
 
 class Counted:

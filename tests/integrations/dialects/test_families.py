@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from integrations.dialects import normalise
-from integrations.otlp.wire.decode import decode_spans
-from integrations.raw import RawEvent, RawSpan
-from scoring.trace.span import SpanKind, ToolCall, Usage
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.integrations.raw import RawEvent, RawSpan
+from sidejudge.scoring.trace.span import SpanKind, ToolCall, Usage
 
 
 def _raw(name: str = "step", /, scope: str = "", version: str = "", **given: Any) -> RawSpan:
@@ -239,7 +239,7 @@ def test_an_error_names_its_type_and_its_message_once(
     events = (RawEvent(name="exception", time_ns=1, attributes=exception),) if exception else ()
     attributes = {"error.type": error_type} if error_type else {}
     assert normalise(_raw(status_code=2, status_message=status, events=events, attributes=attributes)).error == wanted
-    assert normalise(_raw(status_code=1, status_message=status, events=events, attributes=attributes)).error is None
+    assert normalise(_raw(status_code=1, status_message=status, events=events)).error is None
 
 
 def test_an_application_s_own_tags_and_metadata_are_read_under_its_own_prefix() -> None:

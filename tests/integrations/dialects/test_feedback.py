@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.dialects import normalise
-from integrations.raw import RawEvent, RawSpan
-from scoring.case.extract import extract
-from scoring.case.feedback import negative
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.raw import RawEvent, RawSpan
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.case.feedback import negative
+from sidejudge.scoring.trace.trace import Trace
 
 
 def stated(attributes=None, events=(), **scope):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.dialects.fields import Fields, real, text, tokens, value
-from integrations.dialects.reading import SpanReading
-from integrations.raw import AttributeValue, RawSpan
-from scoring.trace.span import Usage
+from sidejudge.integrations.dialects.fields import Fields, real, text, tokens, value
+from sidejudge.integrations.dialects.reading import SpanReading
+from sidejudge.integrations.raw import AttributeValue, RawSpan
+from sidejudge.scoring.trace.span import Usage
 
 FIELDS = Fields(
     model=text("answering", "asked"),

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from integrations.dialects import normalise
-from integrations.raw import RawEvent, RawSpan
-from scoring.case.extract import extract
-from scoring.evaluators.score import score
-from scoring.rubrics import RUBRICS
-from scoring.trace.span import SpanKind, ToolCall, Usage
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.raw import RawEvent, RawSpan
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.span import SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.trace import Trace
 
 
 def _raw(name: str, scope: str, /, *, number: int = 1, parent: int | None = None, **given: Any) -> RawSpan:

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from integrations.dialects import messages
-from integrations.dialects.usage import from_details, whole
-from scoring.trace.span import Json, Message, ToolCall, Usage
+from sidejudge.integrations.dialects import messages
+from sidejudge.integrations.dialects.usage import from_details, whole
+from sidejudge.scoring.trace.span import Json, Message, ToolCall, Usage
 
 ARGUMENTS = {"q": "x"}
 OPENAI: Json = [

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from integrations.dialects import normalise
-from integrations.raw import RawEvent, RawSpan
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.raw import RawEvent, RawSpan
 
 
 def _span(**attributes):

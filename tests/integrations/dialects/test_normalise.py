@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from integrations.dialects import DIALECTS, Dialect, generic, normalise
-from integrations.raw import AttributeValue, RawEvent, RawSpan
-from scoring.case.case import Case
-from scoring.case.extract import extract
-from scoring.trace.span import Span, SpanKind
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import DIALECTS, Dialect, generic, normalise
+from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.trace import Trace
 
 KEYS = (
     "langfuse.observation.type", "langfuse.observation.input", "langfuse.observation.output", "langfuse.trace.tags",
@@ -120,7 +120,7 @@ def test_no_trace_whatever_its_shape_stops_the_extraction(raws: list[RawSpan], c
     case = extract(Trace.of("1" * 32, spans, completion))
     assert case.case_id == "1" * 32
     for field in fields(Case):
-        if field.name not in {"transcript", "tools_used", "completion", "trace"}:
+        if field.name not in {"transcript", "tools_used", "completion", "trace", "unread"}:
             orjson.dumps(getattr(case, field.name))
     for call in case.tools_used or ():
         orjson.dumps([call.arguments, call.result, call.error])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.dialects import jsontext, pyrepr, unwrap
+from sidejudge.integrations.dialects import jsontext, pyrepr, unwrap
 
 plain = st.recursive(
     st.none()

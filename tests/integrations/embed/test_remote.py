@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from integrations.embed.remote import RemoteModel
-from integrations.provider.errors import ProviderError, ProviderErrorKind
-from integrations.provider.library import LiteLLM
+from sidejudge.integrations.embed.remote import RemoteModel
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
+from sidejudge.integrations.provider.library import LiteLLM
 from tests.fakes import openai
 from tests.needs import LITELLM
 

@@ -36,17 +36,17 @@ def bucket() -> Iterator[str]:
 
 @pytest.fixture(params=["directory", "s3"])
 def place(request, tmp_path):
-    made = import_module("integrations.history.place").Place
+    made = import_module("sidejudge.integrations.history.place").Place
     path = str(tmp_path / "h") if request.param == "directory" else request.getfixturevalue("bucket")
     return made(path.replace("%s", tmp_path.name))
 
 
 def history(place, writer="w1"):
-    return import_module("integrations.history.history").History(place, writer)
+    return import_module("sidejudge.integrations.history.history").History(place, writer)
 
 
 def rows(begin, end, day="2026-11-01"):
-    made = import_module("integrations.history.history").Row
+    made = import_module("sidejudge.integrations.history.history").Row
     return [
         made(
             kind="verdicts", day=day, seq=n,
@@ -80,7 +80,7 @@ def test_a_delivery_that_is_repeated_after_a_kill_replaces_what_it_wrote(place):
 
 
 def test_days_that_are_over_become_one_file_and_a_merge_that_was_killed_leaves_no_row_twice(place):
-    module = import_module("integrations.history.history")
+    module = import_module("sidejudge.integrations.history.history")
     writer = history(place)
     for begin in range(0, 12, 2):
         writer.write(rows(begin, begin + 2))
@@ -130,10 +130,10 @@ def test_what_is_no_part_of_a_history_is_left_out_and_left_alone(place):
     with place._system.open_output_stream(f"{place._root}/{day}/part-w9-cut.parquet") as file:
         file.write(cut)
     complaints: list[str] = []
-    reader = import_module("integrations.history.history").History(place, "w1", complaints.append)
+    reader = import_module("sidejudge.integrations.history.history").History(place, "w1", complaints.append)
     assert [each["trace_id"] for each in reader.records("verdicts")] == ["t1", "t2", "t3", "t4"]
     assert len(complaints) == 3
-    trends = import_module("integrations.history.trends").history_trends
+    trends = import_module("sidejudge.integrations.history.trends").history_trends
     until = 1_793_700_000 * 10**9
     (found,) = trends(place, since_ns=until - 30 * DAY, until_ns=until, step_ns=30 * DAY)
     assert (found.sums.passed, found.sums.failed) == (2, 2)

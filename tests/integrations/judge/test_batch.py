@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from integrations.judge.batch import BatchJudgeClient
-from integrations.judge.client import JudgeClient, JudgeModel
-from integrations.provider.errors import ProviderError, ProviderErrorKind
-from integrations.provider.library import LiteLLM
+from sidejudge.integrations.judge.batch import BatchJudgeClient
+from sidejudge.integrations.judge.client import JudgeClient, JudgeModel
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
+from sidejudge.integrations.provider.library import LiteLLM
 from tests.fakes import openai as fake
 from tests.fakes.batches import Batches
 from tests.waiting import until

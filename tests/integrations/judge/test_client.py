@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
-from integrations.provider.errors import ProviderError, ProviderErrorKind
-from integrations.provider.library import LiteLLM
+from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
+from sidejudge.integrations.provider.library import LiteLLM
 from tests.fakes import openai as fake
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from integrations.langfuse.annotations import PAGE, read_annotations, value_of
-from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.annotations import PAGE, read_annotations, value_of
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from tests.fakes.langfuse.server import Mode, answer, stamp, too_many
 
 DAY_NS = 86_400 * 10**9

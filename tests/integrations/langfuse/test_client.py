@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.langfuse.client import Access, encoded
-from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.client import Access, encoded
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from tests.fakes.langfuse import server as langfuse
 from tests.fakes.langfuse.server import error
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.langfuse.configs import ScoreConfigs
-from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.scores import Declared
+from sidejudge.integrations.langfuse.configs import ScoreConfigs
+from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.scores import Declared
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import only
 

@@ -7,7 +7,7 @@ import json
 import httpx
 import pytest
 
-from integrations.langfuse.datasets import (
+from sidejudge.integrations.langfuse.datasets import (
     NewDatasetItem,
     dataset_exists,
     delete_items,
@@ -15,7 +15,7 @@ from integrations.langfuse.datasets import (
     make_dataset,
     put_item,
 )
-from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from tests.fakes.langfuse import datasets
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from integrations.raw import RawSpan
+from sidejudge.integrations.raw import RawSpan
 from tests.fakes.langfuse.otel_in import rows_of
 
 

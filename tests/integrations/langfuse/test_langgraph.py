@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from integrations.langfuse.langgraph import with_agents
-from integrations.raw import RawSpan
+from sidejudge.integrations.langfuse.langgraph import with_agents
+from sidejudge.integrations.raw import RawSpan
 
 PREFIX = "langfuse.observation.metadata."
 TREE = (

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from integrations.langfuse import legacy
-from integrations.langfuse.normalise import is_trace_id, nested, raw_span, raw_spans, span_id
-from integrations.langfuse.observations import instant, instant_ns, newest
-from integrations.otlp.wire.decode import decode_spans
-from integrations.otlp.wire.encode import encode_spans
-from scoring.case.extract import extract
-from scoring.trace.span import SpanKind
+from sidejudge.integrations.langfuse import legacy
+from sidejudge.integrations.langfuse.normalise import is_trace_id, nested, raw_span, raw_spans, span_id
+from sidejudge.integrations.langfuse.observations import instant, instant_ns, newest
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.integrations.otlp.wire.encode import encode_spans
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.span import SpanKind
 from tests.rows import trace_of
 
 ROW: dict[str, Any] = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from integrations.langfuse import legacy, observations
-from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.observations import SMALLEST_NS, TraceTooLarge, Window
+from sidejudge.integrations.langfuse import legacy, observations
+from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.observations import SMALLEST_NS, TraceTooLarge, Window
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations, at_ns, observations_of
 from tests.fakes.langfuse.server import FakeLangfuse, Mode, only

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.dialects import normalise
-from integrations.langfuse.normalise import raw_span
-from integrations.langfuse.origins import origin
-from integrations.raw import RawEvent, RawSpan
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.langfuse.normalise import raw_span
+from sidejudge.integrations.langfuse.origins import origin
+from sidejudge.integrations.raw import RawEvent, RawSpan
 from tests.fakes.langfuse.otel_in import rows_of
 
 ASKED = '[{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]'

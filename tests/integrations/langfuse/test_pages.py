@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.observations import Window, traces_of_session
-from integrations.langfuse.pages import by_cursor, by_number, meta_of, page_of, pages_in, rows_of
-from scoring.trace.span import Json
+from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.langfuse.observations import Window, traces_of_session
+from sidejudge.integrations.langfuse.pages import by_cursor, by_number, meta_of, page_of, pages_in, rows_of
+from sidejudge.scoring.trace.span import Json
 
 BROKEN: list[Json] = [None, 3, "data", [], {}, {"data": None}, {"data": 5}, {"data": {"id": "a"}}]
 

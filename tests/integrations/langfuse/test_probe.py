@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from integrations.langfuse.probe import probe, release_of, version_of
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.probe import probe, release_of, version_of
 from tests.fakes.langfuse.server import Mode, answer, error, login_page
 
 
@@ -27,7 +27,7 @@ async def test_every_version_and_write_mode_is_told_apart(
     assert (found.takes_arrays, found.scores_v3) == (takes_arrays, True)
     assert found.trace_url("abc") == f"{fake.base_url}/project/proj-test/traces/abc"
     assert found.takes_events
-    assert [r.body for r in fake.requests if r.method != "GET"] == [{"batch": []}], "nothing is written"
+    assert [r.body for r in fake.requests if r.method != "GET"] == [[], {"batch": []}], "nothing is written"
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from monitor.config import load, resolve
-from monitor.config.rubrics import configured
-from monitor.runtime.reload import Reload
-from scoring.case.case import Case
-from scoring.questions.declared import AskDeclared
-from scoring.result.result import Unavailable
+from sidejudge.monitor.config import load, resolve
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.runtime.reload import Reload
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.result.result import Unavailable
 
 PROMPTS = {
     ("complete", "production"): {"prompt": "How complete is {{output}}?", "version": 3, "type": "text"},

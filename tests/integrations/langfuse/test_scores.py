@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import datetime
 
@@ -9,22 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.langfuse.scores import (
+from sidejudge.integrations.langfuse.scores import (
     MAX_COMMENT,
+    MOST_IN_SUMMARY,
     declared,
     environment,
     metric_of,
+    names_of,
     pass_comment,
     score_id,
     scores_of,
     timestamp,
 )
-from scoring.case.case import Case
-from scoring.result.result import Judgement, Method, Scored, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.trace.loop_guard import own_trace_id
-from scoring.verdict.score_name import score_name
-from scoring.verdict.verdict import reach_verdict
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import Judgement, Method, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.loop_guard import own_trace_id
+from sidejudge.scoring.verdict.score_name import score_name
+from sidejudge.scoring.verdict.verdict import reach_verdict
 
 TRACE = "36524d221566b94755e27265a6220988"
 JUDGED = Judgement(
@@ -62,18 +65,22 @@ def test_a_score_tells_method_version_judge_prompt_probability_coverage_flags_an
         "method": "judge", "rating": score.rating, "weight": score.weight, "state": reported.state.value,
         "coverage": 1.0, "revision": 3, "rubric_version": rubric.version, "sampling_probability": 0.25,
         "selection": "random", "judge": "openai/m-2026-01-01", "prompt_hash": "ab" * 32, "flags": "disagreement",
-        "prompt": None, "judge_trace_id": None,
+        "prompt": None, "prompt_label": None, "judge_trace_id": None,
     }  # fmt: skip
 
 
+PROMPT = {"prompt": "tone v3", "prompt_label": "production"}
+
+
 def test_a_judged_score_names_the_trace_of_its_judging_and_its_prompt_and_no_other_does():
-    prompted = Scored(value=1.0, method=Method.JUDGE, judgements=(JUDGED,), details={"prompt": "tone v3"})
+    prompted = Scored(value=1.0, method=Method.JUDGE, judgements=(JUDGED,), details=PROMPT)
     reached = verdict(QA, **{metric: Scored(value=1.0) for metric in METRICS[1:]}, **{METRICS[0]: prompted})
     found = {b["name"]: b["metadata"] for b in scores_of(reached, QA, judge_traces=True)}
     judged = {"qa_score", "qa_pass", "qa_state", score_name("qa", QA.criteria[0].metric)}
     for name, metadata in found.items():
-        linked = (metadata["judge_trace_id"], metadata["prompt"])
-        assert linked == ((own_trace_id(TRACE), "tone v3") if name in judged else (None, None)), name
+        linked = tuple(metadata[key] for key in ("judge_trace_id", "prompt", "prompt_label"))
+        stated = (own_trace_id(TRACE), "tone v3", "production")
+        assert linked == (stated if name in judged else (None, None, None)), name
     assert found.keys() > judged
 
 
@@ -91,7 +98,7 @@ def test_every_score_has_the_same_keys_of_metadata_for_langfuse_merges_them():
 
 
 @pytest.mark.parametrize(
-    ("which", "steps"), [("summary", {"b": 0.2}), ("failing", {"b": 0.2}), ("all", {"b": 0.2, "c": 1.0})]
+    ("which", "steps"), [("summary", {}), ("failing", {"b": 0.2, "c": 1.0}), ("all", {"b": 0.2, "c": 1.0})]
 )
 def test_a_step_that_fails_has_a_score_on_its_observation_under_a_name_of_its_own(which, steps):
     metric = QA.criteria[0].metric
@@ -103,6 +110,8 @@ def test_a_step_that_fails_has_a_score_on_its_observation_under_a_name_of_its_ow
     for body in found:
         assert (body["name"], body["dataType"], body["traceId"]) == (name, "NUMERIC", TRACE)
         assert body["id"] == score_id(TRACE, name, observation_id=body["observationId"])
+    if which == "summary":
+        return
     first = next(body for body in found if body["observationId"] == "b")
     assert first["metadata"]["rating"] == "fail"
     assert first["comment"].endswith("0.2, fail; one of 2 steps")
@@ -134,14 +143,15 @@ WEAK = GOOD | {"score_gap_accuracy": Scored(value=0.79)}
 FAILING = GOOD | {"question_score_accuracy": Scored(value=0.2, reason="2 of 10")}
 PARTIAL = GOOD | {"evidence_backed_reasoning": Unavailable("no judge")}
 SHORT = {"pass", "score"}
+EVERY = {*SHORT, "state", *METRICS}
 
 
 @pytest.mark.parametrize(
     ("results", "which", "names"),
     [
-        (GOOD, "summary", SHORT), (GOOD, "failing", SHORT), (GOOD, "all", {*SHORT, "state", *METRICS}),
-        (WEAK, "summary", SHORT), (WEAK, "failing", {*SHORT, "score_gap_accuracy"}),
-        (FAILING, "summary", {*SHORT, *METRICS}), (FAILING, "failing", {*SHORT, *METRICS}),
+        (results, which, names)
+        for results in (GOOD, WEAK, FAILING)
+        for which, names in (("summary", SHORT), ("failing", EVERY), ("all", EVERY))
     ],
 )  # fmt: skip
 def test_a_setting_selects_the_scores_of_a_verdict(results, which, names):
@@ -153,14 +163,40 @@ def test_a_setting_selects_the_scores_of_a_verdict(results, which, names):
     assert metric_of(held, "question_score_accuracy")[0] == results["question_score_accuracy"].value
 
 
+def _outcomes(rubric):
+    """A verdict of each outcome: everything at its best, at its worst, and half of it unknown."""
+    metrics = [c.metric for c in (*rubric.criteria, *rubric.opt_in)]
+    ends = {m.id: [10_000.0 if b is None or math.isinf(b) else b for b in m.bounds] for m in metrics}
+    rising = {m.id: m.bands is None or m.bands.higher_is_better for m in metrics}
+    best, worst = ({name: Scored(value=ends[name][rising[name] is top]) for name in ends} for top in (True, False))
+    half = {name: best[name] if place % 2 else Unavailable("no judge") for place, name in enumerate(ends)}
+    return [best, worst, half]
+
+
+@pytest.mark.parametrize("which", ["summary", "all"])
+@pytest.mark.parametrize("rubric", RUBRICS.values(), ids=RUBRICS)
+def test_a_score_is_written_of_every_verdict_that_has_a_value_for_it_or_of_none(rubric, which):
+    names = names_of(rubric, which)
+    assert which == "all" or len(names) <= MOST_IN_SUMMARY
+    for results in _outcomes(rubric):
+        reached = verdict(rubric, **results)
+        known = {b["name"] for b in scores_of(reached, rubric, "all")}
+        assert {b["name"] for b in scores_of(reached, rubric, which)} == known & names
+
+
+def test_every_score_that_seed_003_names_is_in_the_summary():
+    assert names_of(RUBRICS["workflow"], "summary") >= {"workflow_pass", "workflow_agents", "workflow_tools"}
+    quality = {"quality_answer_quality", "quality_factual_correctness", "quality_completeness"}
+    assert names_of(RUBRICS["quality"], "summary") == quality | {"quality_pass"}
+
+
 def _of(name):
     return next((c.metric for c in QA.criteria if c.metric.id == name), None)
 
 
-@pytest.mark.parametrize("which", ["summary", "failing", "all"])
-def test_a_verdict_that_is_not_valid_says_whether_it_counts(which):
+def test_a_verdict_says_whether_it_counts():
     partial = replace(QA, min_coverage=0.5)
-    (state,) = [b for b in scores_of(verdict(partial, **PARTIAL), partial, which) if b["name"] == "qa_state"]
+    (state,) = [b for b in scores_of(verdict(partial, **PARTIAL), partial) if b["name"] == "qa_state"]
     assert (state["value"], state["comment"]) == (
         "counted",
         "partial: evidence_backed_reasoning unavailable: no judge",
@@ -239,3 +275,21 @@ def test_an_environment_is_one_that_langfuse_keeps_as_it_is(name):
 def test_times_are_written_to_the_millisecond_in_utc(at_ns):
     read = datetime.fromisoformat(timestamp(at_ns))
     assert abs(read.timestamp() - at_ns // 10**6 / 1000) < 1e-4
+
+
+def test_every_score_of_a_trace_links_to_its_explanation_where_the_pages_have_an_address():
+    reached = verdict(QA, **GOOD)
+    plain = list(scores_of(reached, QA))
+    linked = list(scores_of(reached, QA, link_base="https://monitor.example/"))
+    page = f"https://monitor.example/traces/{TRACE}"
+    assert [body["comment"].splitlines()[-1] for body in linked] == [page] * len(plain)
+    assert {body["metadata"]["explanation"] for body in linked} == {page}
+    assert all("explanation" not in body["metadata"] for body in plain)
+    in_a_session = replace(reached, trace_id=None, session_id="s")
+    bodies = scores_of(in_a_session, QA, link_base="https://monitor.example")
+    assert all("explanation" not in body["metadata"] for body in bodies)
+
+
+def test_truth_values_of_workflow_are_truth_values_in_langfuse():
+    kinds = {each.name: each.data_type for each in declared(RUBRICS["workflow"])}
+    assert (kinds["workflow_agents"], kinds["workflow_tools"], kinds["workflow_pass"]) == ("BOOLEAN",) * 3

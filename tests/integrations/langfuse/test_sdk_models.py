@@ -8,15 +8,15 @@ from importlib import resources
 import httpx
 import pytest
 
-from integrations.langfuse.configs import ScoreConfigs
-from integrations.langfuse.datasets import NewDatasetItem, make_dataset, put_item
-from integrations.langfuse.queues import put
-from integrations.langfuse.scores import declared, scores_of, timestamp
-from integrations.langfuse.sending import ScoreSender
-from scoring.case.case import Case
-from scoring.result.result import Scored
-from scoring.rubrics import RUBRICS
-from scoring.verdict.verdict import reach_verdict
+from sidejudge.integrations.langfuse.configs import ScoreConfigs
+from sidejudge.integrations.langfuse.datasets import NewDatasetItem, make_dataset, put_item
+from sidejudge.integrations.langfuse.queues import put
+from sidejudge.integrations.langfuse.scores import declared, scores_of, timestamp
+from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.verdict import reach_verdict
 from tests.fakes.langfuse import datasets
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.queues import queues
@@ -73,7 +73,7 @@ async def test_what_is_sent_has_the_fields_of_the_sdks_models_and_no_others(fake
     langfuse = client()
     sent = list(bodies())
     assert {"observationId", "sessionId"} <= {key for body in sent for key in body}
-    outcome = await ScoreSender(langfuse, arrays=True).send(sent)
+    outcome = await ScoreSender(langfuse, arrays=True).send([Writing(body, 1_795_000_000_000) for body in sent])
     assert (len(outcome.taken), outcome.refused) == (len(sent), {})
     for request in fake.requested("POST", "/scores"):
         assert isinstance(request.body, list)
@@ -101,7 +101,7 @@ async def test_what_is_sent_has_the_fields_of_the_sdks_models_and_no_others(fake
 async def test_the_fakes_newest_version_answers_what_the_sdk_reads(fake, client):
     langfuse = client()
     sent = list(bodies())
-    await ScoreSender(langfuse, arrays=True).send(sent)
+    await ScoreSender(langfuse, arrays=True).send([Writing(body, 1_795_000_000_000) for body in sent])
     await ScoreConfigs(langfuse, declared(QA)).id_of(sent[0])
     await make_dataset(langfuse, "failures", "what failed")
     await put_item(langfuse, "failures", NewDatasetItem(id="i", input="x", source_trace_id=TRACE))

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from integrations.delivery_errors import RefusedError
-from integrations.notify.alertmanager import ENDS_AFTER_S, Alertmanager, alertmanager_body
-from integrations.post import Poster
-from scoring.alerts.lifecycle import AlertTransition
-from scoring.notices.daily_report import DailyReportText
-from scoring.notices.notice import Notice, NoticeKind
-from scoring.notices.text import Wording
+from sidejudge.integrations.delivery_errors import RefusedError
+from sidejudge.integrations.notify.alertmanager import ENDS_AFTER_S, Alertmanager, alertmanager_body
+from sidejudge.integrations.post import Poster
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.notices.daily_report import DailyReportText
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.text import Wording
 from tests.alert_events import MINUTE_NS, TRACES, event
 from tests.alertmanager import alertmanager
 from tests.fakes.receiver import receiving
@@ -58,8 +58,14 @@ async def test_a_real_one_takes_an_alert_passes_it_on_once_and_then_its_end(real
     await until(lambda: len(passed_on(hook, "firing", **mark)) == 1)
     (alert,) = running.alerts(pod="a-1")
     assert alert["labels"] == LABELS
-    assert alert["annotations"]["summary"] == "Critical: Too few traces pass – checkout, production, qa"
-    assert "58.3% (between 52.1% and 64.2%, n = 120)" in alert["annotations"]["description"]
+    assert (
+        alert["annotations"]["summary"]
+        == "Critical: checkout, production: 58.3% pass qa; it began 2026-11-21 09:58 UTC"
+    )
+    assert (
+        "58.3% (at least 52.1%, at most 64.2%, each with 95 % confidence, n = 120)"
+        in alert["annotations"]["description"]
+    )
     assert TRACES[0] in alert["annotations"]["description"]
     assert alert["annotations"]["runbook_url"] == "https://r.example/pass-rate-critical"
     assert alert["generatorURL"] == f"https://t.example/{TRACES[0]}"

@@ -8,20 +8,20 @@ from email import policy
 
 import pytest
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from integrations.notify.alertmanager import alertmanager_body
-from integrations.notify.cards import CardChat, google_chat_body, teams_body
-from integrations.notify.email import Email, MailServer
-from integrations.notify.opsgenie import Opsgenie
-from integrations.notify.pagerduty import PagerDuty
-from integrations.notify.webhook import Webhook, body_template, notice_record, standard_signature
-from integrations.post import Poster
-from scoring.alerts.condition import Severity
-from scoring.alerts.event import Example
-from scoring.alerts.lifecycle import AlertTransition
-from scoring.notices.notice import Notice, NoticeKind
-from scoring.notices.text import Wording
-from scoring.notices.wording import report
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.notify.alertmanager import alertmanager_body
+from sidejudge.integrations.notify.cards import CardChat, google_chat_body, teams_body
+from sidejudge.integrations.notify.email import Email, MailServer
+from sidejudge.integrations.notify.opsgenie import Opsgenie
+from sidejudge.integrations.notify.pagerduty import PagerDuty
+from sidejudge.integrations.notify.webhook import Webhook, body_template, notice_record, standard_signature
+from sidejudge.integrations.post import Poster
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.event import Example
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.text import Wording
+from sidejudge.scoring.notices.wording import report
 from tests.alert_events import SINCE_NS, TRACES, event
 from tests.fakes.mail_server import mail_server
 from tests.fakes.receiver import receiving
@@ -100,7 +100,7 @@ async def test_a_card_of_google_chat_escapes_what_is_not_ours():
 async def test_mail_is_plain_text_with_the_title_as_its_subject():
     with mail_server() as server:
         mail = Email(MailServer(host="127.0.0.1", port=server.port, encryption="none"), "a@x.org", ["b@y.org"], LINKED)
-        await mail.send(notice(title="Too few\r\nBcc: c@z.org traces pass"))
+        await mail.send(notice(condition="blocker_rate", title="Too few\r\nBcc: c@z.org traces pass"))
     (got,) = server.mails
     message = email.message_from_string(got, policy=policy.default)
     assert message["Subject"].startswith("[sidejudge] Critical: Too few Bcc: c@z.org traces pass")

@@ -8,15 +8,15 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.notify.slack import Slack, slack_body
-from integrations.post import Poster
-from monitor.alerting.notify.build import MOST_IN_A_MESSAGE
-from scoring.alerts.condition import Severity
-from scoring.alerts.event import Example
-from scoring.alerts.lifecycle import AlertTransition
-from scoring.notices.daily_report import DailyReportText, WeakMetric
-from scoring.notices.notice import Notice, NoticeKind
-from scoring.notices.text import Wording
+from sidejudge.integrations.notify.slack import Slack, slack_body
+from sidejudge.integrations.post import Poster
+from sidejudge.monitor.alerting.notify.build import MOST_IN_A_MESSAGE
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.event import Example
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.notices.daily_report import DailyReportText, WeakMetric
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.text import Wording
 from tests.alert_events import SINCE_NS, TRACES, event
 from tests.fakes.receiver import receiving
 
@@ -40,11 +40,11 @@ async def test_an_alert_is_a_header_and_a_section_for_each_paragraph():
     with receiving() as fake:
         await Slack(Poster(fake.url), LINKED).send(alert())
     stated = fake.got[0].json
-    assert stated["text"] == "🔴 Critical: Too few traces pass – checkout, production, qa"
+    assert stated["text"] == "🔴 Critical: checkout, production: 58.3% pass qa; it began 2026-11-21 09:58 UTC"
     assert [block["type"] for block in stated["blocks"]] == ["header", "section", "section", "section"]
     assert stated["blocks"][0]["text"] == {"type": "plain_text", "text": stated["text"]}
     _, facts, examples, runbook = texts(stated)
-    assert "58.3% (between 52.1% and 64.2%, n = 120); the limit is 70.0%." in facts
+    assert "58.3% (at least 52.1%, at most 64.2%, each with 95 % confidence, n = 120); the limit is 70.0%." in facts
     assert f"2. {TRACES[1]}, scored 0.12: 19 of 20 questions" in examples
     assert f"<https://t.example/{TRACES[1]}?a=1&amp;b=2|open>" in examples
     assert runbook == "What to do: <https://r.example/pass-rate-critical|pass-rate-critical>"
@@ -56,15 +56,17 @@ def test_each_turn_has_its_sign():
 
 
 def test_several_alerts_are_one_message_under_the_sign_of_the_worst():
-    mild = event(severity=Severity.WARNING, condition="pass_rate_warning", title="Fewer traces pass than should")
+    mild = event(severity=Severity.WARNING, condition="workflow_violation_rate", title="Traces depart")
     over = event(transition=AlertTransition.RESOLVED, condition="blocker_rate", examples=())
     group = Notice(id="n", kind=NoticeKind.GROUP, at_ns=SINCE_NS, events=(over, mild, event()))
     stated = message(group)
     assert stated["text"] == "🔴 3 alerts: 1 critical, 1 warning, 1 resolved"
     _, critical, warning, resolved = texts(stated)
-    assert critical.startswith("Critical: Too few traces pass – checkout, production, qa. Measured: 58.3%")
+    assert critical.startswith(
+        "Critical: checkout, production: 58.3% pass qa; it began 2026-11-21 09:58 UTC. Measured: 58.3%"
+    )
     assert f"<https://t.example/{TRACES[0]}?a=1&amp;b=2|open>" in critical
-    assert warning.startswith("Warning: Fewer traces pass")
+    assert warning.startswith("Warning: Traces depart")
     assert resolved.startswith("Resolved: ")
     ended = Notice(id="n", kind=NoticeKind.GROUP, at_ns=SINCE_NS, events=(over, over))
     assert message(ended)["text"] == "✅ 2 alerts: 2 resolved"

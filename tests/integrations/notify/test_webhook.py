@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from pathlib import Path
 
 import pytest
 
-import integrations.notify.webhook
-from integrations.notify.webhook import Webhook, signature
-from integrations.post import Poster
-from scoring.notices.notice import Notice, NoticeKind
-from scoring.notices.text import Wording
+import sidejudge.integrations.notify.webhook
+from sidejudge.integrations.notify.slack import slack_body
+from sidejudge.integrations.notify.webhook import Webhook, signature, webhook_body
+from sidejudge.integrations.post import Poster
+from sidejudge.scoring.alerts.event import Example, MainFailure
+from sidejudge.scoring.notices.daily_report import DailyReportText, FailureLine
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.text import Wording
+from sidejudge.scoring.notices.wording import report as wording_report
 from tests.alert_events import SINCE_NS, TRACES, event
 from tests.fakes.receiver import receiving
 
-README = Path(integrations.notify.webhook.__file__).with_name("README.md")
+README = Path(sidejudge.integrations.notify.webhook.__file__).with_name("README.md")
 LINKED = Wording(trace_url="https://t.example/{trace_id}", runbooks="https://r.example")
 ALERT = Notice(id="n-1", kind=NoticeKind.ALERT, at_ns=SINCE_NS, events=(event(),))
 
@@ -62,7 +67,7 @@ async def test_an_alert_is_told_in_words_and_as_data_with_links():
     assert (stated["version"], stated["id"], stated["kind"], stated["report"]) == (1, "n-1", "alert", None)
     assert got.headers["sidejudge-id"] == "n-1"
     assert stated["at"] == "2026-11-21T10:03:00.000+00:00"
-    assert stated["title"] == "Critical: Too few traces pass – checkout, production, qa"
+    assert stated["title"] == "Critical: checkout, production: 58.3% pass qa; it began 2026-11-21 09:58 UTC"
     assert stated["text"].startswith(stated["title"])
     (alert,) = stated["alerts"]
     assert (alert["turn"], alert["value"], alert["lower"], alert["upper"], alert["n"]) == (
@@ -79,3 +84,37 @@ async def test_reasons_can_be_left_out():
     assert [each["reason"] for each in got.json["alerts"][0]["examples"]] == ["", "", ""]
     assert b"questions" not in got.body
     assert b"disqualified" not in got.body
+
+
+SECRET_TOOL = "wire_transfer"
+NAMED = Notice(
+    id="n-1", kind=NoticeKind.ALERT, at_ns=SINCE_NS,
+    events=(event(
+        examples=(
+            Example(
+                trace_id=TRACES[0], reason=f"{SECRET_TOOL}: 3 calls", nameless="…: 3 calls", composite=0.5, closed_ns=1
+            ),
+        ),
+        failure=MainFailure(reason=f"tools: {SECRET_TOOL} failed", nameless="tools: … failed", count=3, of=4),
+    ),),
+)  # fmt: skip
+DAY = Notice(
+    id="n-2", kind=NoticeKind.REPORT, at_ns=SINCE_NS,
+    report=DailyReportText(begin_ns=1, end_ns=SINCE_NS, failures=(
+        FailureLine(group="0a1b2c3d", rubric="workflow", metric="tools", words=f"missing: {SECRET_TOOL}",
+                    nameless="missing: …", count=3, before=1, examples=()),
+    )),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("notice", [NAMED, DAY], ids=["alert", "report"])
+@pytest.mark.parametrize(
+    "body", [webhook_body, slack_body, lambda notice, wording: wording_report(notice, wording).text.encode()]
+)
+def test_names_of_the_applications_parts_can_be_left_out(notice, body):
+    assert SECRET_TOOL.encode() in body(notice, Wording())
+    for wording in (Wording(names=False), Wording(reasons=False)):
+        assert SECRET_TOOL.encode() not in body(notice, wording)
+        assert b"nameless" not in body(notice, wording)
+    stored = Notice.of_json(json.loads(json.dumps(notice.to_json())))
+    assert body(stored, Wording(names=False)) == body(notice, Wording(names=False))

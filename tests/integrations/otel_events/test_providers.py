@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 
-from integrations.otel_events.providers import telemetry
+from sidejudge.integrations.otel_events.providers import telemetry
 
 SCRIPT = """
 import json
 from opentelemetry import _logs, trace
-from integrations.otel_events.providers import telemetry
+from sidejudge.integrations.otel_events.providers import telemetry
 
 before = trace._TRACER_PROVIDER, _logs._internal._LOGGER_PROVIDER
 made = telemetry(version="1", environment=None, clock_ns=lambda: 7)

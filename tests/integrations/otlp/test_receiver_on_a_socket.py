@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from integrations.otlp.server.receiver import OtlpReceiver
-from integrations.otlp.wire.receipt import Receipt
+from sidejudge.integrations.otlp.server.receiver import OtlpReceiver
+from sidejudge.integrations.otlp.wire.receipt import Receipt
 
 HEAD = "POST /v1/traces HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-protobuf\r\n"
 
@@ -23,7 +23,7 @@ HEAD = "POST /v1/traces HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-pr
 async def served(request):
     taken = []
 
-    async def consume(body: bytes, encoding: str) -> Receipt:
+    async def consume(body: bytes, encoding: str, passage: object = None) -> Receipt:
         taken.append(body)
         return Receipt()
 
@@ -99,10 +99,10 @@ async def test_compressed_bodies_that_stall_keep_nobody_else_out(served):
 
 SMALL_MEMORY = """
 import asyncio, resource, socket, sys, uvicorn
-from integrations.otlp.server.receiver import OtlpReceiver
-from integrations.otlp.wire.receipt import Receipt
+from sidejudge.integrations.otlp.server.receiver import OtlpReceiver
+from sidejudge.integrations.otlp.wire.receipt import Receipt
 
-async def consume(body, encoding):
+async def consume(body, encoding, passage=None):
     return Receipt()
 
 async def main():
@@ -141,7 +141,7 @@ async def test_a_body_for_which_there_is_no_memory_may_be_sent_again():
 async def test_a_request_that_the_end_cuts_short_is_one_to_send_again():
     begun = asyncio.Event()
 
-    async def consume(body: bytes, encoding: str) -> Receipt:
+    async def consume(body: bytes, encoding: str, passage: object = None) -> Receipt:
         begun.set()
         await asyncio.sleep(60)
         return Receipt()

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 
-from integrations.otlp.proxy.upstream import Upstream, UpstreamError
+from sidejudge.integrations.otlp.proxy.upstream import Upstream, UpstreamError
 from tests.certificates import another, make
 from tests.fakes.upstream import OK
 

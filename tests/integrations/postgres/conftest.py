@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from integrations.postgres import schema
-from integrations.postgres.database import Database
+from sidejudge.integrations.postgres import schema
+from sidejudge.integrations.postgres.database import Database
 from tests.postgres_server import PostgresServer
 
 

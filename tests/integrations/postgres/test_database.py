@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from integrations.postgres.database import Database
-from integrations.postgres.errors import DatabaseAway, DatabaseRefuses, cause, shown
+from sidejudge.integrations.postgres.database import Database
+from sidejudge.integrations.postgres.errors import DatabaseAway, DatabaseRefuses, cause, shown
 from tests.postgres_server import PostgresServer, SlowProxy
 
 

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from integrations.postgres import shared
-from integrations.postgres.database import Database
-from integrations.postgres.errors import LeaseLost
-from integrations.postgres.leases import SAFETY, Lease, Leases
+from sidejudge.integrations.postgres import shared
+from sidejudge.integrations.postgres.database import Database
+from sidejudge.integrations.postgres.errors import LeaseLost
+from sidejudge.integrations.postgres.leases import SAFETY, Lease, Leases
 
 NAME = "labels"
 

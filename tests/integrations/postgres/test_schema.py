@@ -8,10 +8,10 @@ from importlib.resources import files
 
 import pytest
 
-from integrations.postgres import schema, shared
-from integrations.postgres.database import Database
-from integrations.postgres.errors import DatabaseRefuses
-from integrations.postgres.schema import VERSION, SchemaVersion
+from sidejudge.integrations.postgres import schema, shared
+from sidejudge.integrations.postgres.database import Database
+from sidejudge.integrations.postgres.errors import DatabaseRefuses
+from sidejudge.integrations.postgres.schema import VERSION, SchemaVersion
 from tests.postgres_server import PostgresServer
 from tests.running import ROOT
 
@@ -71,7 +71,9 @@ def test_a_schema_fits_or_a_person_reads_why_not(found: SchemaVersion, remedy: s
 
 
 def test_each_version_that_is_named_has_its_file() -> None:
-    there = {each.name for each in files("integrations.postgres").iterdir() if each.name.startswith("schema_")}
+    there = {
+        each.name for each in files("sidejudge.integrations.postgres").iterdir() if each.name.startswith("schema_")
+    }
     assert there == {f"schema_{n}.sql" for n in range(1, VERSION + 1)}
 
 

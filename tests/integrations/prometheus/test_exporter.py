@@ -9,39 +9,39 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from integrations.prometheus import families as f
-from integrations.prometheus.exporter import Exporter
-from integrations.prometheus.families import FAMILIES
-from integrations.prometheus.judge_metrics import KnownJudge
-from integrations.prometheus.known_labels import KnownLabels
-from integrations.prometheus.snapshot import QueueSize, Snapshot
-from integrations.prometheus.source_metrics import late_reference_totals, pull_totals
-from scoring.alerts.agreements import Agreements
-from scoring.alerts.board import Posted
-from scoring.alerts.conditions import conditions
-from scoring.alerts.declaration import Declaration
-from scoring.alerts.finding import AlertFinding
-from scoring.alerts.lifecycle import Alert, Stage
-from scoring.metrics.metric import Metric
-from scoring.result.bands import Blocker, Effect
-from scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
-from scoring.statistics.estimate import estimate
-from scoring.statistics.missing import MissingBand
-from scoring.statistics.rogan_gladen import Corrected
-from scoring.status.agreement_snapshot import AgreementSnapshot
-from scoring.status.cascade_snapshot import CascadeSnapshot
-from scoring.status.export_snapshot import ExportSnapshot
-from scoring.status.failure_groups import FailureGroup
-from scoring.status.fleet_snapshot import FleetSnapshot
-from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
-from scoring.status.late_reference_snapshot import LateReferenceSnapshot
-from scoring.status.metric_limit import MetricLimit
-from scoring.status.metric_status import MetricEstimate, MetricStatus
-from scoring.status.pull_snapshot import PullSnapshot
-from scoring.status.service_status import OTHER, ServiceStatus, StatusChange
-from scoring.status.status import Appraisal, Policy, Status, Thresholds, appraise
-from scoring.verdict.rubric import Criterion, Rubric
-from scoring.verdict.verdict import Score, State, Verdict
+from sidejudge.integrations.prometheus import families as f
+from sidejudge.integrations.prometheus.exporter import Exporter
+from sidejudge.integrations.prometheus.families import FAMILIES
+from sidejudge.integrations.prometheus.judge_metrics import KnownJudge
+from sidejudge.integrations.prometheus.known_labels import KnownLabels
+from sidejudge.integrations.prometheus.snapshot import QueueSize, Snapshot
+from sidejudge.integrations.prometheus.source_metrics import late_reference_totals, pull_totals
+from sidejudge.scoring.alerts.agreements import Agreements
+from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.conditions import conditions
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.finding import AlertFinding
+from sidejudge.scoring.alerts.lifecycle import Alert, Stage
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.result.bands import Blocker, Effect
+from sidejudge.scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.statistics.missing import MissingBand
+from sidejudge.scoring.statistics.rogan_gladen import Corrected
+from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
+from sidejudge.scoring.status.cascade_snapshot import CascadeSnapshot
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.failure_groups import FailureGroup
+from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot
+from sidejudge.scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
+from sidejudge.scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from sidejudge.scoring.status.metric_limit import MetricLimit
+from sidejudge.scoring.status.metric_status import MetricEstimate, MetricStatus
+from sidejudge.scoring.status.pull_snapshot import PullSnapshot
+from sidejudge.scoring.status.service_status import OTHER, ServiceStatus, StatusChange
+from sidejudge.scoring.status.status import Appraisal, Policy, Status, Thresholds, appraise
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 from tests.needs import PROMTOOL
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -68,12 +68,12 @@ RUBRIC = Rubric(
         Criterion(metric=metric("mistakes", (0.0, None))),
     ),
 )  # fmt: skip
-JUDGE = KnownJudge(models=["openai/m"], failures=["timeout"], flags=["contradiction"])
+JUDGE = KnownJudge(models=["openai/m"], failures=["timeout"], flags=["contradiction"], shapes=["fence"])
 LATENCY = MetricLimit(name="latency_p95", measure="latency", quantile=0.95, warning=5.0, critical=10.0)
 KNOWN = KnownLabels(
     rubrics=[RUBRIC], ended_reasons=["scored", "sampled_out"], rejected_reasons=["no_ids"],
     destinations={"jsonl": ["not_written"]},
-    forward_failures=["connect"], forward_unjudged=["error"],
+    forward_failures=["connect"], forward_unjudged=["error"], forward_ends=["sent"], forward_unkept=["full"],
     violations={"call": ["tool_missing"]}, limits=[LATENCY], conditions=conditions(Declaration()),
     judge=JUDGE, version="1.2.3", revision="abc", python="3.11",
     fingerprint="0123456789ab",
@@ -129,6 +129,8 @@ def test_what_the_watch_knows_of_a_window_is_exported():
     assert seen["sidejudge_pass_worst_ratio", *who] == 0.6
     assert seen["sidejudge_pass_best_ratio", *who] == 0.7
     assert seen["sidejudge_status_since_timestamp_seconds", *who] == 5
+    assert seen["sidejudge_last_verdict_timestamp_seconds", *who] == 6
+    assert seen["sidejudge_window_reach_seconds", *who] == 7
     assert seen["sidejudge_change_score_ratio", *who] == 1.1
     assert seen["sidejudge_change_timestamp_seconds", *who] == 4
     assert seen["sidejudge_scenario_drift_score_ratio", *who] == 1.2
@@ -296,7 +298,7 @@ def test_gauges_are_those_of_the_moment_of_the_scrape():
             Snapshot(
                 services=[standing(composite_mean=0.81, metric_means={"accuracy": 0.9})],
                 queues={"evaluation": QueueSize(items=2, oldest_s=99.5), "idle": QueueSize(items=0)},
-                traces_open=4, spool_bytes=4096,
+                traces_open=4, spool_bytes=4096, contents_bytes=1024,
             ),
         ]
     )  # fmt: skip
@@ -315,6 +317,7 @@ def test_gauges_are_those_of_the_moment_of_the_scrape():
     assert seen["sidejudge_queue_oldest_timestamp_seconds", "evaluation"] == 99.5
     assert ("sidejudge_queue_oldest_timestamp_seconds", "idle") not in seen
     assert seen["sidejudge_spool_bytes",] == 4096
+    assert seen["sidejudge_kept_contents_bytes",] == 1024
 
 
 def test_exactly_one_status_is_in_force():
@@ -453,7 +456,7 @@ def populated() -> Exporter:
     )
     exporter.limits.values("shop", "live", "", {"latency": 1.5}, 2.0)
     exporter.follow(pull_totals(PullSnapshot(state="retrying", errors=(("timeout", 1),))))
-    exporter.follow([(f.FLEET_ROUNDS, ("ok",), 1)])
+    exporter.follow([(f.FLEET_ROUNDS, ("ok",), 1), (f.CLAIMS_DISBELIEVED, ("undeclared",), 1)])
     exporter.follow(late_reference_totals(LateReferenceSnapshot(state="ok", failures=(("gone", 1),))))
     exporter.watch(
         lambda: Snapshot(
@@ -461,6 +464,7 @@ def populated() -> Exporter:
             services=[
                 standing(
                     composite_mean=0.5, metric_means={"accuracy": 0.5}, since_ns=5 * 10**9, incomplete=3,
+                    last_ns=6 * 10**9, reach_ns=7 * 10**9,
                     missing=MissingBand(0.6, 0.7),
                     corrected=Corrected(0.6, 0.5, 0.7), rectified=Corrected(0.6, 0.5, 0.7),
                     cascade=CascadeSnapshot(
@@ -471,7 +475,8 @@ def populated() -> Exporter:
                     drift=StatusChange(share=1.2, alarmed=True, good=0.98, bad=0.9, run_length=1e4, since_ns=3 * 10**9),
                 )
             ],
-            queues={"evaluation": QueueSize(items=1, oldest_s=1.0)}, spool_bytes=1, anomalies={"split_traces": False},
+            queues={"evaluation": QueueSize(items=1, oldest_s=1.0)}, spool_bytes=1, forward_buffer_bytes=1,
+            contents_bytes=1, anomalies={"split_traces": False},
             failures=[failing("aa"), failing("bb")],
             exports=[ExportSnapshot(destination="slack", state="stopped", dead=1)],
             connections={"slack": "stopped"},

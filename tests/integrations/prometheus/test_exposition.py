@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from integrations.prometheus.exposition import OPENMETRICS, TEXT, expose
+from sidejudge.integrations.prometheus.exposition import OPENMETRICS, TEXT, expose
 
 PROMETHEUS_2 = (
     "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,"

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import re
 
-from integrations.prometheus import families
-from integrations.prometheus.families import FAMILIES, LABELS, Family
-from integrations.prometheus.reference import PAGE, page
+from sidejudge.integrations.prometheus import families
+from sidejudge.integrations.prometheus.families import FAMILIES, LABELS, Family
+from sidejudge.integrations.prometheus.reference import PAGE, page
 
 
 def test_names_follow_the_conventions():
@@ -28,4 +28,4 @@ def test_every_declaration_is_listed():
 
 
 def test_the_reference_page_is_up_to_date():
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -P -m integrations.prometheus.reference"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -P -m sidejudge.integrations.prometheus.reference"

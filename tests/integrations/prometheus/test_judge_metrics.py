@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from integrations.prometheus.exporter import Exporter
-from integrations.prometheus.judge_metrics import KnownJudge
-from integrations.prometheus.known_labels import KnownLabels
-from integrations.prometheus.snapshot import Snapshot
-from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
+from sidejudge.integrations.prometheus.exporter import Exporter
+from sidejudge.integrations.prometheus.judge_metrics import KnownJudge
+from sidejudge.integrations.prometheus.known_labels import KnownLabels
+from sidejudge.integrations.prometheus.snapshot import Snapshot
+from sidejudge.scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 
 MODEL = "openai/m-2025-01-01"
-KNOWN = KnownJudge(models=(MODEL,), failures=("timeout", "parse_error"), flags=("contradiction", "disagreement"))
+KNOWN = KnownJudge(
+    models=(MODEL,), failures=("timeout", "parse_error"), flags=("contradiction", "disagreement"), shapes=("fence",)
+)  # fmt: skip
 STANDING = JudgeSnapshot(
     name=MODEL, models=(JudgeModelSnapshot(model=MODEL, circuit="open", reason="authentication failed"),),
     outage="authentication failed",
@@ -71,6 +73,7 @@ def test_everything_that_is_known_is_0_before_it_happens():
         ("requests_total", MODEL), ("requests_failed_total", MODEL, "timeout"), ("cost_usd_total", MODEL),
         ("requests_failed_total", MODEL, "parse_error"), ("tokens_total", "input", MODEL), ("cache_hits_total",),
         ("tokens_total", "output", MODEL), ("flags_total", "contradiction", MODEL), ("duration_seconds_count", MODEL),
+        ("shapes_total", "fence", MODEL),
     ):  # fmt: skip
         assert series in found
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.prometheus.labels import MAX_LENGTH, OTHER, LabelCap, clean
+from sidejudge.integrations.prometheus.labels import MAX_LENGTH, OTHER, LabelCap, clean
 
 
 @given(st.text(alphabet=st.characters(), max_size=300))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.provider.errors import ProviderErrorKind, read_error, retry_after
+from sidejudge.integrations.provider.errors import ProviderErrorKind, read_error, retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

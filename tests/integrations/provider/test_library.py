@@ -9,19 +9,22 @@ import sys
 import threading
 import warnings
 
-from integrations.provider.library import LiteLLM
+from sidejudge.integrations.provider.library import LiteLLM
 
 
 def test_nothing_loads_it_by_being_imported():
     code = (
-        "import sys, threading, integrations.judge.client, monitor.evaluate.judge.judge_backend; "
+        "import sys, threading, sidejudge.integrations.judge.client, sidejudge.monitor.evaluate.judge.judge_backend; "
         "assert not {'litellm', 'openai', 'aiohttp', 'httpx'} & set(sys.modules); assert threading.active_count() == 1"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 async def test_it_works_in_its_own_thread_and_ends_with_it():
-    library = LiteLLM()
+    library, before = LiteLLM(), set(threading.enumerate())
+
+    def own() -> list[threading.Thread]:
+        return [each for each in threading.enumerate() if each.name == "sidejudge-provider" and each not in before]
 
     async def where(litellm):
         assert litellm.__name__ == "litellm"
@@ -29,10 +32,10 @@ async def test_it_works_in_its_own_thread_and_ends_with_it():
         return threading.current_thread().name
 
     assert await asyncio.gather(library.run(where), library.run(where)) == ["sidejudge-provider"] * 2
-    assert sum(thread.name == "sidejudge-provider" for thread in threading.enumerate()) == 1
+    assert len(own()) == 1
     await library.close()
     await library.close()
-    assert all(thread.name != "sidejudge-provider" for thread in threading.enumerate())
+    assert not own()
     assert await library.run(where) == "sidejudge-provider"  # it may be started again
     await library.close()
 

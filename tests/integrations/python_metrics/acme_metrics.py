@@ -5,8 +5,8 @@ import subprocess
 import sys
 import time
 
-from scoring.questions.question import Answer, SameEntity
-from scoring.result.result import NotApplicable, Scored
+from sidejudge.scoring.questions.question import Answer, SameEntity
+from sidejudge.scoring.result.result import NotApplicable, Scored
 
 
 def truth(case):

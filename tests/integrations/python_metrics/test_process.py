@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from integrations.python_metrics.process import FunctionError, FunctionProcess
-from scoring.case.case import Case
-from scoring.questions.question import Answer, run
-from scoring.result.result import Failed, Method, NotApplicable, Scored, Unavailable
+from sidejudge.integrations.python_metrics.process import FunctionError, FunctionProcess
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.question import Answer, run
+from sidejudge.scoring.result.result import Failed, Method, NotApplicable, Scored, Unavailable
 
 CASE = Case(case_id="c", model_output="a refund")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store.archive import read_details
-from integrations.store.errors import StoreUnavailable
-from integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.integrations.store.archive import read_details
+from sidejudge.integrations.store.errors import StoreUnavailable
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 

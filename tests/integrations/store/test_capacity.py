@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from integrations.store.sqlite import FinishedTrace, Store, StoreUnavailable
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreUnavailable
 
 LIMIT = 1 << 20
 

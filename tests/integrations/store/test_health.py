@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from integrations.store.errors import StoreCorrupt, StoreError, StoreUnavailable
-from integrations.store.health import StoreHealth
-from integrations.store.sqlite import Store
+from sidejudge.integrations.store.errors import StoreCorrupt, StoreError, StoreUnavailable
+from sidejudge.integrations.store.health import StoreHealth
+from sidejudge.integrations.store.sqlite import Store
 
 A = b"a" * 16
 UNAVAILABLE = StoreUnavailable("store s: the disk is full")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.sqlite import Store
+from sidejudge.integrations.store.sqlite import Store
 
 ONE, OTHER = b"1" * 16, b"2" * 16
 BEFORE, AFTER = b"b" * 16, b"a" * 16

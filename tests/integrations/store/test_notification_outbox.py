@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.notification_outbox import Entry
-from integrations.store.sqlite import Store
-from scoring.status.export_snapshot import QueueStatus
+from sidejudge.integrations.store.notification_outbox import Entry
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.scoring.status.export_snapshot import QueueStatus
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import sqlite3
 
 import pytest
 
-from integrations.store.archive import read_dead, read_details, replay_dead
-from integrations.store.errors import StoreError, StoreUnavailable
-from integrations.store.outbox import SETTLES_NS, ScoreRow
-from integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.integrations.store.archive import read_dead, read_details, replay_dead
+from sidejudge.integrations.store.errors import StoreError, StoreUnavailable
+from sidejudge.integrations.store.outbox import SETTLES_NS, ScoreRow
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 
 TRACE = "0" * 31 + "1"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store.pulled import Taken
-from integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.integrations.store.pulled import Taken
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
 
 TRACE, KEY = "1" * 32, b"k" * 16
 

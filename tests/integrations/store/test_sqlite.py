@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from integrations.store.sqlite import FinishedTrace, Store, StoreCorrupt, StoreError, StoreUnavailable
-from integrations.store.statements import schema
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreCorrupt, StoreError, StoreUnavailable
+from sidejudge.integrations.store.statements import schema
 
 A, B = b"a" * 16, b"b" * 16
 

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from integrations.store import trends
-from integrations.store.errors import StoreError
-from integrations.store.sqlite import FinishedTrace, Store
-from integrations.store.trends import read_trends
-from scoring.statistics.estimate import estimate, from_sums
+from sidejudge.integrations.store import trends
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.integrations.store.trends import read_trends
+from sidejudge.scoring.statistics.estimate import estimate, from_sums
 
 STEP = 1_000
 UNTIL = 10_000

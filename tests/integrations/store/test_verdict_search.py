@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store import bounded_read, verdict_search
-from integrations.store.compared import ComparedFilter, read_compared
-from integrations.store.errors import StoreUnavailable
-from integrations.store.sqlite import FinishedTrace, Store
-from integrations.store.verdict_search import VerdictFilter, search_verdicts
+from sidejudge.integrations.store import bounded_read, verdict_search
+from sidejudge.integrations.store.compared import ComparedFilter, read_compared
+from sidejudge.integrations.store.errors import StoreUnavailable
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.integrations.store.verdict_search import VerdictFilter, search_verdicts
 
 ROWS = [
     # service, rubric, passed, composite, failing metric, name, reason

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store.sqlite import Store
-from integrations.store.trends import read_trends
-from monitor.alerting.archived_trends import ArchivedTrends
-from monitor.alerting.observation import Key
-from monitor.alerting.trends import STEPS, Trends
-from scoring.alerts.declaration import Declaration
-from scoring.trace.instant import written
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.integrations.store.trends import read_trends
+from sidejudge.monitor.alerting.archived_trends import ArchivedTrends
+from sidejudge.monitor.alerting.observation import Key
+from sidejudge.monitor.alerting.trends import STEPS, Trends
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.trace.instant import written
 from tests.monitor.alerting.test_trends import HOUR, NOW, put, verdict
 from tests.needs import PYARROW
 
@@ -28,8 +28,10 @@ KEY = Key("shop", "unknown", "qa")
 async def both(tmp_path: Path):
     """A store and a history with the same verdicts of two months; some were revised."""
     store = Store(tmp_path / "state.sqlite")
-    module = import_module("integrations.history.history")
-    history = module.History(import_module("integrations.history.place").Place(str(tmp_path / "history")), "w")
+    module = import_module("sidejudge.integrations.history.history")
+    history = module.History(
+        import_module("sidejudge.integrations.history.place").Place(str(tmp_path / "history")), "w"
+    )
     kept = []
     for number in range(1, 120):
         at_ns = NOW - number * DAY // 2
@@ -50,8 +52,8 @@ async def test_the_history_sums_up_as_the_store_does(both):
     store, path = both
     span = {"until_ns": NOW, "step_ns": 2 * DAY}
     stored = read_trends(store.path, steps=30, **span)
-    module = import_module("integrations.history.trends")
-    place = import_module("integrations.history.place").Place(str(path))
+    module = import_module("sidejudge.integrations.history.trends")
+    place = import_module("sidejudge.integrations.history.place").Place(str(path))
     found = module.history_trends(place, since_ns=NOW - 60 * DAY, **span)
     assert len(stored) == len(found) == 30
     for here, there in zip(

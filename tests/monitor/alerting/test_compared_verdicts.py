@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store.compared import ComparedFilter
-from integrations.store.sqlite import FinishedTrace, Store
-from monitor.alerting.compared_verdicts import ComparedSource
-from scoring.trace.instant import written
+from sidejudge.integrations.store.compared import ComparedFilter
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.monitor.alerting.compared_verdicts import ComparedSource
+from sidejudge.scoring.trace.instant import written
 from tests.monitor.alerting.test_trends import NOW, verdict
 from tests.needs import PYARROW
 
@@ -45,8 +45,8 @@ def ended(number: int, days_ago: float, *, revision: int = 1, withdrawn: tuple[s
 
 
 def archive(path: Path, rows: list[tuple[str, int, dict]]) -> str:
-    module = import_module("integrations.history.history")
-    history = module.History(import_module("integrations.history.place").Place(str(path)), "w")
+    module = import_module("sidejudge.integrations.history.history")
+    history = module.History(import_module("sidejudge.integrations.history.place").Place(str(path)), "w")
     history.write([
         module.Row(kind=kind, day=written(at_ns)[:10], seq=seq, record=record)
         for seq, (kind, at_ns, record) in enumerate(rows)
@@ -123,11 +123,13 @@ async def test_store_and_history_together_are_what_the_store_alone_would_be(stor
     ],
 )
 def test_only_verdicts_in_force_count_in_comparisons_and_trends(tmp_path: Path, rows: list, passed: list) -> None:
-    place = import_module("integrations.history.place").Place(archive(tmp_path / "history", rows))
+    place = import_module("sidejudge.integrations.history.place").Place(archive(tmp_path / "history", rows))
     span = {"since_ns": NOW - 30 * DAY, "until_ns": NOW - 7 * DAY}
-    found, capped = import_module("monitor.alerting.archived_verdicts").history_compared(place, ComparedFilter(**span))
+    found, capped = import_module("sidejudge.monitor.alerting.archived_verdicts").history_compared(
+        place, ComparedFilter(**span)
+    )
     assert ([each.passed for each in found], capped) == (passed, False)
-    trends = import_module("integrations.history.trends").history_trends(place, step_ns=23 * DAY, **span)
+    trends = import_module("sidejudge.integrations.history.trends").history_trends(place, step_ns=23 * DAY, **span)
     assert sum(each.sums.passed for each in trends) == passed.count(True)
     assert sum(each.sums.failed for each in trends) == passed.count(False)
 
@@ -158,9 +160,9 @@ def took(number: int, days_ago: float, *, latency: float | None, revision: int =
 def test_figures_of_the_application_come_from_outcomes_in_force(
     tmp_path: Path, rows: list, wanted: dict, latencies: list
 ) -> None:
-    place = import_module("integrations.history.place").Place(archive(tmp_path / "history", rows))
+    place = import_module("sidejudge.integrations.history.place").Place(archive(tmp_path / "history", rows))
     span = {"since_ns": NOW - 30 * DAY, "until_ns": NOW - 7 * DAY, "figure": True, "metric": "latency"}
-    read = import_module("monitor.alerting.archived_verdicts").history_compared
+    read = import_module("sidejudge.monitor.alerting.archived_verdicts").history_compared
     found, capped = read(place, ComparedFilter(**span | wanted))
     assert ([each.metrics["latency"] for each in found], capped) == ([(value, False) for value in latencies], False)
     assert all((each.weight, each.passed, each.model) == (2.0, None, "m") for each in found)
@@ -200,10 +202,10 @@ async def test_a_reading_stands_for_ten_minutes_and_what_is_away_leaves_the_stor
 
 
 def test_a_history_that_is_slow_is_left_where_ten_seconds_are_over(tmp_path: Path) -> None:
-    place = import_module("integrations.history.place").Place(
+    place = import_module("sidejudge.integrations.history.place").Place(
         archive(tmp_path / "history", [judged(number, number) for number in range(8, 14)])
     )
     seconds = iter([0.0, 0.0, 1.0, 11.0])
-    read = import_module("monitor.alerting.archived_verdicts").history_compared
+    read = import_module("sidejudge.monitor.alerting.archived_verdicts").history_compared
     found, capped = read(place, ComparedFilter(**SPAN), clock_s=lambda: next(seconds))
     assert ([each.trace_id for each in found], capped) == ([key(8), key(9)], True)

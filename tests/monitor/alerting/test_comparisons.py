@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.compared import ComparedVerdict
-from monitor.alerting.comparisons import ComparisonQuery, compare
-from scoring.result.result import Unavailable
-from scoring.statistics.comparison import Difference
+from sidejudge.integrations.store.compared import ComparedVerdict
+from sidejudge.monitor.alerting.comparisons import ComparisonQuery, compare
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.comparison import Difference
 
 PLACE = {"service": "shop", "environment": "prod", "rubric": "qa", "weight": 1.0}
 

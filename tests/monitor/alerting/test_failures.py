@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from integrations.store.errors import StoreUnavailable
-from monitor.alerting.failures import DAY_NS, FailureGroups
+from sidejudge.integrations.store.errors import StoreUnavailable
+from sidejudge.monitor.alerting.failures import DAY_NS, FailureGroups
 from tests.scoring.status.test_failure_groups import verdict
 
 NOW = 10 * DAY_NS

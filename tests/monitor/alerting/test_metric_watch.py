@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
-from monitor.alerting.metric_watch import MetricWatch
-from monitor.alerting.observation import Key, Observation
-from monitor.alerting.watch import Watch
-from monitor.alerting.windows import Windows
-from scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
-from scoring.alerts.observed import Observed
-from scoring.status.hysteresis import Hysteresis
-from scoring.status.metric_limit import MetricLimit
-from scoring.status.metric_status import MetricStatus
-from scoring.status.status import Policy, Status
+from sidejudge.monitor.alerting.metric_watch import MetricWatch
+from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
+from sidejudge.scoring.alerts.observed import Observed
+from sidejudge.scoring.status.hysteresis import Hysteresis
+from sidejudge.scoring.status.metric_limit import MetricLimit
+from sidejudge.scoring.status.metric_status import MetricStatus
+from sidejudge.scoring.status.status import Policy, Status
 
 MINUTE_NS = 60 * 10**9
 LATENCY = MetricLimit(

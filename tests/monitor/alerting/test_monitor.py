@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from integrations.dialects import normalise
-from integrations.otlp.wire.decode import decode_spans
-from integrations.store.sqlite import StoreUnavailable
-from monitor.alerting.build import declaration
-from monitor.alerting.condition_table import watched
-from scoring.alerts.lifecycle import AlertTransition
-from scoring.case.extract import extract
-from scoring.learning.contract import learn
-from scoring.learning.observed_run import observe_run
-from scoring.status.status import Status, Thresholds
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.integrations.store.sqlite import StoreUnavailable
+from sidejudge.monitor.alerting.build import declaration
+from sidejudge.monitor.alerting.condition_table import watched
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.learning.contract import learn
+from sidejudge.scoring.learning.observed_run import observe_run
+from sidejudge.scoring.status.status import Status, Thresholds
+from sidejudge.scoring.trace.trace import Trace
 from tests.otlp_requests import LOW, S, request, span, trace
 from tests.waiting import answered, until
 
@@ -27,7 +27,9 @@ FAILING = {
 
 
 def traces(first: int, count: int) -> bytes:
-    return request([S(trace_id=trace(n, LOW), span_id=span(1), service="shop") for n in range(first, first + count)])
+    ran = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "orchestrator"}
+    numbers = range(first, first + count)
+    return request([S(trace_id=trace(n, LOW), span_id=span(1), service="shop", attributes=ran) for n in numbers])
 
 
 async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started):
@@ -44,7 +46,8 @@ async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started
     event = next(event for event in heard if event.condition == "pass_rate_critical")
     assert (event.transition, dict(event.labels)["service"], event.n) == (AlertTransition.FIRING, "shop", event.n)
     assert len(event.examples) == 3
-    assert all("a_tool_that_nobody_has" in example.quoted for example in event.examples)
+    assert all("a_tool_that_nobody_has" in example.reason for example in event.examples)
+    assert all("a_tool_that_nobody_has" not in example.nameless for example in event.examples)
 
     board = await app.get("/v1/alerts")
     assert {c["id"] for c in board["conditions"]} == {c.id for c in app.monitor.watch.conditions}
@@ -129,7 +132,7 @@ async def test_a_drift_from_a_learned_contract_is_a_metric_and_an_early_warning(
         await app.post(body)
     await app.settled(140)
     await until(lambda: any(known.condition == "scenario_drift" for known in app.monitor.watch.alerts.values()))
-    await answered(drift, lambda found: found["alarmed"])  # the status follows the alert at the end of the look
+    await answered(drift, lambda found: found["alarmed"])  # an answer is kept for ten times what it took
     board = await app.get("/v1/alerts")
     alert = next(each for each in board["alerts"] if each["condition"] == "scenario_drift")
     assert (alert["stage"], alert["labels"]["service"]) == ("firing", "harbour")
@@ -141,7 +144,7 @@ async def test_a_drift_from_a_learned_contract_is_a_metric_and_an_early_warning(
     assert 'sidejudge_workflow_violations_total{kind="tools_missing",scenario="harbour"} 10.0' in text
     page = (await app.http.get(app.api + "/")).text
     assert "Behaviour seems to drift" in page
-    assert "/help/dashboards/runbooks/scenario-drift" in page
+    assert "/help/dashboards/runbooks/pass-rate-critical" in page, "what explains it comes first"
 
 
 async def test_verdicts_that_the_watch_had_not_remembered_are_learnt_at_the_next_start(started):
@@ -209,6 +212,6 @@ def test_the_configuration_is_the_declaration(configured):
 
 
 def test_the_defaults_are_the_declarations_own(configured):
-    from scoring.alerts.declaration import Declaration  # noqa: PLC0415  # only this test needs it
+    from sidejudge.scoring.alerts.declaration import Declaration  # noqa: PLC0415  # only this test needs it
 
     assert declaration(configured()) == Declaration()

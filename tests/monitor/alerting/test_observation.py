@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import json
 
-from monitor.alerting.observation import Key, Observation, observe, observe_stored
-from scoring.result.result import Failed, Scored, Unavailable
-from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
-from scoring.verdict.verdict import Score, State, Verdict
+from sidejudge.monitor.alerting.observation import Key, Observation, observe, observe_stored
+from sidejudge.scoring.result.result import Failed, Scored, Unavailable
+from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 
 
 def verdict(**changes) -> Verdict:

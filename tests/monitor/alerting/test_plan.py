@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from monitor.alerting.plan import PlannedTraffic, expected, proposed_rate
-from scoring.alerts.declaration import Declaration
-from scoring.status.status import Policy
+from sidejudge.monitor.alerting.plan import PlannedTraffic, expected, proposed_rate
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.status.status import Policy
 
 ADAPTIVE, BOUND = Declaration(), Declaration(policy=Policy(mode="bound"))
 DROP = PlannedTraffic(per_hour=120, good=0.96, bad=0.75)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.sqlite import FinishedTrace, Store, StoreError
-from monitor.alerting.details import WatchedWindow
-from monitor.alerting.examples import examples
-from monitor.alerting.observation import Key, Observation
-from monitor.alerting.schedule import EvaluationSchedule
-from monitor.alerting.watch import Watch
-from monitor.alerting.windows import Windows
-from scoring.alerts.declaration import Declaration
-from scoring.alerts.lifecycle import Stage
-from scoring.rubrics import RUBRICS
-from scoring.status.hysteresis import Hysteresis
-from scoring.status.status import Policy
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreError
+from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.examples import illustrated
+from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.schedule import EvaluationSchedule
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.lifecycle import Stage
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.status.hysteresis import Hysteresis
+from sidejudge.scoring.status.status import Policy
+from tests.alert_events import event as reported
 
 MINUTE_NS = 60 * 10**9
 START_NS = 1_790_000_000 * 10**9
@@ -147,10 +148,14 @@ async def test_an_alert_about_a_metric_shows_what_that_metric_blocked(process):
     await finish(life.store, verdict(2, norm=0.5, blockers=["accuracy"]), START_NS)
     await finish(life.store, verdict(3, norm=0.5, service=None, blockers=["accuracy"]), START_NS)
     labels = (("service", "shop"), ("environment", "unknown"), ("rubric", "qa"), ("metric", "accuracy"))
-    assert [int(each.trace_id, 16) for each in examples(life.store, labels, 0)] == [2]
+
+    def shown(labels):
+        return illustrated(life.store, reported(labels=labels, examples=()), 0).examples
+
+    assert [int(each.trace_id, 16) for each in shown(labels)] == [2]
     nameless = (("service", "unknown_service"), *labels[1:])
-    assert [int(each.trace_id, 16) for each in examples(life.store, nameless, 0)] == [3]
-    assert examples(life.store, (), 0) == ()
+    assert [int(each.trace_id, 16) for each in shown(nameless)] == [3]
+    assert shown(()) == ()
 
 
 async def test_the_lag_of_the_last_minutes_is_watched_and_older_forgotten(process):

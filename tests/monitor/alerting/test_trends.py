@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.sqlite import FinishedTrace, Store
-from monitor.alerting.observation import Key, observe_stored
-from monitor.alerting.trends import STEPS, Trends
-from monitor.alerting.windows import Windows
-from scoring.alerts.declaration import Declaration
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.monitor.alerting.observation import Key, observe_stored
+from sidejudge.monitor.alerting.trends import STEPS, Trends
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.declaration import Declaration
 
 HOUR = 3600 * 10**9
 NOW = 1_790_000_000 * 10**9

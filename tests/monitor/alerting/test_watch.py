@@ -7,17 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from monitor.alerting.details import Details, WatchedWindow, details
-from monitor.alerting.observation import Key, Observation
-from monitor.alerting.watch import Watch
-from monitor.alerting.windows import Windows
-from scoring.alerts.declaration import Declaration
-from scoring.alerts.lifecycle import AlertTransition, Stage
-from scoring.alerts.observed import Observed
-from scoring.rubrics import RUBRICS
-from scoring.statistics.ppi import LabelSums
-from scoring.status.hysteresis import Hysteresis
-from scoring.status.status import Policy, Status
+from sidejudge.monitor.alerting.build import windows_of
+from sidejudge.monitor.alerting.details import Details, WatchedWindow, details
+from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.lifecycle import AlertTransition, Stage
+from sidejudge.scoring.alerts.observed import Observed
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.statistics.ppi import LabelSums
+from sidejudge.scoring.status.hysteresis import Hysteresis
+from sidejudge.scoring.status.silence import SilenceCause
+from sidejudge.scoring.status.status import Policy, Status
 
 MINUTE_NS = 60 * 10**9
 KEY = Key("shop", "prod", "qa")
@@ -106,12 +108,52 @@ def test_silence_is_told_as_such_and_is_no_recovery():
     played.minutes(60)
     played.minutes(120, ratio=0.3)
     reported = len(played.reported)
-    assert played.minutes(70, per_minute=0)[-1] is Status.INSUFFICIENT_DATA
+    assert played.minutes(70, per_minute=0)[-1] is Status.NO_DATA
     later = played.reported[reported:]
     assert ("pass_rate_critical", "unknown", False) in later
     assert not [turn for condition, turn, _ in later if turn == "resolved"]
     alert = next(alert for alert in played.watch.alerts.values() if alert.condition == "pass_rate_critical")
     assert alert.stage is Stage.UNKNOWN
+    assert played.watch.alerts["traffic_stopped", alert.labels].stage is Stage.FIRING
+
+
+def test_an_application_that_stops_is_no_data_after_an_hour_and_a_restart_does_not_forget_it():
+    played = Played(Declaration())
+    played.windows = windows_of(played.watch.declared)
+    played.watch = Watch(played.watch.declared, played.windows)
+    played.watch.why_silent = lambda service, since_ns: SilenceCause.NONE_SAMPLED
+    played.minutes(600, ratio=0.5)
+    stopped_ns = played.now_ns
+    statuses = played.minutes(200, per_minute=0)
+    assert statuses.index(Status.NO_DATA) == 58, "an hour after the last verdict"
+    assert Status.HEALTHY not in statuses
+    (found,) = played.watch.service_statuses(played.now_ns)
+    assert (found.last_ns, found.silence.cause) == (stopped_ns - MINUTE_NS, SilenceCause.NONE_SAMPLED)
+    assert "last verdict 3 h ago" in found.appraisal.reason
+    reported = len(played.reported)
+    played.minutes(30 * 60, per_minute=0)
+    assert {condition for condition, turn, _ in played.reported[reported:] if turn != "expired"} == set()
+    again = Watch(played.watch.declared, windows_of(played.watch.declared))
+    again.restore(played.watch.to_memory())
+    again.look(Observed(now_ns=played.now_ns), {}, {})
+    assert [each.appraisal.status for each in again.service_statuses(played.now_ns)] == [Status.NO_DATA]
+    assert played.minutes(3, ratio=0.97)[-1] is not Status.NO_DATA
+
+
+def test_a_window_reaches_further_only_where_traffic_is_usually_thin():
+    reach = {}
+    for per_minute in (4, 0):
+        played = Played(Declaration())
+        played.windows = windows_of(played.watch.declared)
+        played.watch = Watch(played.watch.declared, played.windows)
+        for _ in range(30):
+            played.minutes(1, per_minute=4)
+            played.minutes(0 if per_minute else 29, per_minute=0)
+        played.minutes(50, per_minute=0)
+        (found,) = played.watch.service_statuses(played.now_ns)
+        reach[per_minute] = found.reach_ns
+    assert reach[4] <= 80 * MINUTE_NS
+    assert reach[0] > 3 * 60 * MINUTE_NS
 
 
 def test_before_the_first_look_a_service_states_how_much_is_missing():
@@ -187,6 +229,22 @@ def test_a_muted_warning_is_told_after_all_when_what_muted_it_is_over():
     assert warnings[1] == ("pass_rate_warning", "firing", False)
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_recovery_that_passes_through_warning_reports_no_warning(restarted):
+    played = Played(replace(QUICK, hysteresis=Hysteresis(needed=1, looks=1, recovery_margin=0.0, hold_ns=0)))
+    played.minutes(60, ratio=0.3)
+    statuses = []
+    while not statuses or statuses[-1] is not Status.HEALTHY:  # the window passes through every ratio in between
+        statuses += played.minutes(1, ratio=1.0, per_minute=40)
+        if restarted and statuses[-1] is Status.WARNING:
+            played = played.restarted()
+    assert Status.WARNING in statuses
+    assert 0 < statuses.count(Status.WARNING) < 10
+    sent = [(condition, turn) for condition, turn, muted in played.reported if not muted and "pass_rate" in condition]
+    assert [each for each in sent if each[0] == "pass_rate_warning"] == []
+    assert sent.count(("pass_rate_critical", "resolved")) == 1
+
+
 def test_a_blocker_that_hits_many_is_told_once_it_lasted_and_named():
     played, blocking = Played(), WatchedWindow.of(RUBRICS["qa"]).blocking
     played.minutes(30, ratio=0.9, blockers=(blocking[0],))
@@ -250,6 +308,10 @@ def test_keys_that_windows_forgot_are_forgotten():
     played.minutes(5)
     other = Watch(QUICK, Windows(QUICK.window_ns))
     other.restore(played.watch.to_memory())
+    assert len(other.service_statuses(played.now_ns)) == 1, "a restart does not forget who has stopped"
+    other = Watch(QUICK, Windows(QUICK.window_ns))
+    kept = played.watch.to_memory()
+    other.restore({**kept, "cursor": str(played.now_ns + 8 * 24 * 60 * MINUTE_NS)})
     assert other.look(Observed(now_ns=played.now_ns), {}, {}) == []
     assert not [name for name in other.to_memory() if name.startswith("state/")]
 

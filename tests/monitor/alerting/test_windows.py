@@ -8,13 +8,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from monitor.alerting.observation import Key, Observation
-from monitor.alerting.windows import Windows
-from scoring.statistics.estimate import estimate
-from scoring.status.cascade_snapshot import CascadeSnapshot
-from scoring.status.service_status import OTHER
-from scoring.status.status import Policy, Status
-from scoring.verdict.escalation import Escalation, EscalationCause
+from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.status.cascade_snapshot import CascadeSnapshot
+from sidejudge.scoring.status.service_status import OTHER
+from sidejudge.scoring.status.status import Policy, Status
+from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
 from tests.seed_policy import SEED
 
 KEY = Key("shop", "prod", "qa")

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import httpx
 
-from monitor.api.access import AccessRules
-from monitor.api.routes import create_app
-from monitor.runtime.app import Monitor
+from sidejudge.monitor.api.access import AccessRules
+from sidejudge.monitor.api.contents_token import HEADER, ContentsToken
+from sidejudge.monitor.api.routes import create_app
+from sidejudge.monitor.runtime.app import Monitor
 from tests.otlp_requests import HIGH, S, request, span, trace
 
-SAID = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
+SAID = {
+    "langfuse.observation.type": "agent",
+    "langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow.",
+}  # fmt: skip
+"""An agent, asked and answering: a contract is open where nothing was recognised in a trace."""
 ROUTES = {
     "scenarios": {"any": {"tools_should_include": ["lookup"]}},
     "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
 }
+
+TOKEN = ContentsToken("t" * 43, Path("/nowhere/state.sqlite.token"))
 
 
 class Still:
@@ -22,7 +31,7 @@ class Still:
     def __init__(self, config):
         self.now = 1_790_000_000_000_000_000
         self.monitor = Monitor(config, clock_ns=lambda: self.now)
-        self.app = create_app(self.monitor.view, rules=AccessRules.of(config.api))
+        self.app = create_app(self.monitor.view, rules=AccessRules.of(config.api, TOKEN))
 
     async def take(self, number, tail=HIGH, **more):
         spans = [S(trace_id=trace(number, tail), span_id=span(number + 1), **{"attributes": SAID, **more})]
@@ -36,4 +45,5 @@ class Still:
     async def get(self, path, caller="127.0.0.1", **headers):
         transport = httpx.ASGITransport(self.app, client=(caller, 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.get(path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            given = {name.replace("_", "-"): value for name, value in headers.items()}
+            return await client.get(path, headers={HEADER: TOKEN.value, **given})

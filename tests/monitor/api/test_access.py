@@ -8,17 +8,20 @@ import httpx
 import pytest
 from fastapi import Request
 
-from integrations.credentials import Credentials
-from monitor.api.access import AccessRules, is_same_machine
-from monitor.api.routes import create_app
+from sidejudge.integrations.credentials import Credentials
+from sidejudge.monitor.api.access import AccessRules, is_same_machine
+from sidejudge.monitor.api.contents_token import ContentsToken
+from sidejudge.monitor.api.routes import create_app
 from tests.monitor.api.test_routes import View
 
 
-def requested(caller: str | None = "127.0.0.1", **headers: str) -> Request:
+def requested(caller: str | None = "127.0.0.1", http_version: str = "1.1", **headers: str) -> Request:
     named = {"host": "localhost:8790", **{name.replace("_", "-"): value for name, value in headers.items()}}
     raw = [(name.encode(), value.encode()) for name, value in named.items()]
     client = None if caller is None else (caller, 1)
-    return Request({"type": "http", "method": "GET", "path": "/", "headers": raw, "client": client})
+    return Request(
+        {"type": "http", "method": "GET", "path": "/", "headers": raw, "client": client, "http_version": http_version}
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,6 +80,10 @@ def test_only_the_loopback_address_itself_is_this_machine(caller, local):
         ({"forwarded": "for=127.0.0.1"}, False),
         ({"via": "1.1 proxy"}, False),
         ({"x_real_ip": "127.0.0.1"}, False),
+        ({"x_envoy_external_address": "8.8.8.8"}, False),
+        ({"x_amzn_trace_id": "Root=1"}, False),
+        ({"fly_client_ip": "8.8.8.8"}, False),
+        ({"host": "127.0.0.1:8790", "connection": "close", "http_version": "1.0"}, False),  # nginx: proxy_pass alone
     ],
 )
 def test_a_request_for_another_name_through_a_proxy_or_for_another_page_is_from_elsewhere(headers, local):
@@ -85,8 +92,20 @@ def test_a_request_for_another_name_through_a_proxy_or_for_another_page_is_from_
 
 @pytest.mark.parametrize(("contents", "near", "far"), [("loopback", 1, 0), ("always", 1, 1), ("never", 0, 0)])
 def test_contents_are_for_this_machine_for_everybody_or_for_nobody(contents, near, far):
-    rules = AccessRules(contents=contents)
-    assert (rules.shows_contents(requested()), rules.shows_contents(requested("10.0.0.1"))) == (bool(near), bool(far))
+    rules = AccessRules(contents=contents, token=ContentsToken("t" * 43))
+    given = {"x_sidejudge_contents_token": "t" * 43}
+    shown = [rules.shows_contents(requested(caller, **given)) for caller in ("127.0.0.1", "10.0.0.1")]
+    assert shown == [bool(near), bool(far)]
+
+
+@pytest.mark.parametrize("given", ["", "t" * 42, "t" * 44, "T" * 43, "t" * 42 + "\xe9"])
+def test_without_the_token_nobody_on_this_machine_is_shown_contents(given):
+    rules = AccessRules(token=ContentsToken("t" * 43))
+    name, _ = ContentsToken("t" * 43).cookie
+    assert not rules.shows_contents(requested(x_sidejudge_contents_token=given))
+    assert not rules.shows_contents(requested(cookie=f"{name}={given}"))
+    assert not rules.shows_contents(requested(cookie=f"{name}={'t' * 43}")), "the token is no session"
+    assert not AccessRules().shows_contents(requested(x_sidejudge_contents_token=given)), "there is no token"
 
 
 BASIC = "Basic " + base64.b64encode(b"anna:pa:ss").decode()

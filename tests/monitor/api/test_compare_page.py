@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dashboards.pages.compare_page import compare_page, in_words
-from integrations.store.compared import ComparedVerdict
-from monitor.alerting.compared_verdicts import ComparedVerdicts
-from monitor.api.compare_page import ComparisonChoice, Period, compared
-from scoring.result.result import Unavailable
-from scoring.statistics.comparison import Difference
+from sidejudge.dashboards.pages.compare_page import compare_page, in_words
+from sidejudge.integrations.store.compared import ComparedVerdict
+from sidejudge.monitor.alerting.compared_verdicts import ComparedVerdicts
+from sidejudge.monitor.api.compare_page import ComparisonChoice, Period, compared
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.comparison import Difference
 
 NOW = 1_790_000_000 * 10**9
 HOUR = 3600 * 10**9

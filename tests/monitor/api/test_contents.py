@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from integrations.notify.alertmanager import alertmanager_body
-from integrations.notify.slack import slack_body
-from integrations.notify.webhook import webhook_body
-from monitor.alerting.examples import examples
-from scoring.notices.notice import Notice, NoticeKind
-from scoring.notices.text import Wording
-from scoring.rubrics import RUBRICS
+from sidejudge.integrations.notify.alertmanager import alertmanager_body
+from sidejudge.integrations.notify.slack import slack_body
+from sidejudge.integrations.notify.webhook import webhook_body
+from sidejudge.monitor.alerting.examples import illustrated
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.text import Wording
+from sidejudge.scoring.rubrics import RUBRICS
 from tests.alert_events import SINCE_NS, event
 from tests.monitor.api.still import Still
 
@@ -113,11 +113,13 @@ def noticed(verdicts, wording) -> str:
         for score in verdict["scores"]
         if CANARY in str(score["reason"])
     ]
-    store = SimpleNamespace(verdicts=lambda rubric, **_: [each for each in failed if each["rubric"] == rubric])
+    store = SimpleNamespace(
+        verdicts=lambda rubric, **_: [each for each in failed if each["rubric"] == rubric], compared=lambda _: []
+    )
     sent = []
     for verdict in verdicts:
         labels = tuple((name, verdict[name]) for name in ("service", "environment", "rubric") if verdict[name])
-        found = event(examples=examples(store, labels, 0))
+        found = illustrated(store, event(labels=labels), 0)
         for kind in (NoticeKind.ALERT, NoticeKind.GROUP, NoticeKind.REMINDER):
             notice = Notice(id="n-1", kind=kind, at_ns=SINCE_NS, events=(found,))
             sent += [slack_body(notice, wording), webhook_body(notice, wording)]

@@ -7,12 +7,17 @@ import re
 
 import yaml
 
-from scoring.notices.wording import report_report
+from sidejudge.scoring.notices.wording import report_report
 from tests.monitor.api.still import SAID
 from tests.monitor.api.test_pages import page
 from tests.otlp_requests import LOW
 
 SERVICE = "/services?service=shop&environment=unknown&rubric=workflow&last=1d"
+WORDS = {
+    "rubrics": {"words": {"metrics": [{"id": "said", "check": {"contains-all": ["Some day."]}}]}},
+    "routes": [{"rubrics": ["workflow", "words"], "scenario": "any"}],
+}
+"""A rubric whose reason quotes contents, beside one whose reason names a tool."""
 
 
 async def failed(still, **sections):
@@ -31,9 +36,16 @@ async def test_the_page_of_a_service_shows_groups_of_failures_with_their_latest_
     assert f'href="{page(3)}"' in card
     assert re.search(r'data-name="now">3<', card), card
     assert "lookup" in card, "the reason names the tool that was not called"
-    closed = (await s.get(SERVICE, caller="10.0.0.1")).text.partition('id="failures"')[2].partition("</section>")[0]
-    assert re.search(r'data-name="now">3<', closed)
-    assert "lookup" not in closed
+
+
+async def test_who_may_not_see_contents_sees_groups_with_names_and_without_contents(still):
+    s = await failed(still, **WORDS)
+    for caller, quotes in (("127.0.0.1", "not found: Some day."), ("10.0.0.1", "not found: …")):
+        for rubric, why in (("workflow", "missing: lookup"), ("words", quotes)):
+            shown = (await s.get(SERVICE.replace("workflow", rubric), caller=caller)).text
+            card = shown.partition('id="failures"')[2].partition("</section>")[0]
+            assert re.search(r'data-name="now">3<', card), (rubric, caller)
+            assert f">{why}<" in card, (rubric, caller)
 
 
 async def test_a_metric_counts_the_groups_of_the_last_day_without_their_words(still):
@@ -46,12 +58,14 @@ async def test_a_metric_counts_the_groups_of_the_last_day_without_their_words(st
 
 async def test_the_daily_report_lists_the_most_frequent_failures(still):
     receiver = {"webhook": {"url": "http://127.0.0.1:1/x", "secret": "x" * 16}}
-    s = await failed(still, alerts={"report": {"at": "08:00"}, "notify": [receiver]})
+    s = await failed(still, **WORDS, alerts={"report": {"at": "08:00"}, "notify": [receiver]})
     report = await s.monitor.notifications.daily.report(s.now)
     text = report_report(report).text
     assert "Most frequent failures:" in text
     assert "of workflow: 3, the day before 0 (group " in text
-    assert "lookup" not in text
+    assert "missing: lookup" in text
+    assert "of words: 3, the day before 0 (group " in text
+    assert "not found: …" in text, "a receiver sees names and no contents"
     assert type(report).of_json(json.loads(json.dumps(report.to_json()))) == report
 
 

@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from integrations.cases import CaseError, read_case
-from monitor.api.json_schemas import SCHEMAS
-from monitor.cli import main
-from scoring.evaluators.score import score
-from scoring.rubrics import RUBRICS
-from scoring.scenario.scenario import FIELDS, ScenarioError, parse_scenario
+from sidejudge.integrations.cases import CaseError, read_case
+from sidejudge.monitor.api.json_schemas import SCHEMAS
+from sidejudge.monitor.cli import main
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.scenario.scenario import FIELDS, ScenarioError, parse_scenario
 
 
 def validator(name: str) -> Draft202012Validator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from tests.monitor.api.still import SAID
 from tests.otlp_requests import HIGH, LOW, trace
 
@@ -133,7 +133,7 @@ async def test_the_configuration_shows_what_was_given_and_no_secret(still):
 
 async def test_anomalies_stand_on_the_page(still):
     s = still()
-    from monitor.ingest.anomaly import Anomaly, AnomalyKind  # noqa: PLC0415  # only this test needs it
+    from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind  # noqa: PLC0415  # only this test needs it
 
     s.monitor.view.anomalies = lambda: [
         Anomaly(

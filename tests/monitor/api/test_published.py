@@ -8,11 +8,11 @@ import ssl
 import httpx
 import pytest
 
-from monitor.cli.ask import TOKEN, ask
-from monitor.cli.errors import CommandError
-from monitor.config import load
-from monitor.ingest.tls import CertificateError
-from monitor.runtime.app import Monitor
+from sidejudge.monitor.cli.ask import TOKEN, ask
+from sidejudge.monitor.cli.errors import CommandError
+from sidejudge.monitor.config import load
+from sidejudge.monitor.ingest.tls import CertificateError
+from sidejudge.monitor.runtime.app import Monitor
 from tests.certificates import make
 
 

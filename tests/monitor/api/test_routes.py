@@ -2,25 +2,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
-from dashboards.pages.configuration_page import ConfigurationPage, Setting
-from dashboards.pages.trace_page import TracePage
-from integrations.store.errors import StoreUnavailable
-from monitor.alerting.observation import Key, Observation
-from monitor.alerting.windows import Windows
-from monitor.api.access import AccessRules
-from monitor.api.report import MonitorReport, Position, VerdictPage
-from monitor.api.routes import create_app
-from monitor.api.schemas import AvailableMetricsBody, StatusBody
-from monitor.api.verdict_schemas import TraceBody, VerdictsBody
-from scoring.result.result import Scored
-from scoring.rubrics import RUBRICS
-from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
-from scoring.status.status import Policy
-from scoring.verdict.verdict import Score, State, Verdict
+from sidejudge.dashboards.pages.configuration_page import ConfigurationPage, Setting
+from sidejudge.dashboards.pages.trace_page import TracePage
+from sidejudge.integrations.store.errors import StoreUnavailable
+from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.monitor.api.access import AccessRules
+from sidejudge.monitor.api.report import MonitorReport, Position, VerdictPage
+from sidejudge.monitor.api.routes import create_app
+from sidejudge.monitor.api.schemas import AvailableMetricsBody, StatusBody
+from sidejudge.monitor.api.verdict_schemas import TraceBody, VerdictsBody
+from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
+from sidejudge.scoring.status.status import Policy
+from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 NOW = 1_790_000_000_000_000_000
@@ -91,8 +92,8 @@ class View:
             version="1.2.3", fingerprint="0123456789ab",
         )  # fmt: skip
 
-    async def metrics(self, accept):
-        return accept.encode(), "text/plain; version=0.0.4; charset=utf-8"
+    async def metrics(self, accept, *, small=False):
+        return accept.encode(), {"content-type": "text/plain; version=0.0.4; charset=utf-8", "x-small": str(small)}
 
     def verdict(self, service="shop", passes=20, failures=10):
         for number in range(passes + failures):
@@ -422,3 +423,23 @@ async def test_calls_to_judges_are_shown_to_those_who_may_see_contents(view, con
         assert answer.status_code == status
         assert ("calls" in answer.json()) == (status == 200)
         assert (await client.get("/v1/traces/xyz/judge")).status_code in (403, 422)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200), ({"host": "127.0.0.1:8790"}, 200), ({"host": "sidejudge.ai.svc:8790"}, 200),
+        ({"origin": "http://127.0.0.1:8790"}, 403), ({"origin": "null"}, 403), ({"sec-fetch-site": "cross-site"}, 403),
+        ({"host": "evil.example.com"}, 403),
+    ],
+)  # fmt: skip
+async def test_a_reload_is_not_for_web_pages(headers, status, client, view):
+    asked = []
+
+    async def reload():
+        asked.append(1)
+        return SimpleNamespace(mistakes=(), to_json=dict)
+
+    view.reload = reload
+    assert (await client.post("/-/reload", headers=headers)).status_code == status
+    assert bool(asked) == (status == 200)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from monitor.api.shared_result import SharedResult
+from sidejudge.monitor.api.shared_result import SharedResult, SharedResults
 
 SECOND = 10**9
 
@@ -52,3 +52,12 @@ async def test_nothing_is_kept_for_more_than_five_seconds_or_when_the_clock_was_
 async def test_what_took_no_time_is_made_anew():
     making = Making(takes_ns=0)
     assert [await making.get(), await making.get()] == [1, 2]
+
+
+async def test_each_question_has_a_result_of_its_own_and_endless_ones_are_forgotten():
+    making = Making(takes_ns=SECOND // 10)
+    shared = SharedResults[int](lambda: making.now_ns)
+    assert [await shared.get(asked, making.make) for asked in ("a", "b", "a")] == [1, 2, 1]
+    for asked in range(100):
+        await shared.get(asked, making.make)
+    assert len(shared._of) <= 32

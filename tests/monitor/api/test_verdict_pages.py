@@ -6,8 +6,8 @@ import csv
 
 import pytest
 
-from monitor.api.report import Position
-from monitor.api.verdict_pages import csv_of
+from sidejudge.monitor.api.report import Position
+from sidejudge.monitor.api.verdict_pages import csv_of
 
 
 def test_a_file_has_a_head_and_no_formulas() -> None:

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from click.testing import CliRunner, Result
 
-from monitor.cli import main
+from sidejudge.monitor.cli import main
 
 
 @pytest.fixture

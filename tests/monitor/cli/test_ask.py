@@ -11,14 +11,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from monitor.api.explain import explanation, sampling_forecast
-from monitor.api.report import MonitorReport
-from monitor.api.schemas import StatusBody
-from monitor.cli.doctor_checks import memory_limit
-from monitor.config import load
-from scoring.statistics.estimate import estimate
-from scoring.status.service_status import ServiceStatus
-from scoring.status.status import Policy, appraise
+from sidejudge.monitor.api.explain import explanation, sampling_forecast
+from sidejudge.monitor.api.report import MonitorReport
+from sidejudge.monitor.api.schemas import StatusBody
+from sidejudge.monitor.cli.doctor_checks import memory_limit
+from sidejudge.monitor.config import load
+from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.status import Policy, appraise
 from tests.certificates import make
 from tests.image.dockerfile import image
 from tests.running import Running

@@ -7,8 +7,8 @@ import re
 import pytest
 import yaml
 
-from integrations.otlp.wire.decode import decode_spans
-from monitor.demo.traffic import SampleTraffic
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.monitor.demo.traffic import SampleTraffic
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from integrations.langfuse.scores import score_id
-from integrations.otlp.wire.decode import decode_spans
-from monitor.demo.traffic import SampleTraffic
+from sidejudge.integrations.langfuse.scores import score_id
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.monitor.demo.traffic import SampleTraffic
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from integrations.embed.local import LocalModel
-from monitor.config import load
-from monitor.config.rubrics import configured
-from monitor.config.warnings import cautions
-from scoring.evaluators.vector import cosine
+from sidejudge.integrations.embed.local import LocalModel
+from sidejudge.monitor.config import load
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.config.warnings import cautions
+from sidejudge.scoring.evaluators.vector import cosine
 from tests.needs import MUSE
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from monitor.cli import main
+from sidejudge.monitor.cli import main
 
 FULL = """
 sampling: {rate: 0.05}

@@ -9,7 +9,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from monitor.cli import main
+from sidejudge.monitor.cli import main
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -27,7 +27,7 @@ def test_each_shell_has_a_script_that_asks_sidejudge(call, shell):
 def test_commands_and_options_are_completed(words, at, expected):
     environ = {**os.environ, "_SIDEJUDGE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": at}
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "monitor"], env=environ, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-P", "-m", "sidejudge"], env=environ, capture_output=True, text=True, timeout=60, check=False
     )
     assert expected in done.stdout.splitlines()
 

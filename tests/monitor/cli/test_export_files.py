@@ -9,8 +9,8 @@ from pathlib import Path
 import yaml
 from click.testing import CliRunner
 
-from dashboards.generated import FOLDER
-from monitor.cli.export import export
+from sidejudge.dashboards.generated import FOLDER
+from sidejudge.monitor.cli.export import export
 
 
 def run(*arguments: str) -> str:
@@ -31,7 +31,18 @@ def test_the_rules_follow_the_configuration(tmp_path: Path):
     stated = run("rules", "--config", str(path), "--runbooks", "https://example.org/r/")
     assert ":increase2h >= 77" in stated
     assert "[4m30s]" in stated
-    assert "runbook_url: https://example.org/r/pass-rate-critical.md" in stated
+    assert "runbook_url: https://example.org/r/pass-rate-critical\n" in stated
+
+
+def test_links_to_runbooks_are_the_configurations_unless_the_command_names_others(tmp_path: Path):
+    path = tmp_path / "c.yaml"
+    path.write_text("alerts: {links: {runbooks: 'https://example.org/r/{runbook}.md'}}")
+    assert "runbook_url: https://example.org/r/spool-large.md\n" in run("rules", "--config", str(path))
+    other = run("rules", "--config", str(path), "--runbooks", "https://example.net/help/alert")
+    assert "runbook_url: https://example.net/help/alert/spool-large\n" in other
+    refused = CliRunner().invoke(export, ["rules", "--runbooks", "https://example.net/{name}"])
+    assert refused.exit_code != 0
+    assert "{runbook}" in str(refused.exception) + refused.output
 
 
 def test_dashboards_are_written_into_a_folder(tmp_path: Path):

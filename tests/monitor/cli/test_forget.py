@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.sqlite import Store
+from sidejudge.integrations.store.sqlite import Store
 from tests.fakes.langfuse import datasets
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
 from tests.otlp_requests import S, request, span, trace

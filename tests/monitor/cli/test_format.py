@@ -7,9 +7,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from monitor.cli import main
-from monitor.cli.serve import _announce_defaults
-from monitor.config import resolve
+from sidejudge.monitor.cli import main
+from sidejudge.monitor.cli.serve import _announce_defaults
+from sidejudge.monitor.config import resolve
 
 
 @pytest.mark.parametrize(

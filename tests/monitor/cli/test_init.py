@@ -10,16 +10,17 @@ import orjson
 import pytest
 import yaml
 
-from integrations.otlp.wire.decode import decode_spans
-from monitor.api.inspect import inspect_spans
-from monitor.cli import init as command
-from monitor.config import resolve
-from monitor.config.rubrics import configured
-from monitor.demo.traffic import SampleTraffic
-from monitor.offline.init.sample import from_files, from_store
-from monitor.route.router import NotARun, Route, Router
-from scoring.evaluators.score import score
-from scoring.verdict.verdict import State
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.monitor.api.inspect import inspect_spans
+from sidejudge.monitor.cli import init as command
+from sidejudge.monitor.config import resolve
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.offline.init.sample import from_files, from_store
+from sidejudge.monitor.route.router import NotARun, Route, Router
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.verdict.verdict import State
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
@@ -93,7 +94,7 @@ def runs(tmp_path) -> list[Path]:
     return files
 
 
-def test_runs_that_agree_give_a_scenario_which_they_pass_and_another_run_does_not(call, tmp_path, runs):
+def test_runs_that_agree_give_a_scenario_whose_signs_they_keep_and_another_run_does_not(call, tmp_path, runs):
     out = tmp_path / "sidejudge.yaml"
     done = call("init", *(part for file in runs for part in ("--from-traces", file)), "--out", out)
     assert done.exit_code == 0, done.stderr
@@ -102,19 +103,25 @@ def test_runs_that_agree_give_a_scenario_which_they_pass_and_another_run_does_no
         "match": {"service": "shop [[]eu]", "name": "refund"}, "rubrics": ["workflow", "run_health"],
         "scenario": "refund",
     }  # fmt: skip
-    assert set(stated["scenarios"]["refund"]["tools_should_include"]) == {"find_order", "pay_back"}
-    assert "learned from 14 good runs" in out.read_text()
+    assert set(stated["scenarios"]["refund"]["signs"]["tools_should_include"]) == {"find_order", "pay_back"}
+    assert "learned from 14 good runs; every line is a sign and fails no run" in out.read_text()
     cases = list(from_files(runs, pytest.fail))
-    workflow = [verdict.passed for verdict in judged(out, cases) if verdict.rubric == "workflow"]
-    assert workflow == [True] * 14
+    workflow = [habit(verdict) for verdict in judged(out, cases) if verdict.rubric == "workflow"]
+    assert workflow == [1.0] * 14
     other = [orjson.loads(orjson.dumps(found.to_json())) for found in inspect_spans(decode_spans(agent_run(99)))]
     other[0]["tools_used"] = other[0]["tools_used"][1:]
     (tmp_path / "other.jsonl").write_text(json.dumps(other[0]))
-    (failed,) = [
+    (other,) = [
         verdict for verdict in judged(out, from_files([tmp_path / "other.jsonl"], pytest.fail))
         if verdict.rubric == "workflow"
     ]  # fmt: skip
-    assert failed.passed is False
+    assert habit(other) == 0.0
+    assert other.passed is None
+
+
+def habit(verdict) -> float | None:
+    (found,) = [score.result for score in verdict.scores if score.metric == "habits"]
+    return found.value if isinstance(found, Scored) else None
 
 
 def test_a_running_monitor_and_its_store_give_the_same_as_the_files(call, tmp_path, serving, runs):

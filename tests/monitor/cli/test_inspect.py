@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from monitor.cli import main
+from sidejudge.integrations.dialects import map_attributes
+from sidejudge.monitor.cli import main
+from tests.otlp_requests import S, request, span, trace
 
 KEPT = Path(__file__).parents[2] / "data" / "otlp"
 SPLIT = sorted((KEPT / "langfuse-v5-split" / "s4_error").glob("*.pb"))
@@ -134,20 +136,20 @@ def test_events_whose_spans_are_not_there_are_counted_and_plain_log_lines_are_no
     assert "1 event in log records not seen: their spans are not in these files" in result.stderr
 
 
-def test_contents_that_no_dialect_reads_are_not_called_not_captured(tmp_path: Path) -> None:
+def test_contents_that_are_not_understood_are_named_and_not_called_not_captured(tmp_path: Path) -> None:
     path = _recorded(tmp_path, **{
-        "gen_ai.request.model": "m", "ai.prompt.messages": '[{"role": "user"}]', "ai.response.text": "Hello.",
+        "gen_ai.request.model": "m", "ai.prompt.messages": '[{"turn": "Where is it?"}]',
         "gen_ai.output.type": "text", "db.query.text": "select 1", "ai.telemetry.metadata.input": "x",
         "ai.prompt": "{}",
     })  # fmt: skip
     case = json.loads(_inspect(path).stdout)
     assert (case["content_captured"], case["capture_switch"]) == (False, None)
     assert case["remarks"] == [
-        "contents may be there in attributes that this version does not read: ai.prompt.messages, ai.response.text"
+        "contents may be there that this version does not understand: ai.prompt.messages (list of 1 object with turn)"
     ]
     tree = _inspect(path, "--format", "tree").stdout
     assert "not captured" not in tree
-    assert "ai.response.text" in " ".join(tree.split())
+    assert "ai.prompt.messages" in " ".join(tree.split())
 
 
 def test_standard_input_is_not_read_and_the_error_says_so() -> None:
@@ -191,3 +193,37 @@ def test_files_without_any_span_make_the_exit_code_one(tmp_path: Path) -> None:
     result = _inspect(path)
     assert (result.exit_code, result.stdout) == (1, "")
     assert "no span" in result.stderr
+
+
+def test_unread_lists_what_was_not_understood_and_a_mapping_makes_it_understood(tmp_path: Path) -> None:
+    path = _recorded(tmp_path, **{"gen_ai.operation.name": "chat", "acme.reply": '[{"turn": "Here."}]'})
+    (line,) = _inspect(path, "--unread", "--format", "json").stdout.splitlines()
+    assert json.loads(line) == {
+        "client": "", "source": "acme.reply", "shape": "list of 1 object with turn", "may_be": "output", "spans": 1,
+    }  # fmt: skip
+    assert "acme.reply" in _inspect(path, "--unread", "--format", "tree").stdout
+
+    config = tmp_path / "sidejudge.yaml"
+    config.write_text("sources: {attributes: {acme.reply: output}}\n", encoding="utf-8")
+    try:
+        understood = _inspect(path, "--unread", "--format", "tree", "--config", config).stdout
+        assert understood == "all contents that were seen are understood\n"
+        case = json.loads(_inspect(path, "--format", "json", "--config", config).stdout)
+        assert case["model_output"] == '[{"turn": "Here."}]'
+    finally:
+        map_attributes({})
+    config.write_text("sources: {attributes: {acme.reply: answer}}\n", encoding="utf-8")
+    refused = _inspect(path, "--config", config)
+    assert (refused.exit_code, "sources.attributes" in refused.stderr) == (2, True)
+
+
+def test_marks_that_a_terminal_acts_upon_are_escaped_and_read_back_as_they_were(tmp_path: Path) -> None:
+    hostile = "a\x9b31m b\u202ec d\u2066e \x85 \u200f"
+    spans = [S(trace_id=trace(1), span_id=span(1), attributes={"langfuse.observation.input": hostile})]
+    path = tmp_path / "hostile.pb"
+    path.write_bytes(request(spans))
+    for form in ("json", "tree"):
+        shown = _inspect(path, "--format", form).stdout
+        assert not set(shown) & set("\x9b\u202e\u2066\x85\u200f"), form
+    (found,) = map(json.loads, _inspect(path, "--format", "json").stdout.splitlines())
+    assert found["input"] == hostile

@@ -7,11 +7,11 @@ import time
 import pytest
 import yaml
 
-from integrations.langfuse.scores import scores_of, timestamp
-from scoring.case.case import Case
-from scoring.result.result import Scored
-from scoring.rubrics import RUBRICS
-from scoring.verdict.verdict import reach_verdict
+from sidejudge.integrations.langfuse.scores import scores_of, timestamp
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.verdict import reach_verdict
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 
@@ -48,7 +48,8 @@ def config(tmp_path, fake):
     def write(which):
         keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY, "scores": which}
         path = tmp_path / "sidejudge.yaml"
-        path.write_text(yaml.safe_dump({"sinks": {"langfuse": {**keys, "requests_per_minute": 60_000}}}))
+        stated = {"sinks": {"langfuse": {**keys, "requests_per_minute": 60_000}}}
+        path.write_text(yaml.safe_dump({**stated, "store": {"path": str(tmp_path / "state.sqlite")}}))
         return path
 
     return write
@@ -73,7 +74,8 @@ def test_what_is_left_is_what_the_setting_writes_and_what_others_wrote(call, con
         for body in scores_of(verdict(trace, results), QA, which)
     }
     assert left(fake) == {*wanted, ("a" * 32, None, "qa_score_gap_accuracy", True)}
-    assert (dry.exit_code, done.exit_code) == (int(which != "all"), 0), done.stderr
+    assert (dry.exit_code, done.exit_code) == (int(which == "summary"), 0), done.stderr
+    assert ("0 of these scores are still there" in done.stdout) is (which == "summary")
     again = call("langfuse", "prune", "--config", path, "--yes")
     assert "nothing to delete" in again.stdout
 
@@ -91,7 +93,7 @@ def test_the_daily_limit_ends_it_and_the_next_call_goes_on(call, config, fake):
     path = config("summary")
     first = call("langfuse", "prune", "--config", path, "--yes")
     assert first.exit_code == 1
-    assert "deleted 3 of" in first.stdout
+    assert "asked for 3 of" in first.stdout
     assert "call it again" in first.stderr
     fake.standing_fault = None
     assert call("langfuse", "prune", "--config", path, "--yes").exit_code == 0
@@ -101,3 +103,14 @@ def test_without_a_langfuse_it_says_what_is_missing(call):
     done = call("langfuse", "prune")
     assert done.exit_code == 2
     assert "sinks.langfuse" in done.stderr
+
+
+def test_what_is_only_queued_is_counted_as_there_and_not_asked_for_again(call, config, fake):
+    fake.scores.deletes_after_s = 3600.0
+    path = config("summary")
+    first = call("langfuse", "prune", "--config", path, "--yes")
+    asked = sum(request.method == "DELETE" for request in fake.requests)
+    assert f"asked for {asked} of {asked} deletions; {asked} of these scores are still there" in first.stdout
+    again = call("langfuse", "prune", "--config", path, "--yes")
+    assert f"asked for before, and still there: {asked}" in again.stdout
+    assert sum(request.method == "DELETE" for request in fake.requests) == asked

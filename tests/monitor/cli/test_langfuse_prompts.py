@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from integrations.store.archive import read_fact
-from monitor.config.rubric_sources import FACT
+from sidejudge.integrations.store.archive import read_fact
+from sidejudge.monitor.config.rubric_sources import FACT
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, answer, database_away
 
 

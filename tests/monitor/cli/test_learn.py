@@ -31,8 +31,9 @@ def shop(tmp_path):
 def test_what_is_learned_is_written_and_taken_by_score(call, shop, tmp_path):
     out = tmp_path / "scenarios.yaml"
     done = call(
-        "learn", str(shop("runs.jsonl", 1, 120, 0.3)), "--good", "labels", "--reward", "reward", "--out", str(out)
-    )
+        "learn", str(shop("runs.jsonl", 1, 250, 0.3)), "--good", "labels", "--reward", "reward", "--out", str(out),
+        "--most-false", "0.05",
+    )  # fmt: skip
     assert done.exit_code == 0, done.output
     learned = yaml.safe_load(out.read_text())["shop"]
     assert learned["tools_should_include"] == ["find_user", "get_order"]
@@ -60,8 +61,48 @@ def test_against_shows_what_changed_since(call, shop, tmp_path):
     new.write_text(old.read_text().replace('"get_policy"', '"read_policy"'))
     done = call("learn", str(new), "--against", str(out))
     assert done.exit_code == 1
-    assert "+ shop: tools_may_include: read_policy" in done.output
-    assert "- shop: tools_may_include: get_policy" in done.output
+    assert "+ shop: signs: tools_may_include: read_policy" in done.output
+    assert "- shop: signs: tools_may_include: get_policy" in done.output
+
+
+def test_with_few_runs_all_is_signs_that_fail_none_and_show_what_departs(call, shop, tmp_path):
+    out, verdicts, config = tmp_path / "scenarios.yaml", tmp_path / "verdicts.jsonl", tmp_path / "sidejudge.yaml"
+    done = call("learn", str(shop("runs.jsonl", 1, 120, 0.0)), "--out", str(out))
+    assert done.exit_code == 0, done.output
+    assert "every line is a sign and fails no run: 120 good runs are too few to judge by" in done.stderr
+    assert "with about 189 good runs more" in done.stderr
+    assert list(yaml.safe_load(out.read_text())["shop"]) == ["signs"]
+    config.write_text(yaml.safe_dump({"scenarios": "scenarios.yaml"}))
+    fresh = shop("fresh.jsonl", 99, 100, 0.5)
+    scored = call("score", str(fresh), "--rubric", "workflow", "--out", str(verdicts), "--config", str(config))
+    assert scored.exit_code in (0, 1), scored.output
+    found = {v["case_id"]: v for v in map(json.loads, verdicts.read_text().splitlines())}
+    truth = {c["case_id"]: c["metadata"]["reward"] == 1.0 for c in map(json.loads, fresh.read_text().splitlines())}
+    assert not any(verdict["passed"] is False for verdict in found.values())
+    values = {name: {s["metric"]: s.get("value") for s in verdict["scores"]} for name, verdict in found.items()}
+    shown = {name: each["habits"] == 0.0 for name, each in values.items()}
+    assert sum(shown[name] is not good for name, good in truth.items()) >= 0.9 * len(truth)
+
+
+def test_tasks_by_request_become_routes_that_the_monitor_takes(call, tmp_path):
+    runs, out = tmp_path / "runs.jsonl", tmp_path / "scenarios.yaml"
+    with runs.open("w") as file:
+        for n in range(120):
+            word, tool = ("cancel", "cancel_order") if n % 2 else ("track", "ship_status")
+            line = {
+                "case_id": str(n), "name": "desk", "input": f"Please {word} order {n}", "model_output": "ok",
+                "tools_used": [{"name": tool, "arguments": {"order": str(n)}}], "agents_called": ["desk"],
+            }  # fmt: skip
+            file.write(json.dumps(line) + "\n")
+    done = call("learn", str(runs), "--by-request", "--most-false", "0.1", "--out", str(out))
+    assert done.exit_code == 0, done.output
+    stated = yaml.safe_load(done.stderr.partition("add to the configuration:")[2])
+    (tmp_path / "live.yaml").write_text(yaml.safe_dump(stated))
+    assert call("check", "--config", str(tmp_path / "live.yaml")).exit_code == 0
+    assert {route["scenario"] for route in stated["routes"]} == set(yaml.safe_load(out.read_text()))
+    assert [route["match"] for route in stated["routes"]] in (
+        [{"name": "desk", "asked": "cancel"}, {"name": "desk"}], [{"name": "desk", "asked": "track"}, {"name": "desk"}],
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import re
 import pytest
 import yaml
 
-from integrations.otlp.wire.decode import decode_spans
-from monitor.demo.traffic import SampleTraffic
-from scoring.trace.instant import written
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.monitor.demo.traffic import SampleTraffic
+from sidejudge.scoring.trace.instant import written
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
@@ -117,12 +117,12 @@ def test_calibrate_compares_it_with_labels(call, tmp_path, verdicts):
 
 
 def test_simulate_raises_its_alert(call, config, tmp_path, verdicts):
-    past, end_ns = tmp_path / "past.jsonl", 1_795_255_200 * 10**9
-    lines = [json.loads(line) for line in verdicts.read_text().splitlines()]
-    moments = (written(end_ns - (40 - n) * 120 * 10**9) for n in range(40))
-    past.write_text(
-        "".join(json.dumps(each | {"created_at": at}) + "\n" for each, at in zip(lines, moments, strict=True))
+    past, begin_ns = tmp_path / "past.jsonl", 1_795_250_400 * 10**9
+    lines = [json.loads(line) for line in verdicts.read_text().splitlines()] * 10
+    dated = (
+        each | {"case_id": f"c{n}", "created_at": written(begin_ns + n * 12 * 10**9)} for n, each in enumerate(lines)
     )
+    past.write_text("".join(json.dumps(each) + "\n" for each in dated))
     alerts = {"min_samples": 5, "hysteresis": {"needed": 1, "looks": 1}}
     done = call("simulate", config(alerts=alerts), "--verdicts", past, "--since", "2h")
     assert done.exit_code == 0, done.stderr

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from monitor.cli import progress as module
-from monitor.cli.progress import counted, progress, waiting
+from sidejudge.monitor.cli import progress as module
+from sidejudge.monitor.cli.progress import counted, progress, waiting
 from tests.running import ROOT
 
 
@@ -50,7 +50,11 @@ def test_what_has_no_length_is_announced_only_where_it_lasts(capsys, monkeypatch
 
 
 def test_on_a_terminal_what_lasts_is_shown_and_taken_away_again(tmp_path):
-    script = "import time\nfrom monitor.cli.progress import waiting\nwith waiting('asking'):\n    time.sleep(1.6)\n"
+    script = """import time
+from sidejudge.monitor.cli.progress import waiting
+with waiting('asking'):
+    time.sleep(1.6)
+"""
     master, slave = pty.openpty()
     subprocess.run([sys.executable, "-c", script], stderr=slave, stdout=subprocess.DEVNULL, check=True, cwd=ROOT)
     os.close(slave)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from monitor.offline.score.append_file import AnotherRunError
-from monitor.offline.score.lines import lines
-from monitor.offline.score.verdict_file import VerdictFile
+from sidejudge.monitor.offline.score.append_file import AnotherRunError
+from sidejudge.monitor.offline.score.lines import lines
+from sidejudge.monitor.offline.score.verdict_file import VerdictFile
 from tests.forked import Forked, environment, sidejudge
 
 
@@ -325,7 +325,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
             for _ in range(count):
                 file.write(line)
         program = (
-            "import resource, sys\nfrom monitor.cli import main\n"
+            "import resource, sys\nfrom sidejudge.monitor.cli import main\n"
             f"try:\n    main(['score', {str(path)!r}, '--out', {str(path) + '.out'!r}, '--rubric', 'answer'])\n"
             "except SystemExit:\n    pass\n"
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"

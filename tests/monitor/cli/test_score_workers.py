@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from monitor.config import resolve
-from monitor.offline.score.lines import NumberedLine
-from monitor.offline.score.request import ChunkJudge, OtherConfigError, ScoreRequest, fingerprint
+from sidejudge.monitor.config import resolve
+from sidejudge.monitor.offline.score.chunk_judge import ChunkJudge
+from sidejudge.monitor.offline.score.lines import NumberedLine
+from sidejudge.monitor.offline.score.request import OtherConfigError, ScoreRequest, fingerprint
 from tests.forked import Forked
 from tests.monitor.cli.test_score import qa_case, score, verdicts, written
 from tests.needs import SENTENCE_TRANSFORMERS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scoring.runs.final import TASKS
+from sidejudge.scoring.runs.final import TASKS
 from tests.verdict_lines import metric_line, verdict_line
 
 ENTRY = Path(sys.executable).with_name("sidejudge")
@@ -228,7 +228,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
     def peak(path: Path) -> int:
         program = (
-            "import resource, sys\nfrom monitor.cli import main\n"
+            "import resource, sys\nfrom sidejudge.monitor.cli import main\n"
             f"try:\n    main(['scorecard', 'A={path}', '--format', 'json', '--out', '{tmp_path / 'out.json'}'])\n"
             "except SystemExit as end:\n    assert end.code == 0, end.code\n"
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"

@@ -99,6 +99,25 @@ def test_a_signal_ends_it_with_exit_0_after_it_told_where_to_look(tmp_path, numb
     assert (process.returncode, out, err) == (0, "", "")
 
 
+def test_it_takes_the_file_as_an_argument_and_addresses_as_options(tmp_path):
+    path, otlp, api = config(tmp_path), *(f"127.0.0.1:{free_port()}" for _ in range(2))
+    process = subprocess.Popen(
+        [str(ENTRY), "serve", str(path), "--otlp", otlp, "--api", api], stdout=subprocess.PIPE, text=True,
+        env={**environment(), "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    try:
+        lines = [process.stdout.readline() for _ in range(4)]
+    finally:
+        process.kill()
+        process.communicate()
+    assert f"http://{otlp}/v1/traces" in lines[0]
+    assert f"http://{api}/" in lines[1]
+    cause, _ = refused(sidejudge("serve", path, "--otlp", "nowhere"))
+    assert "nowhere" in cause
+    cause, _ = refused(sidejudge("serve", tmp_path / "absent.yaml"))
+    assert "absent.yaml" in cause
+
+
 def test_the_demo_ends_by_itself_leaves_nothing_behind_and_shows_verdicts(tmp_path):
     otlp, api = (f"127.0.0.1:{free_port()}" for _ in range(2))
     reported = sidejudge(

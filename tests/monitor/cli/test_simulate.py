@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from scoring.trace.instant import written
+from sidejudge.scoring.trace.instant import written
 from tests.verdict_lines import verdict_line
 
 BEGIN_NS = 1_795_255_200 * 10**9
@@ -67,7 +67,7 @@ def test_the_past_as_json_says_the_same(call, tmp_path: Path) -> None:
     )
     (course,) = stated["courses"]
     assert (course["rubric"], course["verdicts"]) == ("qa", 720)
-    assert set(course["shares"]) == {"healthy", "warning", "critical", "insufficient_data"}
+    assert set(course["shares"]) == {"healthy", "warning", "critical", "insufficient_data", "no_data"}
     assert stated["judge"]["paid_usd"] == 0.72
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.cli.table import _fitted, table
+from sidejudge.monitor.cli.table import _fitted, table
 
 ENTRY = Path(sys.executable).with_name("sidejudge")
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

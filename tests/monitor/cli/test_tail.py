@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.cli.tail import Follow
+from sidejudge.monitor.cli.tail import Follow
 from tests.otlp_requests import S, request, span, trace
 from tests.running import Running
 
@@ -97,7 +97,7 @@ def test_explain_without_an_argument_lists_the_last_traces_of_a_monitor(call, mo
 def test_a_restart_of_the_monitor_is_waited_for_and_nothing_is_shown_twice(tmp_path: Path, call):
     running = Running(tmp_path).start()
     out = (tmp_path / "tail").open("wb")
-    command = [sys.executable, "-P", "-m", "monitor", "tail", "--json", "--url", running.api]
+    command = [sys.executable, "-P", "-m", "sidejudge", "tail", "--json", "--url", running.api]
     tail = None
 
     def send(number):

@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from monitor.offline.test.test_file import read_test_set
+from sidejudge.monitor.offline.test.test_file import read_test_set
 from tests.fakes.langfuse import datasets
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
 

@@ -8,7 +8,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from monitor.cli.try_rubric import try_rubric
+from sidejudge.monitor.cli.try_rubric import try_rubric
 from tests.fakes.openai import Provider, states
 from tests.forked import sidejudge
 from tests.needs import LITELLM

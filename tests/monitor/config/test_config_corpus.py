@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.config import ConfigError, load
+from sidejudge.monitor.config import ConfigError, load
 
 CORPUS = Path(__file__).parent
 ENVIRON = {"FOLDER": "/tmp/x", "RATE": "0.25", "WORD": "text"}

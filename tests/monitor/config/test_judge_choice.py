@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from monitor.config import ConfigError, resolve
-from monitor.config.judge_choice import judge_choice, judge_sections
+from sidejudge.monitor.config import ConfigError, resolve
+from sidejudge.monitor.config.judge_choice import judge_choice, judge_sections
 
 SMALL, STRONG = "openai/gpt-4.1-nano-2025-04-14", "openai/gpt-4.1-2025-04-14"
 JUDGES = {

@@ -7,17 +7,17 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from integrations.cases import read_case
-from monitor.cli.rubrics import rubrics
-from monitor.config import load
-from monitor.config.library import library
-from monitor.config.rubrics import configured
-from scoring.declared.metric import Sources
-from scoring.declared.rubric import declared_rubric
-from scoring.evaluators.score import score
-from scoring.questions.question import Answer
-from scoring.result.result import Method, Scored
-from scoring.rubrics import RUBRICS
+from sidejudge.integrations.cases import read_case
+from sidejudge.monitor.cli.rubrics import rubrics
+from sidejudge.monitor.config import load
+from sidejudge.monitor.config.library import library
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.scoring.declared.metric import Sources
+from sidejudge.scoring.declared.rubric import declared_rubric
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.questions.question import Answer
+from sidejudge.scoring.result.result import Method, Scored
+from sidejudge.scoring.rubrics import RUBRICS
 
 pytest.importorskip("cel_expr_python")
 pytest.importorskip("sqlglot")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.config import ConfigError, resolve
+from sidejudge.monitor.config import ConfigError, resolve
 
 SCHEMA = {"type": "object"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.config import ConfigError, resolve
+from sidejudge.monitor.config import ConfigError, resolve
 
 MODEL = "openai/gpt-4.1-mini-2025-04-14"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from monitor.api.params import rubric_of
-from monitor.config import Config
-from monitor.config.values import RUBRIC_ALIASES
-from scoring.rubrics import RUBRICS
+from sidejudge.monitor.api.params import rubric_of
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.values import RUBRIC_ALIASES
+from sidejudge.scoring.rubrics import RUBRICS
 
 STATED = {
     "routes": [{"match": {"service": "calls"}, "rubrics": ["call-qa", "run_health"]}],

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from monitor.config import ConfigError, load, resolve
-from monitor.config.rubric_schema import CHECK_NAMES
-from monitor.config.rubrics import cards, configured, reached
-from scoring.checks.registry import CHECKS
-from scoring.verdict.score_name import score_name
+from sidejudge.monitor.config import ConfigError, load, resolve
+from sidejudge.monitor.config.rubric_schema import CHECK_NAMES
+from sidejudge.monitor.config.rubrics import cards, configured, reached
+from sidejudge.scoring.checks.registry import CHECKS
+from sidejudge.scoring.verdict.score_name import score_name
 
 OWN = """
 routes:
@@ -45,6 +45,19 @@ def test_a_rubric_of_a_file_is_the_same_as_one_in_place_and_says_where_it_stands
     loaded = resolve(written(tmp_path, head + "rubric_files: [own.yaml]\n", "other.yaml"), {})
     assert configured(loaded.config)["own"].version == here.version
     assert loaded.origin(("rubrics", "own", "metrics")).endswith("own.yaml, line 2")
+
+
+def test_a_rubric_file_may_stand_below_rubrics_as_a_configuration_has_it(tmp_path):
+    (tmp_path / "own.yaml").write_text(OWN[OWN.index("rubrics:\n") :])
+    loaded = resolve(written(tmp_path, OWN.partition("rubrics:\n  own:")[0] + "rubric_files: [own.yaml]\n"), {})
+    assert configured(loaded.config)["own"].version == configured(load(written(tmp_path, OWN), {}))["own"].version
+    assert loaded.origin(("rubrics", "own", "metrics")).endswith("own.yaml, line 3")
+    (tmp_path / "own.yaml").write_text("rubrics:\n  metrics: [{id: a, check: {contains: x}}]\n")
+    named_so = load(written(tmp_path, "rubric_files: [own.yaml]\n"), {})
+    assert "rubrics" in configured(named_so), "a rubric may have this name"
+    (tmp_path / "own.yaml").write_text("rubrics:\n  own:\n    metrics: []\n")
+    with pytest.raises(ConfigError, match=r"own.yaml, line 3"):
+        load(written(tmp_path, "rubric_files: [own.yaml]\n"), {})
 
 
 def test_the_fingerprint_changes_with_a_declaration(tmp_path):

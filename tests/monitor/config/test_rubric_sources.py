@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.sqlite import Store
-from monitor.config import resolve
-from monitor.config.rubric_sources import FACT
-from monitor.config.rubrics import configured
-from scoring.case.case import Case
-from scoring.result.result import Unavailable
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import resolve
+from sidejudge.monitor.config.rubric_sources import FACT
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import Unavailable
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, answer, error, only
 
 PATH = "/v2/prompts/tone"

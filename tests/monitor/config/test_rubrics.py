@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.config import Config
-from monitor.config.rubrics import cards, configured
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.rubrics import cards, configured
 
 SELECTED = [{"metric": "tool_routing", "weight": 1.0}, {"metric": "task_completion", "weight": 0.5}]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.config import Config
-from monitor.config.rubrics import reached, rubrics_of
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.rubrics import reached, rubrics_of
 
 ROUTES = [
     {"match": {"service": ["shop-*", "desk"]}, "rubrics": ["qa"]},

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from monitor.config.load import load
-from monitor.config.summary import in_force
-from monitor.config.warnings import cautions
+from sidejudge.monitor.config.load import load
+from sidejudge.monitor.config.summary import in_force
+from sidejudge.monitor.config.warnings import cautions
 
 ADDRESS = "https://anna:s3cret-pw@{}.example/path?token=s3cret-query"
 CONFIG = {

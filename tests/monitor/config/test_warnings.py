@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.config import Config
-from monitor.config.warnings import cautions
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.warnings import cautions
 
 
 def causes(scenario):

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from monitor.config import Config, load
-from monitor.demo.traffic import SampleTraffic
-from monitor.runtime.app import Monitor
+from sidejudge.monitor.config import Config, load
+from sidejudge.monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.runtime.app import Monitor
 
 SECOND = 1_000_000_000
 NOW = 1_790_000_000 * SECOND

@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from integrations.store.notification_outbox import Entry
-from integrations.store.sqlite import Store
-from monitor.deliver.dispatcher import EXPIRES_NS, DeliveryTerms, Dispatcher
-from monitor.deliver.queue import StoredQueue
-from scoring.status.export_snapshot import QueueStatus
+from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from sidejudge.integrations.store.notification_outbox import Entry
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.deliver.dispatcher import EXPIRES_NS, DeliveryTerms, Dispatcher
+from sidejudge.monitor.deliver.queue import StoredQueue
+from sidejudge.scoring.status.export_snapshot import QueueStatus
 from tests.waiting import until
 
 PAUSE_S = 0.01

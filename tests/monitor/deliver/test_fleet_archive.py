@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from integrations.postgres import archive
-from integrations.postgres.archive import MOST_BYTES, ArchivedResult
-from integrations.postgres.database import Database
+from sidejudge.integrations.postgres import archive
+from sidejudge.integrations.postgres.archive import MOST_BYTES, ArchivedResult
+from sidejudge.integrations.postgres.database import Database
 from tests.integrations.postgres.conftest import database
 
 __all__ = ["database"]

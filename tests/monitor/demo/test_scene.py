@@ -8,7 +8,7 @@ import sys
 import pytest
 import yaml
 
-from monitor.demo.scene import ACTS, CONFIG, TRACES_PER_S, Scene
+from sidejudge.monitor.demo.scene import ACTS, CONFIG, TRACES_PER_S, Scene
 
 DEMO = yaml.safe_load(CONFIG.read_text())
 

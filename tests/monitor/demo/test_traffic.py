@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from integrations.dialects import normalise
-from integrations.otlp.wire.decode import decode_spans
-from monitor.config import load
-from monitor.config.rubrics import configured
-from monitor.demo.scene import CONFIG
-from monitor.demo.traffic import ENVIRONMENT, SampleTraffic, Sent
-from monitor.evaluate.evaluator import Evaluator
-from monitor.route.router import Route, Router
-from scoring.case.extract import extract
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.monitor.config import load
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.demo.scene import CONFIG
+from sidejudge.monitor.demo.traffic import ENVIRONMENT, SampleTraffic, Sent
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.monitor.route.router import Route, Router
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.status.status import Drops, Policy, appraise
+from sidejudge.scoring.trace.trace import Trace
+from tests.docs.blocks import ROOT, blocks
 
 NOW = 1_790_000_000_000_000_000
 DEMO = load(CONFIG, {})
@@ -74,6 +78,19 @@ def test_the_share_of_wrong_call_centre_answers_is_what_was_asked_for():
         traffic = SampleTraffic()
         sent = [traffic.next(NOW, wrong) for _ in range(100)]
         assert {each.spoilt for each in sent if each.service != "research-assistant"} == (expected or {False})
+
+
+def test_the_readme_shows_a_verdict_and_an_alert_as_they_are_printed():
+    (shown,) = (each.text.splitlines() for each in blocks(ROOT / "README.md") if each.language == "text")
+    traffic = SampleTraffic()
+    reached = [judged(traffic._agent(NOW, spoilt=True)) for _ in range(5)]
+    assert shown[0].rpartition("  ")[0] in {
+        f"✗ {each.service} · {each.rubric} {each.composite:.3f}  {each.reason}" for each in reached
+    }
+    (since,) = re.findall(r"is (0\.\d+) since", shown[1])
+    found = estimate(((True, 1.0), (False, 1.0)))
+    critical = appraise(found, Policy(mode="adaptive"), drops=Drops(collapse=float(since)))
+    assert shown[1] == f"● call-quality · qa: warning → {critical.status.value}  {critical.reason}"
 
 
 def test_ids_are_fresh_parents_are_kept_and_the_trace_ends_now():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.evaluate.backends import Backends, JudgeAccount, PostponedError, Synchronous
-from scoring.case.case import Case
-from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
-from scoring.result.result import Method
+from sidejudge.monitor.evaluate.backends import Backends, JudgeAccount, PostponedError, Synchronous
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
+from sidejudge.scoring.result.result import Method
 
 CASE = Case(case_id="c", model_output={})
 ONE, TWO, THREE = CitesTranscript("1"), CitesTranscript("2"), BorneOut("3")

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from integrations.store.sqlite import Store, StoreError
-from monitor.evaluate.baselines import ENOUGH, REMEMBERED, SERVICES, Baselines
+from sidejudge.integrations.store.sqlite import Store, StoreError
+from sidejudge.monitor.evaluate.baselines import ENOUGH, REMEMBERED, SERVICES, Baselines
 
 
 class Memory:

@@ -8,12 +8,12 @@ import sys
 
 import yaml
 
-from monitor.config import resolve
-from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Synchronous
-from monitor.evaluate.build import build_backends, judge_settings
-from monitor.evaluate.judge import panel_member as member
-from monitor.offline.score.transient import Transient, TransientShelf
-from scoring.evaluators import lexical
+from sidejudge.monitor.config import resolve
+from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Synchronous
+from sidejudge.monitor.evaluate.build import build_backends, judge_settings
+from sidejudge.monitor.evaluate.judge import panel_member as member
+from sidejudge.monitor.offline.score.transient import LruCache, Transient
+from sidejudge.scoring.evaluators import lexical
 
 JUDGE = {"model": "openai/gpt-4.1-mini-2025-04-14"}
 
@@ -26,7 +26,7 @@ def config(tmp_path, **evaluators):
 
 def put_together(tmp_path, **evaluators):
     made = config(tmp_path, **evaluators)
-    return build_backends(made, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0)
+    return build_backends(made, memory=Transient(), vectors=LruCache(), observer=None, clock_ns=lambda: 0)
 
 
 def test_without_a_judge_words_answer_at_once_and_nobody_is_waited_for(tmp_path):
@@ -56,13 +56,14 @@ def test_embeddings_are_asked_between_words_and_the_judge_unless_the_order_says_
 def test_embeddings_that_are_configured_load_nothing_before_they_are_asked(tmp_path):
     program = """
 import json, sys, threading
-from monitor.evaluate.build import build_backends
-from monitor.offline.score.transient import Transient, TransientShelf
-from monitor.config import Config
-from monitor.config.evaluators import EmbeddingSection, EvaluatorsSection
+from sidejudge.monitor.evaluate.build import build_backends
+from sidejudge.monitor.offline.score.transient import Transient, LruCache
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.evaluators import EmbeddingSection, EvaluatorsSection
 config = Config(evaluators=EvaluatorsSection(embedding=EmbeddingSection()))
-build_backends(config, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0)
-heavy = ("litellm", "sentence_transformers", "torch", "transformers", "numpy", "monitor.evaluate.judge.judge_backend")
+build_backends(config, memory=Transient(), vectors=LruCache(), observer=None, clock_ns=lambda: 0)
+judge = "sidejudge.monitor.evaluate.judge.judge_backend"
+heavy = ("litellm", "sentence_transformers", "torch", "transformers", "numpy", judge)
 print(json.dumps([[n for n in sys.modules if n.startswith(heavy)], [t.name for t in threading.enumerate()]]))
 """
     reported = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -90,12 +91,13 @@ def test_a_monitor_without_a_judge_imports_nothing_of_it_and_starts_no_thread_fo
     state = tmp_path / "s.sqlite"
     program = f"""
 import json, sys, threading
-from monitor.runtime.app import Monitor
-from monitor.config import Config
-from monitor.config.model import StoreSection
+from sidejudge.monitor.runtime.app import Monitor
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.model import StoreSection
 monitor = Monitor(Config(store=StoreSection(path={str(state)!r})))
 heavy = (
-    "litellm", "openai", "monitor.evaluate.judge.", "integrations.judge", "scoring.judging", "sentence_transformers"
+    "litellm", "openai", "sidejudge.monitor.evaluate.judge.", "sidejudge.integrations.judge",
+    "sidejudge.scoring.judging", "sentence_transformers",
 )
 print(json.dumps([[n for n in sys.modules if n.startswith(heavy)], [t.name for t in threading.enumerate()]]))
 monitor.store.close()
@@ -110,7 +112,7 @@ def models_of(tmp_path, judge_config):
         yaml.safe_dump({"evaluators": {"judge": JUDGE}, "rubrics": {"agent": {"judge_config": judge_config}}})
     )
     made = build_backends(
-        resolve(path, {}).config, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0
+        resolve(path, {}).config, memory=Transient(), vectors=LruCache(), observer=None, clock_ns=lambda: 0
     )
     return list(made.judge.states())
 

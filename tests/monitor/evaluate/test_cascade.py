@@ -6,19 +6,19 @@ import dataclasses
 
 import pytest
 
-from monitor.config.evaluators import CascadeSection
-from monitor.config.judge_choice import JudgeChoice
-from monitor.evaluate import cascade
-from monitor.evaluate.addressed import Addressed, plain
-from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Backends
-from monitor.evaluate.evaluator import Evaluator
-from scoring.case.case import Case
-from scoring.declared.metric import Sources
-from scoring.declared.rubric import declared_rubric
-from scoring.questions.question import Answer, NoAnswer
-from scoring.result.result import Judgement, Method
-from scoring.rubrics import RUBRICS
-from scoring.verdict.escalation import Escalation, EscalationCause
+from sidejudge.monitor.config.evaluators import CascadeSection
+from sidejudge.monitor.config.judge_choice import JudgeChoice
+from sidejudge.monitor.evaluate import cascade
+from sidejudge.monitor.evaluate.addressed import Addressed, plain
+from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Backends
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.declared.metric import Sources
+from sidejudge.scoring.declared.rubric import declared_rubric
+from sidejudge.scoring.questions.question import Answer, NoAnswer
+from sidejudge.scoring.result.result import Judgement, Method
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
 
 AT = "2026-01-01T00:00:00Z"
 CASE = Case(case_id="c", trace_id="ab" * 16, input="Refund?", model_output="Your refund of $49 is booked.")

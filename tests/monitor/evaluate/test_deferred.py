@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from integrations.otlp.wire.request import ChunkOrigin
-from monitor.evaluate.deferred import DeferredTraces
-from monitor.ingest.closing import Closing
+from sidejudge.integrations.otlp.wire.request import ChunkOrigin
+from sidejudge.monitor.evaluate.deferred import DeferredTraces
+from sidejudge.monitor.ingest.closing import Closing
 
 ORIGIN = ChunkOrigin("shop", None, 7)
 

@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from monitor.evaluate.evaluation import TOO_MUCH, Evaluation
-from scoring.case.case import Case
-from scoring.metrics.metric import Metric
-from scoring.metrics.settle import settle
-from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
-from scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.monitor.evaluate.evaluation import TOO_MUCH, Evaluation
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.settle import settle
+from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
+from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 CASE = Case(case_id="c", model_output={}, sampling_probability=0.5)
 YES = Answer(value=True, method=Method.JUDGE)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from monitor.evaluate.evaluator import Evaluator
-from scoring.case.case import Case
-from scoring.metrics.metric import Metric
-from scoring.metrics.settle import settle
-from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
-from scoring.result.result import Failed, Method, Scored, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.verdict.rubric import Criterion, Rubric
-from scoring.verdict.verdict import State
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.settle import settle
+from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
+from sidejudge.scoring.result.result import Failed, Method, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.verdict.verdict import State
 
 CASE = Case(case_id="c", model_output={"a": 1}, sampling_probability=0.25)
 AT = "2026-01-01T00:00:00Z"

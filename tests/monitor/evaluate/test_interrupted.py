@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store.sqlite import Store
-from monitor.config import Config
-from monitor.evaluate.interrupted import InterruptedTraces
-from monitor.evaluate.stages import EvaluationStages
-from monitor.runtime.app import Monitor
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.evaluate.interrupted import InterruptedTraces
+from sidejudge.monitor.evaluate.stages import EvaluationStages
+from sidejudge.monitor.runtime.app import Monitor
 from tests.forked import FORKS
 from tests.otlp_requests import S, request, span, trace
 

@@ -8,25 +8,25 @@ from dataclasses import replace
 
 import pytest
 
-from integrations.otlp.wire.request import ChunkOrigin, split
-from integrations.store.sqlite import FinishedTrace, Store, StoreError
-from monitor.config import RouteSection
-from monitor.config.sampling import SamplingSection
-from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Backends
-from monitor.evaluate.deferred import DeferredTraces
-from monitor.evaluate.evaluator import Evaluator
-from monitor.evaluate.judge_queue import JudgeQueue
-from monitor.evaluate.pipeline import Pipeline, one_by_one
-from monitor.evaluate.stages import EvaluationStages
-from monitor.ingest.closing import Closing
-from monitor.ingest.outcomes import Reason
-from monitor.ingest.sampler import NEVER, Sampler, randomness
-from monitor.route.router import Router
-from scoring.metrics.metric import Metric
-from scoring.metrics.settle import settle
-from scoring.questions.question import Answer, GradeAnswer, NoAnswer
-from scoring.result.result import Judgement, Method, Scored
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.integrations.otlp.wire.request import ChunkOrigin, split
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreError
+from sidejudge.monitor.config import RouteSection
+from sidejudge.monitor.config.sampling import SamplingSection
+from sidejudge.monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Backends
+from sidejudge.monitor.evaluate.deferred import DeferredTraces
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
+from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
+from sidejudge.monitor.evaluate.stages import EvaluationStages
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.sampler import NEVER, Sampler, randomness
+from sidejudge.monitor.route.router import Router
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.settle import settle
+from sidejudge.scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from sidejudge.scoring.result.result import Judgement, Method, Scored
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.waiting import until
 
@@ -160,7 +160,7 @@ async def test_what_needs_the_judge_is_judged_and_told_like_all_else(bench):
     await b.ended(1)
     (ending,) = b.reported
     assert (ending.reason, ending.verdicts[0].passed, ending.verdicts[0].scores[0].result.method) == (
-        Reason.SCORED, True, Method.JUDGE,
+        EndReason.SCORED, True, Method.JUDGE,
     )  # fmt: skip
     details = b.store.details(trace(1))
     assert (details["reason"], details["sampling"]["judged_share"], b.store.open_traces()) == ("scored", 1.0, set())
@@ -203,7 +203,7 @@ async def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_a
     await b.close(6)
     await b.ended(7)
     assert b.requested() == list(range(7))
-    assert {ending.reason for ending in b.reported} == {Reason.SCORED}
+    assert {ending.reason for ending in b.reported} == {EndReason.SCORED}
 
 
 async def test_after_an_outage_the_oldest_goes_alone_until_it_is_answered(bench):
@@ -234,7 +234,7 @@ async def test_what_was_being_asked_when_the_outage_began_is_asked_again_and_sta
     b.judge.outage, b.judge.reply = None, YES
     await b.ended(4)
     assert b.requested() == [0, 1, 0, 1, 2, 3]
-    assert {ending.reason for ending in b.reported} == {Reason.SCORED}
+    assert {ending.reason for ending in b.reported} == {EndReason.SCORED}
 
 
 async def test_a_failure_of_one_case_is_its_own_and_ends_it(bench):
@@ -246,7 +246,7 @@ async def test_a_failure_of_one_case_is_its_own_and_ends_it(bench):
         await b.close(number)
     await b.ended(3)
     reasons = {ending.trace_id: ending.reason for ending in b.reported}
-    assert reasons == {trace(0): Reason.SCORED, trace(1): Reason.JUDGE_FAILED, trace(2): Reason.SCORED}
+    assert reasons == {trace(0): EndReason.SCORED, trace(1): EndReason.JUDGE_FAILED, trace(2): EndReason.SCORED}
     assert b.store.details(trace(1))["verdicts"][0]["passed"] is None
 
 
@@ -262,7 +262,7 @@ async def test_what_waited_too_long_is_judged_without_the_judge(bench):
     b.now += SECOND
     await b.ended(1)
     (ending,) = b.reported
-    assert (ending.trace_id, ending.reason, ending.verdicts[0].passed) == (trace(1), Reason.JUDGE_FAILED, None)
+    assert (ending.trace_id, ending.reason, ending.verdicts[0].passed) == (trace(1), EndReason.JUDGE_FAILED, None)
     assert "could not be asked in time: credit exhausted" in ending.verdicts[0].reason
     assert (b.judge.requested, b.judge_queue.waiting) == ([], 1)
 
@@ -275,7 +275,7 @@ async def test_of_too_many_the_oldest_waits_no_longer(bench):
     await b.ended(3)
     await b.drained()
     assert (sorted(b.numbers()), b.judge_queue.waiting) == ([0, 1, 2], 2)
-    assert {ending.reason for ending in b.reported} == {Reason.JUDGE_FAILED}
+    assert {ending.reason for ending in b.reported} == {EndReason.JUDGE_FAILED}
 
 
 async def test_late_spans_of_what_waits_are_judged_with_it_once(bench):
@@ -350,7 +350,7 @@ async def test_a_bug_in_a_judged_metric_costs_one_trace_its_verdict(bench, caplo
     for number in (1, 2):
         await b.close(number)
     await b.ended(2)
-    assert Counter(ending.reason for ending in b.reported) == {Reason.ERROR: 1, Reason.SCORED: 1}
+    assert Counter(ending.reason for ending in b.reported) == {EndReason.ERROR: 1, EndReason.SCORED: 1}
     assert b.store.details(trace(1))["error"] == "RuntimeError: a bug of ours"
 
 
@@ -362,15 +362,15 @@ async def test_the_budget_thins_what_needs_the_judge_consistently_and_says_how_l
         await b.close(number + 1, tail=b"\x00\x00" + tail)
     await b.ended(64)
     reasons = Counter(ending.reason for ending in b.reported)
-    assert reasons == {Reason.SAMPLED_OUT: 32, Reason.OVER_BUDGET: 16, Reason.SCORED: 16}
+    assert reasons == {EndReason.SAMPLED_OUT: 32, EndReason.OVER_BUDGET: 16, EndReason.SCORED: 16}
     for ending in b.reported:
         drawn = randomness(ending.trace_id) >= NEVER - NEVER // 4
-        assert (ending.reason is Reason.SCORED) == drawn
+        assert (ending.reason is EndReason.SCORED) == drawn
         assert [verdict.sampling_probability for verdict in ending.verdicts] == ([0.25] if drawn else [])
     assert sum(1 / v.sampling_probability for ending in b.reported for v in ending.verdicts) == 64, (
         "weights count them all"
     )
-    over = next(ending for ending in b.reported if ending.reason is Reason.OVER_BUDGET)
+    over = next(ending for ending in b.reported if ending.reason is EndReason.OVER_BUDGET)
     assert over.details["sampling"] == {
         "probability": 0.5, "selection": "random", "rule": None, "judged_share": 0.5, "over_budget": ["answer"],
     }  # fmt: skip
@@ -383,7 +383,7 @@ async def test_rubrics_that_need_no_judge_are_not_thinned(bench):
     await b.ended(1)
     (ending,) = b.reported
     assert (ending.reason, [(v.rubric, v.sampling_probability) for v in ending.verdicts]) == (
-        Reason.SCORED, [("workflow", 1.0)],
+        EndReason.SCORED, [("workflow", 1.0)],
     )  # fmt: skip
     assert (ending.details["sampling"]["over_budget"], b.judge.requested) == (["answer"], [])
 
@@ -395,7 +395,7 @@ async def test_the_route_says_whose_traces_go_first(bench):
     await b.close(2)
     await b.ended(2)
     assert {ending.trace_id: ending.reason for ending in b.reported} == {
-        trace(1): Reason.SCORED, trace(2): Reason.OVER_BUDGET,
+        trace(1): EndReason.SCORED, trace(2): EndReason.OVER_BUDGET,
     }  # fmt: skip
 
 
@@ -407,7 +407,7 @@ async def test_late_spans_do_not_draw_again(bench):
     await b.close(1, S(trace_id=trace(1), span_id=span(2), parent_id=span(1)), revision=2)
     await b.ended(2)
     second = b.reported[1]
-    assert (second.reason, second.withdrawn, second.verdicts[0].sampling_probability) == (Reason.SCORED, (), 1.0)
+    assert (second.reason, second.withdrawn, second.verdicts[0].sampling_probability) == (EndReason.SCORED, (), 1.0)
 
 
 async def test_what_was_drawn_before_an_outage_is_not_drawn_again_after_it(bench):
@@ -430,7 +430,7 @@ async def test_a_failure_in_passing_is_tried_again_a_few_times_and_then_ends_it(
     b.judge.reply = NoAnswer(f"{OUTAGE}: timeout", failed=True)
     await b.close(1)
     await b.ended(1)
-    assert (b.requested(), b.reported[0].reason) == ([1, 1, 1], Reason.JUDGE_FAILED)
+    assert (b.requested(), b.reported[0].reason) == ([1, 1, 1], EndReason.JUDGE_FAILED)
 
 
 @pytest.mark.parametrize("why", ["bad request: context length", "bad answer: no JSON", "parse_error: score is missing"])
@@ -439,7 +439,7 @@ async def test_a_failure_that_cannot_change_is_not_tried_again(bench, why):
     b.judge.reply = NoAnswer(why, failed=True)
     await b.close(1)
     await b.ended(1)
-    assert (b.requested(), b.reported[0].reason) == ([1], Reason.JUDGE_FAILED)
+    assert (b.requested(), b.reported[0].reason) == ([1], EndReason.JUDGE_FAILED)
 
 
 PAID = Judgement("m", "p", 0.25, call="1")
@@ -470,7 +470,7 @@ async def test_what_failed_before_an_answer_came_is_part_of_what_the_verdict_cos
     await b.close(1)
     await b.ended(1)
     judge = b.reported[0].verdicts[0].to_json()["judge"]
-    assert (b.reported[0].reason, judge["cost_usd"], judge["calls"]) == (Reason.SCORED, 0.75, 2)
+    assert (b.reported[0].reason, judge["cost_usd"], judge["calls"]) == (EndReason.SCORED, 0.75, 2)
 
 
 async def test_what_was_drawn_and_could_not_be_paid_for_after_all_is_over_budget_and_no_failure(bench):
@@ -480,6 +480,6 @@ async def test_what_was_drawn_and_could_not_be_paid_for_after_all_is_over_budget
     await b.close(2, name="b")
     await b.ended(2)
     reported = {ending.trace_id: ending for ending in b.reported}
-    assert (reported[trace(1)].reason, reported[trace(1)].verdicts) == (Reason.OVER_BUDGET, ())
+    assert (reported[trace(1)].reason, reported[trace(1)].verdicts) == (EndReason.OVER_BUDGET, ())
     assert [verdict.rubric for verdict in reported[trace(2)].verdicts] == ["workflow"]
     assert reported[trace(2)].details["sampling"]["over_budget"] == ["answer"]

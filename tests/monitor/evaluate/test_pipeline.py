@@ -6,22 +6,22 @@ import asyncio
 
 import pytest
 
-from integrations.otlp.wire.request import Chunk, ChunkOrigin, split
-from integrations.store.sqlite import FinishedTrace, Store, StoreError, StoreUnavailable
-from monitor.config import MatchSection, RouteSection, SamplingRuleSection
-from monitor.config.sampling import SamplingSection
-from monitor.evaluate.deferred import DeferredTraces
-from monitor.evaluate.evaluator import Evaluator
-from monitor.evaluate.judge_queue import JudgeQueue
-from monitor.evaluate.pipeline import BATCH, BATCH_BYTES, Pipeline, one_by_one
-from monitor.evaluate.stages import EvaluationStages
-from monitor.ingest.closing import Closing
-from monitor.ingest.outcomes import Reason
-from monitor.ingest.sampler import Sampler
-from monitor.route.router import Router
-from scoring.metrics.metric import Metric
-from scoring.result.result import Scored, Unavailable
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, split
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreError, StoreUnavailable
+from sidejudge.monitor.config import MatchSection, RouteSection, SamplingRuleSection
+from sidejudge.monitor.config.sampling import SamplingSection
+from sidejudge.monitor.evaluate.deferred import DeferredTraces
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.monitor.evaluate.judge_queue import JudgeQueue
+from sidejudge.monitor.evaluate.pipeline import BATCH, BATCH_BYTES, Pipeline, one_by_one
+from sidejudge.monitor.evaluate.stages import EvaluationStages
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.sampler import Sampler
+from sidejudge.monitor.route.router import Router
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.result.result import Scored, Unavailable
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
 NOW = 1_790_000_000_000_000_000
@@ -116,7 +116,7 @@ async def test_a_closed_trace_is_judged_committed_and_then_told(bench):
     await b.close(1)
     await b.pipeline.drain()
     (ending,) = b.reported
-    assert (ending.reason, ending.service, ending.revision, ending.chunks) == (Reason.SCORED, "shop", 1, 1)
+    assert (ending.reason, ending.service, ending.revision, ending.chunks) == (EndReason.SCORED, "shop", 1, 1)
     assert (ending.ended_ns, ending.last_span_ns, ending.completion) == (NOW, 2_000, "root_ended")
     assert ending.verdicts == ending.changed
     assert ending.changed[0].created_at == "2026-09-21T14:13:20.000Z"
@@ -139,7 +139,11 @@ async def test_the_reason_is_why_no_verdict_was_reached(bench):
     await b.close(2)
     await b.close(3, S(trace_id=trace(3), span_id=span(2), parent_id=span(9)), completion="idle")
     await b.pipeline.drain()
-    assert [ending.reason for ending in b.reported] == [Reason.UNAVAILABLE, Reason.NO_CONTENT, Reason.INCOMPLETE]
+    assert [ending.reason for ending in b.reported] == [
+        EndReason.UNAVAILABLE,
+        EndReason.NO_CONTENT,
+        EndReason.INCOMPLETE,
+    ]
     assert [ending.verdicts[0].passed for ending in b.reported] == [None, None, None]
 
 
@@ -260,7 +264,7 @@ async def test_a_bug_costs_one_trace_its_verdict_and_no_other(bench, caplog):
     await b.close(2, S(trace_id=trace(2), span_id=span(1), name="broken"))
     await b.close(3)
     await b.pipeline.drain()
-    assert [ending.reason for ending in b.reported] == [Reason.SCORED, Reason.ERROR, Reason.SCORED]
+    assert [ending.reason for ending in b.reported] == [EndReason.SCORED, EndReason.ERROR, EndReason.SCORED]
     failed = b.reported[1]
     assert (failed.verdicts, failed.service) == ((), "shop")
     assert b.store.details(trace(2))["error"] == "RuntimeError: a bug of ours"
@@ -276,7 +280,7 @@ async def test_a_chunk_that_cannot_be_read_is_told_and_the_others_are_judged(ben
     b.wait(2)
     b.wait(3)
     await b.pipeline.drain()
-    assert [ending.reason for ending in b.reported] == [Reason.SCORED, Reason.UNDECODABLE, Reason.UNDECODABLE]
+    assert [ending.reason for ending in b.reported] == [EndReason.SCORED, EndReason.UNDECODABLE, EndReason.UNDECODABLE]
     stories = [b.store.details(trace(n)) for n in (1, 2, 3)]
     assert [(details["spans"], details["damaged_chunks"]) for details in stories] == [(1, 1), (0, 1), (0, 0)]
     assert b.reported[1].service == "shop", "its resource was read before"
@@ -287,7 +291,7 @@ async def test_traffic_of_evaluators_and_what_a_route_excludes_is_not_judged(ben
     await b.close(1, S(trace_id=trace(1), span_id=span(1), service="sidejudge"))
     await b.close(2, S(trace_id=trace(2), span_id=span(1), name="healthcheck"))
     await b.pipeline.drain()
-    assert [(ending.reason, ending.verdicts) for ending in b.reported] == [(Reason.EXCLUDED, ())] * 2
+    assert [(ending.reason, ending.verdicts) for ending in b.reported] == [(EndReason.EXCLUDED, ())] * 2
     assert "this monitor" in b.store.details(trace(1))["excluded"]
     assert b.store.details(trace(2))["excluded"] == "probes excludes it"
 
@@ -296,7 +300,7 @@ async def test_a_trace_that_no_route_is_for_has_no_rubric(bench):
     b = bench(routes=[{"match": {"service": "other"}, "rubrics": ["qa"]}])
     await b.close(1)
     await b.pipeline.drain()
-    assert [(ending.reason, ending.verdicts) for ending in b.reported] == [(Reason.NO_RUBRIC, ())]
+    assert [(ending.reason, ending.verdicts) for ending in b.reported] == [(EndReason.NO_RUBRIC, ())]
 
 
 async def test_what_a_rule_on_content_might_have_drawn_and_did_not_is_sampled_out_in_the_second_pass(bench):
@@ -306,9 +310,9 @@ async def test_what_a_rule_on_content_might_have_drawn_and_did_not_is_sampled_ou
     await b.pipeline.drain()
     forced, out = b.reported
     assert (forced.reason, forced.verdicts[0].selection, forced.verdicts[0].sampling_probability) == (
-        Reason.SCORED, "forced", 1.0,
+        EndReason.SCORED, "forced", 1.0,
     )  # fmt: skip
-    assert (out.reason, out.verdicts) == (Reason.SAMPLED_OUT, ())
+    assert (out.reason, out.verdicts) == (EndReason.SAMPLED_OUT, ())
     details = b.store.details(trace(2, LOW))
     assert (details["sampling"]["probability"], details["name"]) == (None, "browse")
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.evaluate.result import reason_of, revise
-from monitor.ingest.outcomes import Reason
-from scoring.case.case import Case
-from scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
-from scoring.verdict.verdict import Score, State, Verdict
+from sidejudge.monitor.evaluate.result import reason_of, revise
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 
 CASE = Case(case_id="c", model_output=None)
 CUT_SHORT = replace(CASE, complete=False)
@@ -44,17 +44,17 @@ def written(*verdicts: Verdict) -> list[dict]:
 @pytest.mark.parametrize(
     ("case", "verdicts", "expected"),
     [
-        *[(CASE, [verdict(state=state)], Reason.SCORED) for state in State if state is not State.INCOMPLETE],
-        (CASE, [incomplete(Failed("f")), verdict("entity")], Reason.SCORED),
-        (CUT_SHORT, [verdict()], Reason.SCORED),
-        (SILENT, [verdict()], Reason.SCORED),
-        (CASE, [incomplete(Unavailable("u"))], Reason.UNAVAILABLE),
-        (CASE, [incomplete(NotApplicable("n"), Scored(value=1))], Reason.UNAVAILABLE),
-        (CASE, [incomplete(Unavailable("u"), Failed("f"))], Reason.JUDGE_FAILED),
-        (CASE, [incomplete(Unavailable("u")), incomplete(Failed("f"))], Reason.JUDGE_FAILED),
-        (SILENT, [incomplete(Failed("f"))], Reason.NO_CONTENT),
-        (CUT_SHORT, [incomplete(Failed("f"))], Reason.INCOMPLETE),
-        (replace(CUT_SHORT, content_captured=False), [incomplete(Unavailable("u"))], Reason.INCOMPLETE),
+        *[(CASE, [verdict(state=state)], EndReason.SCORED) for state in State if state is not State.INCOMPLETE],
+        (CASE, [incomplete(Failed("f")), verdict("entity")], EndReason.SCORED),
+        (CUT_SHORT, [verdict()], EndReason.SCORED),
+        (SILENT, [verdict()], EndReason.SCORED),
+        (CASE, [incomplete(Unavailable("u"))], EndReason.UNAVAILABLE),
+        (CASE, [incomplete(NotApplicable("n"), Scored(value=1))], EndReason.UNAVAILABLE),
+        (CASE, [incomplete(Unavailable("u"), Failed("f"))], EndReason.JUDGE_FAILED),
+        (CASE, [incomplete(Unavailable("u")), incomplete(Failed("f"))], EndReason.JUDGE_FAILED),
+        (SILENT, [incomplete(Failed("f"))], EndReason.NO_CONTENT),
+        (CUT_SHORT, [incomplete(Failed("f"))], EndReason.INCOMPLETE),
+        (replace(CUT_SHORT, content_captured=False), [incomplete(Unavailable("u"))], EndReason.INCOMPLETE),
     ],
 )
 def test_a_trace_has_one_reason_and_the_first_cause_goes_before_its_consequences(case, verdicts, expected):

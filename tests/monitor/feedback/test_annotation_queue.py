@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.langfuse.annotations import Annotation
-from integrations.store.sqlite import FinishedTrace
-from monitor.feedback.annotation_queue import AnnotationQueueFeeder
-from scoring.rubrics import RUBRICS
-from scoring.verdict.review_reason import JUDGES_DISAGREE
+from sidejudge.integrations.langfuse.annotations import Annotation
+from sidejudge.integrations.store.sqlite import FinishedTrace
+from sidejudge.monitor.feedback.annotation_queue import AnnotationQueueFeeder
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.review_reason import JUDGES_DISAGREE
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.queues import queues
 from tests.fakes.langfuse.server import FakeLangfuse, Mode, only
@@ -183,7 +183,7 @@ async def test_labels_on_what_was_put_in_are_known_as_asked_for(scene):
     def label(number, queue=None):
         return Annotation(
             id="x", subject=trace(number), kind="trace", observation=None, name="qa_pass", value=1.0, correction=False,
-            author="ann", queue=queue, changed="",
+            author="ann", queue=queue, at_ns=0,
         )  # fmt: skip
 
     assert again.requested_for(label(1))

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from integrations.langfuse.datasets import item_id
-from integrations.langfuse.probe import probe
-from integrations.store.sqlite import FinishedTrace
-from monitor.feedback.failing_item import failing_item
-from monitor.feedback.failure_dataset import FailureDatasetFeeder
-from scoring.case.case import Case
-from scoring.checks.redaction import Redaction
-from scoring.trace.span import Json
+from sidejudge.integrations.langfuse.datasets import item_id
+from sidejudge.integrations.langfuse.probe import probe
+from sidejudge.integrations.store.sqlite import FinishedTrace
+from sidejudge.monitor.feedback.failing_item import failing_item
+from sidejudge.monitor.feedback.failure_dataset import FailureDatasetFeeder
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.trace.span import Json
 from tests.fakes.langfuse import datasets
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations, observations_of

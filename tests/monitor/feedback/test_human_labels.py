@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from integrations.langfuse.probe import probe
-from integrations.langfuse.scores import score_id
-from monitor.config.annotations import PeopleScore
-from monitor.feedback.human_labels import AGAIN_NS, FIRST_NS, HumanLabels
-from scoring.rubrics import RUBRICS
+from sidejudge.integrations.langfuse.probe import probe
+from sidejudge.integrations.langfuse.scores import score_id
+from sidejudge.monitor.config.annotations import PeopleScore
+from sidejudge.monitor.feedback.human_labels import AGAIN_NS, FIRST_NS, HumanLabels
+from sidejudge.scoring.rubrics import RUBRICS
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, stamp
 from tests.langfuse_bench import trace
@@ -39,8 +39,7 @@ class Scene:
 
     def write(self, body, *, ago_ns=0) -> None:
         at = stamp(datetime.fromtimestamp((self.bench.now_ns - ago_ns) / 1e9 - 1, UTC))
-        with self.bench.fake.guard:
-            self.bench.fake.scores._store({"environment": "default", "source": "API", **body}, at)
+        self.bench.fake.scores.add(**body, timestamp=at)
 
     def ours(self, number, passed, *, version=QA.version, rubric="qa", of="traceId", **metrics) -> None:
         """Our verdict; passed None: incomplete."""
@@ -398,7 +397,8 @@ async def test_what_is_settled_is_not_compared_again(scene):
     await people.tick()
     before = len(scene.bench.fake.requests)
     await people.tick()
-    assert len(scene.bench.fake.requests) - before == 1
+    # The last day, and one day of the month before it.
+    assert [r.path for r in scene.bench.fake.requests[before:]] == ["/v3/scores", "/v3/scores"]
     assert table(people) == (40, 0, 0, 0)
 
 
@@ -418,3 +418,38 @@ async def test_after_a_reload_only_verdicts_by_the_changed_rubric_are_compared(s
     await people.tick()
     assert [each.n for each in people.snapshot().measured] == [1]
     assert people.snapshot().passed_over["other_version"] == 4
+
+
+DAY_NS = 24 * 3600 * 10**9
+
+
+@pytest.mark.parametrize("ago", [0, 20 * DAY_NS], ids=["recent", "weeks ago"])
+@pytest.mark.parametrize("restarts", [False, True], ids=["running", "restarted"])
+async def test_an_edit_that_leaves_no_trace_and_a_deletion_are_seen(scene, ago, restarts):
+    for number in range(8):
+        scene.ours(number, True)
+        scene.label(number, True, ago_ns=ago)
+    people = await scene.people()
+    await people.tick()
+    assert table(people) == (8, 0, 0, 0)
+    if restarts:
+        people = await scene.people()
+    for number in (1, 2, 3):
+        scene.bench.fake.scores.edit(f"qa_pass-{number}-ann", value=0.0)
+    for number in (6, 7):
+        scene.bench.fake.scores.remove(f"qa_pass-{number}-ann")
+    for _ in range(31 if ago else 1):
+        await people.tick()
+    assert table(people) == (3, 0, 3, 0)
+
+
+async def test_the_labels_of_one_person_go_and_those_of_another_stay(scene):
+    scene.ours(1, True)
+    scene.label(1, True, by="ann")
+    scene.label(1, False, by="bob")
+    people = await scene.people()
+    await people.tick()
+    assert table(people) == (1, 0, 1, 0)
+    scene.bench.fake.scores.remove("qa_pass-1-bob")
+    await people.tick()
+    assert table(people) == (1, 0, 0, 0)

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store.sqlite import Store
-from monitor.alerting.fleet.publish import SlicePublisher
-from monitor.alerting.fleet.status import FleetStatus
-from monitor.alerting.fleet.tables import share_status
-from monitor.alerting.observation import Key, Observation
-from monitor.alerting.windows import Windows
-from monitor.config.fleet import FleetSection
-from monitor.feedback.shared_labels import LABELS, STATE, SharedLabels
-from monitor.fleet.fleet import Fleet
-from scoring.alerts.declaration import Declaration
-from scoring.statistics.ppi import LabelSums, label_sums
-from scoring.status.status import Policy, Status
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
+from sidejudge.monitor.alerting.fleet.status import FleetStatus
+from sidejudge.monitor.alerting.fleet.tables import share_status
+from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.monitor.feedback.shared_labels import LABELS, STATE, SharedLabels
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.statistics.ppi import LabelSums, label_sums
+from sidejudge.scoring.status.status import Policy, Status
 from tests.postgres_server import PostgresServer
 
 LENIENT = label_sums([(True, True, 1.0)] * 300 + [(False, True, 1.0)] * 150 + [(False, False, 1.0)] * 150)

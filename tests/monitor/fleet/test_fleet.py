@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from integrations.postgres import shared
-from integrations.postgres.database import Transaction
-from integrations.store.sqlite import Store
-from monitor.config.fleet import FleetSection
-from monitor.config.units import parse_duration
-from monitor.fleet.fleet import Fleet
-from monitor.fleet.probe import try_database
+from sidejudge.integrations.postgres import shared
+from sidejudge.integrations.postgres.database import Transaction
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.monitor.config.units import parse_duration
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.fleet.probe import try_database
 from tests.postgres_server import PostgresServer, SlowProxy
 from tests.waiting import until
 

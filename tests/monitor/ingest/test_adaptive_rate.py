@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from monitor.config.sampling import SamplingRuleSection, SamplingSection
-from monitor.ingest.adaptive_rate import AdaptiveRate
-from monitor.ingest.sampler import Sampler, probability, random_bits
+from sidejudge.monitor.config.sampling import SamplingRuleSection, SamplingSection
+from sidejudge.monitor.ingest.adaptive_rate import AdaptiveRate
+from sidejudge.monitor.ingest.sampler import Sampler, probability, random_bits
 
 MINUTE = 60 * 10**9
 DAY = 20_000 * 24 * 60 * MINUTE

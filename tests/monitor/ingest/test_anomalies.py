@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import random
 
-from integrations.otlp.wire.request import ChunkOrigin
-from monitor.ingest.anomalies import TrafficAnomalies
-from monitor.ingest.closing import Closing
-from monitor.ingest.sampler import threshold
-from monitor.ingest.sampling_skew import SamplingSkew
+from sidejudge.integrations.otlp.wire.request import ChunkOrigin
+from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.sampler import threshold
+from sidejudge.monitor.ingest.sampling_skew import SamplingSkew
 from tests.otlp_requests import S, request, span
 
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
-from monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
+from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from sidejudge.monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
 
 HERE = ChunkOrigin("shop", None, 0)
 LIMITS = AssemblyLimits(grace_ns=2, idle_ns=30, deadline_ns=600, late_ns=1_000)

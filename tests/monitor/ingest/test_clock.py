@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.runtime.app import Monitor
+from sidejudge.monitor.runtime.app import Monitor
 from tests.otlp_requests import HIGH, S, request, span, trace
 
 HOUR = 3600 * 10**9

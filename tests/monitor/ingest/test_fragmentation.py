@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
-from monitor.ingest.assembler import Assembler, AssemblyLimits
-from monitor.ingest.closing import Closing
-from monitor.ingest.fragmentation import Fragmentation
+from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.fragmentation import Fragmentation
 
 HERE = ChunkOrigin("shop", None, 0)
 

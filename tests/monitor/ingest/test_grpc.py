@@ -11,8 +11,8 @@ from google.rpc import error_details_pb2, status_pb2
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from integrations.otlp.wire.receipt import Overloaded
-from monitor.ingest.server import AddressError, bind
+from sidejudge.integrations.otlp.wire.receipt import Overloaded
+from sidejudge.monitor.ingest.server import AddressError, bind
 from tests.certificates import make
 from tests.fakes.upstream import OK, upstream
 from tests.integrations.otlp.wire.test_request_logs import logs

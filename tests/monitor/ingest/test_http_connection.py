@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from monitor.ingest.http_connection import ConnectionLimits
-from monitor.ingest.server import HttpServer, bind
+from sidejudge.monitor.ingest.http_connection import ConnectionLimits
+from sidejudge.monitor.ingest.server import HttpServer, bind
 from tests.waiting import until
 
 GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -6,17 +6,17 @@ import asyncio
 
 import pytest
 
-from integrations.otlp.wire.receipt import Overloaded, Undecodable
-from integrations.store.sqlite import FinishedTrace, Store, StoreUnavailable
-from monitor.config import MatchSection, SamplingRuleSection
-from monitor.config.sampling import SamplingSection
-from monitor.ingest.adaptive_rate import AdaptiveRate
-from monitor.ingest.assembler import Assembler, AssemblyLimits
-from monitor.ingest.intake import Intake
-from monitor.ingest.load_shedding import LoadShedding
-from monitor.ingest.outcomes import Reason, TraceOutcomes
-from monitor.ingest.sampler import Sampler, threshold
-from monitor.ingest.trace_limits import TraceLimits
+from sidejudge.integrations.otlp.wire.receipt import Overloaded, Undecodable
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoreUnavailable
+from sidejudge.monitor.config import MatchSection, SamplingRuleSection
+from sidejudge.monitor.config.sampling import SamplingSection
+from sidejudge.monitor.ingest.adaptive_rate import AdaptiveRate
+from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
+from sidejudge.monitor.ingest.intake import Intake
+from sidejudge.monitor.ingest.load_shedding import LoadShedding
+from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
+from sidejudge.monitor.ingest.sampler import Sampler, threshold
+from sidejudge.monitor.ingest.trace_limits import TraceLimits
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
 
@@ -45,7 +45,7 @@ class Monitor:
             trace_id=closing.trace_id, service="shop", reason="scored", completion=closing.completion,
             revision=closing.revision, details={}, closed_ns=self.now,
         ))  # fmt: skip
-        self.outcomes.ended("shop", Reason.SCORED, revision=closing.revision)
+        self.outcomes.ended("shop", EndReason.SCORED, revision=closing.revision)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ async def test_a_kept_span_is_in_the_store_when_the_receipt_is_given(monitor):
     assert m.store.open_traces() == {trace(1)}
     assert m.assembler.knows(trace(1))
     assert m.woken == 1
-    assert (m.outcomes.balance().seen, m.outcomes.open, m.ended()) == (2, 1, {Reason.SAMPLED_OUT: 1})
+    assert (m.outcomes.balance().seen, m.outcomes.open, m.ended()) == (2, 1, {EndReason.SAMPLED_OUT: 1})
     counts = m.intake.counts
     assert (counts.spans, counts.kept, counts.sampled_out, counts.rejected) == (4, 1, 2, 1)
 
@@ -118,7 +118,7 @@ async def test_undecodable_is_in_the_books_as_one_trace(monitor, size):
     m = monitor()
     with pytest.raises(Undecodable):
         await m.intake.consume(b"\xff" * size)
-    assert (m.ended(), m.outcomes.open) == ({Reason.UNDECODABLE: 1}, 0)
+    assert (m.ended(), m.outcomes.open) == ({EndReason.UNDECODABLE: 1}, 0)
 
 
 async def test_a_large_request_is_taken_too(monitor):
@@ -135,7 +135,7 @@ class Stuck:
         self.go = asyncio.Event()
         self.error = None
 
-    async def append(self, chunks, received_ns):
+    async def append(self, chunks, received_ns, *, untaken=False):
         await self.go.wait()
         if self.error:
             raise self.error
@@ -211,7 +211,7 @@ async def test_a_restart_resumes_what_was_open_and_remembers_what_was_finished(m
     due = {c.trace_id: c.revision for c in after.assembler.due(after.now)}
     assert due == {trace(3): 1, trace(2): 2}
     for revision in due.values():
-        after.outcomes.ended("shop", Reason.SCORED, revision=revision)
+        after.outcomes.ended("shop", EndReason.SCORED, revision=revision)
     assert after.outcomes.balance().revisions == 1
     assert after.outcomes.open == 0
 
@@ -235,7 +235,7 @@ async def test_a_monitors_own_spans_are_counted_once_a_trace_and_touch_nothing(m
     for _ in range(2):
         assert (await m.intake.consume(own)).rejected == 0
     assert (m.store.size, m.woken, m.assembler.open_traces) == (size, 0, 0)
-    assert (m.outcomes.balance().seen, m.outcomes.open, m.ended()) == (2, 0, {Reason.EXCLUDED: 2})
+    assert (m.outcomes.balance().seen, m.outcomes.open, m.ended()) == (2, 0, {EndReason.EXCLUDED: 2})
     counts = m.intake.counts
     assert (counts.spans, counts.own, counts.sampled_out, counts.kept) == (4, 4, 0, 0)
 
@@ -272,7 +272,7 @@ async def test_a_trace_of_which_nothing_fits_ends_and_is_not_begun_again(monitor
     m = monitor(limits=TraceLimits(30, 100))
     await m.intake.consume(flood(1, 1, 1))
     await m.intake.consume(flood(1, 2, 1))
-    assert (m.ended(), m.outcomes.open, m.store.open_traces()) == ({Reason.SHED: 1}, 0, set())
+    assert (m.ended(), m.outcomes.open, m.store.open_traces()) == ({EndReason.SHED: 1}, 0, set())
     assert (m.intake.counts.too_large, m.intake.counts.late) == (1, 1)
 
 
@@ -315,7 +315,7 @@ async def test_under_lasting_load_a_trace_that_would_be_shed_is_not_even_opened(
     assert shedding.opening_threshold == threshold(0.5)
     high, low = trace(1), trace(2, LOW)
     await m.intake.consume(request([S(trace_id=high, span_id=span(1)), S(trace_id=low, span_id=span(1))]))
-    assert (m.store.open_traces(), m.ended(), m.intake.counts.shed) == ({high}, {Reason.SHED: 1}, 1)
+    assert (m.store.open_traces(), m.ended(), m.intake.counts.shed) == ({high}, {EndReason.SHED: 1}, 1)
     shedding.update(0, 150 * 10**9)
     await m.intake.consume(request([S(trace_id=t, span_id=span(2), parent_id=span(1)) for t in (high, low)]))
     assert m.intake.counts.late == 1, "its first spans are lost: what comes later of it is none either"
@@ -346,7 +346,7 @@ async def test_beyond_the_traces_an_hour_a_share_is_opened_and_the_rest_is_sampl
     await m.intake.consume(request([S(trace_id=first, span_id=span(1))]))
     await m.intake.consume(request([S(trace_id=t, span_id=span(1)) for t in (kept, lost)]))
     await m.intake.consume(request([S(trace_id=lost, span_id=span(2), parent_id=span(1))]))
-    assert (m.store.open_traces(), m.ended()) == ({first, kept}, {Reason.SAMPLED_OUT: 1})
+    assert (m.store.open_traces(), m.ended()) == ({first, kept}, {EndReason.SAMPLED_OUT: 1})
     counts = m.intake.counts
     assert (counts.spans, counts.kept, counts.sampled_out, counts.late) == (4, 2, 2, 0)
     m.now += 2 * 3600 * 10**9

@@ -15,10 +15,10 @@ from zlib import crc32
 
 import pytest
 
-from integrations.otlp.wire.chunk import Chunk, ChunkOrigin, SpanHeader
-from monitor.ingest.assembler import Assembler, AssemblyLimits
-from monitor.ingest.joining import Joining
-from monitor.ingest.peers import Peers
+from sidejudge.integrations.otlp.wire.chunk import Chunk, ChunkOrigin, SpanHeader
+from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
+from sidejudge.monitor.ingest.joining import Joining
+from sidejudge.monitor.ingest.peers import Peers
 
 S = 1_000_000_000
 TICK = S // 4

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.otlp.wire.request import ChunkOrigin, split
-from monitor.ingest.outcomes import Reason
-from monitor.ingest.recent_ids import RecentIds
-from monitor.runtime.app import Monitor
+from sidejudge.integrations.otlp.wire.request import ChunkOrigin, split
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.recent_ids import RecentIds
+from sidejudge.monitor.runtime.app import Monitor
 from tests.otlp_requests import S, request, span, trace
 
 MINUTE = 60_000_000_000
@@ -79,7 +79,7 @@ async def test_where_the_memory_of_ids_has_lost_it_the_store_still_knows(bench, 
         await bench.judge()
     assert bench.reported() == before
     balance = bench.monitor.outcomes.balance()
-    assert balance.ended[Reason.LATE] == 1
+    assert balance.ended[EndReason.LATE] == 1
     assert balance.open == 0
     assert bench.monitor.intake.counts.late == 1, "the second is refused at the door"
     assert bench.monitor.store.chunks(trace(1)) == []

@@ -11,15 +11,15 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from integrations.otlp.server.traffic import Forwarding, Receiving
-from integrations.prometheus.exporter import Exporter
-from integrations.prometheus.known_labels import KnownLabels
-from monitor.cli.doctor_checks import examine
-from monitor.config import resolve
-from monitor.config.extras import Extra, installed, missing
-from monitor.config.warnings import cautions
-from monitor.ingest.tls import CertificateError
-from monitor.runtime.app import Monitor
+from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
+from sidejudge.integrations.prometheus.exporter import Exporter
+from sidejudge.integrations.prometheus.known_labels import KnownLabels
+from sidejudge.monitor.cli.doctor_checks import examine
+from sidejudge.monitor.config import resolve
+from sidejudge.monitor.config.extras import Extra, installed, missing
+from sidejudge.monitor.config.warnings import cautions
+from sidejudge.monitor.ingest.tls import CertificateError
+from sidejudge.monitor.runtime.app import Monitor
 from tests.certificates import make
 from tests.dashboards.pages.rendered import card
 from tests.fakes.upstream import OK, upstream
@@ -34,7 +34,7 @@ def one(number=1) -> bytes:
 
 def test_a_monitor_that_is_asked_for_none_of_it_loads_none_of_it():
     heavy = ("grpc", "httpcore", "h11", "backports.zstd")
-    code = f"import sys, monitor.runtime.app; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, sidejudge.monitor.runtime.app; print([m for m in {heavy} if m in sys.modules])"
     reported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert reported.stdout.strip() == "[]"
 
@@ -189,7 +189,7 @@ sinks: {otel_events: {endpoint: "http://up", authorization: s3cret-e, headers: {
 
 
 def test_secrets_are_shown_nowhere(tmp_path):
-    from monitor.config.summary import summary  # noqa: PLC0415  # only this test needs it
+    from sidejudge.monitor.config.summary import summary  # noqa: PLC0415  # only this test needs it
 
     path = tmp_path / "c.yaml"
     path.write_text(SECRETS)

@@ -7,12 +7,12 @@ from collections import deque
 
 import pytest
 
-from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
-from monitor.ingest.assembler import Assembler, AssemblyLimits
-from monitor.ingest.closing import Closing
-from monitor.ingest.load_shedding import LoadShedding
-from monitor.ingest.outcomes import Reason
-from monitor.ingest.sampler import probability, random_bits, threshold
+from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
+from sidejudge.monitor.ingest.closing import Closing
+from sidejudge.monitor.ingest.load_shedding import LoadShedding
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
 
 S = 1_000_000_000
 NEVER_FULL = 10**9
@@ -87,7 +87,7 @@ def overload(max_waiting: int, *, seconds: int = 120, rate: int = 400, served: i
         for _ in range(10):  # as often as batches are judged
             shedding.update(len(waiting), now)
             for closing in assembler.due(now):
-                if closing.give_up is Reason.SHED:
+                if closing.give_up is EndReason.SHED:
                     shed += 1
                 else:
                     waiting.append(closing)
@@ -129,21 +129,21 @@ def test_a_revision_is_drawn_as_its_trace_was_whatever_the_load_is_by_then():
     for trace_id in (kept, lost):
         assembler.add(root(trace_id), 0)
     closings = {closing.trace_id: closing for closing in assembler.due(2)}
-    assert (closings[kept].give_up, closings[lost].give_up) == (None, Reason.SHED)
+    assert (closings[kept].give_up, closings[lost].give_up) == (None, EndReason.SHED)
     shedding.update(0, 0)
     later = SpanHeader(span_id=b"\2" * 8, parent_id=b"\1" * 8)
     for trace_id in (kept, lost):
         assembler.add(Chunk(trace_id=trace_id, payload=b"x", headers=(later,), origin=ChunkOrigin("shop", None, 0)), 5)
     closings = {closing.trace_id: closing for closing in assembler.due(7)}
     assert {closing.revision for closing in closings.values()} == {2}
-    assert (closings[kept].give_up, closings[lost].give_up) == (None, Reason.SHED)
+    assert (closings[kept].give_up, closings[lost].give_up) == (None, EndReason.SHED)
 
 
 def test_randomness_that_spans_state_decides_here_too():
     assembler = Assembler(AssemblyLimits(grace_ns=2), shedding=loaded(share=0.5))
     assembler.add(root(b"\1" * 9 + b"\xff" * 7, state="ot=rv:10000000000000"), 0)
     (closing,) = assembler.due(2)
-    assert closing.give_up is Reason.SHED
+    assert closing.give_up is EndReason.SHED
 
 
 def test_of_many_traces_that_close_at_once_no_more_are_kept_than_may_wait():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.otlp.wire.kept import decode_kept
-from integrations.otlp.wire.receipt import Overloaded, Undecodable
-from integrations.store.sqlite import StoreUnavailable
+from sidejudge.integrations.otlp.wire.kept import decode_kept
+from sidejudge.integrations.otlp.wire.receipt import Overloaded, Undecodable
+from sidejudge.integrations.store.sqlite import StoreUnavailable
 from tests.integrations.otlp.wire.test_request_logs import logs
 from tests.monitor.ingest.test_intake import Monitor
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace

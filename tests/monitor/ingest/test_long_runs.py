@@ -12,9 +12,9 @@ from itertools import pairwise
 
 import pytest
 
-from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
-from monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
-from monitor.ingest.closing import Closing
+from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from sidejudge.monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
+from sidejudge.monitor.ingest.closing import Closing
 
 S = 1_000_000_000
 BATCH_S = 5.0

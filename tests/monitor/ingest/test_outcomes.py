@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.ingest.outcomes import Reason, TraceOutcomes
-from scoring.status.service_status import OTHER, UNKNOWN_SERVICE
+from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
+from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 
-REASONS = st.sampled_from(Reason)
+REASONS = st.sampled_from(EndReason)
 EVENTS = st.lists(
     st.one_of(
         st.tuples(st.just("seen"), st.integers(0, 5)),
@@ -42,21 +42,21 @@ def test_a_trace_that_is_not_open_cannot_end():
     heard = []
     outcomes = TraceOutcomes(on_ended=lambda *what: heard.append(what))
     outcomes.seen()
-    outcomes.ended(None, Reason.SCORED)
+    outcomes.ended(None, EndReason.SCORED)
     with pytest.raises(ValueError, match="only 0 are open"):
-        outcomes.ended("a", Reason.SCORED)
+        outcomes.ended("a", EndReason.SCORED)
     with pytest.raises(ValueError, match="negative"):
         outcomes.seen(-1)
-    assert heard == [(UNKNOWN_SERVICE, Reason.SCORED, 1)]
+    assert heard == [(UNKNOWN_SERVICE, EndReason.SCORED, 1)]
 
 
 def test_a_revision_ends_nothing_twice():
     outcomes = TraceOutcomes()
     outcomes.seen()
-    outcomes.ended("a", Reason.SCORED)
-    outcomes.ended("a", Reason.INCOMPLETE, revision=2)
+    outcomes.ended("a", EndReason.SCORED)
+    outcomes.ended("a", EndReason.INCOMPLETE, revision=2)
     balance = outcomes.balance()
-    assert (balance.ended, balance.revisions, balance.open) == ({Reason.SCORED: 1}, 1, 0)
+    assert (balance.ended, balance.revisions, balance.open) == ({EndReason.SCORED: 1}, 1, 0)
 
 
 def test_a_sampled_out_trace_counts_once_while_it_is_remembered():
@@ -75,7 +75,7 @@ def test_names_of_services_cannot_grow_without_end():
     outcomes = TraceOutcomes(on_ended=lambda service, reason, count: heard.update({service: count}))
     for n in range(1_500):
         outcomes.seen()
-        outcomes.ended(f"{n:04}" * 1_000, Reason.SCORED)
+        outcomes.ended(f"{n:04}" * 1_000, EndReason.SCORED)
     assert len(heard) == 1_001
     assert heard[OTHER] == 500
     assert max(map(len, heard)) == 200
@@ -84,7 +84,7 @@ def test_names_of_services_cannot_grow_without_end():
 def test_more_ids_at_once_than_can_be_remembered_are_all_counted():
     outcomes = TraceOutcomes(remembered=2)
     assert len(outcomes.sampled_out("a", {bytes([n]) * 16 for n in range(100)})) == 100
-    assert outcomes.balance().ended == {Reason.SAMPLED_OUT: 100}
+    assert outcomes.balance().ended == {EndReason.SAMPLED_OUT: 100}
 
 
 def test_a_trace_that_is_excluded_as_it_comes_in_counts_once_and_is_not_taken_for_one_that_was_not_drawn():
@@ -92,7 +92,7 @@ def test_a_trace_that_is_excluded_as_it_comes_in_counts_once_and_is_not_taken_fo
     ids = {bytes([n]) * 16 for n in range(3)}
     assert len(outcomes.excluded("sidejudge", ids)) == 3
     assert outcomes.excluded("sidejudge", ids) == set()
-    assert outcomes.balance().ended == {Reason.EXCLUDED: 3}
+    assert outcomes.balance().ended == {EndReason.EXCLUDED: 3}
     assert outcomes.has_excluded(bytes([1]) * 16)
     assert not outcomes.has_sampled_out(bytes([1]) * 16)
     assert not outcomes.has_excluded(bytes([9]) * 16)

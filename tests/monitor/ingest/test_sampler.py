@@ -11,11 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from integrations.otlp.wire.chunk import ChunkOrigin
-from monitor.config import MatchSection
-from monitor.config.sampling import SamplingRuleSection, SamplingSection
-from monitor.ingest.sampler import NEVER, Sampler, incoming_threshold, probability, random_bits, randomness, threshold
-from scoring.case.case import Case
+from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
+from sidejudge.monitor.config import MatchSection
+from sidejudge.monitor.config.sampling import SamplingRuleSection, SamplingSection, TrustedUpstreamSection
+from sidejudge.monitor.ingest.sampler import (
+    NEVER,
+    Sampler,
+    incoming_threshold,
+    probability,
+    random_bits,
+    randomness,
+    threshold,
+)
+from sidejudge.scoring.case.case import Case
 
 RATES = st.floats(min_value=0, max_value=1, exclude_min=True)
 
@@ -23,6 +31,15 @@ RATES = st.floats(min_value=0, max_value=1, exclude_min=True)
 def sampler(rate: float, *rules: SamplingRuleSection) -> Sampler:
     # A rate of 0 cannot be configured; the arithmetic must hold all the same.
     return Sampler(SamplingSection.model_construct(rate=rate, rules=rules))
+
+
+TRUSTED = TrustedUpstreamSection(floor=0.001, max_share=0.5)
+WHOLLY = TrustedUpstreamSection(floor=2**-56, max_share=0.01)
+
+
+def trusting(rate: float) -> Sampler:
+    """One that believes a sampler upstream."""
+    return Sampler(SamplingSection.model_construct(rate=rate, trust_upstream=WHOLLY))
 
 
 def Rule(name: str, match: Mapping[str, str], rate: float) -> SamplingRuleSection:  # noqa: N802  # stands for a class
@@ -81,7 +98,7 @@ def test_what_a_small_rate_keeps_a_larger_one_keeps_too(bits, low, high):
 
 @given(bits=st.integers(0, NEVER - 1), upstream=RATES, ours=RATES)
 def test_an_upstream_threshold_multiplies_in_by_the_equalizing_form(bits, upstream, ours):
-    one = sampler(ours)
+    one = trusting(ours)
     arrived = bits >= threshold(upstream)
     state = f"ot=th:{encoded(upstream)}"
     decision = one.decide(case(), one.admission, trace_id(bits), [state, "", state])
@@ -140,7 +157,7 @@ def test_a_base_rate_of_nothing_leaves_only_what_rules_force():
 
 
 def test_of_spans_that_disagree_the_least_probable_speaks_for_the_trace():
-    one = sampler(1.0)
+    one = trusting(1.0)
     states = ["ot=rv:80000000000000;th:8", "ot=rv:ffffffffffffff;th:4"]
     decision = one.decide(case(), one.admission, trace_id(0), states)
     assert decision.probability == 0.5
@@ -148,7 +165,7 @@ def test_of_spans_that_disagree_the_least_probable_speaks_for_the_trace():
 
 
 def test_explicit_randomness_of_any_span_speaks_for_the_trace():
-    one = sampler(0.5)
+    one = trusting(0.5)
     origin = one.admission
     assert one.decide(case(), origin, trace_id(0), ["", "ot=rv:ffffffffffffff"]).kept
     assert not one.decide(case(), origin, trace_id(NEVER - 1), ["ot=rv:00000000000000"]).kept
@@ -217,7 +234,7 @@ def test_the_estimate_of_a_stratified_forced_and_thinned_sample_is_unbiased(sour
     draw = random.Random(20_261_121)
     population = [drawn_case(draw) for _ in range(1_000)]
     truth = len(population), sum(bool(each.expected_outcome) for each in population)
-    one = Sampler(SamplingSection(rate=0.1, rules=RULES, randomness=source))
+    one = Sampler(SamplingSection(rate=0.1, rules=RULES, randomness=source, trust_upstream=TRUSTED))
     state = f"ot=th:{encoded(upstream)}" if upstream else ""
     totals: list[tuple[float, ...]] = []
     for _ in range(100):
@@ -276,7 +293,7 @@ def test_each_of_a_hundred_thousand_traces_is_decided_at_the_rate_of_its_rule():
 
 @given(tid=st.binary(min_size=16, max_size=16), rate=RATES, upstream=RATES)
 def test_hashed_randomness_multiplies_with_what_is_stated_upstream(tid, rate, upstream):
-    one = Sampler(SamplingSection.model_construct(rate=rate, rules=(), randomness="hashed"))
+    one = Sampler(SamplingSection.model_construct(rate=rate, rules=(), randomness="hashed", trust_upstream=WHOLLY))
     decision = one.decide(case(), one.admission, tid, [f"ot=th:{encoded(upstream)}"])
     believed = probability(threshold(upstream)) if randomness(tid) >= threshold(upstream) else 1.0
     assert decision.kept == (random_bits(tid, "hashed") >= threshold(rate))

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from monitor.ingest.sampler import NEVER, threshold
-from monitor.ingest.sampling_skew import SamplingSkew
+from sidejudge.monitor.ingest.sampler import NEVER, threshold
+from sidejudge.monitor.ingest.sampling_skew import SamplingSkew
 
 
 def legacy(rate: float, seed: int) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ import socket
 import httpx
 import pytest
 
-from monitor.ingest.server import AddressError, HttpServer, address, bind
+from sidejudge.monitor.ingest.server import AddressError, HttpServer, address, bind
 
 
 async def hello(scope, receive, send):

@@ -9,7 +9,7 @@ import socket
 import httpx
 import pytest
 
-from integrations.otlp.wire.receipt import Overloaded
+from sidejudge.integrations.otlp.wire.receipt import Overloaded
 from tests.fakes.langfuse.observations import Observations
 from tests.fakes.langfuse.otel_requests import part
 from tests.fakes.langfuse.server import FakeLangfuse
@@ -138,7 +138,14 @@ async def test_other_methods_go_on_too(sidecar, method):
         )  # fmt: skip
 
 
-async def test_half_an_answer_does_not_look_whole(sidecar):
+async def test_trace_goes_nowhere_for_its_answer_would_show_the_operators_credentials(sidecar):
+    async with upstream(b"HTTP/1.1 204 No Content\r\n\r\n") as up:
+        app = await sidecar(up.url, forward={"authorization": "Basic b3BlcmF0b3I6c2VjcmV0"})
+        answer = await app.http.request("TRACE", app.otlp + "/api/public/health")
+        assert (answer.status_code, up.requested) == (405, [])
+
+
+async def test_half_an_answer_does_not_look_whole(sidecar, caplog):
     async def half(writer):
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf")
         await writer.drain()
@@ -150,6 +157,9 @@ async def test_half_an_answer_does_not_look_whole(sidecar):
             await app.http.post(app.otlp + "/v1/traces", content=one(), headers=PROTOBUF)
         assert app.monitor.listeners.forward.failed == {"reset": 1}
         assert (await app.settled(1))["ended"]["scored"] == 1
+        assert not [each for each in caplog.records if each.levelname == "ERROR"], (
+            "upstream's fault is no error of ours"
+        )
 
 
 async def test_an_upstream_that_is_not_there_is_502_and_judging_goes_on(sidecar):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from integrations.otlp.wire.decoded_size import decoded_size
-from integrations.otlp.wire.kept import decode_kept
-from integrations.otlp.wire.request import ChunkOrigin, split
-from monitor.ingest.trace_limits import TraceLimits, TraceSize
+from sidejudge.integrations.otlp.wire.decoded_size import decoded_size
+from sidejudge.integrations.otlp.wire.kept import decode_kept
+from sidejudge.integrations.otlp.wire.request import ChunkOrigin, split
+from sidejudge.monitor.ingest.trace_limits import TraceLimits, TraceSize
 from tests.otlp_requests import S, request, span, trace
 
 

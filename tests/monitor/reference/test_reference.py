@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from monitor.config import resolve
-from monitor.config.environment import name_of
-from monitor.config.shape import walk
-from monitor.config.summary import summary
-from monitor.reference import pages
-from scoring.rubrics import RUBRICS
+from sidejudge.monitor.config import resolve
+from sidejudge.monitor.config.environment import name_of
+from sidejudge.monitor.config.shape import walk
+from sidejudge.monitor.config.summary import summary
+from sidejudge.monitor.reference import pages
+from sidejudge.scoring.rubrics import RUBRICS
 
 ROOT = Path(__file__).parents[3]
 

@@ -12,17 +12,17 @@ import httpx
 import msgspec
 import pytest
 
-from integrations.otlp.wire.decode import decode_spans
-from integrations.otlp.wire.encode import encode_spans
-from integrations.raw import RawSpan
-from monitor.config import Config
-from monitor.config.rubrics import configured
-from monitor.demo.traffic import SampleTraffic
-from monitor.evaluate.evaluator import Evaluator
-from monitor.evaluate.references.lookup import SETTLES_NS
-from monitor.offline.backfill.run import case_of
-from monitor.runtime.app import Monitor
-from scoring.verdict.verdict import Verdict
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.integrations.otlp.wire.encode import encode_spans
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.monitor.evaluate.references.lookup import SETTLES_NS
+from sidejudge.monitor.offline.backfill.run import case_of
+from sidejudge.monitor.runtime.app import Monitor
+from sidejudge.scoring.verdict.verdict import Verdict
 from tests.fakes.langfuse.datasets import datasets_of, item, part
 from tests.fakes.langfuse.observations import Observations, at_ns, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
@@ -212,7 +212,7 @@ async def opened(
     async def open_one(**sections: Any) -> Scene:
         keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
         given = {
-            "sinks": {"langfuse": keys}, "routes": [{"rubrics": ["entity"]}],
+            "sinks": {"langfuse": {**keys, "scores": "all"}}, "routes": [{"rubrics": ["entity"]}],
             "references": [{"langfuse_dataset": "golden"}], **sections,
         }  # fmt: skip
         made.append(Scene(fake, configured, given))

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from monitor.config.warnings import cautions
-from monitor.evaluate.references.lookup import SETTLES_NS
-from monitor.revise.failure import RevisionFailure
-from monitor.revise.reevaluation import MOST_HELD
-from monitor.revise.schedule import AGAIN_AFTER_S, SHARE
+from sidejudge.monitor.config.warnings import cautions
+from sidejudge.monitor.evaluate.references.lookup import SETTLES_NS
+from sidejudge.monitor.revise.failure import RevisionFailure
+from sidejudge.monitor.revise.reevaluation import MOST_HELD
+from sidejudge.monitor.revise.schedule import AGAIN_AFTER_S, SHARE
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import observations_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, Mode
@@ -211,7 +211,7 @@ async def test_the_present_is_not_told_of_yesterday(opened):
     scene = await opened(alerts={"window": "1h"})
     await scene.judge()
     await scene.pass_by(hours=26)
-    await scene.judge(2)
+    await scene.judge(2, wrong=False)
     scene.expect(scene.right[1])
     await scene.look()
     assert (scene.verdict()["revision"], scene.verdict()["passed"]) == (2, False)

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from integrations.raw import RawSpan
-from monitor.evaluate.result import TraceResult
-from monitor.ingest.outcomes import Reason
-from monitor.ingest.sampler import NEVER, random_bits
-from monitor.revise.failure import RevisionFailure, worse
-from monitor.revise.first_verdict import drawn_as_before, spans_as_they_were
-from scoring.case.case import Case
-from scoring.result.result import Failed, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.verdict.verdict import Verdict, reach_verdict
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.sampler import NEVER, random_bits
+from sidejudge.monitor.revise.failure import RevisionFailure, worse
+from sidejudge.monitor.revise.first_verdict import drawn_as_before, spans_as_they_were
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import Failed, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.verdict import Verdict, reach_verdict
 
 TRACE = bytes.fromhex(f"{1:018x}{1 << 55:014x}")
 SEEN = {"spans": 3, "complete": True, "content_captured": True, "answered": True, "agents": 2, "tools": 1}
@@ -33,7 +33,7 @@ def before(**more: Any) -> dict[str, Any]:
 
 
 def ending(**more: Any) -> TraceResult:
-    stated: dict[str, Any] = {"details": SEEN, "reason": Reason.SCORED, "verdicts": (), **more}
+    stated: dict[str, Any] = {"details": SEEN, "reason": EndReason.SCORED, "verdicts": (), **more}
     return TraceResult(
         trace_id=TRACE, service=None, completion="idle", revision=2, chunks=1, ended_ns=1, **stated
     )  # fmt: skip
@@ -57,8 +57,8 @@ def test_what_saw_less_may_not(key):
 
 def test_nor_what_other_rubrics_would_judge_or_what_we_could_not_judge():
     assert worse(before(), ending(withdrawn=("entity",))) is RevisionFailure.OTHER_RUBRICS
-    assert worse(before(), ending(reason=Reason.ERROR, details={})) is RevisionFailure.ERROR
-    assert worse(before(), ending(reason=Reason.UNDECODABLE)) is RevisionFailure.ERROR
+    assert worse(before(), ending(reason=EndReason.ERROR, details={})) is RevisionFailure.ERROR
+    assert worse(before(), ending(reason=EndReason.UNDECODABLE)) is RevisionFailure.ERROR
 
 
 def test_nor_one_that_a_judge_left_undecided_where_it_was_decided():
@@ -69,6 +69,21 @@ def test_nor_one_that_a_judge_left_undecided_where_it_was_decided():
     over = {**SEEN, "sampling": {"over_budget": ["entity"]}}
     assert worse(before(), ending(details=over, withdrawn=("entity",))) is RevisionFailure.JUDGE_FAILED
     assert worse(before(sampling={"over_budget": ["entity"]}), ending(details=over)) is None
+
+
+def test_nor_one_that_lost_its_composite_because_a_judge_failed_unless_more_is_proven():
+    rubric = RUBRICS["text"]
+    failed = {criterion.metric.id: Failed("judge unavailable") for criterion in rubric.criteria}
+    results = {**failed, "missing_sentiment_labels": Scored(value=0), "call_intent_match": Scored(value=0.0)}
+    proven = reach_verdict(rubric, Case(case_id="c", model_output="x"), results, created_at="2026-11-21T00:00:00Z")
+    assert (proven.passed, proven.composite, proven.blockers) == (False, None, ("call_intent_match",))
+
+    def as_before(**stated: Any) -> dict[str, Any]:
+        return before(verdicts=[{"rubric": "text", "passed": False, "blockers": ["call_intent_match"], **stated}])
+
+    assert worse(as_before(composite=0.4), ending(verdicts=(proven,))) is RevisionFailure.JUDGE_FAILED
+    assert worse(as_before(composite=None), ending(verdicts=(proven,))) is None
+    assert worse(as_before(composite=0.9, passed=True, blockers=[]), ending(verdicts=(proven,))) is None
 
 
 def test_a_trace_is_drawn_with_the_chance_that_it_had():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from monitor.revise.schedule import AGAIN_AFTER_S
+from sidejudge.monitor.revise.schedule import AGAIN_AFTER_S
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider, error
 from tests.needs import LITELLM

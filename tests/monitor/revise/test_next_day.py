@@ -17,7 +17,8 @@ async def test_an_item_added_the_next_day_revises_yesterdays_verdict(opened):
     await scene.judge()
     await scene.delivered()
     monday, before = scene.verdict(), scene.scores()
-    assert (monday["revision"], monday["state"]) == (1, "incomplete")
+    # Of the entities that it names one is not configured: that fails it whatever the answer ought to have been.
+    assert (monday["revision"], monday["state"], monday["composite"]) == (1, "disqualified", None)
 
     # By the next day its spans have been let go. Somebody adds it to the dataset, with the right answer.
     await scene.pass_by(hours=26)
@@ -28,6 +29,7 @@ async def test_an_item_added_the_next_day_revises_yesterdays_verdict(opened):
     # The trace is read again from Langfuse, judged against that, and the verdict of Monday is revised where it stood.
     tuesday = scene.verdict()
     assert (tuesday["revision"], tuesday["passed"]) == (2, False)
+    assert tuesday["composite"] is not None or tuesday["state"] == "invalid"
     assert (tuesday["closed_ns"], tuesday["rubric"]) == (monday["closed_ns"], monday["rubric"])
     story = await scene.story()
     assert (story["revision"], story["reference"]) == (2, "dataset golden")
@@ -37,7 +39,7 @@ async def test_an_item_added_the_next_day_revises_yesterdays_verdict(opened):
     after = scene.scores()
     for name, row in before.items():
         assert (after[name]["id"], after[name]["timestamp"]) == (row["id"], row["timestamp"])
-    assert (before["entity_state"]["value"], after["entity_state"]["value"]) == ("not counted", "counted")
+    assert (before["entity_state"]["value"], after["entity_state"]["value"]) == ("counted", "counted")
     assert after["entity_state"]["metadata"]["revision"] in (2, "2")
 
     # And nothing is owed any more.

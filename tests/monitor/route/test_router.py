@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from monitor.config import MatchSection, RouteSection
-from monitor.route.router import Excluded, NotARun, Route, Router
-from scoring.case.case import Case
-from scoring.scenario.scenario import parse_scenario
+from sidejudge.monitor.config import MatchSection, RouteSection
+from sidejudge.monitor.route.router import Excluded, NotARun, Route, Router
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.scenario.scenario import parse_scenario
 
 CASE = Case(
     case_id="c",

@@ -8,16 +8,17 @@ import shutil
 import subprocess
 import time
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from integrations.jsonl import SinkError
-from integrations.store.sqlite import StoreError, StoreUnavailable
-from monitor.demo.traffic import SampleTraffic
-from monitor.ingest.outcomes import Reason
-from monitor.ingest.server import AddressError, bind
-from monitor.runtime.app import Monitor
+from sidejudge.integrations.jsonl import SinkError
+from sidejudge.integrations.store.sqlite import StoreError, StoreUnavailable
+from sidejudge.monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.server import AddressError, bind
+from sidejudge.monitor.runtime.app import Monitor
 from tests.needs import PROMTOOL
 from tests.otlp_requests import LOW, S, request, span, trace
 from tests.waiting import until
@@ -148,6 +149,12 @@ async def test_refused_requests_are_counted_by_status_and_the_first_of_each_is_l
     assert total(found, "sidejudge_requests_refused_total", code="503") == 0
     assert total(found, "sidejudge_requests_dropped_total") == 1
     assert [record.status for record in caplog.records if record.name == "sidejudge.receiver"] == [415, 400]
+
+
+async def test_work_that_falls_due_while_the_machine_is_busy_is_done_late_and_not_left_out(started):
+    app, done = await started(), []
+    app.monitor._scheduler.add_job(done.append, "date", [1], run_date=datetime.now(UTC) - timedelta(hours=1))
+    await until(lambda: done == [1])
 
 
 async def test_two_monitors_do_not_share_a_store(started, configured):
@@ -379,7 +386,7 @@ async def test_a_store_that_is_removed_acknowledges_nothing_more_and_is_not_read
 
 
 async def test_judging_begins_when_a_trace_falls_due_and_not_when_somebody_looks(started, monkeypatch):
-    monkeypatch.setattr("monitor.runtime.judging_loop.REST_S", 3600.0)
+    monkeypatch.setattr("sidejudge.monitor.runtime.judging_loop.REST_S", 3600.0)
     app = await started(**ANY, assembly={"grace": "300ms", "idle": "1s"})
     await asyncio.sleep(0.1)  # judging has come to rest, with nothing to wait for
     await app.post(request([root(1)]))
@@ -387,7 +394,7 @@ async def test_judging_begins_when_a_trace_falls_due_and_not_when_somebody_looks
     await app.post(request([S(trace_id=trace(2), span_id=span(2), parent_id=span(1))]))
     await asyncio.sleep(0.1)  # it rests until that one is idle; the next falls due earlier
     await app.post(request([root(3)]))
-    await until(lambda: app.monitor.outcomes.balance().ended == {Reason.SCORED: 2}, seconds=0.8)
+    await until(lambda: app.monitor.outcomes.balance().ended == {EndReason.SCORED: 2}, seconds=0.8)
     await until(lambda: app.monitor.outcomes.open == 0, seconds=10)
 
 
@@ -409,7 +416,7 @@ async def test_traces_that_fall_due_shortly_after_one_another_are_judged_togethe
 
 
 async def test_what_is_too_much_is_judged_without_a_pause(started, monkeypatch):
-    monkeypatch.setattr("monitor.runtime.judging_loop.REST_S", 3600.0)
+    monkeypatch.setattr("sidejudge.monitor.runtime.judging_loop.REST_S", 3600.0)
     app = await started(**ANY, assembly={"grace": "1h", "idle": "1h", "deadline": "2h", "max_open_traces": 2})
     app.monitor.judging.pace_s = 3600.0
     app.monitor.pipeline.judge_queue.progress.set()  # judging rests at this pace from now on

@@ -7,11 +7,11 @@ import os
 
 import pytest
 
-from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
-from integrations.store.sqlite import FinishedTrace, Store, StoredTurn
-from monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
-from monitor.runtime.disk_pressure import RetentionTerms, free_space
-from monitor.sessions.windows import Identity, SessionLimits, SessionWindows
+from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store, StoredTurn
+from sidejudge.monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
+from sidejudge.monitor.runtime.disk_pressure import RetentionTerms, free_space
+from sidejudge.monitor.sessions.windows import Identity, SessionLimits, SessionWindows
 
 MINUTE = 60 * 10**9
 LATE, RETENTION = 10 * MINUTE, 24 * 60 * MINUTE
@@ -131,10 +131,10 @@ async def test_what_waits_to_be_judged_stays_however_full_the_store_is(kept):
 
 
 async def test_while_there_is_room_nothing_is_let_go(kept):
-    for number in range(45):
+    for number in range(40):
         await kept.take(number)
     assert await kept.free_space(10_000) == 0
-    assert all(kept.held(number) for number in range(45))
+    assert all(kept.held(number) for number in range(40))
 
 
 async def test_turns_of_judged_sessions_go_oldest_first_and_none_is_half_forgotten(kept):

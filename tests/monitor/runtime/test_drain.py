@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from integrations.otlp.wire.handover import drawn_at, spans_of
-from integrations.otlp.wire.schema import classes
-from monitor.config.drain import DrainSection
-from monitor.ingest.sampler import threshold
-from monitor.runtime.drain import Drain
+from sidejudge.integrations.otlp.wire.handover import HandoverKeys, HandoverMark, drawn_at, spans_of
+from sidejudge.integrations.otlp.wire.schema import classes
+from sidejudge.monitor.config.drain import DrainSection
+from sidejudge.monitor.ingest.sampler import threshold
+from sidejudge.monitor.runtime.drain import Drain
 from tests.monitor.runtime.test_app import ANY, root, samples, total
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 from tests.waiting import until
@@ -85,10 +85,11 @@ async def test_what_is_not_judged_in_time_is_counted_as_lost(started, caplog):
 
 async def test_what_is_not_judged_in_time_is_handed_over_and_counted_once(started, configured, tmp_path, caplog):
     """Its spans were drawn at 0.5 here, so the monitor that draws all of them records 0.5 as well."""
-    peer = await started(**ANY, store={"path": str(tmp_path / "peer.sqlite")})
+    key = {"handover_key": "a secret of two monitors"}
+    peer = await started(**ANY, sampling={"rate": 1.0, **key}, store={"path": str(tmp_path / "peer.sqlite")})
     caplog.set_level("INFO", "sidejudge")
     app = await started(
-        **ANY, assembly=SLOW, sampling={"rate": 0.5}, drain={"timeout": "2s", "quiet": "0s", "to": peer.otlp},
+        **ANY, assembly=SLOW, sampling={"rate": 0.5, **key}, drain={"timeout": "2s", "quiet": "0s", "to": peer.otlp},
         store={"path": str(tmp_path / "app.sqlite")},
     )  # fmt: skip
     await app.post(request([root(1, HIGH), part(1, HIGH), root(2, HIGH), root(3, LOW)]))
@@ -109,20 +110,41 @@ async def test_what_is_not_judged_in_time_is_handed_over_and_counted_once(starte
 
 async def test_a_peer_that_cannot_be_reached_leaves_them_lost(started, caplog):
     caplog.set_level("INFO", "sidejudge")
-    app = await started(**ANY, assembly=SLOW, drain={"timeout": "400ms", "to": "http://127.0.0.1:1"})
+    app = await started(
+        **ANY, assembly=SLOW, drain={"timeout": "400ms", "to": "http://127.0.0.1:1"},
+        sampling={"rate": 1.0, "handover_key": "a secret of two monitors"},
+    )  # fmt: skip
     await app.post(request([root(1)]))
     await drained(app)
     assert last_line(caplog) == NOTHING_LOST | {"level": "WARNING", "lost_traces": 1}
 
 
-async def test_what_was_handed_over_is_not_forwarded_again(started, tmp_path):
+async def test_without_a_key_nothing_is_handed_over(started, tmp_path, caplog):
+    peer = await started(**ANY, store={"path": str(tmp_path / "peer.sqlite")})
+    caplog.set_level("INFO", "sidejudge")
+    app = await started(
+        **ANY, assembly=SLOW, drain={"timeout": "400ms", "to": peer.otlp}, store={"path": str(tmp_path / "app.sqlite")}
+    )
+    await app.post(request([root(1)]))
+    await drained(app)
+    assert last_line(caplog) == NOTHING_LOST | {"level": "WARNING", "lost_traces": 1}
+    assert "sampling.handover_key is not set" in caplog.text
+    assert peer.monitor.outcomes.balance().seen == 0
+
+
+@pytest.mark.parametrize("key", ["a secret of two monitors", "another one that nobody knows", None])
+async def test_what_a_monitor_handed_over_is_not_forwarded_again_and_what_says_so_itself_is(key, started, tmp_path):
     upstream = await started(**ANY, store={"path": str(tmp_path / "upstream.sqlite")})
-    app = await started(**ANY, forward={"url": upstream.otlp}, store={"path": str(tmp_path / "app.sqlite")})
-    headers = {"content-type": "application/x-protobuf", "sidejudge-handover": "1"}
+    app = await started(
+        **ANY, forward={"url": upstream.otlp}, sampling={"rate": 1.0, "handover_key": "a secret of two monitors"},
+        store={"path": str(tmp_path / "app.sqlite")},
+    )  # fmt: skip
+    proof = HandoverKeys(key).header() if key else "1"
+    headers = {"content-type": "application/x-protobuf", "sidejudge-handover": proof}
     answer = await app.http.post(app.otlp + "/v1/traces", content=request([root(1)]), headers=headers)
     assert answer.status_code == 200
     await app.settled(1)
-    assert upstream.monitor.outcomes.balance().seen == 0
+    assert upstream.monitor.outcomes.balance().seen == (key != "a secret of two monitors")
 
 
 @dataclass
@@ -195,9 +217,33 @@ async def test_a_drain_goes_on_until_nothing_is_left_or_its_time_is_over(monitor
 
 
 def test_a_rate_is_a_threshold_that_a_mark_carries():
-    limit = threshold(0.25)
-    marked = spans_of(request([root(1), part(1)]), limit, hashed=False)
-    (resource,) = {each.resource for each in classes("envelope")["Request"].FromString(marked).resource_spans}
-    assert drawn_at(resource, hashed=False) == limit
-    assert drawn_at(resource, hashed=True) == 0, "another kind of randomness bounds nothing here"
-    assert drawn_at(b"", hashed=False) is None
+    limit, keys = threshold(0.25), HandoverKeys()
+    resource = marked(request([root(1), part(1)]), limit, keys)
+    assert drawn_at(resource, keys, hashed=False) == HandoverMark(limit, trace(1, LOW))
+    assert drawn_at(resource, keys, hashed=True) == HandoverMark(0, trace(1, LOW)), "other randomness bounds nothing"
+    assert drawn_at(b"", keys, hashed=False) is None
+
+
+def marked(body: bytes, limit: int, keys: HandoverKeys) -> bytes:
+    """The resource of spans of trace 1 that a monitor with these keys hands over."""
+    sent = spans_of(body, trace(1, LOW), limit, keys, hashed=False)
+    (resource,) = {each.resource for each in classes("envelope")["Request"].FromString(sent).resource_spans}
+    return resource
+
+
+def test_a_mark_counts_once_the_key_that_signed_it_is_known_also_behind_marks_of_others():
+    ours, theirs = HandoverKeys(), HandoverKeys()
+    forged = {"sidejudge.handover": "fffffffffffff0", "sidejudge.handover.proof": f"{trace(1, LOW).hex()}:0:0"}
+    resource = marked(request([root(1)], resource=forged), threshold(0.5), theirs)
+    assert drawn_at(resource, ours, hashed=False) == HandoverMark(0, b"")
+    ours.learn(theirs.own)
+    assert drawn_at(resource, ours, hashed=False) == HandoverMark(threshold(0.5), trace(1, LOW))
+    for n in range(1_500):
+        ours.learn(f"the key of monitor {n}")
+    assert drawn_at(marked(request([root(1)]), 7, ours), ours, hashed=False) == HandoverMark(7, trace(1, LOW))
+
+
+def test_a_mark_that_was_changed_says_nothing():
+    keys = HandoverKeys("a secret of two monitors")
+    resource = marked(request([root(1)]), threshold(0.5), keys)
+    assert drawn_at(resource.replace(b"80000000000000", b"f0000000000000"), keys, hashed=False) == HandoverMark(0, b"")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from integrations.store.sqlite import Store
-from monitor.evaluate.judge.drift_watch import DAY_NS, SPACING_NS
-from scoring.case.case import Case
-from scoring.questions.text import Supported
-from scoring.statistics.judge_drift import LEAST
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.evaluate.judge.drift_watch import DAY_NS, SPACING_NS
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.text import Supported
+from sidejudge.scoring.statistics.judge_drift import LEAST
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 from tests.monitor.api.still import Still

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.runtime.logging import JsonFormatter, TextFormatter, set_up
+from sidejudge.monitor.runtime.logging import JsonFormatter, TextFormatter, set_up
 
 NASTY = "a\nb\r\x00\x1b[31m\t\"'\\\u2028\u0085\ud800é"
 

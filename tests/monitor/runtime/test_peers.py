@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store.sqlite import Store
-from monitor.config.peers import PeersSection
-from monitor.ingest.assembler import Assembler, AssemblyLimits
-from monitor.runtime.peers import PeerExchange
+from sidejudge.integrations.otlp.wire.handover import HandoverKeys
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config.peers import PeersSection
+from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
+from sidejudge.monitor.runtime.peers import PeerExchange
 from tests.fakes.receiver import Act, receiving
 
 
@@ -29,8 +30,8 @@ async def test_an_address_that_leads_nowhere_hides_no_other_monitor_and_is_logge
         wrong = ["http://no-such-host.invalid:4318", f"http://{'a' * 64}.example:4318", odd.url]
         exchange = PeerExchange(
             PeersSection.model_validate({"addresses": [*wrong, other.url]}), store=store,
-            assembler=Assembler(AssemblyLimits()), end=end, hashed=False, longest_ns=10**12, most=10,
-            clock_ns=time.time_ns, wake=lambda: None,
+            assembler=Assembler(AssemblyLimits()), end=end, hashed=False, keys=HandoverKeys(), longest_ns=10**12,
+            most=10, clock_ns=time.time_ns, wake=lambda: None,
         )  # fmt: skip
         with caplog.at_level(logging.WARNING):
             for _ in range(2):

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from monitor.runtime.periodic import Periodic
+from sidejudge.monitor.runtime.periodic import Periodic
 
 
 async def test_a_round_that_is_under_way_is_not_doubled_and_is_ended_in_order():
@@ -30,6 +30,31 @@ async def test_a_round_that_is_under_way_is_not_doubled_and_is_ended_in_order():
     assert ended == [True]
     await repeated.run()
     assert not begun.is_set(), "after the end no round begins"
+
+
+async def test_a_round_that_begins_as_the_one_before_ends_takes_nothing_from_it():
+    let = asyncio.Event()
+    count = []
+
+    async def work() -> None:
+        count.append(True)
+        await let.wait()
+
+    repeated = Periodic(work)
+    first = asyncio.create_task(repeated.run())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert len(count) == 1
+    let.set()
+    repeated._round.add_done_callback(lambda _: let.clear())
+    while not repeated._round.done():  # noqa: ASYNC110  # until the very turn of the loop in which it ends
+        await asyncio.sleep(0)
+    second = asyncio.create_task(repeated.run())
+    await first
+    await asyncio.sleep(0)
+    await repeated.stop()
+    await second
+    assert len(count) == 2
 
 
 async def test_what_a_round_raises_is_raised():

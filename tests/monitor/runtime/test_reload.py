@@ -132,6 +132,23 @@ def test_a_changed_rubric_judges_what_comes_next_and_a_mistake_changes_nothing(r
     assert running.verdict("c" * 32)["rubric_version"] == after["rubric_version"]
 
 
+def test_the_meaning_of_an_attribute_is_in_force_after_a_reload_and_needs_no_restart(running):
+    running.send("a" * 32, "it is on its way")
+    assert running.verdict("a" * 32)["passed"] is True
+    config = running.folder / "sidejudge.yaml"
+    text = config.read_text()
+    config.write_text(text.replace("sources: {", "sources: {attributes: {input.value: output}, "))
+    status, stated = running.reload()
+    assert (status, stated["needs_restart"], stated["mistakes"]) == (200, [], [])
+    running.send("b" * 32, "it is on its way")
+    assert running.verdict("b" * 32)["passed"] is False  # the answer is what was asked
+
+    config.write_text(text.replace("sources: {", "sources: {attributes: {input.value: answer}, "))
+    status, stated = running.reload()
+    assert status == 500
+    assert "sources.attributes" in stated["mistakes"][0]
+
+
 def test_a_signal_reloads_and_a_new_rubric_can_be_routed_to(running):
     (running.folder / "rubrics" / "more.yaml").write_text("other: {metrics: [{id: any, check: {length: {min: 1}}}]}\n")
     config = running.folder / "sidejudge.yaml"
@@ -167,8 +184,8 @@ def test_a_changed_configmap_is_in_force_without_a_signal_and_a_broken_one_is_no
 
 
 def test_what_changes_while_it_is_read_is_read_again(tmp_path):
-    from monitor.config import resolve  # noqa: PLC0415  # as below
-    from monitor.runtime.reload import Reload  # noqa: PLC0415  # as below
+    from sidejudge.monitor.config import resolve  # noqa: PLC0415  # as below
+    from sidejudge.monitor.runtime.reload import Reload  # noqa: PLC0415  # as below
 
     path, taken = tmp_path / "sidejudge.yaml", []
     (tmp_path / "own.yaml").write_text(RUBRIC.replace("WORD", "one"))
@@ -209,8 +226,8 @@ def test_over_http_nothing_is_reloaded_unless_that_is_configured(tmp_path):
 
 
 def test_two_reloads_at_once_come_one_after_the_other():
-    from monitor.config import resolve  # noqa: PLC0415  # with the rest of the configuration
-    from monitor.runtime.reload import Reload  # noqa: PLC0415  # as above
+    from sidejudge.monitor.config import resolve  # noqa: PLC0415  # with the rest of the configuration
+    from sidejudge.monitor.runtime.reload import Reload  # noqa: PLC0415  # as above
 
     order = []
 

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from monitor.evaluate.result import Reason
+from sidejudge.monitor.evaluate.result import EndReason
 from tests.faults.test_replicas import CONFIG, traffic
 from tests.monitor.ingest.test_joining import Ring
 from tests.running import free_port
@@ -89,7 +89,7 @@ async def stated(app):
 
 
 def joins(app):
-    return app.monitor.outcomes.balance().ended[Reason.HANDED_OVER]
+    return app.monitor.outcomes.balance().ended[EndReason.HANDED_OVER]
 
 
 async def test_resizes_in_the_middle_of_traces_tear_none(started, tmp_path):
@@ -183,7 +183,7 @@ async def test_where_another_monitor_does_not_answer_the_verdict_is_incomplete_a
     metrics = (await right.http.get(right.api + "/metrics")).text
     assert 'sidejudge_queue_items{queue="joining"} 1.0' in metrics
     await right.settled(1)
-    assert right.monitor.outcomes.balance().ended == {Reason.INCOMPLETE: 1}
+    assert right.monitor.outcomes.balance().ended == {EndReason.INCOMPLETE: 1}
     (verdict,) = (await right.get("/v1/verdicts"))["verdicts"]
     assert (verdict["state"], verdict["passed"]) == ("incomplete", None)
     explained = (await right.http.get(f"{right.api}/traces/{trace_id}")).text

@@ -6,14 +6,14 @@ import logging
 
 import pytest
 
-from monitor.evaluate.result import TraceResult
-from monitor.ingest.outcomes import Reason
-from monitor.runtime.trace_log import EVERY_NS, TraceLog
-from scoring.result.result import Failed
-from scoring.verdict.verdict import Score, State, Verdict
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.runtime.trace_log import EVERY_NS, TraceLog
+from sidejudge.scoring.result.result import Failed
+from sidejudge.scoring.verdict.verdict import Score, State, Verdict
 
 
-def result(number=1, reason=Reason.SCORED, service="shop", at=0, verdicts=()):
+def result(number=1, reason=EndReason.SCORED, service="shop", at=0, verdicts=()):
     return TraceResult(
         trace_id=bytes([number]) * 16, service=service, reason=reason, completion="root_ended", revision=1, chunks=1,
         ended_ns=at, details={"spans": 3}, verdicts=verdicts, changed=verdicts,
@@ -42,16 +42,16 @@ def test_each_trace_has_one_line_for_those_who_ask_for_it(lines):
 def test_a_service_that_no_route_selects_is_a_warning_at_most_every_ten_minutes(lines):
     log = TraceLog()
     for number, at in enumerate([0, 1, EVERY_NS - 1]):
-        log.committed(result(number, Reason.NO_RUBRIC, at=at))
-    log.committed(result(7, Reason.NO_RUBRIC, service="desk", at=1))
+        log.committed(result(number, EndReason.NO_RUBRIC, at=at))
+    log.committed(result(7, EndReason.NO_RUBRIC, service="desk", at=1))
     message = "no route selects traces of this service"
     assert warned(lines) == [(message, "shop"), (message, "desk")]
-    log.committed(result(8, Reason.NO_RUBRIC, at=EVERY_NS))
+    log.committed(result(8, EndReason.NO_RUBRIC, at=EVERY_NS))
     assert len(warned(lines)) == 3
 
 
 def test_a_service_without_a_name_is_told_how_to_have_one(lines):
-    TraceLog().committed(result(1, Reason.NO_RUBRIC, service=None))
+    TraceLog().committed(result(1, EndReason.NO_RUBRIC, service=None))
     assert "OTEL_SERVICE_NAME" in lines.records[-1].remedy
 
 
@@ -64,7 +64,7 @@ def test_the_first_failure_of_a_judge_is_a_warning_that_quotes_nothing(lines):
     )  # fmt: skip
     log = TraceLog()
     for number in range(3):
-        log.committed(result(number, Reason.JUDGE_FAILED, verdicts=(verdict,)))
+        log.committed(result(number, EndReason.JUDGE_FAILED, verdicts=(verdict,)))
     assert warned(lines) == [("a judge failed", "shop")]
     (line,) = (each for each in lines.records if each.levelno == logging.WARNING)
     assert line.cause.startswith("quality.grade: ")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.api.report import VerdictQuery
-from monitor.config import ConfigError
-from monitor.deliver.commit import _turn_head
-from monitor.ingest.outcomes import Reason
-from monitor.ingest.sampler import threshold
-from monitor.runtime.app import Monitor
-from monitor.sessions.windows import Identity, draw
+from sidejudge.monitor.api.report import VerdictQuery
+from sidejudge.monitor.config import ConfigError
+from sidejudge.monitor.deliver.commit import _turn_head
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.sampler import threshold
+from sidejudge.monitor.runtime.app import Monitor
+from sidejudge.monitor.sessions.windows import Identity, draw
 from tests.otlp_requests import S, request, span, trace
 
 MINUTE = 60_000_000_000
@@ -108,7 +108,7 @@ async def test_its_verdict_has_an_id_of_its_own_and_stands_beside_those_of_its_t
     assert len(page.verdicts) + len(rest.verdicts) == 3
     assert b.monitor.store.details(trace(1))["session"] == of_session["case_id"]
     balance = b.monitor.outcomes.balance()
-    assert (balance.seen, dict(balance.ended)) == (2, {Reason.UNAVAILABLE: 2}), "the books are of traces"
+    assert (balance.seen, dict(balance.ended)) == (2, {EndReason.UNAVAILABLE: 2}), "the books are of traces"
 
 
 async def test_a_trace_that_joins_late_makes_a_revision_and_one_after_that_a_new_session(bench):
@@ -173,7 +173,10 @@ async def test_sessions_are_drawn_by_their_id_and_traces_by_theirs(bench):
 
 
 async def test_a_session_whose_traces_were_drawn_upstream_is_not_whole(bench):
-    b = bench(sessions={"routes": [{"rubrics": ["agent"]}]}, routes=[{"rubrics": ["answer"]}])
+    b = bench(
+        sessions={"routes": [{"rubrics": ["agent"]}]}, routes=[{"rubrics": ["answer"]}],
+        sampling={"rate": 1.0, "trust_upstream": {"floor": 0.1}},
+    )  # fmt: skip
     await b.take(turn(1, trace_state="ot=th:8"))
     await b.after(16)
     (verdict,) = b.sessions()

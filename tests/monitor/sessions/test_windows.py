@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from scipy.stats import binomtest
 
-from monitor.sessions.windows import Identity, SessionLimits, SessionWindows, StoredTurnHead, draw, key_of
+from sidejudge.monitor.sessions.windows import Identity, SessionLimits, SessionWindows, StoredTurnHead, draw, key_of
 
 LIMITS = SessionLimits(idle_ns=10, late_ns=20, max_turns=3, max_bytes=1_000, max_sessions=100)
 CHAT = Identity("shop", "prod", "chat")

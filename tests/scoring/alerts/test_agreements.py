@@ -7,8 +7,8 @@ import json
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from scoring.alerts import agreements as module
-from scoring.alerts.agreements import Agreements
+from sidejudge.scoring.alerts import agreements as module
+from sidejudge.scoring.alerts.agreements import Agreements
 
 
 def heard(*pairs, rubric="qa", version="qa@1", into=None):

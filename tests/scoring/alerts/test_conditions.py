@@ -7,31 +7,32 @@ from dataclasses import replace
 
 import pytest
 
-from scoring.alerts.condition import Severity
-from scoring.alerts.conditions import conditions
-from scoring.alerts.declaration import ChangeRule, Declaration
-from scoring.alerts.observed import Agreement, Observed, WindowFacts
-from scoring.alerts.quality import place_of
-from scoring.statistics.estimate import estimate
-from scoring.statistics.judge_drift import JudgeDrift
-from scoring.statistics.mean import mean_estimate
-from scoring.status.judge_snapshot import CircuitName, JudgeModelSnapshot, JudgeSnapshot, Spending
-from scoring.status.metric_limit import MetricLimit
-from scoring.status.metric_status import MetricEstimate, MetricStatus
-from scoring.status.service_status import ServiceStatus, StatusChange
-from scoring.status.status import Appraisal, Policy, Status, Thresholds
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.conditions import conditions
+from sidejudge.scoring.alerts.declaration import ChangeRule, Declaration
+from sidejudge.scoring.alerts.observed import Agreement, Observed, WindowFacts
+from sidejudge.scoring.alerts.quality import place_of
+from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.statistics.judge_drift import JudgeDrift
+from sidejudge.scoring.statistics.mean import mean_estimate
+from sidejudge.scoring.status.judge_snapshot import CircuitName, JudgeModelSnapshot, JudgeSnapshot, Spending
+from sidejudge.scoring.status.metric_limit import MetricLimit
+from sidejudge.scoring.status.metric_status import MetricEstimate, MetricStatus
+from sidejudge.scoring.status.service_status import ServiceStatus, StatusChange
+from sidejudge.scoring.status.silence import Silence, SilenceCause
+from sidejudge.scoring.status.status import Appraisal, Policy, Status, Thresholds
 
 DECLARED = Declaration(policy=Policy())
 ALL = conditions(DECLARED)
 QUALITY = {"pass_rate_critical", "pass_rate_warning", "pass_rate_change", "scenario_drift", "blocker_rate",
-           "metric_mean_low", "metric_critical", "metric_warning",
+           "traffic_stopped", "metric_mean_low", "metric_critical", "metric_warning",
            "workflow_violation_rate"}  # fmt: skip
 
 
-def standing(status=Status.HEALTHY, *, passes=90, failures=10, change=None, drift=None) -> ServiceStatus:
+def standing(status=Status.HEALTHY, *, passes=90, failures=10, change=None, drift=None, silence=None):
     return ServiceStatus(
         service="shop", environment="prod", rubric="qa", appraisal=Appraisal(status, "because"), change=change,
-        drift=drift,
+        drift=drift, silence=silence,
         estimate=estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures),
     )  # fmt: skip
 
@@ -71,6 +72,7 @@ def limited(status: Status) -> Observed:
     return Observed(now_ns=0, metrics=[found])
 
 
+STOPPED = Silence(since_ns=-(10**12), cause=SilenceCause.NO_SPANS)
 ACCEPTABLE = {"accuracy": (0.8, True), "error_rate": (0.1, False)}
 STORIES = {
     "pass_rate_critical": [
@@ -83,14 +85,22 @@ STORIES = {
         (window(status=standing(Status.WARNING)), True),
         (window(), False),
         (window(status=standing(Status.INSUFFICIENT_DATA)), None),
+        (window(status=standing(Status.NO_DATA, silence=STOPPED)), None),
     ],
     "pass_rate_change": [
         (window(status=standing(change=change(alarmed=True))), True),
+        (window(status=standing(Status.NO_DATA, change=change(alarmed=True), silence=STOPPED)), None),
         (window(status=standing(change=change(alarmed=False))), False),
     ],
     "scenario_drift": [
         (window(status=standing(drift=change(alarmed=True))), True),
+        (window(status=standing(Status.NO_DATA, drift=change(alarmed=True), silence=STOPPED)), None),
         (window(status=standing(drift=change(alarmed=False))), False),
+    ],
+    "traffic_stopped": [
+        (window(status=standing(Status.NO_DATA, silence=STOPPED)), True),
+        (window(), False),
+        (window(status=standing(Status.INSUFFICIENT_DATA)), False),
     ],
     "blocker_rate": [
         (window(blocked={"accuracy": events(20, 100)}), True),

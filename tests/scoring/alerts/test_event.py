@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import json
 
-from scoring.alerts.condition import Severity
-from scoring.alerts.event import AlertEvent, Example, event_of_json
-from scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.event import AlertEvent, Example, event_of_json
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
 
 EVENT = AlertEvent(
     transition=AlertTransition.FIRING, condition="pass_rate_warning", severity=Severity.WARNING, title="t", meaning="m",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from scoring.alerts.condition import Severity
-from scoring.alerts.incident import Incidents
-from scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.incident import Incidents
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from tests.alert_events import MINUTE_NS, SINCE_NS, event
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scoring.alerts.declaration import Declaration
-from scoring.alerts.judge_scale import judge_scale
-from scoring.result.result import Unavailable
-from scoring.statistics.ppi import LabelSums, rectified
-from scoring.statistics.rogan_gladen import rogan_gladen
-from scoring.status.status import Thresholds
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.judge_scale import judge_scale
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.ppi import LabelSums, rectified
+from sidejudge.scoring.statistics.rogan_gladen import rogan_gladen
+from sidejudge.scoring.status.status import Thresholds
 
 BOUNDS = Thresholds(warning=0.85, critical=0.70)
 

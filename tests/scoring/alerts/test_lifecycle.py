@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from scoring.alerts.condition import Condition, Severity
-from scoring.alerts.finding import AlertFinding
-from scoring.alerts.lifecycle import FORGET_NS, Alert, AlertTransition, Stage, advance
+from sidejudge.scoring.alerts.condition import Condition, Severity
+from sidejudge.scoring.alerts.finding import AlertFinding
+from sidejudge.scoring.alerts.lifecycle import FORGET_NS, Alert, AlertTransition, Stage, advance
 
 CONDITION = Condition(
     id="too_slow", severity=Severity.WARNING, scope=("service",), title="", when="", meaning="", unit="seconds",

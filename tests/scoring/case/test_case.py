@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from scoring.case.case import Case
+from sidejudge.scoring.case.case import Case
 
 CASE = Case(
     case_id="c", model_output='{"a": 1}', expected_outcome="prose", transcript="hello", metadata={"k": "v"},

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scoring.case.case import Case, Utterance
-from scoring.case.conversation import turns
-from scoring.result.result import Unavailable
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.case.conversation import turns
+from sidejudge.scoring.result.result import Unavailable
 
 
 def texts(**fields):

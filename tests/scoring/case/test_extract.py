@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from scoring.case.case import Utterance
-from scoring.case.extract import extract
-from scoring.trace.jsontext import decoded
-from scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.case import Utterance
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.jsontext import decoded
+from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
+from sidejudge.scoring.trace.trace import Trace
 
 A, L, T, C, R, O = SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.CHAIN, SpanKind.RETRIEVER, SpanKind.OTHER  # noqa: E741  # kinds
 

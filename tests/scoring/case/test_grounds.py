@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.case.case import Case
-from scoring.case.grounds import Criteria, criteria, ground_truth, sources, written
-from scoring.result.result import Unavailable
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import Criteria, criteria, ground_truth, sources, written
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.trace.span import ToolCall
 
 FOUND = ToolCall(name="search", result={"hit": 1})
 NAMED = ToolCall(name="search")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.dialects import normalise
-from integrations.raw import RawSpan
-from scoring.case.extract import extract
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.trace import Trace
 
 
 @pytest.mark.parametrize(

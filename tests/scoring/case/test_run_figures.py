@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.case.extract import extract
-from scoring.case.run_figures import NO_MODEL, RunFigures, run_figures
-from scoring.trace.span import Span, SpanKind, Usage
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.case.run_figures import NO_MODEL, RunFigures, run_figures
+from sidejudge.scoring.trace.span import Span, SpanKind, Usage
+from sidejudge.scoring.trace.trace import Trace
 
 S = 10**9
 

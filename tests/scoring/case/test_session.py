@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.cases import case_of
-from scoring.case.case import Case, Utterance
-from scoring.case.conversation import turns
-from scoring.case.session import conversation, turn_of
-from scoring.result.result import Unavailable
-from scoring.trace.span import ToolCall
+from sidejudge.integrations.cases import case_of
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.case.conversation import turns
+from sidejudge.scoring.case.session import conversation, turn_of
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.trace.span import ToolCall
 
 
 def case(number: int, **more) -> Case:

@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from scoring.case.case import Case, Utterance
-from scoring.checks.check import CheckError
-from scoring.checks.registry import CHECKS, compile_check
-from scoring.questions.question import Answer, NoAnswer, run
-from scoring.questions.translation import SentenceSimilarity
-from scoring.result.result import Method, NotApplicable, Scored, Unavailable
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.checks.check import CheckError
+from sidejudge.scoring.checks.registry import CHECKS, compile_check
+from sidejudge.scoring.questions.question import Answer, NoAnswer, run
+from sidejudge.scoring.questions.translation import SentenceSimilarity
+from sidejudge.scoring.result.result import Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.trace.span import ToolCall
 
 SCHEMA = {"type": "object", "properties": {"sku": {"type": "string"}}, "required": ["sku"]}
 

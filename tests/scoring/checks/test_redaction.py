@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.checks.privacy import KINDS
-from scoring.checks.redaction import Redaction, RedactionError
+from sidejudge.scoring.checks.privacy import KINDS
+from sidejudge.scoring.checks.redaction import Redaction, RedactionError
 
 ALL = Redaction(tuple(KINDS))
 

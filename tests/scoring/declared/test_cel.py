@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from scoring.case.case import Case
-from scoring.result.result import Failed, Scored, Unavailable
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import Failed, Scored, Unavailable
+from sidejudge.scoring.trace.span import ToolCall
 
 pytest.importorskip("cel_expr_python")
-from scoring.declared.cel import VIEW, CelError, compile_cel
+from sidejudge.scoring.declared.cel import VIEW, CelError, compile_cel
 
 TOOLS = (ToolCall(name="lookup_order", arguments={"id": 7}), ToolCall(name="refund", arguments={"amount": 20}))
 CASE = Case(
@@ -52,7 +52,11 @@ def test_a_condition_is_decided_as_cel_says(source, value):
     [
         ("toolz.exists(t, true)", "line 1, column 1: there is no name 'toolz'; did you mean tools"),
         ("input + 3 == 'x'", "line 1, column 7: found no matching overload"),
-        ("1 +", "line 1, column 4: Syntax error"),
+        ("1 +", "line 1, column 4: Syntax error: something is missing at the end"),
+        ("size(output > 3", r"Syntax error: '\)' is missing at the end"),
+        ("output = 'x'", "line 1, column 8: Syntax error at '=': write =="),
+        ("output == 'x' and input == 'y'", "Syntax error at 'and': write &&"),
+        ("not output", "Syntax error at 'output'"),
         ("true &&\n cost_usd < 'a'", "line 2, column 11"),
         ("output", "gives a string"),
         ("", "1 to 4000 characters"),

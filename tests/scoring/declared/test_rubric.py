@@ -8,20 +8,20 @@ import time
 
 import pytest
 
-from scoring.case.case import Case
-from scoring.declared.ask import PromptText
-from scoring.declared.errors import DeclarationError
-from scoring.declared.metric import PythonMetric, Sources
-from scoring.declared.rubric import declared_rubric, shared_names
-from scoring.evaluators.score import score
-from scoring.judging.request import requests
-from scoring.metrics.metric import Metric
-from scoring.questions.declared import AskDeclared
-from scoring.questions.question import Answer, NoAnswer
-from scoring.result.result import Method, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.trace.span import Message, Span, SpanKind, ToolCall
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.declared.ask import PromptText
+from sidejudge.scoring.declared.errors import DeclarationError
+from sidejudge.scoring.declared.metric import PythonMetric, Sources
+from sidejudge.scoring.declared.rubric import declared_rubric, shared_names
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.judging.request import requests
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.question import Answer, NoAnswer
+from sidejudge.scoring.result.result import Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall
+from sidejudge.scoring.trace.trace import Trace
 
 pytest.importorskip("cel_expr_python")
 AT = "2026-11-22T00:00:00Z"
@@ -145,7 +145,7 @@ def test_all_questions_of_a_case_travel_in_one_call_and_each_answer_is_read_stri
     ]
     read = request.read(json.dumps({"answers": answers}))
     assert [read.answers[question].value for question in request.questions] == [True, "warm", 4]
-    for at, wrong in ((0, 1), (0, "true"), (1, "cold"), (2, 6), (2, 4.5), (2, True)):
+    for at, wrong in ((0, 1), (0, "yes"), (1, "cold"), (2, 6), (2, 4.5), (2, True)):
         broken = [dict(each) for each in answers]
         broken[at]["answer"] = wrong
         read = request.read(json.dumps({"answers": broken}))

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.evaluators.embedding import MAX_COMPARISONS, MAX_TEXT, MAX_TEXTS, answer, texts
-from scoring.questions.benchmarks import SameFact
-from scoring.questions.question import Answer, BorneOut, NoAnswer, SameEntity
-from scoring.questions.text import SameHighlight
-from scoring.questions.translation import SentenceSimilarity
-from scoring.result.result import Method
+from sidejudge.scoring.evaluators.embedding import MAX_COMPARISONS, MAX_TEXT, MAX_TEXTS, answer, texts
+from sidejudge.scoring.questions.benchmarks import SameFact
+from sidejudge.scoring.questions.question import Answer, BorneOut, NoAnswer, SameEntity
+from sidejudge.scoring.questions.text import SameHighlight
+from sidejudge.scoring.questions.translation import SentenceSimilarity
+from sidejudge.scoring.result.result import Method
 
 
 def at(degrees):

@@ -6,10 +6,10 @@ from functools import cache
 
 import pytest
 
-from scoring.case.case import Case, Utterance
-from scoring.evaluators.lexical import answer
-from scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, NoAnswer, SameEntity
-from scoring.result.result import Method
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.evaluators.lexical import answer
+from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, NoAnswer, SameEntity
+from sidejudge.scoring.result.result import Method
 
 ENGLISH = (
     ("00:02", "Agent", "Good morning, thank you for calling Acme Bank, my name is Priya. How can I help you?"),

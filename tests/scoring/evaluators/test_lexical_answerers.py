@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scoring.case.case import Case
-from scoring.evaluators.lexical import answer
-from scoring.questions.question import Answer, BorneOut, CitesTranscript
-from scoring.questions.text import SameHighlight, SameIntent
-from scoring.questions.translation import KeepsFact
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.lexical import answer
+from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript
+from sidejudge.scoring.questions.text import SameHighlight, SameIntent
+from sidejudge.scoring.questions.translation import KeepsFact
 
 DATA = Path(__file__).parent / "data"
 LEAST = 0.98

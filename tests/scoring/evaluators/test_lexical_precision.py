@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scoring.case.case import Case
-from scoring.evaluators.lexical import answer
-from scoring.questions.question import Answer, run
-from scoring.questions.text import CorrectHighlight, SameHighlight, Supported
-from scoring.result.result import Scored
-from scoring.rubrics import RUBRICS
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.lexical import answer
+from sidejudge.scoring.questions.question import Answer, run
+from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, Supported
+from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.rubrics import RUBRICS
 
 SUMMARIES = yaml.safe_load((Path(__file__).parent / "data" / "dialogue_summaries.yaml").read_text(encoding="utf-8"))
 DIALOGUES = yaml.safe_load((Path(__file__).parent / "data" / "summaries.yaml").read_text(encoding="utf-8"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.case.case import Case
-from scoring.evaluators.lexical import answer
-from scoring.questions.question import Answer
-from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from scoring.result.result import Method
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.lexical import answer
+from sidejudge.scoring.questions.question import Answer
+from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.result.result import Method
 
 OPEN = "open"
 PURPOSE = "Customer requesting refund for duplicate charge"
@@ -141,3 +141,27 @@ def test_claims_are_extracted_by_a_judge_only():
 @pytest.mark.parametrize("kind", [CorrectHighlight, Supported])
 def test_a_statement_of_any_length_costs_little_and_stays_open(kind):
     assert stated(kind("refund " * 5000)) == OPEN
+
+
+@pytest.mark.parametrize(
+    ("claim", "value"),
+    [
+        ("Tom ordered the new chain of the bike with Prime.", None),
+        ("Tom and White ordered the new chain of the bike.", None),
+        ("Nora heard that the White House paid for the new chain.", None),
+        ("Nora heard that the World Health Organization paid for the new chain.", None),
+        ("Nora heard that the United Nations paid for the new chain.", None),
+        ("Nora heard that Priya Verma paid for the new chain.", False),
+        ("Tom and Priya ordered the new chain of the bike.", False),
+    ],
+)
+def test_everyday_words_and_spelt_out_abbreviations_are_no_names_that_were_made_up(claim, value):
+    said = (
+        "Tom: I ordered the new chain of the bike.\nNora: I heard of the new chain, the WHO and the U.N. paid for it."
+    )
+    about = Case(
+        case_id="c", model_output={}, transcript=said,
+        expected_outcome={"summary": {"call_purpose": "talk", "highlights": [], "call_extracted_info": {}}},
+    )  # fmt: skip
+    reply = answer(about, Supported(claim))
+    assert (reply.value if isinstance(reply, Answer) else None) is value

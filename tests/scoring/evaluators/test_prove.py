@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.case.case import Case, Utterance
-from scoring.evaluators import lexical
-from scoring.questions.benchmarks import PiecesUsed, SameFact
-from scoring.questions.question import Answer, BorneOut, CitesTranscript
-from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.evaluators import lexical
+from sidejudge.scoring.questions.benchmarks import PiecesUsed, SameFact
+from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript
+from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent
 
 FORMATS = {
     "bare": "00:05 Customer: Where is my money?\n00:12 Agent: I can refund you today.\n00:20 Customer: Thanks",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from scoring.case.case import Case, Utterance
-from scoring.judging.layout import form_for
-from scoring.questions.agent import GradeAgent
-from scoring.questions.benchmarks import (
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.judging.layout import form_for
+from sidejudge.scoring.questions.agent import GradeAgent
+from sidejudge.scoring.questions.benchmarks import (
     FollowsInstructions,
     PiecesNeeded,
     PiecesUsed,
@@ -13,12 +13,12 @@ from scoring.questions.benchmarks import (
     SoundReasoning,
     StatedClaims,
 )
-from scoring.questions.dimensions import GradeDimension, VerifyClaims
-from scoring.questions.quality import GradeQuality
-from scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer
-from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
+from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer
+from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
+from sidejudge.scoring.trace.span import ToolCall
 
 CASE = Case(
     case_id="c",

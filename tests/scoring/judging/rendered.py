@@ -8,10 +8,10 @@ from pathlib import Path
 
 import yaml
 
-from integrations.cases import read_case
-from scoring.judging.request import can_judge, requests
-from scoring.questions.question import NoAnswer, PendingMetrics
-from scoring.rubrics import RUBRICS
+from sidejudge.integrations.cases import read_case
+from sidejudge.scoring.judging.request import can_judge, requests
+from sidejudge.scoring.questions.question import NoAnswer, PendingMetrics
+from sidejudge.scoring.rubrics import RUBRICS
 
 STORIES = Path(__file__).parents[2] / "golden" / "cases"
 FOLDER = Path(__file__).parent / "rendered"

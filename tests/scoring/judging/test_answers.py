@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.judging.request import JudgedValue, prompt_version, requests
-from scoring.metrics.judge_metrics import DEFINITIONS
-from scoring.questions.agent import GradeAgent
-from scoring.questions.benchmarks import FollowsInstructions, PiecesUsed, SoundReasoning
-from scoring.questions.dimensions import GradeDimension, VerifyClaims
-from scoring.questions.quality import GradeQuality
-from scoring.questions.question import CitesTranscript, GradeAnswer
-from scoring.questions.text import SameIntent, SummaryClaims
-from scoring.questions.translation import HowFluent, OutcomeDrift
-from scoring.rubrics.agent import parse_agent_grade
+from sidejudge.scoring.judging.request import JudgedValue, prompt_version, requests
+from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS
+from sidejudge.scoring.questions.agent import GradeAgent
+from sidejudge.scoring.questions.benchmarks import FollowsInstructions, PiecesUsed, SoundReasoning
+from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
+from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.question import CitesTranscript, GradeAnswer
+from sidejudge.scoring.questions.text import SameIntent, SummaryClaims
+from sidejudge.scoring.questions.translation import HowFluent, OutcomeDrift
+from sidejudge.scoring.rubrics.agent import parse_agent_grade
 from tests.scoring.judging.asking import CASE, HONEST, answers
 
 QUESTIONS = tuple(HONEST)
@@ -148,10 +148,11 @@ def with_answer(question, **changed):
     ("question", "changed", "stated"),
     [
         (CITES, {"score": True}, "q1: score is not one of 0, 1"),
-        (CITES, {"score": 1.0}, "q1: score is not one of 0, 1"),
+        (CITES, {"score": "one"}, "q1: score is not one of 0, 1"),
+        (CITES, {"score": "0x1"}, "q1: score is not one of 0, 1"),
+        (GradeDimension("completeness"), {"level": "very good"}, "q1: level is not one of excellent, good"),
         (CITES, {"score": 0.5}, "q1: score is not one of 0, 1"),
         (CITES, {"score": 2}, "q1: score is not one of 0, 1"),
-        (CITES, {"score": "1"}, "q1: score is not one of 0, 1"),
         (CITES, {"score": ...}, "q1: score is missing"),
         (CITES, {"reason": ""}, "q1: reason is empty"),
         (CITES, {"expected_outcome_reference": ...}, "q1: expected_outcome_reference is missing"),
@@ -164,16 +165,13 @@ def with_answer(question, **changed):
         (SameIntent("Refund", "Billing"), {"score": True}, "q1: score is not one of 0, 0.5, 1"),
         (HowFluent("एजेंट ने", "hi"), {"score": 1.01}, "q1: score is not a number from 0 to 1"),
         (HowFluent("एजेंट ने", "hi"), {"score": False}, "q1: score is not a number from 0 to 1"),
-        (GradeAgent("tool_routing"), {"score": 5.0}, "q1: score is not a whole number from 0 to 5"),
         (GradeAgent("tool_routing"), {"score": 6}, "q1: score is not a whole number from 0 to 5"),
         (GradeAgent("tool_routing"), {"turns": [True]}, "q1: turns holds something that is not a whole number"),
         (GradeAgent("tool_routing"), {"turns": "1"}, "q1: turns is not a list of at most 200 turns"),
         (GradeAgent("tool_routing"), {"failure_code": ...}, "q1: failure_code is missing"),
         (GradeAgent("task_completion", "Tone"), {"passed": 1}, "q1: passed is neither true nor false"),
         (GradeQuality(), {"completeness": 1.2}, "q1: completeness is not a number from 0 to 1"),
-        (GradeQuality(), {"completeness": "0.8"}, "q1: completeness is not a number from 0 to 1"),
         (GradeQuality(), {"reasoning": " "}, "q1: reasoning is empty"),
-        (GradeDimension("completeness"), {"level": "Good"}, "q1: level is not one of excellent, good"),
         (GradeDimension("completeness"), {"level": 1.0}, "q1: level is not one of excellent, good"),
         (VerifyClaims(), {"claims": {}}, "q1: claims is not a list"),
         (VerifyClaims(), {"claims": ["x"]}, "q1: claims holds something that is not an object"),
@@ -194,7 +192,6 @@ def with_answer(question, **changed):
         (PIECES, {"used": [3]}, "q1: used is not a list of numbers of pieces"),
         (PIECES, {"used": [-1]}, "q1: used is not a list of numbers of pieces"),
         (PIECES, {"used": [True]}, "q1: used is not a list of numbers of pieces"),
-        (PIECES, {"used": [1.0]}, "q1: used is not a list of numbers of pieces"),
         (PIECES, {"used": [1, 1]}, "q1: used names a piece twice"),
         (PIECES, {"used": {"0": True}}, "q1: used is not a list of numbers of pieces"),
         (SoundReasoning(), {"steps": [{"step": "x", "score": 0.7}]}, "q1: score is not one of 0, 0.5, 1"),

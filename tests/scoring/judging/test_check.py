@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.case.case import Case, Utterance
-from scoring.judging.check import contradiction
-from scoring.questions.agent import GradeAgent
-from scoring.questions.benchmarks import SameFact, StatedClaims
-from scoring.questions.dimensions import GradeDimension, VerifyClaims
-from scoring.questions.quality import GradeQuality
-from scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer, SameEntity
-from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.judging.check import contradiction
+from sidejudge.scoring.questions.agent import GradeAgent
+from sidejudge.scoring.questions.benchmarks import SameFact, StatedClaims
+from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
+from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer, SameEntity
+from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
+from sidejudge.scoring.trace.span import ToolCall
 from tests.scoring.judging.asking import HONEST
 
 CALL = Case(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scoring.judging.fence import fence, plain
+from sidejudge.scoring.judging.fence import fence, plain
 
 LINE = re.compile(r"<<<(?:DATA [\w.]+|END) [0-9a-f]{16}>>>")
 ANYTHING = st.text(st.characters(), max_size=200) | st.text(

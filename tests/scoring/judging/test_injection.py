@@ -16,12 +16,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scoring.case.case import Case, Utterance
-from scoring.evaluators.score import score
-from scoring.judging.check import contradiction
-from scoring.judging.request import can_judge, requests
-from scoring.questions.agent import GradeAgent
-from scoring.questions.benchmarks import (
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.judging.check import contradiction
+from sidejudge.scoring.judging.request import can_judge, requests
+from sidejudge.scoring.questions.agent import GradeAgent
+from sidejudge.scoring.questions.benchmarks import (
     FollowsInstructions,
     PiecesNeeded,
     PiecesUsed,
@@ -29,15 +29,15 @@ from scoring.questions.benchmarks import (
     SoundReasoning,
     StatedClaims,
 )
-from scoring.questions.dimensions import GradeDimension, VerifyClaims
-from scoring.questions.quality import GradeQuality
-from scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer
-from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
-from scoring.result.result import Method
-from scoring.rubrics import RUBRICS
-from scoring.trace.span import ToolCall
-from scoring.verdict.verdict import State
+from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
+from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer
+from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
+from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.span import ToolCall
+from sidejudge.scoring.verdict.verdict import State
 from tests.scoring.judging.asking import answers
 
 LINES = (Path(__file__).parent / "injections.jsonl").read_text(encoding="utf-8").splitlines()

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE
-from scoring.judging.layout import files, system
-from scoring.judging.prompt import prompt, version
-from scoring.judging.request import prompt_version
-from scoring.metrics.judge_metrics import DEFINITIONS
-from scoring.questions.quality import GradeQuality
-from scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer
-from scoring.rubrics.dimensions import LEVELS
+from sidejudge.scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE
+from sidejudge.scoring.judging.layout import files, system
+from sidejudge.scoring.judging.prompt import prompt, version
+from sidejudge.scoring.judging.request import prompt_version
+from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS
+from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer
+from sidejudge.scoring.rubrics.dimensions import LEVELS
 
 PROMPTS = Path(__file__).parents[3] / "scoring" / "prompts"
 CARRIED = Path(__file__).parents[2] / "data" / "seeds"

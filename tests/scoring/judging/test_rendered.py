@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.rubrics import RUBRICS
+from sidejudge.scoring.rubrics import RUBRICS
 from tests.scoring.judging.rendered import FOLDER, rendered
 
 

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.case.case import Case, Utterance
-from scoring.evaluators.score import score
-from scoring.judging.batching import MAX_ANSWER_TOKENS
-from scoring.judging.prompt import prompt
-from scoring.judging.request import cache_key, can_judge, requests
-from scoring.judging.tokens import estimate
-from scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
-from scoring.questions.quality import GradeQuality
-from scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, SameEntity
-from scoring.questions.text import SameHighlight, SameIntent, Supported
-from scoring.questions.translation import HowFluent, SentenceSimilarity
-from scoring.result.result import Method
-from scoring.rubrics import RUBRICS
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.judging.batching import MAX_ANSWER_TOKENS
+from sidejudge.scoring.judging.prompt import prompt
+from sidejudge.scoring.judging.request import cache_key, can_judge, requests
+from sidejudge.scoring.judging.tokens import estimate
+from sidejudge.scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
+from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, SameEntity
+from sidejudge.scoring.questions.text import SameHighlight, SameIntent, Supported
+from sidejudge.scoring.questions.translation import HowFluent, SentenceSimilarity
+from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.span import ToolCall
 from tests.scoring.judging.asking import CASE, HONEST, answers
 
 ROOM = 100_000

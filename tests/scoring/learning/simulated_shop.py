@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from scoring.case.case import Case
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.trace.span import ToolCall
 
 FAULTS = (
     "no_verification",

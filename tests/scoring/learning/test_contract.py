@@ -1,4 +1,4 @@
-"""Contracts learned from good runs tell good from bad among runs that they never saw."""
+"""Contracts learned from good runs tell good from bad among runs that they never saw, and promise what they keep."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from dataclasses import replace
 
 import pytest
 
-from scoring.case.case import Case
-from scoring.evaluators.score import score
-from scoring.learning.contract import MIN_RUNS, learn
-from scoring.learning.observed_run import observe_run
-from scoring.rubrics import RUBRICS
-from scoring.scenario.scenario import parse_scenario
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.learning.contract import MIN_RUNS, _shuffled, learn
+from sidejudge.scoring.learning.observed_run import observe_run
+from sidejudge.scoring.learning.tasks import divide
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.scenario.scenario import parse_scenario
+from sidejudge.scoring.trace.span import ToolCall
 from tests.scoring.learning.simulated_shop import FAULTS, run, runs
+from tests.scoring.learning.simulated_worlds import draw
 
 
-def learned(seed, count, *, bad=0.0, labelled=True, allowed=0.01):
+def learned(seed, count, *, bad=0.0, labelled=True, most_false=0.01):
     seen = [
         observe_run(case, group="shop", good=good if labelled else None) for case, good in runs(seed, count, bad=bad)
     ]
-    return learn("shop", [run for run in seen if run is not None], allowed=allowed)
+    return learn("shop", [run for run in seen if run is not None], most_false=most_false)
 
 
 def passes(case, scenario):
@@ -30,7 +32,7 @@ def passes(case, scenario):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_contract_of_good_runs_passes_unseen_good_ones_and_fails_bad_ones(seed):
-    scenario = parse_scenario("shop", learned(seed, 150, bad=0.3).scenario())
+    scenario = parse_scenario("shop", learned(seed, 300, bad=0.3, most_false=0.05).scenarios()["shop"])
     judged = [(passes(case, scenario), good) for case, good in runs(100 + seed, 300, bad=0.4)]
     false = sum(not passed for passed, good in judged if good) / sum(good for _, good in judged)
     caught = sum(not passed for passed, good in judged if not good) / sum(not good for _, good in judged)
@@ -39,15 +41,14 @@ def test_a_contract_of_good_runs_passes_unseen_good_ones_and_fails_bad_ones(seed
 
 
 def test_each_kind_of_fault_is_caught():
-    scenario = parse_scenario("shop", learned(7, 200, bad=0.2).scenario())
-
+    scenario = parse_scenario("shop", learned(7, 250, bad=0.2, most_false=0.05).scenarios()["shop"])
     for fault in FAULTS:
         cases = [run(random.Random(number), number, fault)[0] for number in range(20)]
         assert sum(not passes(case, scenario) for case in cases) >= 18, fault
 
 
 def test_the_scenario_is_of_the_kind_that_people_write():
-    found = learned(1, 150, bad=0.3).scenario()
+    found = learned(1, 300, bad=0.3, most_false=0.05).scenarios()["shop"]
     assert found["tools_should_include"] == ["find_user", "get_order"]
     assert ["find_user", "get_order"] in found["before"]
     assert ["get_order", "refund"] in found["before"]
@@ -57,12 +58,111 @@ def test_the_scenario_is_of_the_kind_that_people_write():
     assert found["max_calls"]["refund"] == 1
 
 
-def test_what_is_expected_of_false_violations_is_what_happens():
-    contract = learned(5, 200)
-    scenario = parse_scenario("shop", contract.scenario())
-    fresh = [passes(case, scenario) for case, _ in runs(500, 400, bad=0.0)]
-    assert contract.false_violations <= 0.01
-    assert 1 - sum(fresh) / len(fresh) <= contract.upper
+@pytest.mark.parametrize("by_request", [False, True])
+def test_what_is_promised_of_good_runs_holds_on_fresh_ones(by_request):
+    """Of 20 draws from worlds of chance at most 4 break a promise that holds with 95 %: by chance one time in 300."""
+    done = [draw(seed, 70, 0.1, bad=0.2, by_request=by_request, fresh=400) for seed in range(20)]
+    assert sum(share > 0.1 for _, share, _ in done) <= 4
+    assert sum(any(line.fails for line in contract.lines) for contract, _, _ in done) >= 8, "something is promised"
+
+
+def test_a_run_that_judges_has_no_part_in_choosing_the_lines():
+    """Judges took more tokens than the others: the limit is that of the others, and judges are held against it."""
+    seen = [observe_run(case, group="shop", good=True) for case, _ in runs(3, 120, bad=0.0)]
+    judged = learn("shop", seen, most_false=0.1).judged
+    judges = {run.case_id for run in _shuffled(seen)[:judged]}
+
+    def limit_and_broken(tokens):
+        taken = [replace(run, tokens=tokens if run.case_id in judges else 1000) for run in seen]
+        contract = learn("shop", taken, most_false=0.1)
+        (limit,) = [line for line in contract.lines if line.line.kind == "max_tokens"]
+        return limit.line.value, limit.fails, limit.broken
+
+    assert limit_and_broken(1400) == (1500, True, 0)
+    assert limit_and_broken(1600) == (2400, False, None), "all judges break it, so it is a sign, of all runs"
+
+
+def test_what_learning_calls_kept_is_what_the_rubric_passes():
+    """A promise holds for lines as learning checks them, so the rubric must check them in the same way."""
+    contract = learned(5, 200, most_false=0.05)
+    scenario = parse_scenario("shop", contract.scenarios()["shop"])
+    lines = [line.line for line in contract.lines if line.fails]
+    assert len(lines) > 10
+    for case, good in runs(500, 300, bad=0.6):
+        kept = all(line.keeps(observe_run(case, group="shop", good=good)) for line in lines)
+        assert passes(case, scenario) is kept, case
+
+
+def test_an_agent_that_no_line_names_fails_no_run():
+    contract = learned(5, 200, most_false=0.05)
+    scenario = parse_scenario("shop", contract.scenarios()["shop"])
+    assert any(line.line.kind == "agents_should_include" and line.fails for line in contract.lines)
+    assert any(line.line.kind == "tools_may_include" and line.fails for line in contract.lines)
+    case, _ = run(random.Random(0), 0, None)
+    assert passes(case, scenario)
+    assert passes(replace(case, agents_called=("desk", "auditor")), scenario)
+
+
+def test_with_fewer_runs_than_it_takes_every_line_is_a_sign_and_the_number_is_reported():
+    contract = learned(5, 308)
+    assert contract.judged == 0
+    assert contract.more_runs == 1
+    assert contract.lines
+    assert not any(line.fails for line in contract.lines)
+    assert list(contract.scenarios()["shop"]) == ["signs"]
+    enough = learned(5, 309)
+    assert enough.judged == 299
+    assert learned(5, 100, most_false=0.0).more_runs is None
+
+
+def test_a_run_that_is_read_twice_counts_once():
+    seen = [observe_run(case, group="shop", good=True) for case, _ in runs(1, 40, bad=0.0)]
+    assert learn("shop", seen * 10).runs == 40
+    once = learn("shop", seen, most_false=0.1).scenarios()
+    assert learn("shop", [*reversed(seen), *seen], most_false=0.1).scenarios() == once
+
+
+def test_runs_of_which_names_alone_are_known_confirm_nothing_of_arguments():
+    seen = [observe_run(case, group="shop", good=True) for case, _ in runs(1, 200, bad=0.0)]
+    whole = learn("shop", seen, most_false=0.05)
+    assert "values_from" in whole.scenarios()["shop"]
+    named = [replace(run, names_only=n % 2 == 0) for n, run in enumerate(seen)]
+    found = learn("shop", named, most_false=0.05).scenarios()["shop"]
+    assert "tools_should_include" in found
+    assert not {"values_from", "arguments_schema"} & found.keys()
+
+
+def test_runs_that_are_asked_for_different_things_are_learned_from_apart():
+    def asked(word, tools, number):
+        calls = tuple(ToolCall(name=tool, arguments={}) for tool in tools)
+        case = Case(
+            case_id=f"{word}{number}", model_output="ok", input=f"Please {word} order {number}", tools_used=calls
+        )
+        return observe_run(case, group="desk", good=True)
+
+    seen = [asked("cancel", ("find", "cancel_order"), n) for n in range(60)]
+    seen += [asked("track", ("find", "ship_status"), n) for n in range(60)]
+    seen += [asked(f"greet {n}", (), n) for n in range(40)]
+    whole = learn("desk", seen, most_false=0.1).scenarios()["desk"]
+    assert "tools_should_include" not in whole
+    contract = learn("desk", seen, most_false=0.1, by_request=True)
+    scenarios = contract.scenarios()
+    assert len(scenarios) == 3
+    assert sorted(found.get("tools_should_include", []) for found in scenarios.values()) == [
+        [], ["cancel_order", "find"], ["find", "ship_status"],
+    ]  # fmt: skip
+    assert [condition for _, condition in contract.routes()][-1] == {}
+
+
+def test_words_that_say_nothing_of_what_is_called_divide_nothing():
+    chance = random.Random(4)
+    cases = [case for case, _ in runs(3, 150, bad=0.0)]
+    words = ("please", "now", "kindly", "again", "today")
+    seen = [
+        observe_run(replace(case, input=f"{' '.join(chance.sample(words, 2))} {case.input}"), group="shop", good=True)
+        for case in cases
+    ]
+    assert divide(seen) == ()
 
 
 READS = ("get_user", "get_order", "list_products", "calculate")
@@ -110,12 +210,10 @@ def test_of_one_task_a_few_good_attempts_are_enough_to_tell_good_from_bad(good_r
 
 def test_with_few_runs_nothing_is_learned_and_more_are_asked_for():
     assert learned(1, MIN_RUNS - 1) is None
-    few = learned(1, 30)
-    assert few.more_runs > 300
-    assert all(line.lower < 1.0 for line in few.lines)
+    assert learned(1, 30).more_runs == 279
 
 
 def test_without_labels_rare_faults_do_not_become_rules():
-    scenario = parse_scenario("shop", learned(9, 200, bad=0.02, labelled=False, allowed=0.05).scenario())
+    scenario = parse_scenario("shop", learned(9, 200, bad=0.02, labelled=False, most_false=0.05).scenarios()["shop"])
     judged = [passes(case, scenario) for case, good in runs(900, 200, bad=0.0) if good]
     assert sum(judged) / len(judged) >= 0.95

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.lexical.critical_facts import CriticalFacts, drift
+from sidejudge.scoring.lexical.critical_facts import CriticalFacts, drift
 from tests.linear_time import assert_linear
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.lexical.facts import MAX_TEXT, amounts, dates, names, numbers, quotes, same_date, timestamps
+from sidejudge.scoring.lexical.facts import MAX_TEXT, amounts, dates, names, numbers, quotes, same_date, timestamps
 from tests.linear_time import assert_linear
 
 

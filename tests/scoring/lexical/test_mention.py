@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.lexical.mention import Mentions
+from sidejudge.scoring.lexical.mention import Mentions
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.lexical.statement import contradicts, covers, read_statement, states_the_same
+from sidejudge.scoring.lexical.statement import contradicts, covers, read_statement, states_the_same
 
 SAYS_MORE = [
     ("Refund initiated for $49", "Refund of $49", True),

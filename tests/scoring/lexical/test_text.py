@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.lexical.text import WordIndex, fold_digits, normalise, pieces, same, tokens
+from sidejudge.scoring.lexical.text import WordIndex, fold_digits, normalise, pieces, same, tokens
 
 
 @pytest.mark.parametrize(

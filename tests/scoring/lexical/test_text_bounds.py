@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from scoring.case.case import Case
-from scoring.evaluators.score import score
-from scoring.lexical.text import fold_digits, normalise
-from scoring.rubrics import RUBRICS
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.lexical.text import fold_digits, normalise
+from sidejudge.scoring.rubrics import RUBRICS
 
 
 @pytest.mark.parametrize("character", ["\ufdfa", "\ufdfb", "\u33af", "\u3316", "\u1e9b\u0323", "½", "ß"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.metrics.closed_form import compare, is_closed
+from sidejudge.scoring.metrics.closed_form import compare, is_closed
 
 SCALARS = st.booleans() | st.integers(-5, 5) | st.sampled_from(["a", "B", "refund approved", "x y z"])
 ROWS = st.dictionaries(st.integers(0, 9).map(str), st.tuples(SCALARS, SCALARS), min_size=1, max_size=8)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scoring.metrics.answer_failure import answer_failure, is_refusal
-from scoring.metrics.tool_failure import failure_of
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.metrics.answer_failure import answer_failure, is_refusal
+from sidejudge.scoring.metrics.tool_failure import failure_of
+from sidejudge.scoring.trace.span import ToolCall
 
 DATA = Path(__file__).parent / "data"
 
@@ -26,7 +26,7 @@ def failed(result):
     return failure_of(ToolCall(name="tool", result=result)) is not None
 
 
-@pytest.mark.parametrize("name", ["tool_results", "tool_results_further"])
+@pytest.mark.parametrize("name", ["tool_results", "tool_results_further", "tool_results_shells"])
 def test_failed_results_are_noticed_and_others_left_alone(name):
     held = read(name)
     missed = [result for result in held["failed"] if not failed(result)]

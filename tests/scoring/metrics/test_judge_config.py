@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.metrics.judge_config import JudgeConfig, JudgeConfigError, MetricSelection, parse_judge_config
-from scoring.metrics.judge_metrics import DEFINITIONS
+from sidejudge.scoring.metrics.judge_config import JudgeConfig, JudgeConfigError, MetricSelection, parse_judge_config
+from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS
 
 DEFAULTS = {name: each.default_weight for name, each in DEFINITIONS.items() if each.include_in_defaults}
 

@@ -6,7 +6,7 @@ import json
 import math
 import re
 
-from scoring.metrics.judge_metrics import DEFINITIONS, Tier, available_metrics
+from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS, Tier, available_metrics
 
 
 def seed_text(shared):

@@ -1,7 +1,7 @@
-from scoring.case.case import Case
-from scoring.metrics.metric import Metric
-from scoring.questions.question import Answer, CitesTranscript, NoAnswer, PendingMetrics
-from scoring.result.result import Failed, Method, Scored, Unavailable
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.questions.question import Answer, CitesTranscript, NoAnswer, PendingMetrics
+from sidejudge.scoring.result.result import Failed, Method, Scored, Unavailable
 
 CASE = Case(case_id="c", model_output={"answer": "yes"})
 QUESTION = CitesTranscript("he said so")

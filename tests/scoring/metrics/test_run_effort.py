@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from scoring.case.case import Usual
-from scoring.evaluators.score import score
-from scoring.metrics.run_effort import UNITS, run_effort
-from scoring.result.result import NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.verdict.open_reason import open_reason
+from sidejudge.scoring.case.case import Usual
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.metrics.run_effort import UNITS, run_effort
+from sidejudge.scoring.result.reason import Rights
+from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
 from tests.scoring.metrics.test_run_health import SOUND, judged, model, run, tool
 
 HEALTH = RUBRICS["run_health"]
@@ -61,15 +61,24 @@ def test_a_run_above_its_budget_fails():
     assert judged(over).passed is False
 
 
-def test_how_many_calls_in_a_row_are_usual_decides_what_a_loop_is():
-    row = run(*[tool(f"t{n}", n, f"r{n}", port=f"port {n}") for n in range(1, 11)])
-    assert result(row, "no_repetition").value == pytest.approx(0.8)
-    assert result(row, "no_repetition", usual=usual(in_a_row=20)).value == 1.0
-    assert result(row, "no_repetition", usual=usual(in_a_row=6)).value == pytest.approx(0.6)
-    assert result(row, "no_repetition", usual=usual(in_a_row=1.9)).value == pytest.approx(0.4)
+def test_how_many_calls_in_a_row_are_usual_is_a_measure_and_calls_that_differ_are_no_repetition():
+    row = run(*[tool(f"t{n}", n, f"r{n}", port=f"port {n}") for n in range(1, 44)])
+    for known in (None, usual(in_a_row=6), usual(in_a_row=60)):
+        assert result(row, "no_repetition", usual=known).value == 1.0
+    assert result(row, "within_usual", usual=usual(in_a_row=6)).reason == (
+        "calls of one tool in a row 43 calls, usually 3"
+    )
+    assert result(row, "within_usual", usual=usual(in_a_row=60)).value == 1.0
+
+
+@pytest.mark.parametrize(("seconds", "value"), [(3.0, 1.0), (9.9, 1.0), (11.0, 0.0)])
+def test_a_pause_that_nobody_would_notice_is_not_far_above_the_usual(seconds, value):
+    late = structs.replace(SOUND[2], start_ns=int(seconds * 1e9), end_ns=int(seconds * 1e9) + 1)
+    found = result(run(SOUND[0], SOUND[1], late), "within_usual", usual=usual(gap_s=0.2))
+    assert found.value == value, found.reason
 
 
 def test_callers_who_may_not_see_contents_are_told_what_was_unusual():
-    shown = open_reason("tokens 5,010 tokens, usually 112; longest gap 0.25 s, usually 0.1")
-    assert shown == "tokens 5,010 tokens, usually 112; longest gap 0.25 s, usually 0.1"
-    assert open_reason("tokens 5,010 tokens > 200") == "tokens 5,010 tokens > 200"
+    late = structs.replace(SOUND[2], start_ns=11 * 10**9, end_ns=11 * 10**9 + 1)
+    found = result(run(SOUND[0], SOUND[1], late), "within_usual", usual=usual(gap_s=0.2))
+    assert found.reason.shown(Rights.OWN) == found.reason != ""

@@ -7,12 +7,12 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from scoring.case.extract import extract
-from scoring.evaluators.score import score
-from scoring.result.result import NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
-from scoring.trace.trace import Trace
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Unread, Usage
+from sidejudge.scoring.trace.trace import Trace
 
 HEALTH = RUBRICS["run_health"]
 MS = 1_000_000
@@ -201,7 +201,7 @@ def in_turns(times, result="nothing new"):
         (in_turns(40), 0.0, False),
         ([tool(f"t{n}", n, "nothing new") for n in range(1, 12)], 0.0, False),
         ([tool(f"t{n}", n, "done" if n == 30 else "waiting") for n in range(1, 31)], 1 - 22 / 30, True),
-        ([tool(f"t{n}", n, f"page {n}", port=f"port {n}") for n in range(1, 41)], 1 - 32 / 40, True),
+        ([tool(f"t{n}", n, f"page {n}", port=f"port {n}") for n in range(1, 41)], 1.0, True),
         ([tool(f"t{n}", n, "nothing new") for n in range(1, 9)] + list(in_turns(30, "x")[8:]), 0.0, False),
     ],
     ids=["a few", "many", "a loop of two", "a long one", "a loop of one", "polling", "many pages", "of both kinds"],
@@ -210,7 +210,7 @@ def test_a_loop_that_brings_nothing_new_fails_the_run_and_other_repetition_is_no
     verdict = judged(run(*steps))
     assert values(verdict)["no_repetition"] == pytest.approx(value)
     assert verdict.passed is passed
-    assert {sign["metric"] for sign in verdict.to_json()["signs"]} >= {"no_repetition"}
+    assert value == 1.0 or {sign["metric"] for sign in verdict.to_json()["signs"]} >= {"no_repetition"}
 
 
 def beside(count, *, start=1, **fields):
@@ -243,11 +243,61 @@ def test_calls_without_contents_are_not_taken_for_equal():
     assert values(judged(run(*calls)))["no_repetition"] == 1.0
 
 
-def test_two_calls_in_turns_and_one_tool_over_and_over_are_repetitions():
+def test_two_calls_in_turns_are_repetitions_and_calls_that_differ_are_none():
     turns = [tool(f"t{n}", n, f"r{n}", port=("Riga", "Oslo")[n % 2]) for n in range(1, 7)]
     assert values(judged(run(*turns)))["no_repetition"] == pytest.approx(0.5)
-    row = [tool(f"t{n}", n, f"r{n}", port=f"port {n}") for n in range(1, 11)]
-    assert values(judged(run(*row)))["no_repetition"] == pytest.approx(0.8)
+    row = [tool(f"t{n}", n, "", name="bash", command=f"sed -i {n}d a.py") for n in range(1, 44)]
+    assert values(judged(run(*row)))["no_repetition"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "valid"),
+    [
+        ({"type": "string", "nullable": True}, None, 1.0),
+        ({"type": "string", "nullable": True}, "Riga", 1.0),
+        ({"type": "string", "nullable": True}, 7, 0.0),
+        ({"type": "string", "nullable": False}, None, 0.0),
+        ({"type": "string"}, None, 0.0),
+        ({"type": "string", "enum": ["a", "b"], "nullable": True}, None, 1.0),
+        ({"type": "array", "items": {"type": "integer", "nullable": True}}, [1, None], 1.0),
+        ({"$ref": "#/$defs/port", "nullable": True}, None, 1.0),
+        ({"$ref": "#/$defs/port"}, None, 0.0),
+        ({"type": "object", "properties": {"nullable": {"type": "boolean"}}}, {"nullable": True}, 1.0),
+        ({"type": "object", "properties": {"nullable": {"type": "boolean"}}}, {"nullable": "x"}, 0.0),
+    ],
+)
+def test_null_fits_what_a_declaration_calls_nullable(schema, value, valid):
+    parameters = {"type": "object", "properties": {"port": schema}, "$defs": {"port": {"type": "string"}}}
+    offer = (json.dumps([{"name": "find_ship", "input_schema": parameters}]),)
+    steps = (model("m1", 1, calls=[("find_ship", {"port": value})], tool_definitions=offer), tool("t1", 3, port=value))
+    assert values(judged(run(*steps)))["calls_valid"] == valid
+
+
+def server_side(*, root="tools/call lookup_order", http=None, error=None):
+    call = ToolCall(name="lookup_order", arguments={"id": 1}, result=None if error else "found", error=error)
+    above = () if http is None else (span("http", None, SpanKind.OTHER, 0, name=http),)
+    called = span("t", "http" if above else None, SpanKind.TOOL, 1, name=root, tool=call, error=error)
+    return extract(Trace.of("1" * 32, [*above, called], "batch"))
+
+
+@pytest.mark.parametrize("error", [None, "ToolError: no such order"])
+@pytest.mark.parametrize("http", [None, "POST /mcp", "POST", "MCP server handle"])
+def test_one_call_of_a_tool_as_its_server_reports_it_is_no_run(http, error):
+    found = judged(server_side(http=http, error=error))
+    assert (found.passed, found.state.value) == (None, "incomplete")
+    assert all(isinstance(score.result, NotApplicable) for score in found.scores)
+
+
+def test_a_call_below_what_an_application_does_is_a_run_of_it():
+    failed = tool("t", 2, error="ToolError: no such order")
+    for above in (
+        span("agent", None, SpanKind.OTHER, 0, name="handle_request"),
+        span("agent", None, SpanKind.CHAIN, 0),
+    ):
+        assert judged(extract(Trace.of("1" * 32, [above, failed], "batch"))).passed is False
+    assert judged(run(failed)).passed is False
+    two = [replace(each, parent_id=None) for each in (tool("t1", 1), tool("t2", 3, error="ToolError: x"))]
+    assert judged(extract(Trace.of("1" * 32, two, "batch"))).passed is False
 
 
 def test_an_error_that_came_up_from_below_counts_once():
@@ -266,6 +316,15 @@ def test_what_is_not_known_is_not_judged():
     assert isinstance(found["calls_valid"], Unavailable)
 
 
+@pytest.mark.parametrize(("field", "value"), [("output", "unavailable"), ("", "unavailable"), ("input", 0.0)])
+def test_an_answer_that_was_not_understood_is_not_said_to_be_missing(field, value):
+    unread = Unread(source="my.completion", shape="object with type, value", field=field)
+    case = run(replace(model("m1", 1), unread=(unread,)), answer=None)
+    assert values(judged(case))["answered"] == value
+    answered = next(score.result for score in judged(case).scores if score.metric == "answered")
+    assert field == "input" or "my.completion (object with type, value)" in answered.reason
+
+
 def test_plain_http_is_no_run():
     case = extract(Trace.of("1" * 32, [span("GET /livez", None, SpanKind.OTHER, 1)], "batch"))
     assert all(isinstance(s.result, NotApplicable) for s in judged(case).scores if s.metric != "no_repetition")
@@ -274,3 +333,127 @@ def test_plain_http_is_no_run():
 def test_reasons_hold_no_contents():
     case = run(*SOUND, tool("t2", 6, error="ValueError: secret 4711-0815"), answer="Error: secret 4711-0815")
     assert "0815" not in repr(judged(case).to_json())
+
+
+# -- failures that stand beside a call
+
+
+def called(at=3, result=None, *below, arguments=None):
+    given = {"port": "Riga"} if arguments is None else arguments
+    call = ToolCall(name="find_ship", arguments=given or None, result=result)
+    return (span("t1", "agent", SpanKind.TOOL, at, name="find_ship", tool=call), *below)
+
+
+def below(span_id, at, kind=SpanKind.OTHER, parent="t1", **fields):
+    return span(span_id, parent, kind, at, **fields)
+
+
+FAILED_BELOW = below("b1", 4, error="ConnectionError: registry of ships is down")
+
+
+@pytest.mark.parametrize(
+    ("steps", "value"),
+    [
+        (called(3, None, FAILED_BELOW), 0.0),
+        (called(3, "", FAILED_BELOW), 0.0),
+        (called(3, "Sorry: registry of ships is down", FAILED_BELOW), 0.0),
+        (called(3, None, below("c", 4, SpanKind.CHAIN), below("b1", 5, parent="c", error="E: down")), 0.0),
+        (called(3, "the ship Aurora sails at 9", FAILED_BELOW), 1.0),
+        (called(3, None, FAILED_BELOW, below("b2", 6)), 1.0),
+        (called(3, None, below("m", 4, SpanKind.LLM, error="RateLimitError: x")), 1.0),
+        (called(3, None, FAILED_BELOW, arguments=False), 1.0),
+        (called(3, None, below("b2", 6)), 1.0),
+    ],
+    ids=["nothing came", "empty", "repeated", "deeper", "handled", "tried again", "a model", "no contents", "fine"],
+)  # fmt: skip
+def test_an_error_below_a_tool_is_the_tools_where_nothing_came_of_it(steps, value):
+    assert values(judged(run(*steps, SOUND[2])))["tool_success"] == value
+
+
+def sub_agent(output, *, under="agent", error=None):
+    asked = "Which ship sails first?"
+    return span(
+        "sub", under, SpanKind.AGENT, 4, name="research", agent="research", input=asked, output=output, error=error
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [
+        ("The response was filtered due to the prompt triggering Azure OpenAI's content management policy.", 2 / 3),
+        ("Error: the registry timed out", 2 / 3),
+        ("Maximum number of rounds reached", 2 / 3),
+        ({"output": "Connection error."}, 2 / 3),
+        ("Aurora sails first.", 1.0),
+        ("No ship of this name was found.", 1.0),
+        ("Errors in the registry were corrected in May.", 1.0),
+        (None, 1.0),
+    ],
+)
+def test_what_a_sub_agent_returns_in_place_of_an_answer_is_a_failed_step(output, value):
+    assert values(judged(run(*SOUND, sub_agent(output))))["step_success"] == pytest.approx(value)
+
+
+def test_a_call_and_the_agent_below_it_that_failed_are_one_sign():
+    text = "Error: the registry timed out"
+    asked = span(
+        "t9", "agent", SpanKind.TOOL, 4, name="ask", tool=ToolCall(name="ask", arguments={"q": "x"}, result=text)
+    )
+    found = values(judged(run(*SOUND, asked, sub_agent(text, under="t9"))))
+    assert (found["tool_success"], found["step_success"]) == (0.5, 1.0)
+
+
+@pytest.mark.parametrize("completion", ["idle", "torn", "pressure", "deadline"])
+def test_of_a_trace_whose_top_never_came_no_step_speaks_for_the_run(completion):
+    steps = (
+        span(
+            "sub",
+            "gone",
+            SpanKind.AGENT,
+            1,
+            agent="sub",
+            output="Error: no such order",
+            error="ToolError: no such order",
+        ),
+        model("m1", 3, "I promise", parent="sub", finish="length"),
+    )
+    case = extract(Trace.of("1" * 32, steps, completion))
+    found = judged(case)
+    assert (found.passed, found.blockers) == (None, ())
+    assert {values(found)[name] for name in ("completed", "answered", "answer_intact", "not_refused")} == {
+        "unavailable"
+    }
+    assert judged(extract(Trace.of("1" * 32, steps, "pseudo_root"))).passed is False, "its caller is elsewhere"
+    whole = extract(Trace.of("1" * 32, [span("gone", None, SpanKind.CHAIN, 0, output="fine"), *steps], completion))
+    assert "answer_intact" in judged(whole).blockers or completion in ("torn", "pressure")
+
+
+@pytest.mark.parametrize("name", ["final_answer", "FinalAnswer", "submit", "finish", "done", "functions.final_answer"])
+@pytest.mark.parametrize("by", ["span", "message", "both"])
+def test_a_tool_that_gives_the_answer_is_no_tool_that_was_tried(name, by):
+    asks = model("m8", 1, "" if by != "span" else "I am done.", calls=[(name, {"answer": "9"})] if by != "span" else ())
+    given = (tool("t8", 3, "9", name=name, answer="9"),) if by != "message" else ()
+    assert values(judged(run(asks, *given)))["tools_tried"] == 0.0
+    assert values(judged(run(SOUND[0], SOUND[1], asks, *given)))["tools_tried"] == 1.0
+    alone = (json.dumps([{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}]),)
+    offered = replace(asks, tool_definitions=alone)
+    assert values(judged(run(offered, *given)))["tools_tried"] == "not_applicable", "nothing else was offered"
+
+
+@pytest.mark.parametrize(
+    ("steps", "failed"),
+    [
+        ((below("s", 7, parent="agent", error="KeyError: port"),), 1),
+        ((below("c", 7, SpanKind.CHAIN, "agent"), below("s", 8, parent="c", error="KeyError: port")), 1),
+        ((below("o", 7, parent="agent", error="KeyError: x"), below("s", 8, parent="o", error="KeyError: x")), 1),
+        ((below("s", 7, parent="agent"),), 0),
+        ((below("s", 7, parent="agent", name="POST", error="500"),), 0),
+        ((below("s", 7, parent="agent", name="GET /v1/ships", error="500"),), 0),
+        ((below("s", 4, parent="t1", error="KeyError: port"),), 0),
+        ((below("s", 2, parent="m1", error="ConnectionError: x"),), 0),
+    ],
+    ids=["plain", "in a chain", "from below", "fine", "http", "request", "of a tool", "of a model"],
+)  # fmt: skip
+def test_a_plain_step_that_failed_is_a_step_of_the_run_unless_it_is_part_of_another(steps, failed):
+    result = next(s.result for s in judged(run(*SOUND, *steps)).scores if s.metric == "step_success")
+    assert result.details.get("count", 0) == failed

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.metrics.stated import leaves, sentences, stated
+from sidejudge.scoring.metrics.stated import leaves, sentences, stated
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from scoring.case.case import Case, parse_output
-from scoring.metrics.structure import check, match_by_id, response_structure_compliance, strict_key
+from sidejudge.scoring.case.case import Case, parse_output
+from sidejudge.scoring.metrics.structure import check, match_by_id, response_structure_compliance, strict_key
 
 QA = {"questions": [{"question_id": "Q1", "score": 5, "max_score": 5, "type": "PASS_FAIL", "reason": "at 01:23"}]}
 TEXT = {

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.metrics.tool_efficiency import efficiency, states_budget
-from scoring.scenario.scenario import parse_scenario
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.metrics.tool_efficiency import efficiency, states_budget
+from sidejudge.scoring.scenario.scenario import parse_scenario
+from sidejudge.scoring.trace.span import ToolCall
 
 
 def scenario(include=("search",), budget=4, **more):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.metrics.tool_failure import failure_of, text_failure
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.metrics.tool_failure import failure_of, text_failure
+from sidejudge.scoring.trace.span import ToolCall
 
 FAILURES = [
     ("Error: no such page", "error text"),

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.alerts.condition import Severity
-from scoring.alerts.event import Example
-from scoring.alerts.lifecycle import AlertTransition
-from scoring.notices.daily_report import AgreedOn, DailyReportText, ServiceDay, WeakMetric
-from scoring.notices.notice import Notice, NoticeKind
-from scoring.notices.text import Wording, lasting, plain
-from scoring.notices.wording import report
-from scoring.status.status import Status
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.event import Example
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, ServiceDay, WeakMetric
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.text import Wording, lasting, plain
+from sidejudge.scoring.notices.wording import report
+from sidejudge.scoring.status.status import Status
 from tests.alert_events import MINUTE_NS, SINCE_NS, event
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "notices"
@@ -30,7 +30,8 @@ BUDGET = event(
     condition="judge_budget", severity=Severity.WARNING, title="The judge's budget is nearly spent",
     runbook="judge-budget", labels=(("period", "hour"),), stated="$1.84 of $2.00 spent this hour",
     meaning="fewer cases are judged until the period is over; estimates stay unbiased, with wider bounds",
-    value=0.92, lower=None, upper=None, n=None, limit=0.9, changed_ns=None, examples=(), at_ns=SINCE_NS,
+    value=0.92, lower=None, upper=None, n=None, limit=0.9, changed_ns=None, examples=(), failure=None, explained=None,
+    at_ns=SINCE_NS,
 )  # fmt: skip
 DAY = DailyReportText(
     begin_ns=SINCE_NS - 24 * 60 * MINUTE_NS, end_ns=SINCE_NS,

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case.case import Case, Utterance
-from scoring.evaluators.score import nobody, score
-from scoring.metrics.judge_config import JudgeConfig, MetricSelection
-from scoring.metrics.judge_metrics import DEFINITIONS
-from scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
-from scoring.questions.question import Answer, NoAnswer
-from scoring.result.result import Judgement, Method
-from scoring.rubrics import RUBRICS
-from scoring.rubrics.agent import METRICS, agent_rubric, parse_agent_grade
-from scoring.verdict.verdict import State
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.metrics.judge_config import JudgeConfig, MetricSelection
+from sidejudge.scoring.metrics.judge_metrics import DEFINITIONS
+from sidejudge.scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
+from sidejudge.scoring.questions.question import Answer, NoAnswer
+from sidejudge.scoring.result.result import Judgement, Method
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.rubrics.agent import METRICS, agent_rubric, parse_agent_grade
+from sidejudge.scoring.verdict.verdict import State
 
 RUBRIC = RUBRICS["agent"]
 AT = "2026-01-01T00:00:00Z"

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from scoring.case.case import Case
-from scoring.evaluators.score import score
-from scoring.questions.question import Answer, GradeAnswer, NoAnswer
-from scoring.result.result import Judgement, Method
-from scoring.rubrics import RUBRICS
-from scoring.rubrics.answer import parse_grade
-from scoring.verdict.verdict import State
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from sidejudge.scoring.result.result import Judgement, Method
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.rubrics.answer import parse_grade
+from sidejudge.scoring.verdict.verdict import State
 
 RUBRIC = RUBRICS["answer"]
 AT = "2026-01-01T00:00:00Z"

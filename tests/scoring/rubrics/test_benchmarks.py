@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, precision_score, recall_score
 
-from scoring.case.case import Case, Utterance
-from scoring.evaluators import lexical
-from scoring.evaluators.score import nobody, score
-from scoring.metrics.context_use import ContextUse
-from scoring.questions.benchmarks import (
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.evaluators import lexical
+from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.metrics.context_use import ContextUse
+from sidejudge.scoring.questions.benchmarks import (
     FollowsInstructions,
     PiecesNeeded,
     PiecesUsed,
@@ -23,14 +23,14 @@ from scoring.questions.benchmarks import (
     SoundReasoning,
     StatedClaims,
 )
-from scoring.questions.question import Answer, NoAnswer, run
-from scoring.questions.text import Supported
-from scoring.questions.translation import SentenceSimilarity
-from scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.rubrics.benchmarks import METRICS
-from scoring.verdict.consistency import MAX_RUNS, consistency_of
-from scoring.verdict.verdict import State, reach_verdict
+from sidejudge.scoring.questions.question import Answer, NoAnswer, run
+from sidejudge.scoring.questions.text import Supported
+from sidejudge.scoring.questions.translation import SentenceSimilarity
+from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.rubrics.benchmarks import METRICS
+from sidejudge.scoring.verdict.consistency import MAX_RUNS, consistency_of
+from sidejudge.scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["benchmarks"]
 AT = "2026-01-01T00:00:00Z"
@@ -188,6 +188,26 @@ def test_no_output_is_not_judged(metric):
 
 
 # -- faithfulness and hallucination rate
+
+
+@pytest.mark.parametrize("metric", ["faithfulness", "hallucination_rate"])
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_refuted_claim_decides_the_binary_where_no_answer_to_the_others_could_pass_it(metric, failed):
+    def supported(question):
+        return question.claim not in LETTERS[:1] and NoAnswer("open", failed=failed)
+
+    few = case(" ".join(LETTERS[:4]))
+    found = result(metric, few, judge(Supported=supported))
+    assert (found.value, found.method, found.details["best"]) == (
+        0.0,
+        Method.JUDGE,
+        0.75 if metric == "faithfulness" else 0.25,
+    )
+    assert "raw" not in found.details, "a bound is no value"
+    many = case(" ".join(f"Fact {n} holds here." for n in range(60)))
+    open_ones = result(metric, many, judge(Supported=lambda q: q.claim != "Fact 7 holds here." and NoAnswer("open")))
+    assert open_ones.status == "unavailable"
+    assert "1 of 60 made up" in open_ones.reason
 
 
 def test_a_voucher_that_stands_nowhere_is_unsupported():

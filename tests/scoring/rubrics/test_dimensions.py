@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case.case import Case
-from scoring.evaluators.score import nobody, score
-from scoring.questions.dimensions import GradeDimension, VerifyClaims
-from scoring.questions.question import Answer
-from scoring.result.result import Judgement, Method
-from scoring.rubrics import RUBRICS
-from scoring.rubrics.dimensions import LEVELS, CheckedClaim, claim_accuracy, parse_claims, parse_level
-from scoring.trace.span import ToolCall
-from scoring.verdict.verdict import State
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
+from sidejudge.scoring.questions.question import Answer
+from sidejudge.scoring.result.result import Judgement, Method
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.rubrics.dimensions import LEVELS, CheckedClaim, claim_accuracy, parse_claims, parse_level
+from sidejudge.scoring.trace.span import ToolCall
+from sidejudge.scoring.verdict.verdict import State
 
 RUBRIC = RUBRICS["dimensions"]
 AT = "2026-01-01T00:00:00Z"

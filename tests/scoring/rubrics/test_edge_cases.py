@@ -7,15 +7,15 @@ import math
 import orjson
 import pytest
 
-from scoring.case.case import Case, parse_output
-from scoring.evaluators.score import nobody, score
-from scoring.lexical.text import normalise, same
-from scoring.questions.question import Answer, NoAnswer
-from scoring.questions.translation import HowFluent
-from scoring.result.bands import Bands, at_least, at_most
-from scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.verdict.verdict import State, reach_verdict
+from sidejudge.scoring.case.case import Case, parse_output
+from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.lexical.text import normalise, same
+from sidejudge.scoring.questions.question import Answer, NoAnswer
+from sidejudge.scoring.questions.translation import HowFluent
+from sidejudge.scoring.result.bands import Bands, at_least, at_most
+from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.verdict import State, reach_verdict
 
 AT = "2026-01-01T00:00:00Z"
 CALL = "Agent: hello. Customer: I want a refund."

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
-from scoring.case.case import Case, Utterance
-from scoring.evaluators.score import score
-from scoring.questions.question import Answer, NoAnswer, SameEntity
-from scoring.result.result import Method, Scored
-from scoring.rubrics import RUBRICS, entity
-from scoring.verdict.verdict import State, reach_verdict
+from sidejudge.scoring.case.case import Case, Utterance
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.questions.question import Answer, NoAnswer, SameEntity
+from sidejudge.scoring.result.result import Method, Scored
+from sidejudge.scoring.rubrics import RUBRICS, entity
+from sidejudge.scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["entity"]
 AT = "2026-01-01T00:00:00Z"

@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from scoring.case.case import Case
-from scoring.evaluators import lexical
-from scoring.evaluators.score import nobody, score
-from scoring.questions.question import Answer
-from scoring.result.result import Method
-from scoring.rubrics import RUBRICS
-from scoring.trace.span import Span, SpanKind
-from scoring.trace.trace import Trace
-from scoring.verdict.verdict import State
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators import lexical
+from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.questions.question import Answer
+from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.verdict.verdict import State
 
 AT = "2026-01-01T00:00:00Z"
 

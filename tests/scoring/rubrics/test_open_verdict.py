@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from integrations.cases import read_case
-from scoring.evaluators import lexical
-from scoring.evaluators.score import score
-from scoring.questions.question import Answer
-from scoring.result.result import Method
-from scoring.rubrics import RUBRICS
-from scoring.rubrics.open_verdict import open_verdict
+from sidejudge.integrations.cases import read_case
+from sidejudge.scoring.evaluators import lexical
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.questions.question import Answer
+from sidejudge.scoring.result.result import Method
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.rubrics.open_verdict import open_verdict
 from tests.golden.test_cases import STORIES, judged
 
 CANARY = "zqcanary"

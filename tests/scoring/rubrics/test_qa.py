@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case.case import Case
-from scoring.evaluators.score import nobody, score
-from scoring.questions.question import Answer, BorneOut, NoAnswer
-from scoring.result.result import Failed, Method, Scored
-from scoring.rubrics import RUBRICS, qa
-from scoring.verdict.verdict import State, reach_verdict
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.questions.question import Answer, BorneOut, NoAnswer
+from sidejudge.scoring.result.result import Failed, Method, Scored
+from sidejudge.scoring.rubrics import RUBRICS, qa
+from sidejudge.scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["qa"]
 AT = "2026-01-01T00:00:00Z"

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case.case import Case
-from scoring.evaluators.score import nobody, score
-from scoring.questions.quality import GradeQuality
-from scoring.questions.question import Answer
-from scoring.result.result import Judgement, Method
-from scoring.rubrics import RUBRICS
-from scoring.rubrics.quality import parse_quality
-from scoring.trace.span import ToolCall
-from scoring.verdict.verdict import State
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.questions.quality import GradeQuality
+from sidejudge.scoring.questions.question import Answer
+from sidejudge.scoring.result.result import Judgement, Method
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.rubrics.quality import parse_quality
+from sidejudge.scoring.trace.span import ToolCall
+from sidejudge.scoring.verdict.verdict import State
 
 RUBRIC = RUBRICS["quality"]
 AT = "2026-01-01T00:00:00Z"

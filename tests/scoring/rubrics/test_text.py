@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
-from scoring.case.case import Case
-from scoring.evaluators import lexical
-from scoring.evaluators.score import nobody, score
-from scoring.questions.question import Answer, NoAnswer
-from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from scoring.result.result import Judgement, Method, Scored
-from scoring.rubrics import RUBRICS, text
-from scoring.verdict.verdict import State, reach_verdict
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators import lexical
+from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.questions.question import Answer, NoAnswer
+from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.result.result import Judgement, Method, Scored
+from sidejudge.scoring.rubrics import RUBRICS, text
+from sidejudge.scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["text"]
 AT = "2026-01-01T00:00:00Z"
@@ -623,6 +623,36 @@ def test_claims_that_are_none_are_an_error(claims):
 def test_a_judge_that_failed_to_extract_claims_is_an_error_and_not_a_guess():
     answers = judge(SummaryClaims=NoAnswer("timeout", failed=True), Supported=True)
     assert value("fabrication_free_rate", case(output(call_purpose="other words")), answer=answers) == "error"
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_one_refuted_claim_beside_undecided_ones_bounds_the_rate_and_blocks(failed):
+    def supported(question):
+        return False if question.claim == "it was free" else NoAnswer("a paraphrase", failed=failed)
+
+    about = case(output(call_purpose="other words"))
+    claims = ("it was free", "a", "b", "c")
+    found = verdict(about, answer=judge(SummaryClaims=claims, Supported=supported, SameIntent=1.0))
+    score = next(s for s in found.scores if s.metric == "fabrication_free_rate")
+    assert score.result.status == ("error" if failed else "unavailable")
+    assert score.result.proven.at_most == 0.75
+    assert score.result.reason.startswith("1 of 4 facts fabricated: it was free")
+    assert score.result.reason.endswith("not all are decided: a paraphrase")
+    assert (found.state, found.passed, found.blockers) == (State.INVALID, False, ("fabrication_free_rate",))
+    many = (*claims, *(f"claim {n}" for n in range(60)))
+    few = verdict(about, answer=judge(SummaryClaims=many, Supported=supported, SameIntent=1.0))
+    assert few.blockers == (), "1 of 64 may be all that is fabricated"
+    without = case(output(call_purpose="other words"), transcript=None)
+    assert verdict(without, answer=judge(SummaryClaims=claims, Supported=supported, SameIntent=1.0)).blockers == ()
+
+
+def test_words_that_prove_a_fabrication_are_used_without_a_judge():
+    highlights = [*REFERENCE["summary"]["highlights"], "Agent offered a 10% discount", "They parted on good terms"]
+    found = verdict(case(output(highlights=highlights)))
+    assert "fabrication_free_rate" in found.blockers
+    assert "1 of 9 facts fabricated: Agent offered a 10% discount" in found.reason
+    honest = verdict(case(output(highlights=[*REFERENCE["summary"]["highlights"], "They parted on good terms"])))
+    assert honest.blockers == ()
 
 
 def test_without_a_transcript_absence_cannot_be_told():

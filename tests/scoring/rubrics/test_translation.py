@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case.case import Case
-from scoring.evaluators import lexical
-from scoring.evaluators.score import nobody, score
-from scoring.questions.question import Answer, NoAnswer
-from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
-from scoring.result.result import Judgement, Method, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS, translation
-from scoring.verdict.verdict import State, reach_verdict
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators import lexical
+from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.questions.question import Answer, NoAnswer
+from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
+from sidejudge.scoring.result.result import Judgement, Method, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS, translation
+from sidejudge.scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["translation"]
 AT = "2026-01-01T00:00:00Z"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.case.case import Case
-from scoring.evaluators.score import score
-from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.rubrics.workflow import CHECKS, KINDS, SIDES, violations
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.result.result import Failed, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.rubrics.workflow import CHECKS, KINDS, SIDES, violations
+from sidejudge.scoring.trace.span import ToolCall
 
 
 def departed(value=0.0, **details) -> Scored:

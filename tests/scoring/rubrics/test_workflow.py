@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case.case import Case
-from scoring.evaluators.score import score
-from scoring.rubrics import RUBRICS, workflow
-from scoring.scenario.scenario import Side
-from scoring.trace.span import ToolCall
-from scoring.verdict.verdict import State
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.rubrics import RUBRICS, workflow
+from sidejudge.scoring.scenario.scenario import Side
+from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall, Unread
+from sidejudge.scoring.trace.trace import Trace
+from sidejudge.scoring.verdict.verdict import State
 
 RUBRIC = RUBRICS["workflow"]
 AT = "2026-01-01T00:00:00Z"
@@ -329,3 +332,83 @@ def test_included_missing_and_excluded_divide_what_is_named(include, exclude, ca
     assert set(found["excluded"]) == set(exclude) - set(called)
     assert set(found["unexpected"]) <= set(called)
     assert found == workflow.validate(side, called * 2)
+
+
+# -- traces in which not everything was understood
+
+
+def traced(*spans, scenario=SEED):
+    made = [
+        Span(trace_id="1" * 32, dialect="test", start_ns=at, end_ns=at + 1, **{"parent_id": "root", **span})
+        for at, span in enumerate(spans)
+    ]
+    return replace(extract(Trace.of("1" * 32, made, "batch")), scenario=scenario)
+
+
+ROOT = {
+    "span_id": "root",
+    "parent_id": None,
+    "name": "handle",
+    "kind": SpanKind.AGENT,
+    "agent": "research",
+    "output": "x",
+}
+MODEL = {"span_id": "m", "name": "chat", "kind": SpanKind.LLM, "output": "30 days"}
+SEARCHED = {"span_id": "t", "name": "x", "kind": SpanKind.TOOL, "tool": ToolCall(name="pdf_retrieval", result="x")}
+
+
+@pytest.mark.parametrize("name", ["GET /health", "pdf_retrieval", "handle_request"])
+def test_where_nothing_was_recognised_nothing_is_held_against_it(name):
+    found = verdict(traced({"span_id": "root", "parent_id": None, "name": name, "kind": SpanKind.OTHER}))
+    assert (found.state, found.passed, found.violations) == (State.INCOMPLETE, None, ())
+    assert {score.result.status for score in found.scores if score.weight} == {"unavailable"}
+
+
+def test_nor_against_one_call_of_a_tool_whose_caller_is_elsewhere():
+    assert verdict(traced({**SEARCHED, "parent_id": None})).passed is None
+
+
+def test_what_was_recognised_is_held_against_it():
+    assert verdict(traced(ROOT, SEARCHED)).passed is True
+    missed = verdict(traced(ROOT, MODEL))
+    assert (missed.passed, missed.violations) == (False, ("tools_missing",))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "passed"),
+    [
+        ("pdf_retrieval", SpanKind.OTHER, None),
+        ("tool: pdf-retrieval", SpanKind.OTHER, None),
+        ("execute_tool PDF_Retrieval", SpanKind.CHAIN, None),
+        ("pdf_retrieval_index", SpanKind.OTHER, None),
+        ("pdf_retrievals", SpanKind.OTHER, False),
+        ("pdf", SpanKind.OTHER, False),
+        ("pdf_retrieval", SpanKind.LLM, False),
+    ],
+)
+def test_a_tool_is_not_missing_where_a_step_of_its_name_was_not_understood(name, kind, passed):
+    step = {"span_id": "s", "name": name, "kind": kind}
+    assert verdict(traced(ROOT, MODEL, step)).passed is passed
+    for asked in ({"tools_in_order": ["pdf_retrieval"]}, {"min_calls": {"pdf_retrieval": 1}}):
+        assert (
+            verdict(traced(ROOT, MODEL, step, scenario={"agents_should_include": ["research"], **asked})).passed
+            is passed
+        )
+    proven = {**SEED, "agents_should_exclude": ["research"], "agents_should_include": []}
+    assert verdict(traced(ROOT, SEARCHED, step, scenario=proven)).passed is False, "what is proven stays so"
+
+
+def test_nor_where_a_models_answer_was_not_understood():
+    for field, passed in (("output", None), ("", None), ("input", False)):
+        unread = Unread(source="my.completion", shape="object with x", field=field)
+        answer = "30 days" if field == "input" else None
+        assert (
+            verdict(traced(ROOT, MODEL, {**MODEL, "span_id": "n", "output": answer, "unread": (unread,)})).passed
+            is passed
+        )
+
+
+def test_an_agent_is_not_missing_where_a_step_of_its_name_was_not_understood():
+    root = {**ROOT, "agent": "orchestrator"}
+    assert verdict(traced(root, SEARCHED)).passed is False
+    assert verdict(traced(root, SEARCHED, {"span_id": "s", "name": "research", "kind": SpanKind.CHAIN})).passed is None

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case.case import Case
-from scoring.evaluators.score import score
-from scoring.questions.question import Answer, NoAnswer
-from scoring.result.result import Method, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.runs.aggregates import Accumulator
-from scoring.runs.sample import read_sample
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.questions.question import Answer, NoAnswer
+from sidejudge.scoring.result.result import Method, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.runs.aggregates import Accumulator
+from sidejudge.scoring.runs.sample import read_sample
 
 AT = "2026-01-01T00:00:00Z"
 CASES = st.fixed_dictionaries(

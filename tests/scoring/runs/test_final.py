@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.runs.final import OPTION_A, OPTION_B, TASKS, Option, final_score, with_split
+from sidejudge.scoring.runs.final import OPTION_A, OPTION_B, TASKS, Option, final_score, with_split
 
 NAMES = {"QA": "qa", "Entity": "entity", "Text": "text", "Translation": "translation", "Benchmark": "benchmarks"}
 ratios = st.floats(0, 1)

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.runs.metadata import DEFAULTS, REQUIRED, check_metadata, template
+from sidejudge.scoring.runs.metadata import DEFAULTS, REQUIRED, check_metadata, template
 
 GOOD = {
     "run_id": "run-17",

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scoring.result.result import Unavailable
-from scoring.runs.aggregates import FIELDS, Aggregates
-from scoring.runs.gates import GATES, check_gates
-from scoring.runs.metadata import MetadataReport
-from scoring.runs.release import decide
-from scoring.runs.repeats import over_runs
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.runs.aggregates import FIELDS, Aggregates
+from sidejudge.scoring.runs.gates import GATES, check_gates
+from sidejudge.scoring.runs.metadata import MetadataReport
+from sidejudge.scoring.runs.release import decide
+from sidejudge.scoring.runs.repeats import over_runs
 
 AT_EVERY_BOUND = {gate.figure: gate.bound for gate in GATES}
 
@@ -134,3 +134,15 @@ def test_the_decision_is_plain_json():
     assert stated["runs"][0]["aggregates"]["unavailable"] == {"pass_rate": "nothing decided"}
     assert stated["runs"][0]["gates"][1]["met"] is False
     assert stated["repeats"]["aggregate_score"]["sd"] is None
+
+
+def test_the_seeds_four_gates_decide_by_themselves_and_ours_say_whether_to_rely_on_them():
+    for figure in ("evaluator_error_rate", "incomplete_rate"):
+        found = decide({"one": run(**{figure: 0.5})}, None, strict=False)
+        assert (found.ready, found.reliable) == (True, False)
+        assert (found.to_json()["release_ready"], found.to_json()["reliable"]) == (True, False)
+    for figure in ("aggregate_score", "pass_rate"):
+        found = decide({"one": run(**{figure: 0.5})}, None, strict=False)
+        assert (found.ready, found.reliable) == (False, True)
+    found = decide({"one": run()}, None, strict=False)
+    assert (found.ready, found.reliable) == (True, True)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.runs.cells import Cell
-from scoring.runs.final import TASKS
-from scoring.runs.revisions import Revisions
-from scoring.runs.scorecard import Scorecard, empty_tally, scorecard
-from scoring.runs.tally import ModelTally
-from scoring.runs.verdict_fields import VerdictLineError
-from scoring.runs.verdict_line import read_verdict
+from sidejudge.scoring.runs.cells import Cell
+from sidejudge.scoring.runs.final import TASKS
+from sidejudge.scoring.runs.revisions import Revisions
+from sidejudge.scoring.runs.scorecard import Scorecard, empty_tally, scorecard
+from sidejudge.scoring.runs.tally import ModelTally
+from sidejudge.scoring.runs.verdict_fields import VerdictLineError
+from sidejudge.scoring.runs.verdict_line import read_verdict
 from tests.verdict_lines import invalid_line, metric_line, verdict_line
 
 
@@ -51,6 +51,13 @@ def test_a_score_is_the_mean_over_the_cases_with_the_invalid_at_zero_and_without
     assert found.value == 0.5
     assert (found.n, found.blocked, found.rating) == (3, 1, "blocker")
     assert found.notes == ("1 of 4 cases invalid, counted as 0", "1 of 4 cases incomplete, left out")
+
+
+def test_a_case_that_a_blocker_disqualified_without_a_score_is_counted_and_has_no_part_in_the_mean() -> None:
+    lines = (verdict_line("1", composite=0.9), verdict_line("2", composite=None, state="disqualified", passed=False))
+    found = cell(card(*lines), "QA Score")
+    assert (found.value, found.n, found.blocked, found.rating) == (0.9, 1, 1, "blocker")
+    assert found.notes == ("1 of 2 cases disqualified by a blocker", "1 of them without a score, left out of the mean")
 
 
 def test_only_incomplete_cases_make_no_score_and_not_a_zero() -> None:

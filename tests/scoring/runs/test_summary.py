@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.rubrics.dimensions import RUBRIC
-from scoring.runs.summary import NO_OUTPUT, EvaluatedTest, RunSummary, evaluated, repeats, summarize
+from sidejudge.scoring.rubrics.dimensions import RUBRIC
+from sidejudge.scoring.runs.summary import NO_OUTPUT, EvaluatedTest, RunSummary, evaluated, repeats, summarize
 from tests.scoring.runs.seed_runner import SeedRunner
 
 WEIGHTS = {criterion.metric.id: criterion.weight for criterion in RUBRIC.criteria}

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.runs.test_set import TestSet, complexity_of
+from sidejudge.scoring.runs.test_set import TestSet, complexity_of
 from tests.scoring.runs.seed_runner import SeedTestSet
 
 values = st.one_of(st.none(), st.booleans(), st.sampled_from([0, 1, 1.0, 2, "1", "high", "medium", "", "a", []]))

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from scoring.scenario.json_schema import json_equal, parse_schema
+from sidejudge.scoring.scenario.json_schema import json_equal, parse_schema
 
 
 def conforms(schema, value):

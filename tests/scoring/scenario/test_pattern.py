@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.scenario.pattern import MAX_STEPS, MAX_TEXT, PatternError, compile_pattern
+from sidejudge.scoring.scenario.pattern import MAX_STEPS, MAX_TEXT, PatternError, compile_pattern
 
 SUPPORTED = [
     "a", "abc", "a|b", "(a|bc)*d", "^a+$", "a?b", "[a-c]{2,3}x", "[^ab]", r"\d+", r"\bfoo\b", r"\w\s\W", ".", "^$", "",

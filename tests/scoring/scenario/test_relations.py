@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.case.case import Case
-from scoring.result.result import NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.scenario.relations import Relations
-from scoring.scenario.scenario import ScenarioError, parse_scenario
-from scoring.trace.span import ToolCall
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.scenario.relations import Relations
+from sidejudge.scoring.scenario.scenario import ScenarioError, parse_scenario
+from sidejudge.scoring.trace.span import ToolCall
 
 METRICS = {metric.id: metric for metric in RUBRICS["workflow"].metrics}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.scenario.scenario import (
+from sidejudge.scoring.scenario.scenario import (
     MAX_CHARACTERS,
     MAX_PATTERNS,
     MAX_VALUES,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from scoring.result.result import Unavailable
-from scoring.statistics.agreement import Confusion, Kappa, cohen_kappa, gwet_ac1, ordinal_weights
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.agreement import Confusion, Kappa, cohen_kappa, gwet_ac1, ordinal_weights
 
 tables = st.integers(2, 5).flatmap(
     lambda k: st.lists(st.lists(st.integers(0, 60), min_size=k, max_size=k), min_size=k, max_size=k)

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from scoring.alerts.declaration import Declaration
-from scoring.statistics.baseline import MEMORY, Baseline
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.statistics.baseline import MEMORY, Baseline
 
 
 def after(ratio: float, n: int, *, size: int = 1, begin: Baseline | None = None, seed: int = 3) -> Baseline:

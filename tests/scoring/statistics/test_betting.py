@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from scoring.statistics.betting import STAKES, Gamblers, Sampled, evidence_below, mean_bounds
-from scoring.statistics.quantile import Measured, quantile
+from sidejudge.scoring.statistics.betting import STAKES, Gamblers, Sampled, evidence_below, mean_bounds
+from sidejudge.scoring.statistics.quantile import Measured, quantile
 
 
 def drawn(rng: random.Random, n: int, *, cluster: int = 1, rule: bool = False):

@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scoring.result.result import Unavailable
-from scoring.statistics.comparison import Compared, Difference, anytime_half_width, difference
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.comparison import Compared, Difference, anytime_half_width, difference
 
 
 def drawn(rng, n: int, ratio: float, *, after: bool, size: int = 1, stratum: str = "") -> list[Compared]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.statistics.cusum import Chart, Cusum, average_run_length, design
+from sidejudge.scoring.statistics.cusum import Chart, Cusum, average_run_length, design
 
 
 def of_markov_chain(pass_ratio: float, jump: int, limit_steps: int) -> float:

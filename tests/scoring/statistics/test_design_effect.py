@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from scoring.statistics.cusum import Cusum, design
-from scoring.statistics.design_effect import LARGEST, DesignEffect
-from scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.statistics.cusum import Cusum, design
+from sidejudge.scoring.statistics.design_effect import LARGEST, DesignEffect
+from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 
 
 def fed(rng, *, clusters: int, size: int, agree: float, ratio: float = 0.9, weight: float = 1.0) -> DesignEffect:

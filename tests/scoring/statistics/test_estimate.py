@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.weightstats import DescrStatsW
 
-from scoring.statistics.estimate import effective_n, estimate
-from scoring.statistics.interval import Z_95_ONE_SIDED, Z_99_ONE_SIDED, wilson
+from sidejudge.scoring.statistics.estimate import effective_n, estimate
+from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, Z_99_ONE_SIDED, wilson
 
 weights = st.floats(1.0, 1e6)
 verdicts = st.lists(st.tuples(st.booleans(), weights), min_size=1, max_size=60)

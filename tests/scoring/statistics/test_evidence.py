@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import betabinom, binom, dirichlet_multinomial, multinomial
 
-from scoring.statistics.evidence import against_rate, against_uniform
+from sidejudge.scoring.statistics.evidence import against_rate, against_uniform
 
 COUNTS = st.lists(st.integers(0, 200), min_size=2, max_size=8)
 

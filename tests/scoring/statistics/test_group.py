@@ -7,11 +7,12 @@ from collections import Counter
 
 import pytest
 
-from scoring.statistics.baseline import Baseline
-from scoring.statistics.cusum import Cusum, design
-from scoring.statistics.design_effect import LARGEST, DesignEffect
-from scoring.statistics.group import Together
-from scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.statistics.baseline import Baseline
+from sidejudge.scoring.statistics.cusum import Cusum, design
+from sidejudge.scoring.statistics.design_effect import LARGEST, DesignEffect
+from sidejudge.scoring.statistics.drop_level import DropLevel
+from sidejudge.scoring.statistics.group import Together
+from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 
 DAY_NS = 86_400 * 10**9
 
@@ -117,3 +118,31 @@ def test_a_session_of_all_traffic_counts_as_many_of_twenty():
     for _ in range(20):
         effect.add_together([Together(True, 1.0, 60, 60, "all"), Together(False, 1.0, 20, 20, "all")])
     assert effect._worst == pytest.approx(LARGEST)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6])
+def test_what_of_a_group_came_after_its_alarm_counts_no_more_than_in_any_order(share):
+    rng, chart, compared, convinced = random.Random(9), design(0.9, 0.775, 2000.0), 0, 0
+    for _ in range(100):
+        passed = [rng.random() < share for _ in range(60)]
+        group = [Together(side, 1.0, n, n) for side in (True, False) if (n := passed.count(side))]
+        detector, together = Cusum(), DropLevel(0.7, 1e-30)  # so much that no wealth is given away
+        spent = detector.add_together(chart, group, at_ns=0)
+        assert (spent < 1) == detector.alarmed
+        if not detector.alarmed:
+            continue
+        together.add_together(group)  # before it is noticed: the scale of weights alone
+        together.noticed(alarmed=True)
+        together.add_together(group, spent=spent)
+        alone, level = Cusum(), DropLevel(0.7, 1e-30)
+        for each in passed:
+            level.add(passed=each, weight=1.0)
+            alone.add(chart, passed=each, weight=1.0, at_ns=0)
+            level.noticed(alarmed=alone.alarmed)
+        if alone.alarmed:  # it was since: an alarm may be over at the end of the group
+            compared += 1
+            found, most = together.to_json()["wealth"], level.to_json()["wealth"]
+            assert all(less <= more * (1 + 1e-9) for less, more in zip(found, most, strict=True))
+            convinced += sum(found) / len(found) >= 1 / 0.08
+    assert compared >= 50
+    assert (convinced > 30) == (share < 0.5)

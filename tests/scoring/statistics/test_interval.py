@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 from statsmodels.stats.proportion import proportion_confint
 
-from scoring.statistics.interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED, Z_99_ONE_SIDED, wilson, wilson_pair
+from sidejudge.scoring.statistics.interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED, Z_99_ONE_SIDED, wilson, wilson_pair
 
 counts = st.integers(1, 100_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 quantiles = st.sampled_from([Z_95_ONE_SIDED, Z_95_TWO_SIDED, Z_99_ONE_SIDED])

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.result.result import Unavailable
-from scoring.statistics.interval import Z_95_TWO_SIDED, wilson
-from scoring.statistics.ppi import LabelSums, label_sums, offset, prediction_powered, rectified
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.interval import Z_95_TWO_SIDED, wilson
+from sidejudge.scoring.statistics.ppi import LabelSums, label_sums, offset, prediction_powered, rectified
 
 COUNTS = st.tuples(*[st.integers(1, 400)] * 4).filter(lambda each: sum(each) >= 40)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from scoring.result.result import Unavailable
-from scoring.statistics.comparison import Compared, Difference
-from scoring.statistics.quantile_difference import quantile_difference
+from sidejudge.scoring.result.result import Unavailable
+from sidejudge.scoring.statistics.comparison import Compared, Difference
+from sidejudge.scoring.statistics.quantile_difference import quantile_difference
 
 
 def sides(rng: random.Random, n: int, factor: float = 1.0) -> list[Compared]:

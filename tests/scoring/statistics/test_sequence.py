@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.statistics.sequence import BETS, GRID, ConfidenceSequence
+from sidejudge.scoring.statistics.sequence import BETS, GRID, ConfidenceSequence
 
 DAY_NS = 86_400 * 10**9
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scoring.statistics.estimate import estimate
-from scoring.statistics.two_phase import DrawnSums, corrected
+from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.statistics.two_phase import DrawnSums, corrected
 
 
 def sampled(rng, *, traces, rate, passes, kept, wrong, doubt=0.1):

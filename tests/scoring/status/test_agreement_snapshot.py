@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.alerts.agreements import Agreements
-from scoring.statistics.estimate import from_sums
-from scoring.statistics.rogan_gladen import rogan_gladen
-from scoring.status.agreement_snapshot import AgreementSnapshot, corrected
-from scoring.status.service_status import ServiceStatus
-from scoring.status.status import Policy, appraise
+from sidejudge.scoring.alerts.agreements import Agreements
+from sidejudge.scoring.statistics.estimate import from_sums
+from sidejudge.scoring.statistics.rogan_gladen import rogan_gladen
+from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot, corrected
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.status import Policy, appraise
 
 
 def standing(rubric="qa", *, passed=70, failed=30):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.status.failure_groups import COMPOSITE, alike, failure_groups, reasons, without_contents
+from sidejudge.scoring.status.failure_groups import COMPOSITE, alike, failure_groups, reasons, without_contents
 
 SINCE = 1_000
 

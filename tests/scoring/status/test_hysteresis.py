@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.status.hysteresis import NONE, Hysteresis, HysteresisState, Look, step
-from scoring.status.status import Status
+from sidejudge.scoring.status.hysteresis import NONE, Hysteresis, HysteresisState, Look, step
+from sidejudge.scoring.status.status import Status
 
 LETTERS = {"h": Status.HEALTHY, "w": Status.WARNING, "c": Status.CRITICAL, "i": Status.INSUFFICIENT_DATA}
 NAMES = {status: letter for letter, status in LETTERS.items()}
@@ -37,13 +37,13 @@ def played(letters: str, rule: Hysteresis = RULE) -> str:
     ("looks", "reported"),
     [
         ("hhhh", "hhhh"),
-        ("hwhhh", "hhhhh"),  # one bad look is nothing
-        ("hwhw", "hhhw"),  # two of three are
-        ("hwww", "hhww"),
-        ("hwcc", "hhwc"),  # critical looks count as warnings too
-        ("hccc", "hhcc"),
-        ("hhwwhh", "hhhwwh"),  # back after two good looks
-        ("hhwwHHHH", "hhhwwwww"),  # good only without the margin: not good enough to recover
+        ("hwhhh", "hihhh"),  # one bad look is no alarm, and not healthy
+        ("hwhw", "hihw"),  # two of three are
+        ("hwww", "hiww"),
+        ("hwcc", "hiwc"),  # critical looks count as warnings too
+        ("hccc", "hicc"),
+        ("hhwwhh", "hhiwwh"),  # back after two good looks
+        ("hhwwHHHH", "hhiwwwww"),  # good only without the margin: not good enough to recover
         ("cchwhw", "iccwww"),  # from critical to warning when two looks are no worse than that
         ("iiih", "iiih"),  # the first sufficient look calls it healthy
         ("iww", "iiw"),
@@ -51,8 +51,8 @@ def played(letters: str, rule: Hysteresis = RULE) -> str:
         ("hhihihih", "hhhhhhhh"),  # a sample about its minimum
         ("hhiii", "hhhhi"),  # too little for all of the looks
         ("hhn", "hhi"),  # silence is told at once
-        ("hwwiii", "hhwwwi"),  # and is no recovery
-        ("hwwnh", "hhwii"),  # nor is the first good look after it, while bad ones are remembered
+        ("hwwiii", "hiwwwi"),  # and is no recovery
+        ("hwwnh", "hiwii"),  # nor is the first good look after it, while bad ones are remembered
     ],
 )
 def test_stories(looks, reported):

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.statistics.estimate import estimate
-from scoring.statistics.sequence import ConfidenceSequence
-from scoring.status.status import Appraisal, Drops, Policy, Status, Thresholds, appraise, status
+from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.statistics.sequence import ConfidenceSequence
+from sidejudge.scoring.status.status import Appraisal, Drops, Policy, Status, Thresholds, appraise, status
 from tests.seed_policy import SEED
 
 
@@ -63,7 +63,8 @@ def test_bound_mode_waits_until_even_the_upper_bound_is_below():
 def test_bound_mode_needs_failures_not_only_samples():
     strict = Thresholds(warning=1.0, critical=0.99)
     lucky = Policy(thresholds=strict, min_samples=1, min_failures=3)
-    assert appraise(of(0, 2), lucky).status is Status.HEALTHY
+    assert appraise(of(0, 2), lucky).status is Status.INSUFFICIENT_DATA  # the interval rules healthy out
+    assert appraise(of(0, 2), lucky).undecided
     assert "only 2 of the 3 failures" in appraise(of(0, 2), lucky).reason
     assert appraise(of(0, 3), lucky).status is Status.CRITICAL
 
@@ -77,15 +78,16 @@ def test_bound_mode_never_speaks_up_where_point_mode_is_silent(passes, failures)
     if point is Status.INSUFFICIENT_DATA:
         assert bound is Status.INSUFFICIENT_DATA
     else:
-        assert order.index(bound) <= order.index(point)
+        assert bound is Status.INSUFFICIENT_DATA or order.index(bound) <= order.index(point)
 
 
 @given(st.integers(0, 200), st.integers(0, 200))
 def test_a_failure_turned_pass_never_makes_it_worse(passes, failures):
-    order = [Status.HEALTHY, Status.WARNING, Status.CRITICAL]
+    order = [Status.HEALTHY, Status.INSUFFICIENT_DATA, Status.WARNING, Status.CRITICAL]
     for mode in ("point", "bound"):
-        before = appraise(of(passes, failures + 1), Policy(mode=mode, min_samples=1)).status
-        after = appraise(of(passes + 1, failures), Policy(mode=mode, min_samples=1)).status
+        policy = Policy(mode=mode, min_samples=1, min_failures=1)
+        before = appraise(of(passes, failures + 1), policy).status
+        after = appraise(of(passes + 1, failures), policy).status
         assert order.index(after) <= order.index(before)
 
 
@@ -116,9 +118,13 @@ ADAPTIVE = Policy(mode="adaptive")
         (of(20, 0), None, "insufficient_data"),
         (None, Drops(fall=0.5), "insufficient_data"),
         (of(20, 0), Drops(fall=0.8), "warning"),
-        (of(60, 20), Drops(), "healthy"),
-        (of(60, 20), Drops(fall=0.86), "healthy"),
-        (of(60, 20), Drops(fall=0.86, collapse=0.75), "healthy"),
+        (of(60, 20), Drops(), "insufficient_data"),
+        (of(60, 20), Drops(fall=0.86), "insufficient_data"),
+        (of(60, 20), Drops(fall=0.86, collapse=0.75), "insufficient_data"),
+        (of(66, 14), Drops(fall=0.86, collapse=0.75), "healthy"),
+        (of(60, 20), Drops(slide=0.84), "warning"),
+        (of(60, 20), Drops(slide=0.86), "insufficient_data"),
+        (of(80, 2), Drops(slide=0.84), "insufficient_data"),
         (of(60, 20), Drops(fall=0.75, collapse=0.75), "warning"),
         (of(40, 40), Drops(fall=0.5, collapse=0.5), "critical"),
     ],
@@ -132,4 +138,36 @@ def test_adaptive_mode_asks_a_sequence_for_as_much_more_as_there_are_series():
     while sequence.evidence(0.85) < 2:
         sequence.add(passed=sequence.n % 2 == 0, weight=1.0, at_ns=sequence.n)
     assert appraise(of(40, 40), ADAPTIVE, sequence, Drops(series=1)).status == "warning"
-    assert appraise(of(40, 40), ADAPTIVE, sequence, Drops(series=4)).status == "healthy"
+    assert appraise(of(40, 40), ADAPTIVE, sequence, Drops(series=4)).undecided
+    assert appraise(of(80, 2), ADAPTIVE, sequence, Drops(series=1)).undecided, "the window contradicts the evidence"
+
+
+def test_a_healthy_service_is_told_with_the_lower_end_of_its_interval():
+    assert "may be as low as 0.79" in appraise(of(170, 30), ADAPTIVE).reason
+    assert "at least 0.96" in appraise(of(300, 4), ADAPTIVE).reason
+    undecided = appraise(of(81, 32), ADAPTIVE)
+    assert (undecided.status, undecided.undecided) == ("insufficient_data", True)
+    assert "between 0.62 and 0.80: undecided" in undecided.reason
+
+
+_RATIOS = st.none() | st.floats(0, 1)
+
+
+@given(
+    passed=st.integers(0, 400), failed=st.integers(0, 400), fall=_RATIOS, collapse=_RATIOS, slide=_RATIOS,
+    evidence=st.integers(0, 60),
+)  # fmt: skip
+def test_no_status_says_what_its_own_interval_rules_out(passed, failed, fall, collapse, slide, evidence):
+    if not passed + failed:
+        return
+    found, drops = of(passed, failed), Drops(fall=fall, collapse=collapse, slide=slide)
+    sequence = ConfidenceSequence((0.85, 0.7), error=0.1, period_ns=100)
+    for number in range(evidence):
+        sequence.add(passed=False, weight=1.0, at_ns=number)
+    status, pair = appraise(found, ADAPTIVE, sequence, drops).status, found.pair
+    if status == "healthy":
+        assert pair.upper >= found.upper >= 0.85
+    if status == "critical":
+        assert (collapse is not None and collapse < 0.7) or pair.lower <= 0.7
+    if status == "warning":
+        assert (fall is not None and fall < 0.85) or pair.lower <= 0.85

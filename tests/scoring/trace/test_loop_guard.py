@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.trace.loop_guard import evaluator_traffic, is_own
+from sidejudge.scoring.trace.loop_guard import evaluator_traffic, is_own
 
 
 @pytest.mark.parametrize(

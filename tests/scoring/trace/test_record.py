@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import fields, replace
 
-from scoring.trace.span import Message, ToolCall, Usage
+from sidejudge.scoring.trace.span import Message, ToolCall, Usage
 
 
 def test_records_that_say_the_same_are_equal_and_hash_alike() -> None:

@@ -7,8 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.trace.span import Span, SpanKind
-from scoring.trace.trace import Trace
+from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.trace import Trace
 
 
 def span(span_id="a", parent_id=None, **more) -> Span:

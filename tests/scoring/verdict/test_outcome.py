@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case.case import Case
-from scoring.metrics.metric import Metric
-from scoring.result.bands import Blocker, Effect, at_least
-from scoring.result.result import Failed, Judgement, NotApplicable, Scored, Unavailable
-from scoring.verdict.outcome import OutcomeMemo
-from scoring.verdict.rubric import Criterion, Rubric
-from scoring.verdict.verdict import reach_verdict
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.result.bands import Blocker, Effect, at_least
+from sidejudge.scoring.result.result import Failed, Judgement, NotApplicable, Scored, Unavailable
+from sidejudge.scoring.verdict.outcome import OutcomeMemo
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.verdict.verdict import reach_verdict
 
 CASE = Case(case_id="c", model_output={})
 IDS = ("gate", "a", "b", "guard")
@@ -87,3 +88,13 @@ def test_equal_results_are_reckoned_once_and_only_the_latest_outcomes_are_kept()
     for _ in range(100):
         memo.outcome(RUBRIC, {name: Scored(value=1.0) for name in IDS}, {})
     assert memo.outcome(RUBRIC, found, {}) is not first
+
+
+@pytest.mark.parametrize(("composite", "stated"), [(0.9, "the composite is enough"), (0.6, "no metric fails, but")])
+def test_the_reason_of_a_failure_without_a_failing_metric_is_true(composite, stated):
+    rubric = replace(RUBRIC, passes=lambda *_: False)
+    results = {name: Scored(value=1.0 if name in ("gate", "guard") else composite) for name in IDS}
+    verdict = reach_verdict(rubric, CASE, results, created_at="2026-01-01T00:00:00Z")
+    assert verdict.passed is False
+    assert verdict.reason.startswith(stated)
+    assert verdict.reason.shown() == verdict.reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.verdict.review_reason import COST_UNKNOWN, JUDGES_DISAGREE, NEAR, ReviewReason, review_reason
+from sidejudge.scoring.verdict.review_reason import COST_UNKNOWN, JUDGES_DISAGREE, NEAR, ReviewReason, review_reason
 
 
 def line(composite=0.9, *, passed=True, mark=0.8, method="judge", flags=()):

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case.case import Case
-from scoring.evaluators.score import score
-from scoring.metrics.metric import Metric
-from scoring.metrics.settle import settle
-from scoring.questions.question import Answer, CitesTranscript, GradeAnswer, NoAnswer
-from scoring.result.bands import Blocker, Effect, at_least
-from scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS
-from scoring.verdict.rubric import Criterion, Rubric
-from scoring.verdict.verdict import State, reach_verdict
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.score import score
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.settle import settle
+from sidejudge.scoring.questions.question import Answer, CitesTranscript, GradeAnswer, NoAnswer
+from sidejudge.scoring.result.bands import Blocker, Effect, at_least
+from sidejudge.scoring.result.result import Failed, Judgement, Method, NotApplicable, Proven, Scored, Unavailable
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.runs.verdict_line import read_verdict
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.scoring.verdict.verdict import State, reach_verdict
 
 AT = "2026-01-01T00:00:00Z"
 CASE = Case(case_id="c", model_output={})
@@ -87,6 +89,50 @@ def test_composites_and_coverage_stay_in_bounds_and_pass_agrees_with_state(a, b,
     assert found.composite is None or -1e-12 <= found.composite <= 1 + 1e-12
     assert (found.passed is None) == (found.state is State.INCOMPLETE)
     assert (found.composite is None) == (found.state in (State.INVALID, State.INCOMPLETE))
+
+
+GAP = st.builds(
+    lambda kind, proven: kind("u", proven),
+    st.sampled_from([Unavailable, Failed]),
+    st.none() | st.just(Proven(at_most=0.5)),
+)
+EVERY = st.one_of(RATIO, GAP, st.just(NotApplicable("n")))
+
+
+@given(EVERY, EVERY, EVERY, EVERY, EVERY, st.booleans())
+def test_a_blocker_that_hits_decides_whatever_else_is_missing(gate, a, b, c, hard, undecided):
+    of = rubric(passes=lambda _composite, _results: None) if undecided else rubric()
+    found = reach(results(gate=gate, a=a, b=b, c=c, hard=hard, soft=1.0), of)
+    unmet = isinstance(gate, float) and gate != 1.0
+    assert found.passed is False
+    assert found.state is (State.INVALID if unmet else State.DISQUALIFIED)
+    assert found.blockers == (("gate",) if unmet else ("soft",))
+    assert found.rating == "blocker"
+    assert found.blockers[0] in found.reason
+    without = reach(results(gate=gate, a=a, b=b, c=c, hard=hard, soft=0.0), of)
+    assert unmet or found.composite == without.composite or without.passed is None
+    assert json.loads(json.dumps(found.to_json()))["state"] == found.state.value
+    assert read_verdict(found.to_json()).state is found.state
+
+
+@pytest.mark.parametrize("gap", [Unavailable, Failed])
+@pytest.mark.parametrize(
+    ("proven", "blocked"),
+    [
+        (Proven(at_least=0.5), True),
+        (Proven(at_least=0.03), False),
+        (Proven(at_least=0.030000000001), False),
+        (Proven(at_most=1.0), False),
+        (Proven(at_least=0.04, at_most=1.0), True),
+        (None, False),
+    ],
+)
+def test_what_is_proven_of_a_value_that_is_not_known_may_block(gap, proven, blocked):
+    found = reach(results(soft=gap("two of three are made up", proven), a=Unavailable("no judge")))
+    assert found.passed is (False if blocked else None)
+    assert found.blockers == (("soft",) if blocked else ())
+    assert next(score for score in found.scores if score.metric == "soft").to_json()["value"] is None
+    assert not blocked or found.reason == "soft: two of three are made up"
 
 
 @given(RATIO, RATIO, MISSING)

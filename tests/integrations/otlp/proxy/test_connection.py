@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.otlp.proxy import connection as module
-from integrations.otlp.proxy.connection import UpstreamConnection, UpstreamError
-from integrations.otlp.proxy.upstream import passed
+from sidejudge.integrations.otlp.proxy import connection as module
+from sidejudge.integrations.otlp.proxy.connection import UpstreamConnection, UpstreamError
+from sidejudge.integrations.otlp.proxy.upstream import passed
 
 
 class Wire(asyncio.Transport):

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from integrations.otlp.proxy import upstream as module
-from integrations.otlp.proxy.upstream import Upstream, UpstreamError
+from sidejudge.integrations.otlp.proxy import upstream as module
+from sidejudge.integrations.otlp.proxy.upstream import Upstream, UpstreamError
 from tests.fakes.upstream import OK, upstream
 from tests.waiting import until
 

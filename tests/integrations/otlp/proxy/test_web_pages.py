@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.otlp.proxy.web_pages import WebPages
+from sidejudge.integrations.otlp.proxy.web_pages import WebPages
 
 
 def suspicion(host, *, hosts=(), in_cluster=False):

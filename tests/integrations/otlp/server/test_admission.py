@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.otlp.server.admission import Admission
-from integrations.otlp.server.response import Refusal
+from sidejudge.integrations.otlp.server.admission import Admission
+from sidejudge.integrations.otlp.server.response import Refusal
 
 KNOWN = {"tokens": ["s3cret", "other"], "users": {"pk-lf": "sk:lf"}}
 

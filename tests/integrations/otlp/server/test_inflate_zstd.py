@@ -9,9 +9,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.otlp.server.inflate import Damaged, TooLarge
-from integrations.otlp.server.inflate_zstd import ZstdInflater
-from integrations.otlp.server.receiver import OtlpReceiver
+from sidejudge.integrations.otlp.server.inflate import Damaged, TooLarge
+from sidejudge.integrations.otlp.server.inflate_zstd import ZstdInflater
+from sidejudge.integrations.otlp.server.receiver import OtlpReceiver
 from tests.integrations.otlp.server.test_receiver import Taken, ask
 
 

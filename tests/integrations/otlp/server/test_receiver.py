@@ -11,10 +11,10 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from integrations.otlp.server.body import BodyMemory
-from integrations.otlp.server.receiver import OtlpReceiver
-from integrations.otlp.server.response import Refusal
-from integrations.otlp.wire.receipt import Overloaded, Receipt, Undecodable
+from sidejudge.integrations.otlp.server.body import BodyMemory
+from sidejudge.integrations.otlp.server.receiver import OtlpReceiver
+from sidejudge.integrations.otlp.server.response import Refusal
+from sidejudge.integrations.otlp.wire.receipt import Overloaded, Receipt, Undecodable
 
 PROTOBUF = "application/x-protobuf"
 
@@ -27,7 +27,7 @@ class Taken:
         self.bodies: list[bytes] = []
         self.encodings: list[str] = []
 
-    async def __call__(self, body: bytes, encoding: str) -> Receipt:
+    async def __call__(self, body: bytes, encoding: str, passage: object = None) -> Receipt:
         self.bodies.append(body)
         self.encodings.append(encoding)
         if isinstance(self.answer, Exception):
@@ -237,7 +237,7 @@ async def test_while_shutting_down_everything_is_sent_elsewhere():
 async def test_all_bodies_together_are_bounded():
     reached, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slow(body, encoding):
+    async def slow(body, encoding, passage=None):
         reached.set()
         await go_on.wait()
         return Receipt()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from google.protobuf.message import DecodeError
 
-from integrations.otlp.wire.bounds import LARGE, MOST, check
-from integrations.otlp.wire.receipt import Undecodable
-from integrations.otlp.wire.request import ChunkOrigin, Split, split
+from sidejudge.integrations.otlp.wire.bounds import LARGE, MOST, check
+from sidejudge.integrations.otlp.wire.receipt import Undecodable
+from sidejudge.integrations.otlp.wire.request import ChunkOrigin, Split, split
 from tests.otlp_requests import S, request, span, trace
 
 MANY = 600_000

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
-from integrations.otlp.wire.decode import UndecodableError, decode, decode_spans
-from integrations.otlp.wire.decode_json import decode_json
-from integrations.otlp.wire.values import MAX_DEPTH
+from sidejudge.integrations.otlp.wire.decode import UndecodableError, decode, decode_spans
+from sidejudge.integrations.otlp.wire.decode_json import decode_json
+from sidejudge.integrations.otlp.wire.values import MAX_DEPTH
 
 TRACE, SPAN = bytes(range(1, 17)), bytes(range(1, 9))
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from integrations.otlp.wire.decoded_size import decoded_size
+from sidejudge.integrations.otlp.wire.decoded_size import decoded_size
 
 ROOT = Path(__file__).parents[4]
 MEASURE = """
 import sys
-from integrations.dialects import normalise
-from integrations.otlp.wire.kept import decode_kept
-from scoring.case.extract import extract
-from scoring.trace.trace import Trace
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.otlp.wire.kept import decode_kept
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.trace import Trace
 def peak():  # of this process alone: ru_maxrss begins with that of the process that started it
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 payload = open(sys.argv[1], "rb").read()
@@ -94,6 +94,10 @@ SHAPES = {
     "JSON of empty lists": lambda: with_text("gen_ai.input.messages", json.dumps([[]] * 200_000)),
     "JSON of empty maps": lambda: with_text("gen_ai.input.messages", json.dumps([{}] * 200_000)),
     "JSON of messages": lambda: with_text("gen_ai.input.messages", json.dumps([MESSAGE] * 30_000)),
+    "JSON of messages that the fast reader refuses": lambda: with_text(
+        "gen_ai.input.messages", json.dumps([MESSAGE] * 30_000 + [float("nan")])
+    ),
+    "JSON of messages by shape": lambda: with_text("app.request", json.dumps([MESSAGE] * 30_000)),
     "JSON of keys": lambda: with_text("gen_ai.input.messages", json.dumps({str(n): {} for n in range(100_000)})),
     "JSON of numbers": lambda: with_text("gen_ai.input.messages", json.dumps(list(range(300_000)))),
     "plain text": lambda: with_text("gen_ai.prompt", "word " * 2_000_000),

@@ -9,9 +9,9 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.otlp.wire.layout import Place, last, pack, row, scopes, usual
-from integrations.otlp.wire.receipt import Undecodable
-from integrations.otlp.wire.request import ChunkOrigin, Split, identify, split
+from sidejudge.integrations.otlp.wire.layout import Place, last, pack, row, scopes, usual
+from sidejudge.integrations.otlp.wire.receipt import Undecodable
+from sidejudge.integrations.otlp.wire.request import ChunkOrigin, Split, identify, split
 
 HALF = 1 << 55
 TRACES = [bytes([n]) * 9 + bytes([low]) + bytes([n]) * 6 for n in range(1, 4) for low in (0x10, 0xF0)]

@@ -8,10 +8,10 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from integrations.otlp.wire.chunk import ChunkOrigin
-from integrations.otlp.wire.request import identify, split
-from integrations.otlp.wire.request_json import split_json
-from integrations.otlp.wire.request_logs import split_logs, split_logs_json
+from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
+from sidejudge.integrations.otlp.wire.request import identify, split
+from sidejudge.integrations.otlp.wire.request_json import split_json
+from sidejudge.integrations.otlp.wire.request_logs import split_logs, split_logs_json
 from tests.otlp_requests import LOW, span, trace
 
 PLACES = [("shop", "app"), ("sidejudge", "app"), ("renamed", "sidejudge.judge"), ("shop", "sidejudge.judges")]

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from integrations.otlp.wire.receipt import Undecodable
-from integrations.otlp.wire.request import ChunkOrigin, Split, identify, read_headers, split
-from integrations.otlp.wire.tracestate import hashed_randomness, randomness
+from sidejudge.integrations.otlp.wire.receipt import Undecodable
+from sidejudge.integrations.otlp.wire.request import ChunkOrigin, Split, identify, read_headers, split
+from sidejudge.integrations.otlp.wire.tracestate import hashed_randomness, randomness
 from tests.otlp_requests import LOW, S, request, span, trace
 
 HALF = 1 << 55

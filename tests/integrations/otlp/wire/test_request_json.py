@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from integrations.otlp.wire.chunk import ChunkOrigin
-from integrations.otlp.wire.decode import decode_spans
-from integrations.otlp.wire.decode_json import decode_json
-from integrations.otlp.wire.receipt import Undecodable
-from integrations.otlp.wire.request import identify, split
-from integrations.otlp.wire.request_json import split_json
+from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.integrations.otlp.wire.decode_json import decode_json
+from sidejudge.integrations.otlp.wire.receipt import Undecodable
+from sidejudge.integrations.otlp.wire.request import identify, split
+from sidejudge.integrations.otlp.wire.request_json import split_json
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
 HALF = 1 << 55

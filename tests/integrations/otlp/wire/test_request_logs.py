@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from integrations.otlp.wire.chunk import ChunkOrigin
-from integrations.otlp.wire.decode import decode_spans
-from integrations.otlp.wire.kept import decode_kept
-from integrations.otlp.wire.receipt import Undecodable
-from integrations.otlp.wire.recording import read_files
-from integrations.otlp.wire.request import identify, read_headers, split
-from integrations.otlp.wire.request_logs import split_logs, split_logs_json
+from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.integrations.otlp.wire.kept import decode_kept
+from sidejudge.integrations.otlp.wire.receipt import Undecodable
+from sidejudge.integrations.otlp.wire.recording import read_files
+from sidejudge.integrations.otlp.wire.request import identify, read_headers, split
+from sidejudge.integrations.otlp.wire.request_logs import split_logs, split_logs_json
 from tests.otlp_requests import LOW, S, request, span, trace
 
 HALF = 1 << 55

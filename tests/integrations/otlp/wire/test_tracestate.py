@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.otlp.wire.tracestate import incoming_threshold, randomness
+from sidejudge.integrations.otlp.wire.tracestate import incoming_threshold, randomness
 
 ID = bytes(range(16))
 

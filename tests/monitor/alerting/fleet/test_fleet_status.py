@@ -11,18 +11,18 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from monitor.alerting.details import WatchedWindow
-from monitor.alerting.fleet.document import FleetDocument, read_document
-from monitor.alerting.fleet.publish import SlicePublisher
-from monitor.alerting.fleet.slices import SLICE_NS
-from monitor.alerting.fleet.status import FleetStatus, SliceRow
-from monitor.alerting.fleet.windows import FleetWindows
-from monitor.alerting.observation import Key, Observation
-from monitor.alerting.watch import Watch
-from monitor.alerting.windows import Windows
-from scoring.alerts.declaration import DAY_NS, Declaration
-from scoring.alerts.observed import Observed
-from scoring.status.status import Status
+from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.fleet.document import FleetDocument, read_document
+from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
+from sidejudge.monitor.alerting.fleet.slices import SLICE_NS
+from sidejudge.monitor.alerting.fleet.status import FleetStatus, SliceRow
+from sidejudge.monitor.alerting.fleet.windows import FleetWindows
+from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.declaration import DAY_NS, Declaration
+from sidejudge.scoring.alerts.observed import Observed
+from sidejudge.scoring.status.status import Status
 
 KEY = Key("shop", "prod", "qa")
 DECLARED = Declaration()

@@ -10,17 +10,17 @@ from typing import Final
 
 import pytest
 
-from monitor.alerting.fleet.document import FleetDocument, read_document
-from monitor.alerting.fleet.publish import SlicePublisher
-from monitor.alerting.fleet.slices import SLICE_NS, decoded
-from monitor.alerting.fleet.status import FleetStatus
-from monitor.alerting.fleet.values import FleetValues, divided, values_of
-from monitor.alerting.metric_watch import MetricWatch
-from monitor.alerting.observation import Key, Observation
-from monitor.alerting.windows import Windows
-from scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
-from scoring.status.metric_limit import MetricLimit
-from scoring.status.status import Policy, Status
+from sidejudge.monitor.alerting.fleet.document import FleetDocument, read_document
+from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
+from sidejudge.monitor.alerting.fleet.slices import SLICE_NS, decoded
+from sidejudge.monitor.alerting.fleet.status import FleetStatus
+from sidejudge.monitor.alerting.fleet.values import FleetValues, divided, values_of
+from sidejudge.monitor.alerting.metric_watch import MetricWatch
+from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
+from sidejudge.scoring.status.metric_limit import MetricLimit
+from sidejudge.scoring.status.status import Policy, Status
 
 from .test_fleet_status import Tables
 

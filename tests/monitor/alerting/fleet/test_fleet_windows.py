@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from monitor.alerting.details import WatchedWindow, details
-from monitor.alerting.fleet import slices
-from monitor.alerting.fleet.slices import (
+from sidejudge.monitor.alerting.details import WatchedWindow, details
+from sidejudge.monitor.alerting.fleet import slices
+from sidejudge.monitor.alerting.fleet.slices import (
     MOST_CLUSTERS,
     SLICE_NS,
     bounded,
@@ -21,15 +21,15 @@ from monitor.alerting.fleet.slices import (
     key_slice,
     slice_of,
 )
-from monitor.alerting.fleet.windows import FleetWindows
-from monitor.alerting.observation import First, Key, Observation
-from monitor.alerting.watch import Watch
-from monitor.alerting.windows import Windows
-from scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
-from scoring.alerts.observed import Observed
-from scoring.status.service_status import OTHER
-from scoring.status.status import Policy, Status
-from scoring.verdict.escalation import Escalation, EscalationCause
+from sidejudge.monitor.alerting.fleet.windows import FleetWindows
+from sidejudge.monitor.alerting.observation import First, Key, Observation
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, Declaration
+from sidejudge.scoring.alerts.observed import Observed
+from sidejudge.scoring.status.service_status import OTHER
+from sidejudge.scoring.status.status import Policy, Status
+from sidejudge.scoring.verdict.escalation import Escalation, EscalationCause
 
 KEYS = [Key("shop", "prod", "qa"), Key("shop", "test", "qa"), Key("bank", "prod", "answer")]
 WATCHED = WatchedWindow(blocking=("pii",), on_average={"tone": (0.5, True)}, workflow=True)
@@ -239,3 +239,13 @@ def test_a_slice_that_unpacks_to_more_than_the_limit_is_refused(monkeypatch):
     parts = summed(traffic(random.Random(2), n=5))
     with pytest.raises(ValueError, match="too large"):
         list(decoded(encoded(parts, {})))
+
+
+def test_an_outage_within_one_slice_is_critical_whether_it_comes_at_once_or_monitor_by_monitor():
+    key, declared, now_ns = Key("a", "default", "qa"), Declaration(), end_ns(BEGIN)
+    verdicts = [(key, Observation(at_ns=now_ns - 10**9, passed=False, identity=f"t{n}")) for n in range(60)]
+    for monitors in (1, 3):  # slices of a minute are followed together
+        watch = merged(split(verdicts, monitors, random.Random(1), by_session=False), now_ns, declared)[1]
+        watch.look(Observed(now_ns=now_ns), {}, {})
+        (found,) = watch.service_statuses(now_ns)
+        assert found.appraisal.status is Status.CRITICAL

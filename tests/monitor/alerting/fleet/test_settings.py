@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from integrations.postgres import schema, shared
-from integrations.postgres.database import Database
-from integrations.postgres.leases import Leases
-from monitor.alerting.build import declaration
-from monitor.alerting.fleet.document import DOCUMENT, FleetDocument
-from monitor.alerting.fleet.settings import REMEDY, settings_digest
-from monitor.cli.doctor_checks import CheckResult, reached
-from monitor.config.load import resolve
-from monitor.config.rubrics import configured
+from sidejudge.integrations.postgres import schema, shared
+from sidejudge.integrations.postgres.database import Database
+from sidejudge.integrations.postgres.leases import Leases
+from sidejudge.monitor.alerting.build import declaration
+from sidejudge.monitor.alerting.fleet.document import DOCUMENT, FleetDocument
+from sidejudge.monitor.alerting.fleet.settings import REMEDY, settings_digest
+from sidejudge.monitor.cli.doctor_checks import CheckResult, reached
+from sidejudge.monitor.config.load import resolve
+from sidejudge.monitor.config.rubrics import configured
 from tests.postgres_server import PostgresServer
 
 

@@ -7,9 +7,9 @@ import time
 
 import httpx
 
-import integrations.prometheus.families as f
-from dashboards.rules.promql import fleet
-from scoring.status.status import Status
+import sidejudge.integrations.prometheus.families as f
+from sidejudge.dashboards.rules.promql import fleet
+from sidejudge.scoring.status.status import Status
 from tests.dashboards.prometheus_server import Prometheus, backfill
 from tests.fakes.receiver import receiving
 from tests.needs import PROMETHEUS
@@ -20,6 +20,7 @@ FAILING = {
     "routes": [{"rubrics": ["workflow"], "scenario": "never"}],
     "scenarios": {"never": {"tools_should_include": ["a_tool_that_nobody_has"]}},
 }
+RAN = {"gen_ai.operation.name": "invoke_agent"}
 
 
 async def test_three_monitors_have_one_status_and_receivers_hear_one_story(started, postgres, tmp_path):
@@ -38,11 +39,11 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
             monitors.append(app)
         for number, app in enumerate(monitors):
             share = range(20 * number, 20 * number + 20)
-            await app.post(request([S(trace_id=trace(n + 1, LOW), span_id=span(1), service="shop") for n in share]))
+            await app.post(request([S(trace_id=trace(n + 1, LOW), span_id=span(1), attributes=RAN) for n in share]))
             await app.settled(20)
         later_ns[0] = 125 * 10**9  # the minute is over
 
-        await until(lambda: shown(monitors) == [(Status.CRITICAL, 60)] * 3, seconds=60)
+        await until(lambda: shown(monitors) == [(Status.CRITICAL, 60)] * 3, seconds=120)
         views = [await app.get("/v1/fleet") for app in monitors]
         assert [view["name"] for view in views] == ["m0", "m1", "m2"]
         assert len({view["leader"] for view in views}) == 1

@@ -6,11 +6,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from monitor.alerting.notify.build import receivers
-from monitor.cli import main
-from monitor.config import ConfigError, load
-from monitor.config.notify import names
-from scoring.alerts.condition import Severity
+from sidejudge.monitor.alerting.notify.build import receivers
+from sidejudge.monitor.cli import main
+from sidejudge.monitor.config import ConfigError, load
+from sidejudge.monitor.config.notify import names
+from sidejudge.scoring.alerts.condition import Severity
 from tests.fakes.receiver import Act, receiving
 
 SECRETS = {"SLACK": "https://hooks.slack.example/services/T0/B0/slacksecret", "KEY": "keysecret",
@@ -68,6 +68,8 @@ def test_a_name_of_ones_own_that_is_taken_is_refused(tmp_path):
         ({"notify": [{"alertmanager": {"url": "http://x", "labels": {"severity": "c"}}}]}, "set by the alert itself"),
         ({"notify": [{"slack": {"url": "${NOT_SET}"}}]}, "NOT_SET"),
         ({"notify": [{"slack": "https://x/tokensecret"}]}, "must be a map of keys, got something else"),
+        ({"notify": ["tokensecret"]}, "must be a map of keys, got something else"),
+        ({"notify": "tokensecret"}, "got something else"),
         ({"links": {"trace": "https://x/traces/"}}, "must hold {trace_id}"),
         ({"report": {"at": "25:00"}}, "must be a time of day"),
         ({"report": {"at": "08:00", "timezone": "Mars/Olympus"}}, "no time zone that this machine knows"),
@@ -145,3 +147,12 @@ def test_check_cautions_of_a_report_that_nobody_gets_and_of_traces_without_links
     result = CliRunner().invoke(main, ["check", str(path)])
     assert "alerts.report: nobody gets it" in result.output
     assert "alerts.links.trace is not set" in result.output
+
+
+def test_names_are_sent_unless_a_receiver_says_otherwise_and_quotations_contradict_that(tmp_path):
+    given = [{"slack": {"url": "${SLACK}"}}, {"webhook": {"url": "${HOOK}", "names": False}}]
+    built = receivers(configured(tmp_path, notify=given), lambda: 0)
+    assert [each.sender._wording.names for each in built] == [True, False]
+    given = [{"slack": {"url": "${SLACK}", "names": False, "reasons": "quoted"}}]
+    with pytest.raises(ConfigError, match="names: false leaves out what reasons: quoted would send"):
+        configured(tmp_path, notify=given)

@@ -7,18 +7,18 @@ from datetime import UTC, time
 
 import pytest
 
-from integrations.store.sqlite import FinishedTrace, Store
-from monitor.alerting.details import WatchedWindow
-from monitor.alerting.notify.daily_report import DailyReport
-from monitor.alerting.notify.notifier import Notifier
-from monitor.alerting.notify.receiver import NoticeReceiver
-from monitor.alerting.notify.timetable import Daily
-from scoring.alerts.observed import Agreement
-from scoring.notices.daily_report import AgreedOn
-from scoring.notices.notice import Notice
-from scoring.statistics.estimate import estimate
-from scoring.status.service_status import ServiceStatus
-from scoring.status.status import Appraisal, Status
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.monitor.alerting.details import WatchedWindow
+from sidejudge.monitor.alerting.notify.daily_report import DailyReport
+from sidejudge.monitor.alerting.notify.notifier import Notifier
+from sidejudge.monitor.alerting.notify.receiver import NoticeReceiver
+from sidejudge.monitor.alerting.notify.timetable import Daily
+from sidejudge.scoring.alerts.observed import Agreement
+from sidejudge.scoring.notices.daily_report import AgreedOn
+from sidejudge.scoring.notices.notice import Notice
+from sidejudge.scoring.statistics.estimate import estimate
+from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.status import Appraisal, Status
 
 HOUR_NS = 3_600 * 10**9
 EIGHT_NS = 1_795_248_000 * 10**9  # 2026-11-21 08:00 UTC

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from integrations.store.sqlite import Store
-from monitor.alerting.notify.notifier import FORGET_NS, REFRESH_NS, RESENT_NS, UNWATCHED_NS, Notifier
-from monitor.alerting.notify.receiver import NoticeReceiver
-from scoring.alerts.board import Posted
-from scoring.alerts.condition import Severity
-from scoring.alerts.conditions import conditions
-from scoring.alerts.declaration import Declaration
-from scoring.alerts.event import Example
-from scoring.alerts.finding import AlertFinding
-from scoring.alerts.lifecycle import Alert, AlertTransition, Stage
-from scoring.notices.daily_report import DailyReportText
-from scoring.notices.notice import Notice, NoticeKind
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.alerting.notify.notifier import FORGET_NS, REFRESH_NS, RESENT_NS, UNWATCHED_NS, Notifier
+from sidejudge.monitor.alerting.notify.receiver import NoticeReceiver
+from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.conditions import conditions
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.event import Example
+from sidejudge.scoring.alerts.finding import AlertFinding
+from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Stage
+from sidejudge.scoring.notices.daily_report import DailyReportText
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from tests.alert_events import MINUTE_NS, SINCE_NS, event
 
 HOUR_NS = 60 * MINUTE_NS
@@ -40,7 +41,7 @@ class Desk:
     def begin(self):
         self.notifier = Notifier(
             self.receivers, self.store.notifications, remind_ns=REMIND_NS, clock_ns=lambda: self.now_ns,
-            illustrate=lambda _labels, _since_ns: (WORST,),
+            illustrate=lambda event, _since_ns: replace(event, examples=(WORST,)),
         )  # fmt: skip
         self.notifier.restore()
 

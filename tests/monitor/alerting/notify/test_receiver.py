@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from integrations.store.notification_outbox import PendingNotice
-from monitor.alerting.notify.receiver import NoticeReceiver
-from scoring.notices.notice import Notice, NoticeKind
+from sidejudge.integrations.store.notification_outbox import PendingNotice
+from sidejudge.monitor.alerting.notify.receiver import NoticeReceiver
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from tests.alert_events import SINCE_NS, event
 
 

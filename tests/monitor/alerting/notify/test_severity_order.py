@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from integrations.store.notification_outbox import PendingNotice
-from monitor.alerting.notify.receiver import NoticeReceiver
-from scoring.alerts.condition import Severity
-from scoring.alerts.lifecycle import AlertTransition
-from scoring.notices.notice import Notice, NoticeKind
+from sidejudge.integrations.store.notification_outbox import PendingNotice
+from sidejudge.monitor.alerting.notify.receiver import NoticeReceiver
+from sidejudge.scoring.alerts.condition import Severity
+from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.notices.notice import Notice, NoticeKind
 from tests.alert_events import SINCE_NS, event
 
 INFO, WARNING, CRITICAL = Severity.INFO, Severity.WARNING, Severity.CRITICAL

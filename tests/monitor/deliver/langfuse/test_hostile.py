@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.archive import read_dead
+from sidejudge.integrations.store.archive import read_dead
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import answer, only
 from tests.langfuse_bench import score, trace

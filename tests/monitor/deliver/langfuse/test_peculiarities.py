@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from integrations.langfuse.probe import probe
-from integrations.langfuse.scores import MAX_COMMENT, score_id, scores_of
-from scoring.case.case import Case
-from scoring.result.result import Scored
-from scoring.rubrics import RUBRICS
-from scoring.verdict.verdict import reach_verdict
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.probe import probe
+from sidejudge.integrations.langfuse.scores import MAX_COMMENT, score_id, scores_of
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import Scored
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.verdict import reach_verdict
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, only
 from tests.langfuse_bench import score
@@ -112,6 +112,7 @@ async def test_the_way_in_that_stores_nothing_without_an_id_is_always_given_one(
     await bench.end(1, score(1), score(1, 1.0, "qa_pass"), score(1, "valid", "qa_state"))
     await bench.settle()
     sent = [event["body"] for batch in bench.batches() for event in batch]
+    sent += [body for bodies in bench.posts() for body in bodies]
     assert len(sent) >= 3
     assert all(re.fullmatch(r"sj-[0-9a-f]{32}", each["id"]) for each in sent)
 

@@ -6,21 +6,20 @@ import pytest
 from click.testing import CliRunner
 from pydantic import SecretStr
 
-from monitor.cli.check import check
-from monitor.config.langfuse import LangfuseProject
-from monitor.deliver.langfuse.probe import ScoreCounts, introduction
+from sidejudge.monitor.cli.check import check
+from sidejudge.monitor.config.langfuse import LangfuseProject
+from sidejudge.monitor.deliver.langfuse.probe import introduction
 from tests.fakes.langfuse.server import (
     PUBLIC_KEY,
     SECRET_KEY,
     FakeLangfuse,
     Mode,
     database_away,
+    error,
     login_page,
     proxy_page,
     rate_limited,
 )  # fmt: skip
-
-ALL = ScoreCounts(passing=13, most=13)
 
 
 @pytest.mark.parametrize(
@@ -39,9 +38,9 @@ def test_the_remedy_fits_what_is_wrong(fault, remedy):
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
         )
-        found, reported = introduction("sinks.langfuse", project)
-    assert reported.startswith(remedy) if remedy else reported == ""
-    assert project.base_url in found
+        reported = introduction("sinks.langfuse", project)
+    assert reported.remedy.startswith(remedy) if remedy else reported.remedy == ""
+    assert project.base_url in reported.found
 
 
 def test_wrong_keys_are_told_apart_from_a_wrong_address():
@@ -49,28 +48,49 @@ def test_wrong_keys_are_told_apart_from_a_wrong_address():
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr("sk-wrong")
         )
-        assert introduction("sinks.langfuse", project)[1].startswith("check sinks.langfuse.public_key")
-    assert introduction("sinks.langfuse", project)[1].startswith("check sinks.langfuse.base_url, and that this machine")
+        assert introduction("sinks.langfuse", project).remedy.startswith("check sinks.langfuse.public_key")
+    assert introduction("sinks.langfuse", project).remedy.startswith(
+        "check sinks.langfuse.base_url, and that this machine"
+    )
 
 
 @pytest.mark.parametrize(
-    ("mode", "takes_events", "counts", "stated"),
+    ("mode", "takes_events", "stated"),
     [
-        (Mode.DUAL, True, ALL, "up to 40 scores a request; 600 requests a minute allow 1,026 traces a minute at 13"),
-        (Mode.NEW, False, ALL, "up to 15 scores a request; 600 requests a minute allow 533 traces a minute at 13"),
-        (Mode.DUAL, False, ALL, "single scores; 600 requests a minute allow 45 traces a minute at 13 scores a trace"),
-        (Mode.DUAL, False, ScoreCounts(2, 13), "allow 294 traces a minute that pass (2 scores each), 45 that fail"),
+        (Mode.DUAL, True, "up to 40 scores a request (POST ingestion); 600 requests a minute allow 3,333 traces"),
+        (Mode.NEW, True, "up to 15 scores a request (arrays at POST scores); 600 requests a minute allow 1,731"),
+        (
+            Mode.NEW,
+            False,
+            "up to 15 scores a request (arrays at POST scores); 600 requests a minute allow 1,731",
+        ),
+        (Mode.DUAL, False, "single scores; 600 requests a minute allow 147 traces a minute at 4 scores a trace"),
     ],
 )
-def test_what_rate_of_traces_the_budget_allows_follows_the_way_that_the_server_takes_scores(
-    mode, takes_events, counts, stated
-):
+def test_what_rate_of_traces_the_budget_allows_follows_the_way_that_the_server_takes_scores(mode, takes_events, stated):
     with FakeLangfuse(mode) as fake:
         fake.scores.takes_events = takes_events
         project = LangfuseProject(
             base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
         )
-        assert stated in introduction("sinks.langfuse", project, counts)[0]
+        reported = introduction("sinks.langfuse", project, 4)
+    assert stated in reported.found
+    warned = "the time of its delivery" in reported.remedy
+    assert (warned, reported.works) == (stated.startswith("single"), True)
+
+
+@pytest.mark.parametrize("takes_events", [True, False], ids=["batches", "no batches"])
+def test_keys_that_may_not_write_are_found_though_nothing_is_written(takes_events):
+    with FakeLangfuse(Mode.DUAL) as fake:
+        fake.scores.takes_events = takes_events
+        forbidden = error(403, "Access denied")
+        fake.standing_fault = lambda request: forbidden(request) if request.method == "POST" else None
+        project = LangfuseProject(
+            base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
+        )
+        reported = introduction("sinks.langfuse", project, 4)
+    assert "these keys may not write scores (HTTP 403)" in reported.found
+    assert not reported.works
 
 
 def test_before_a_server_is_asked_both_rates_are_shown(tmp_path):
@@ -80,5 +100,7 @@ def test_before_a_server_is_asked_both_rates_are_shown(tmp_path):
         "sinks: {langfuse: {base_url: http://127.0.0.1:9, public_key: pk, secret_key: sk, requests_per_minute: 300}}\n"
     )
     shown = CliRunner().invoke(check, [str(path)], catch_exceptions=False).output
-    assert "300 requests a minute allow 3,333 traces a minute that pass (2 scores each), 392 that fail" in shown
-    assert "where Langfuse takes single scores only, 300 requests a minute allow 147 traces" in shown
+    assert "of every verdict, as far as it has a value: qa_score, qa_pass" in shown
+    rates = "300 requests a minute allow 1,731 traces a minute at 2 scores a trace in arrays of 15 (Langfuse from 4.59)"
+    assert rates in shown
+    assert "3,333 in batches of 40 (before); where neither is taken 147, one score a request" in shown

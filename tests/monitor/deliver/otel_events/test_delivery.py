@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from integrations.otel_events.providers import telemetry
-from integrations.otel_events.request import TRACES
-from integrations.post import Poster
-from monitor.deliver.dispatcher import Dispatcher
-from monitor.deliver.otel_events.destination import BATCH, EXPIRES_NS, TERMS, SignalDestination
+from sidejudge.integrations.otel_events.providers import telemetry
+from sidejudge.integrations.otel_events.request import TRACES
+from sidejudge.integrations.post import Poster
+from sidejudge.monitor.deliver.dispatcher import Dispatcher
+from sidejudge.monitor.deliver.otel_events.destination import BATCH, EXPIRES_NS, TERMS, SignalDestination
 from tests.fakes.collector import spans
 from tests.fakes.receiver import Act, receiving
 from tests.waiting import until

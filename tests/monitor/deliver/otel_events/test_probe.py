@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.config.otel_events import OtelEventsSink
-from monitor.deliver.otel_events.probe import try_endpoint
+from sidejudge.monitor.config.otel_events import OtelEventsSink
+from sidejudge.monitor.deliver.otel_events.probe import try_endpoint
 from tests.fakes.receiver import Act, receiving
 
 

@@ -7,19 +7,19 @@ from collections import Counter
 
 import pytest
 
-from integrations.otel_events.providers import telemetry
-from integrations.provider.errors import ProviderUsage
-from monitor.deliver.otel_events import recorder as under_test
-from monitor.deliver.otel_events.recorder import Recorder
-from monitor.evaluate.judge.observer import JudgeAttempt
-from monitor.evaluate.result import TraceResult
-from monitor.ingest.outcomes import Reason
-from scoring.case.case import Case
-from scoring.questions.declared import AskDeclared
-from scoring.result.result import Judgement, Scored
-from scoring.rubrics import RUBRICS
-from scoring.trace.loop_guard import own_trace_id
-from scoring.verdict.verdict import reach_verdict
+from sidejudge.integrations.otel_events.providers import telemetry
+from sidejudge.integrations.provider.errors import ProviderUsage
+from sidejudge.monitor.deliver.otel_events import recorder as under_test
+from sidejudge.monitor.deliver.otel_events.recorder import Recorder
+from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.result.result import Judgement, Scored
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.trace.loop_guard import own_trace_id
+from sidejudge.scoring.verdict.verdict import reach_verdict
 from tests.otlp_requests import trace
 
 RUBRIC = RUBRICS["qa"]
@@ -46,7 +46,7 @@ class Bench:
         results = {c.metric.id: Scored(value=1.0) for c in RUBRIC.criteria} | found
         verdict = reach_verdict(RUBRIC, case, results, created_at="2026-11-20T00:00:00.000Z", revision=revision)
         self.recorder.ended(TraceResult(
-            trace_id=trace(number), service="shop", reason=Reason.SCORED, completion="root_ended", revision=revision,
+            trace_id=trace(number), service="shop", reason=EndReason.SCORED, completion="root_ended", revision=revision,
             chunks=1, ended_ns=self.clock(), details={}, verdicts=(verdict,), changed=(verdict,),
             root_span_id=case.root_span_id,
         ))  # fmt: skip

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-from integrations.judge.client import Completion
-from integrations.otel_events.evaluation import report
-from integrations.otel_events.judged import EvaluationSubject
-from integrations.otel_events.own_trace import Call, OwnTrace
-from integrations.otel_events.providers import telemetry
-from integrations.provider.errors import ProviderUsage
-from scoring.case.case import Case
-from scoring.result.result import Failed, Judgement, Method, Scored
-from scoring.rubrics import RUBRICS
-from scoring.verdict.verdict import reach_verdict
+from sidejudge.integrations.judge.client import Completion
+from sidejudge.integrations.otel_events.evaluation import report
+from sidejudge.integrations.otel_events.judged import EvaluationSubject
+from sidejudge.integrations.otel_events.own_trace import Call, OwnTrace
+from sidejudge.integrations.otel_events.providers import telemetry
+from sidejudge.integrations.provider.errors import ProviderUsage
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.result.result import Failed, Judgement, Method, Scored
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.verdict import reach_verdict
 from tests.running import ROOT
 
 PAGE = ROOT / "integrations" / "otel_events" / "TELEMETRY.md"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from integrations.history.reading import history_records
-from monitor.deliver.parquet.wish import Wish
+from sidejudge.integrations.history.reading import history_records
+from sidejudge.monitor.deliver.parquet.erasure_request import ErasureRequest
 from tests.forked import sidejudge
 from tests.needs import DUCKDB, PYARROW
 from tests.otlp_requests import S, request, span, trace
@@ -83,8 +83,8 @@ def test_results_are_kept_through_kills_read_by_others_and_forgotten(serving, tm
 @PYARROW.mark
 @DUCKDB.mark
 def test_duckdb_reads_a_history_in_one_line(tmp_path: Path) -> None:
-    module = import_module("integrations.history.history")
-    place = import_module("integrations.history.place").Place(str(tmp_path))
+    module = import_module("sidejudge.integrations.history.history")
+    place = import_module("sidejudge.integrations.history.place").Place(str(tmp_path))
     module.History(place, "w").write([
         module.Row(
             kind="verdicts", day=f"2026-11-0{n}", seq=n,
@@ -106,20 +106,20 @@ def test_duckdb_reads_a_history_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "named"),
+    ("asked", "named"),
     [
-        (Wish(traces=("t",)), True),
-        (Wish(traces=("x",)), False),
-        (Wish(users=("u",)), True),
-        (Wish(sessions=("s",)), True),
-        (Wish(before_ns=11), True),
-        (Wish(before_ns=10), False),
-        (Wish(), False),
+        (ErasureRequest(traces=("t",)), True),
+        (ErasureRequest(traces=("x",)), False),
+        (ErasureRequest(users=("u",)), True),
+        (ErasureRequest(sessions=("s",)), True),
+        (ErasureRequest(before_ns=11), True),
+        (ErasureRequest(before_ns=10), False),
+        (ErasureRequest(), False),
     ],
 )
-def test_a_wish_names_traces_by_id_user_session_and_age(wish: Wish, named: bool) -> None:  # noqa: FBT001  # a row of the table
+def test_an_erasure_request_names_traces_by_id_user_session_and_age(asked: ErasureRequest, named: bool) -> None:  # noqa: FBT001  # a row of the table
     record = {"trace_id": "t", "user": "u", "session_id": "s", "ended_at": 10}
-    assert Wish.from_json(wish.to_json()).names(record) is named
+    assert ErasureRequest.from_json(asked.to_json()).names(record) is named
 
 
 @pytest.mark.parametrize("path", ["ftp://x/y", ""])

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from integrations.embed.errors import EmbeddingError
-from integrations.store.sqlite import Store
-from monitor.evaluate.embedding.embedder import Embedder
-from monitor.evaluate.embedding.vector_cache import VectorCache
+from sidejudge.integrations.embed.errors import EmbeddingError
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.evaluate.embedding.embedder import Embedder
+from sidejudge.monitor.evaluate.embedding.vector_cache import VectorCache
 from tests.waiting import until
 
 

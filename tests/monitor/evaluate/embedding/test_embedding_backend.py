@@ -6,19 +6,19 @@ import logging
 
 import pytest
 
-from integrations.embed.errors import EmbeddingError
-from monitor.evaluate.backends import Backends, JudgeAccount
-from monitor.evaluate.embedding.embedder import Embedder
-from monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
-from monitor.evaluate.embedding.vector_cache import VectorCache
-from monitor.offline.score.transient import TransientShelf
-from scoring.case.case import Case
-from scoring.evaluators.embedding import MAX_TEXTS
-from scoring.questions.benchmarks import SameFact
-from scoring.questions.question import Answer, BorneOut, NoAnswer, SameEntity
-from scoring.questions.text import SameHighlight
-from scoring.questions.translation import SentenceSimilarity
-from scoring.result.result import Method
+from sidejudge.integrations.embed.errors import EmbeddingError
+from sidejudge.monitor.evaluate.backends import Backends, JudgeAccount
+from sidejudge.monitor.evaluate.embedding.embedder import Embedder
+from sidejudge.monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
+from sidejudge.monitor.evaluate.embedding.vector_cache import VectorCache
+from sidejudge.monitor.offline.score.transient import LruCache
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.embedding import MAX_TEXTS
+from sidejudge.scoring.questions.benchmarks import SameFact
+from sidejudge.scoring.questions.question import Answer, BorneOut, NoAnswer, SameEntity
+from sidejudge.scoring.questions.text import SameHighlight
+from sidejudge.scoring.questions.translation import SentenceSimilarity
+from sidejudge.scoring.result.result import Method
 
 CASE = Case(case_id="c", model_output="x")
 
@@ -45,7 +45,7 @@ class Model:
 
 
 def answerer(model):
-    cache = VectorCache(TransientShelf(), model=model.name, entries=100, clock_ns=lambda: 1)
+    cache = VectorCache(LruCache(), model=model.name, entries=100, clock_ns=lambda: 1)
     return EmbeddingBackend(Embedder(model, cache))
 
 

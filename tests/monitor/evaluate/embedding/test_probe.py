@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from monitor.cli.doctor_checks import examine
-from monitor.config import resolve
+from sidejudge.monitor.cli.doctor_checks import examine
+from sidejudge.monitor.config import resolve
 from tests.fakes import openai
 from tests.needs import LITELLM
 

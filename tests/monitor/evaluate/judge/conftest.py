@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from integrations.judge.client import JudgeClient, JudgeModel
-from integrations.provider.library import LiteLLM
-from integrations.store.sqlite import Store
-from monitor.evaluate.judge.judge_backend import JudgeBackend
-from monitor.evaluate.judge.observer import JudgeAttempt
-from monitor.evaluate.judge.settings import JudgeSettings
-from scoring.case.case import Case
+from sidejudge.integrations.judge.client import JudgeClient, JudgeModel
+from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend
+from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt
+from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
+from sidejudge.scoring.case.case import Case
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 

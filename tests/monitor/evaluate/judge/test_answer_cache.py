@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.errors import StoreUnavailable
-from monitor.evaluate.judge.answer_cache import AnswerCache, CachedAnswer, key
+from sidejudge.integrations.store.errors import StoreUnavailable
+from sidejudge.monitor.evaluate.judge.answer_cache import AnswerCache, CachedAnswer, key
 
 VALUES = [True, 0.75, 2, ("a claim", "another"), {"claims": [{"claim": "a", "accurate": True}]}, (), {"level": "good"}]
 

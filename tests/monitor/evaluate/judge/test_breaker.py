@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.provider.errors import ProviderError, ProviderErrorKind
-from monitor.evaluate.judge.breaker import CONSECUTIVE, FIRST_PAUSE_S, LONGEST_PAUSE_S, Breaker, Circuit
-from monitor.evaluate.judge.failure_policy import MAX_PAUSE_S, REACTIONS, pause
+from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
+from sidejudge.monitor.evaluate.judge.breaker import CONSECUTIVE, FIRST_PAUSE_S, LONGEST_PAUSE_S, Breaker, Circuit
+from sidejudge.monitor.evaluate.judge.failure_policy import MAX_PAUSE_S, REACTIONS, pause
 
 TRIPS = [kind for kind, reaction in REACTIONS.items() if reaction.breaker == "trips"]
 COUNTS = [kind for kind, reaction in REACTIONS.items() if reaction.breaker == "counts"]

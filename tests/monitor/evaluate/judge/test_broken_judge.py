@@ -7,9 +7,9 @@ import json
 import random
 from dataclasses import replace
 
-from scoring.case.case import Case
-from scoring.questions.question import NoAnswer
-from scoring.questions.text import SameHighlight, SameIntent, Supported
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.question import NoAnswer
+from sidejudge.scoring.questions.text import SameHighlight, SameIntent, Supported
 from tests.fakes import openai as fake
 from tests.fakes.judge import judgement
 

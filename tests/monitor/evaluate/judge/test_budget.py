@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.evaluate.judge.budget import DAY_S, HOUR_S, PRIORITIES, JudgeBudget
-from monitor.evaluate.judge.forecast import SpendingRate
+from sidejudge.monitor.evaluate.judge.budget import DAY_S, HOUR_S, PRIORITIES, JudgeBudget
+from sidejudge.monitor.evaluate.judge.forecast import SpendingRate
 
 CALL_S = 3.0
 MEAN_USD = 0.002
@@ -220,3 +220,12 @@ def test_the_rate_of_regular_events_is_found(per_s, seed):
         now += 1 / per_s
         rate.add(now)
     assert rate.per_s(now) == pytest.approx(per_s, rel=0.02)
+
+
+def test_what_rounding_left_below_nothing_counts_as_nothing():
+    set_aside, cost = 0.0001344, 0.0000432
+    residue = -set_aside + cost + (set_aside - cost) - 1e-18
+    assert residue < 0.0
+    budget = JudgeBudget(per_day=1.0, spent={0: residue})
+    assert [budget.spent(length, 10.0) for length in (HOUR_S, DAY_S)] == [0.0, 0.0]
+    assert budget.spent_in(0) == 0.0

@@ -7,14 +7,14 @@ import json
 
 from click.testing import CliRunner
 
-from integrations.store.erasure import erase
-from monitor.api.explain import judge_explanation
-from monitor.cli.explain import explain
-from monitor.evaluate.judge.call_record import KeptCalls
-from scoring.case.case import Case
-from scoring.checks.redaction import redaction_of
-from scoring.questions.question import CitesTranscript
-from scoring.questions.text import SameIntent
+from sidejudge.integrations.store.erasure import erase
+from sidejudge.monitor.api.explain import judge_explanation
+from sidejudge.monitor.cli.explain import explain
+from sidejudge.monitor.evaluate.judge.call_record import KeptCalls
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.checks.redaction import redaction_of
+from sidejudge.scoring.questions.question import CitesTranscript
+from sidejudge.scoring.questions.text import SameIntent
 from tests.fakes import openai as fake
 
 TRACE = "ab" * 16

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from integrations.store.erasure import SAMPLE, erase, held_traces
-from monitor.evaluate.judge.drift_watch import DAY_NS, MAX_BYTES, SPACING_NS, DriftWatch
-from monitor.offline.forget.selection import Selection
-from scoring.case.case import Case
-from scoring.questions.benchmarks import SameFact
-from scoring.questions.text import Supported
+from sidejudge.integrations.store.erasure import SAMPLE, erase, held_traces
+from sidejudge.monitor.evaluate.judge.drift_watch import DAY_NS, MAX_BYTES, SPACING_NS, DriftWatch
+from sidejudge.monitor.offline.forget.selection import Selection
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.questions.benchmarks import SameFact
+from sidejudge.scoring.questions.text import Supported
 from tests.fakes import openai as fake
 from tests.fakes.judge import judges
 from tests.needs import LITELLM

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from integrations.store.sqlite import Store
-from monitor.config.fleet import FleetSection
-from monitor.evaluate.judge.fleet_answers import MOST_WAITING, SharedAnswers
-from monitor.fleet.fleet import Fleet
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.monitor.evaluate.judge.fleet_answers import MOST_WAITING, SharedAnswers
+from sidejudge.monitor.fleet.fleet import Fleet
 from tests.postgres_server import PostgresServer
 
 

@@ -8,19 +8,19 @@ from dataclasses import replace
 
 import pytest
 
-from integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
-from monitor.evaluate.addressed import Addressed
-from monitor.evaluate.backends import JudgeAccount
-from monitor.evaluate.judge.breaker import Circuit
-from monitor.evaluate.judge.judge_backend import JudgeBackend
-from monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
-from monitor.evaluate.judge.settings import JudgeSettings
-from scoring.case.case import Case
-from scoring.checks.redaction import Redaction
-from scoring.questions.question import Answer, GradeAnswer, NoAnswer
-from scoring.questions.text import SameHighlight, SameIntent, SummaryClaims, Supported
-from scoring.questions.translation import SentenceSimilarity
-from scoring.result.result import Method
+from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
+from sidejudge.monitor.evaluate.addressed import Addressed
+from sidejudge.monitor.evaluate.backends import JudgeAccount
+from sidejudge.monitor.evaluate.judge.breaker import Circuit
+from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend
+from sidejudge.monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
+from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from sidejudge.scoring.questions.text import SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.questions.translation import SentenceSimilarity
+from sidejudge.scoring.result.result import Method
 from tests.fakes import openai as fake
 from tests.fakes.judge import judgement, judges
 
@@ -30,7 +30,8 @@ HIGHLIGHT = SameHighlight("Refund booked", "Refund was booked")
 SUPPORTED = Supported("The caller wants a refund")
 GRADE = GradeAnswer()
 ONLY_EMBEDDINGS = SentenceSimilarity((("a", "b"),))
-REFUSED = "content refused: "
+FILTERED = "filtered: content refused: "
+"""Nothing failed: the provider does not let the judge see it, neither both questions nor each by itself."""
 
 FAULTS = {
     "a wrong key": (fake.unauthorised(), f"{OUTAGE}: authentication failed", 1, Circuit.OPEN),
@@ -64,10 +65,10 @@ FAULTS = {
         Circuit.CLOSED,
     ),
     "too long for a proxy": (fake.error(413, "Payload Too Large"), "context overflow: ", 1, Circuit.CLOSED),
-    "a refusal": (fake.refuses(), REFUSED, 1, Circuit.CLOSED),
-    "a filter": (fake.filtered(), REFUSED, 1, Circuit.CLOSED),
+    "a refusal": (fake.refuses(), FILTERED, 3, Circuit.CLOSED),
+    "a filter": (fake.filtered(), FILTERED, 3, Circuit.CLOSED),
     "prose": (fake.states("The answer is good, I would say."), "parse_error: not JSON", 2, Circuit.CLOSED),
-    "prose around JSON": (fake.states('Here you are: {"answers": []}'), "parse_error: not JSON", 2, Circuit.CLOSED),
+    "prose around JSON": (fake.states('Here you are: {"answers": []}'), "parse_error: q", 2, Circuit.CLOSED),
     "another schema": (fake.states('{"verdict": "good"}'), "parse_error: ", 2, Circuit.CLOSED),
     "another language": (fake.states("उत्तर अच्छा है"), "parse_error: not JSON", 2, Circuit.CLOSED),
     "an answer that is cut off": (
@@ -84,7 +85,7 @@ async def test_each_failure_ends_in_its_reason_and_in_no_number(made, provider, 
     assert set(replies) == {INTENT, HIGHLIGHT}
     for reply in replies.values():
         assert isinstance(reply, NoAnswer)
-        assert reply.failed
+        assert reply.failed is not reply.reason.startswith(FILTERED)
         assert reply.reason.startswith(reason)
         assert "very-secret" not in reply.reason
     assert len(provider.seen) == len(watched.attempts) == calls
@@ -96,7 +97,7 @@ async def test_each_failure_ends_in_its_reason_and_in_no_number(made, provider, 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("score", 7.5), ("score", True), ("score", "1.0"), ("score", None), ("reason", "")],
+    [("score", 7.5), ("score", True), ("score", "one"), ("score", None), ("reason", "")],
 )
 async def test_an_answer_that_breaks_its_form_is_an_error(made, provider, field, value):
     def spoilt(seen):
@@ -503,7 +504,7 @@ async def test_one_request_alone_is_no_outage_however_often_it_is_retried(made, 
     assert len(provider.seen) == 9
     assert judge.outage is None
     await judge.answer(CASE, [INTENT])
-    assert judge.outage == "overloaded"
+    assert judge.outage == "overloaded (HTTP 500)"
 
 
 async def test_a_greeting_is_paid_for_by_the_budget_and_by_no_case(provider, library, store, watched):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.evaluate.judge.rate_limits import Pace, RateLimits
+from sidejudge.monitor.evaluate.judge.rate_limits import Pace, RateLimits
 
 
 @given(

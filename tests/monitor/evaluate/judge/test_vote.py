@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.evaluate.judge.vote import SplitError, vote
+from sidejudge.monitor.evaluate.judge.vote import SplitError, vote
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=9), st.sampled_from(["majority", "median"]))
@@ -61,6 +61,17 @@ def test_codes_turns_and_reasons_are_no_votes_and_come_from_the_chosen_side():
     alike = [agent(2, code, [at], f"reason {at}") for at, code in enumerate(("a", "b", "c"))]
     found = vote(alike, "majority")
     assert (found.value, found.dissent) == (alike[0], 0.0)
+
+
+def test_what_is_unanimous_stands_beside_a_field_that_is_split():
+    with pytest.raises(SplitError) as split:
+        vote([grade(2, 1), grade(1, 1), grade(0, 1)], "majority")
+    assert split.value.split == ("accuracy_score",)
+    assert split.value.decided.value == {"accuracy_score": None, "faithfulness_score": 1, "rationale": "as it says"}
+    assert split.value.decided.dissent == pytest.approx(0.5)
+    with pytest.raises(SplitError) as split:
+        vote([True, False], "majority")
+    assert split.value.decided is None
 
 
 def test_levels_that_all_differ_have_no_majority():

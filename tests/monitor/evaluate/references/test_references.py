@@ -12,16 +12,16 @@ import httpx
 import msgspec
 import pytest
 
-from integrations.langfuse.budget import RequestBudget
-from integrations.langfuse.client import Access, Langfuse
-from integrations.langfuse.scores import timestamp
-from integrations.otlp.wire.encode import encode_spans
-from integrations.otlp.wire.recording import read_files
-from integrations.raw import RawSpan
-from monitor.evaluate.references.entries import MOST_ENTRIES, Gathering, digest, key_of_map
-from monitor.evaluate.references.lookup import References
-from monitor.evaluate.references.places import InCorrections, InDataset, InFile, Unreadable
-from scoring.case.case import Case
+from sidejudge.integrations.langfuse.budget import RequestBudget
+from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.scores import timestamp
+from sidejudge.integrations.otlp.wire.encode import encode_spans
+from sidejudge.integrations.otlp.wire.recording import read_files
+from sidejudge.integrations.raw import RawSpan
+from sidejudge.monitor.evaluate.references.entries import MOST_ENTRIES, Gathering, digest, key_of_map
+from sidejudge.monitor.evaluate.references.lookup import References
+from sidejudge.monitor.evaluate.references.places import InCorrections, InDataset, InFile, Unreadable
+from sidejudge.scoring.case.case import Case
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.datasets import datasets_of, item, part
 from tests.fakes.langfuse.observations import Observations, observations_of
@@ -143,14 +143,10 @@ async def test_a_correction_that_is_edited_or_deleted_a_day_later_is_noticed(mod
             at = timestamp(now_ns[0] - hour_ns)
             for name in "abc":
                 correct(fake, name * 32, "first", id=f"of-{name}")
-            for write in (each for writes in fake.scores._writes.values() for each in writes):
-                write["timestamp"] = at
+                fake.scores.edit(f"of-{name}", timestamp=at)
             await reads(a="first", b="first", c="first")
-            for key, writes in list(fake.scores._writes.items()):
-                if key[0] == "of-a":
-                    writes.append({**writes[0], "value": "edited"})
-                if key[0] == "of-b":
-                    del fake.scores._writes[key]
+            fake.scores.edit("of-a", value="edited")
+            fake.scores.remove("of-b")
             await reads(a="edited", b=None, c="first")
             now_ns[0] += 20 * hour_ns  # older than what is listed: neither edited nor gone
             await reads(a="edited", b=None, c="first")
@@ -238,7 +234,7 @@ async def test_a_reference_that_comes_after_the_verdict_makes_a_revision_under_t
     if way == "pull":
         sources["langfuse"] = {**keys, "poll": "200ms", "settle": "100ms"}
     running = await started(
-        sources=sources, sinks={"langfuse": keys}, routes=[{"rubrics": ["benchmarks"]}],
+        sources=sources, sinks={"langfuse": {**keys, "scores": "all"}}, routes=[{"rubrics": ["benchmarks"]}],
         references=[
             {"langfuse_corrections": True}, {"langfuse_dataset": "golden"},
             {"file": str(path), "key": "metadata.call_id"},

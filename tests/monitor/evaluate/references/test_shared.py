@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from integrations.langfuse.budget import RequestBudget
-from integrations.langfuse.client import Access, Langfuse
-from integrations.postgres.archive import purge
-from integrations.store.sqlite import Store
-from monitor.config.fleet import FleetSection
-from monitor.evaluate.references import shared
-from monitor.evaluate.references.places import InCorrections, InDataset, Unreadable
-from monitor.evaluate.references.shared import STALE_S, TAKE_S, SharedPlace
-from monitor.fleet.fleet import Fleet
+from sidejudge.integrations.langfuse.budget import RequestBudget
+from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.postgres.archive import purge
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.monitor.evaluate.references import shared
+from sidejudge.monitor.evaluate.references.places import InCorrections, InDataset, Unreadable
+from sidejudge.monitor.evaluate.references.shared import STALE_S, TAKE_S, SharedPlace
+from sidejudge.monitor.fleet.fleet import Fleet
 from tests.fakes.langfuse.datasets import datasets_of, item, part
 from tests.fakes.langfuse.observations import Observations
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from integrations.langfuse.budget import RequestBudget
-from integrations.langfuse.client import Access, Langfuse
-from monitor.config.fleet import FleetSection
-from monitor.config.units import parse_duration
-from monitor.fleet.fleet import Fleet
-from monitor.ingest.langfuse.fleet_share import ELSEWHERE, SHARDS, FleetShare, shard_of
+from sidejudge.integrations.langfuse.budget import RequestBudget
+from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.monitor.config.units import parse_duration
+from sidejudge.monitor.fleet.fleet import Fleet
+from sidejudge.monitor.ingest.langfuse.fleet_share import ELSEWHERE, SHARDS, FleetShare, shard_of
 from tests.fakes.langfuse.observations import Observations
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.monitor.ingest.langfuse.test_pull import Bench, rows, trace_id

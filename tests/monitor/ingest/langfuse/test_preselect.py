@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.langfuse.observations import Row
-from monitor.config import Config
-from monitor.ingest.langfuse.listed_trace import ListedTrace, grouped
-from monitor.ingest.langfuse.preselect import at_sight, once_settled
-from monitor.ingest.outcomes import Reason
-from monitor.ingest.sampler import Sampler
-from scoring.case.extract import extract
+from sidejudge.integrations.langfuse.observations import Row
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace, grouped
+from sidejudge.monitor.ingest.langfuse.preselect import at_sight, once_settled
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.monitor.ingest.sampler import Sampler
+from sidejudge.scoring.case.extract import extract
 from tests.rows import trace_of
 
 MATCHES: list[dict[str, Any]] = [
@@ -67,7 +67,7 @@ def test_nothing_is_left_out_that_the_sampler_would_keep(rows, bits, base, rules
     refused = at_sight(sampler, bytes.fromhex(trace_id), sighting) or once_settled(
         sampler, bytes.fromhex(trace_id), sighting
     )
-    assert refused in (None, Reason.SAMPLED_OUT)
+    assert refused in (None, EndReason.SAMPLED_OUT)
     if kept:
         assert refused is None
 

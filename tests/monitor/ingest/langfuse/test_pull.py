@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from integrations.backoff import Backoff
-from integrations.langfuse.budget import RequestBudget
-from integrations.langfuse.client import Access, Langfuse
-from integrations.store.erasure import erase
-from integrations.store.sqlite import FinishedTrace, Store
-from monitor.config import Config
-from monitor.ingest.assembler import Assembler
-from monitor.ingest.intake import Intake
-from monitor.ingest.langfuse.pull import Pull
-from monitor.ingest.outcomes import Reason, TraceOutcomes
-from monitor.ingest.sampler import Sampler
+from sidejudge.integrations.backoff import Backoff
+from sidejudge.integrations.langfuse.budget import RequestBudget
+from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.store.erasure import erase
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.ingest.assembler import Assembler
+from sidejudge.monitor.ingest.intake import Intake
+from sidejudge.monitor.ingest.langfuse.pull import Pull
+from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
+from sidejudge.monitor.ingest.sampler import Sampler
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations, at_ns, observations_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, only
@@ -112,7 +112,7 @@ class Bench:
         requested = self.fake.requested("GET", "/v2/observations")
         return [request.params["traceId"] for request in requested if "traceId" in request.params]
 
-    def ended(self) -> dict[Reason, int]:
+    def ended(self) -> dict[EndReason, int]:
         return dict(self.outcomes.balance().ended)
 
 
@@ -232,7 +232,7 @@ async def test_traces_that_are_not_drawn_are_counted_once_and_never_read(benches
     drawn = {each for each in ids if bench.sampler.admits(bytes.fromhex(each))}
     assert 0 < len(drawn) < len(ids)
     assert set(bench.bodies()) == drawn == set(bench.taken())
-    assert bench.ended() == {Reason.SAMPLED_OUT: len(ids) - len(drawn)}
+    assert bench.ended() == {EndReason.SAMPLED_OUT: len(ids) - len(drawn)}
     assert bench.outcomes.balance().seen == len(ids)
 
 
@@ -253,7 +253,7 @@ async def test_traces_that_are_not_drawn_stand_under_the_service_that_others_of_
     bench.put(*rows(left[3], **since, traceName="never seen"))
     await bench.poll(2)
     reported = {
-        service: count for (service, reason), count in bench.outcomes._ended.items() if reason is Reason.SAMPLED_OUT
+        service: count for (service, reason), count in bench.outcomes._ended.items() if reason is EndReason.SAMPLED_OUT
     }
     assert reported == {"shop": 1, "unknown_service": 3}
 
@@ -262,7 +262,7 @@ async def test_a_trace_of_our_own_judge_stands_under_its_own_service(benches, fa
     bench = benches(fake)
     bench.put(*rows(1, metadata={"scope.name": "sidejudge.judge", "resourceAttributes.service.name": "sidejudge"}))
     await bench.poll(3)
-    assert dict(bench.outcomes._ended) == {("sidejudge", Reason.EXCLUDED): 1}
+    assert dict(bench.outcomes._ended) == {("sidejudge", EndReason.EXCLUDED): 1}
 
 
 async def test_a_rule_on_tags_has_only_what_it_may_match_read(benches, fake):
@@ -274,7 +274,7 @@ async def test_a_rule_on_tags_has_only_what_it_may_match_read(benches, fake):
     bench.put(*rows(1), *rows(2, tags=["vip"]), *rows(3, level="ERROR"), *rows(4, tags=["other"]))
     await bench.poll(4)
     assert sorted(set(bench.bodies())) == [trace_id(2), trace_id(3)] == sorted(bench.taken())
-    assert bench.ended() == {Reason.SAMPLED_OUT: 2}
+    assert bench.ended() == {EndReason.SAMPLED_OUT: 2}
 
 
 async def test_a_rule_that_a_listing_cannot_answer_has_everything_read(benches, fake):
@@ -292,7 +292,7 @@ async def test_evaluators_own_traces_are_excluded_unread(benches, fake, mark):
     bench.put(*rows(1, **mark), *rows(2))
     await bench.poll(4)
     assert bench.bodies() == [trace_id(2)]
-    assert bench.ended() == {Reason.EXCLUDED: 1}
+    assert bench.ended() == {EndReason.EXCLUDED: 1}
 
 
 async def test_traces_of_our_own_judge_are_excluded_by_scope_and_service(benches, fake):
@@ -300,14 +300,14 @@ async def test_traces_of_our_own_judge_are_excluded_by_scope_and_service(benches
     bench.put(*rows(1, metadata={"scope.name": "sidejudge.judge"}), *rows(2))
     await bench.poll(4)
     assert list(bench.taken()) == [trace_id(2)]
-    assert bench.ended() == {Reason.EXCLUDED: 1}
+    assert bench.ended() == {EndReason.EXCLUDED: 1}
 
 
 async def test_a_trace_with_an_id_of_an_older_sdk_ends_as_undecodable_once(benches, fake):
     bench = benches(fake)
     bench.put(*({**row, "traceId": "0a3c1c2e-7a36-4d0e-9a55-3d3a4a0c1f5e"} for row in rows(1)))
     await bench.poll(20)
-    assert bench.ended() == {Reason.UNDECODABLE: 1}
+    assert bench.ended() == {EndReason.UNDECODABLE: 1}
     assert bench.outcomes.balance().seen == 1
 
 
@@ -403,7 +403,7 @@ async def test_one_trace_that_cannot_be_read_keeps_no_other_back_and_is_given_up
         bench.put(*rows(number, start_ns=bench.now_ns - 60 * SECOND))
     await bench.poll(5)
     assert set(bench.taken()) == {trace_id(number) for number in range(2, 15)}
-    assert bench.ended() == {Reason.SHED: 1}
+    assert bench.ended() == {EndReason.SHED: 1}
     assert bench.pull.snapshot().pending == 0
 
 
@@ -500,7 +500,7 @@ async def test_a_trace_of_more_rows_than_are_held_is_given_up_unread(benches, fa
     bench.put(*rows(1, spans=10_050, input=None, output=None), *rows(2))
     await bench.poll(4)
     assert bench.taken() == {trace_id(2): 3}
-    assert bench.ended() == {Reason.SHED: 1}
+    assert bench.ended() == {EndReason.SHED: 1}
     assert bench.bodies() == [trace_id(2)]
 
 
@@ -607,7 +607,7 @@ async def test_a_trace_that_is_deleted_in_langfuse_is_erased_here(benches, fake,
     assert trace_id(2) not in bench.taken()
     await bench.poll(20, every_s=150)
     assert held(bench) == {1, 3}
-    assert bench.ended().get(Reason.SCORED) is None, "nothing of it was read again"
+    assert bench.ended().get(EndReason.SCORED) is None, "nothing of it was read again"
 
 
 async def test_what_a_replica_does_not_show_for_a_moment_is_not_erased(benches, fake):

@@ -10,21 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from integrations.langfuse.budget import RequestBudget
-from integrations.langfuse.client import Access, Langfuse
-from integrations.langfuse.observations import Window
-from integrations.langfuse.probe import probe
-from integrations.langfuse.scores import score_id
-from integrations.otlp.wire.decode import decode_spans
-from integrations.store.sqlite import Store
-from monitor.config import Config
-from monitor.config.match import MatchSection
-from monitor.demo.traffic import SampleTraffic
-from monitor.evaluate.build import arrange_backends, build_backends
-from monitor.evaluate.references.lookup import References
-from monitor.offline.backfill.listing import list_traces
-from monitor.offline.backfill.reading import Reader
-from monitor.offline.backfill.run import Backfill, Progress, sampler_of
+from sidejudge.integrations.langfuse.budget import RequestBudget
+from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.langfuse.probe import probe
+from sidejudge.integrations.langfuse.scores import score_id
+from sidejudge.integrations.otlp.wire.decode import decode_spans
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.demo.traffic import SampleTraffic
+from sidejudge.monitor.evaluate.build import arrange_backends, build_backends
+from sidejudge.monitor.evaluate.references.lookup import References
+from sidejudge.monitor.offline.backfill.listing import list_traces
+from sidejudge.monitor.offline.backfill.reading import Reader
+from sidejudge.monitor.offline.backfill.run import Backfill, Progress, sampler_of
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, Request
@@ -37,8 +38,8 @@ SPEED = 200
 
 
 def asks_for_batches(request: Request) -> bool:
-    """Whether it is the empty batch that shows whether the server takes batches."""
-    return request.path == "/ingestion" and not request.body["batch"]
+    """Whether it is the empty batch, or the empty array, that shows whether the server takes them."""
+    return request.path in ("/ingestion", "/scores") and request.body in ([], {"batch": []})
 
 
 def writes_scores(request: Request) -> bool:
@@ -53,6 +54,7 @@ class Scene:
     folder: Path
     config: Config
     begun: float = field(default_factory=time.monotonic)
+    exports: ExportSnapshot | None = None
 
     def clock_ns(self) -> int:
         return START_NS + int((time.monotonic() - self.begun) * SPEED * 1e9)
@@ -77,6 +79,7 @@ class Scene:
         places=(),
         shards=None,
         lent=None,
+        stuck_s=60.0,
     ) -> Progress:
         """One call of the command; ``shards`` is a function of what is drawn."""
         config = config or self.config
@@ -104,7 +107,7 @@ class Scene:
             await run.scores_out.start()
             try:
                 await run.judge(found.drawn, shards and shards(found.drawn))
-                await run.deliver()
+                self.exports = await run.deliver(stuck_s)
             finally:
                 run.scores_out._delivery._task.cancel()
             return run.progress

@@ -7,11 +7,11 @@ import shutil
 
 import pytest
 
-from integrations.langfuse.existing_scores import ExistingScore
-from integrations.langfuse.scores import declared, score_id
-from monitor.config.model import RouteSection
-from monitor.offline.backfill.run import StoppedError
-from scoring.rubrics import RUBRICS
+from sidejudge.integrations.langfuse.existing_scores import ExistingScore
+from sidejudge.integrations.langfuse.scores import declared, score_id
+from sidejudge.monitor.config.model import RouteSection
+from sidejudge.monitor.offline.backfill.run import StoppedError
+from sidejudge.scoring.rubrics import RUBRICS
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode
 from tests.monitor.offline.backfill.conftest import asks_for_batches, writes_scores
@@ -65,7 +65,7 @@ async def test_another_verdict_is_the_next_revision_under_the_time_of_the_first(
     (trace,) = scene.put(1, seed=SEED)
     await scene.run()
     before = rows(scene)
-    scene.fake.scores._writes.clear()
+    scene.fake.scores.clear()
     for (_, name), row in before.items():
         other = row["value"] if name != "qa_score" else 0.125
         states(scene, row, other, 3 if name.startswith("qa") else 7, createdAt=FIRST)
@@ -84,8 +84,7 @@ async def test_a_score_that_is_lost_there_is_written_again_and_is_no_revision(sc
     (trace,) = scene.put(1, seed=SEED)
     await scene.run()
     before = rows(scene)
-    for key in [key for key in scene.fake.scores._writes if key[1] == "qa_score"]:
-        del scene.fake.scores._writes[key]
+    scene.fake.scores.remove(score_id(trace, "qa_score"))
     anew(scene)
     at = await scene.run()
     after = rows(scene)
@@ -122,7 +121,7 @@ async def test_a_monitor_that_spoke_between_reading_and_writing_has_the_last_wor
     scene.put(1, seed=SEED)
     await scene.run()
     ours = rows(scene)
-    scene.fake.scores._writes.clear()
+    scene.fake.scores.clear()
     for row in ours.values():
         states(scene, row, row["value"], 1, comment="as it was before")
     spoken = []

@@ -7,15 +7,15 @@ import random
 
 import pytest
 
-from integrations.langfuse.errors import LangfuseError
-from integrations.store.sqlite import Store
-from monitor.config.match import MatchSection
-from monitor.config.model import RouteSection
-from monitor.evaluate.references.places import InFile
-from monitor.offline.backfill.lent_embedding import LentEmbedding
-from monitor.offline.backfill.run import Progress, StoppedError
-from monitor.offline.engine.engine import ElsewhereError
-from scoring.questions.question import NoAnswer
+from sidejudge.integrations.langfuse.errors import LangfuseError
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.config.model import RouteSection
+from sidejudge.monitor.evaluate.references.places import InFile
+from sidejudge.monitor.offline.backfill.lent_embedding import LentEmbedding
+from sidejudge.monitor.offline.backfill.run import Progress, StoppedError
+from sidejudge.monitor.offline.engine.engine import ElsewhereError
+from sidejudge.scoring.questions.question import NoAnswer
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode
 from tests.monitor.offline.backfill.conftest import writes_scores
@@ -156,3 +156,16 @@ async def test_a_run_whose_models_are_lost_reaches_no_verdict_without_them_and_g
     assert before < len(scene.outbox())
     assert {trace_id for trace_id, _ in scene.stored()} == set(ids)
     assert "has ended" not in str(scene.outbox())
+
+
+async def test_a_run_ends_though_langfuse_never_shows_what_it_took_and_the_next_call_goes_on(scene):
+    (trace,) = scene.put(1)
+    forgets = faults.forgets(scene.fake)
+    scene.fake.standing_fault = lambda request: forgets(request) if writes_scores(request) else None
+    await scene.run(stuck_s=1.0)
+    assert scene.exports.unseen > 0
+    assert scene.stored() == {}
+    scene.fake.standing_fault = None
+    await scene.run()
+    assert (scene.exports.waiting, scene.exports.unseen, scene.exports.dead) == (0, 0, 0)
+    assert {of for of, _ in scene.stored()} == {trace}

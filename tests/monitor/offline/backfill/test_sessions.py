@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from integrations.langfuse.normalise import raw_spans
-from integrations.langfuse.observations import instant, instant_ns
-from integrations.langfuse.scores import score_id
-from integrations.otlp.wire.encode import encode_spans
-from integrations.store.sqlite import Store
-from monitor.config import Config
-from monitor.config.match import MatchSection
-from monitor.runtime.app import Monitor
+from sidejudge.integrations.langfuse.normalise import raw_spans
+from sidejudge.integrations.langfuse.observations import instant, instant_ns
+from sidejudge.integrations.langfuse.scores import score_id
+from sidejudge.integrations.otlp.wire.encode import encode_spans
+from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.runtime.app import Monitor
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import observations_of
 from tests.fakes.langfuse.server import Mode

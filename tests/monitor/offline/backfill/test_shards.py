@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from integrations.postgres.database import Transaction
-from integrations.postgres.leases import Lease
-from monitor.config.fleet import FleetSection
-from monitor.config.units import parse_duration
-from monitor.ingest.langfuse.listed_trace import ListedTrace
-from monitor.offline.backfill.shards import SHARDS, Shards, shard_of
+from sidejudge.integrations.postgres.database import Transaction
+from sidejudge.integrations.postgres.leases import Lease
+from sidejudge.monitor.config.fleet import FleetSection
+from sidejudge.monitor.config.units import parse_duration
+from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
+from sidejudge.monitor.offline.backfill.shards import SHARDS, Shards, shard_of
 from tests.postgres_server import PostgresServer
 
 

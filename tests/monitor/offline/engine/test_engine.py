@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from monitor.config.match import MatchSection
-from monitor.offline.engine.engine import Engine, Here
-from monitor.offline.learn.run_source import RunSource
-from monitor.offline.score import verdict_source
-from monitor.offline.score.label_source import read_labels
-from monitor.offline.score.verdict_source import VerdictSource
-from monitor.offline.simulate.past import FiledPast
-from scoring.runs.calibration import Calibration
-from scoring.runs.revisions import Revisions
-from scoring.runs.scorecard import empty_tally, scorecard
-from scoring.runs.verdict_fields import VerdictLineError
-from scoring.runs.verdict_line import VerdictLine, read_verdict
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.offline.engine.engine import Engine, Here
+from sidejudge.monitor.offline.learn.run_source import RunSource
+from sidejudge.monitor.offline.score import verdict_source
+from sidejudge.monitor.offline.score.label_source import read_labels
+from sidejudge.monitor.offline.score.verdict_source import VerdictSource
+from sidejudge.monitor.offline.simulate.past import FiledPast
+from sidejudge.scoring.runs.calibration import Calibration
+from sidejudge.scoring.runs.revisions import Revisions
+from sidejudge.scoring.runs.scorecard import empty_tally, scorecard
+from sidejudge.scoring.runs.verdict_fields import VerdictLineError
+from sidejudge.scoring.runs.verdict_line import VerdictLine, read_verdict
 from tests.verdict_lines import metric_line, verdict_line
 
 

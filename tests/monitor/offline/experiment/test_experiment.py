@@ -11,9 +11,13 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from monitor.cli import main
-from monitor.offline.experiment.inline import fields_of
+from sidejudge.integrations.langfuse.client import Access
 from sidejudge.langfuse import GuardError, evaluators, guard, run_evaluators
+from sidejudge.monitor.cli import main
+from sidejudge.monitor.offline.experiment.dataset_run import UnfitSdkError, check_sdk
+from sidejudge.monitor.offline.experiment.evaluators import RunAggregate
+from sidejudge.monitor.offline.experiment.inline import fields_of
+from sidejudge.scoring.rubrics import RUBRICS
 from tests.fakes.langfuse import datasets, otel_requests
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations
@@ -69,8 +73,8 @@ def test_a_rubric_judges_an_experiment_and_the_run_has_bounds(sdk, fake, rules):
     )  # fmt: skip
     found = {each.item.input: {e.name: e for e in each.evaluations} for each in result.item_results}
     assert {place: (e["short_pass"].value, sorted(e)) for place, e in found.items()} == {
-        "France": (1.0, ["short_pass", "short_score"]),
-        "Italy": (0.0, ["short_brief", "short_pass", "short_score"]),
+        "France": (1.0, ["short_brief", "short_pass", "short_score", "short_state"]),
+        "Italy": (0.0, ["short_brief", "short_pass", "short_score", "short_state"]),
     }
     assert found["France"]["short_pass"].data_type == "BOOLEAN"
     (rate,) = [each for each in result.run_evaluations if each.name == "short_pass_rate"]
@@ -132,8 +136,39 @@ def test_the_command_runs_an_agent_over_a_dataset_and_prints_a_link(fake, tmp_pa
     assert "3 items of capitals" in done.stdout
     assert f"{fake.base_url}/project/proj-test/experiments/results?baseline=" in done.stdout
     assert next(line.split() for line in done.stdout.splitlines() if "short" in line)[:4] == ["short", "2", "1", "0"]
+    assert "not in Langfuse" not in done.stderr
     assert (missing.exit_code, both.exit_code) == (2, 2)
     assert "Dataset not found" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "stated", "code"),
+    [
+        ("forgets", "scores are not in Langfuse, which took them", 1),
+        ("refuses", "scores are not in Langfuse, which took them", 1),
+        ("hides", "whether the scores are in Langfuse is not known: ", 0),
+    ],
+)
+def test_scores_of_a_run_that_do_not_arrive_are_a_failure(fake, tmp_path, monkeypatch, fault, stated, code):
+    monkeypatch.setattr("sidejudge.monitor.offline.experiment.dataset_run.ARRIVES_S", 2.0)
+    (tmp_path / "short_bot.py").write_text("def ask(country):\n    return 'Paris'\n")
+    path = tmp_path / "sidejudge.yaml"
+    keys = f"base_url: '{fake.base_url}', public_key: {PUBLIC_KEY}, secret_key: {SECRET_KEY}"
+    path.write_text(f"sinks: {{langfuse: {{{keys}}}}}\n{RULES}\n")
+    sys.path.insert(0, str(tmp_path))
+    fake.standing_fault = {
+        "forgets": faults.only("POST", "/scores", faults.forgets(fake)),
+        "refuses": faults.only("POST", "/scores", faults.error(400, "Invalid request data")),
+        "hides": faults.only("GET", "/v3/scores", faults.error(403, "Forbidden")),
+    }[fault]
+    try:
+        command = ("test", "--agent", "python:short_bot:ask", "--rubric", "short", "--config", str(path))
+        done = CliRunner().invoke(main, [*command, "--langfuse-dataset", "capitals"])
+    finally:
+        fake.standing_fault = None
+        sys.path.remove(str(tmp_path))
+    assert (done.exit_code, stated in done.stderr) == (code, True), done.stderr
+    assert next(line.split() for line in done.stdout.splitlines() if "short" in line)[:4] == ["short", "3", "0", "0"]
 
 
 def test_a_guard_raises_replaces_or_passes(rules, caplog):
@@ -175,7 +210,7 @@ def test_a_guard_scores_the_current_trace_where_it_is_asked_to(sdk, fake, rules)
         trace_id = span.trace_id
     sdk.flush()
     stored = {row["name"]: row["value"] for row in fake.scores.stored() if row["traceId"] == trace_id}
-    assert stored == {"short_pass": True, "short_score": 1.0}
+    assert stored == {"short_pass": True, "short_score": 1.0, "short_brief": True}
 
 
 async def test_the_sdk_loses_scores_while_the_server_is_away_which_is_why_a_monitor_delivers_them_itself(sdk, fake):
@@ -206,3 +241,24 @@ def test_what_is_judged_is_the_output_and_not_its_wrapping():
     assert (fields["model_output"], fields["tools_used"], fields["task"]) == ({"a": 1}, ["atlas"], "qa")
     assert (fields["expected_outcome"], fields["scenario"]) == ("want", scenario)
     assert fields_of("q", {"a": 1}, None, None)["model_output"] == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("mode", "installed", "fits"),
+    [(Mode.DUAL, "5.0.4", False), (Mode.NEW, "5.0.4", True), (Mode.DUAL, "4.18.0", True), (Mode.NEW, "4.18.0", True)],
+)
+def test_an_sdk_whose_scores_the_server_does_not_take_is_named_before_the_run(mode, installed, fits):
+    with FakeLangfuse(mode) as server:
+        access = Access(base_url=server.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
+        if fits:
+            check_sdk(access, installed)
+        else:
+            with pytest.raises(UnfitSdkError, match=r"Langfuse 4\.16\.0 takes no scores of its SDK 5\.0\.4"):
+                check_sdk(access, installed)
+
+
+@pytest.mark.parametrize("values", [(1.0, 0.5), (0.0, 1.0), (1.0, 1.0)])
+def test_the_bounds_of_a_mean_lie_where_a_composite_can_be(values):
+    rubric = RUBRICS["qa"]
+    (found,) = [each for each in RunAggregate(rubric)._aggregates((), values, len(values), 0) if each.name == "qa_mean"]
+    assert 0.0 <= found.metadata["lower"] <= found.value <= found.metadata["upper"] <= rubric.scale

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from integrations.cases import read_case
-from monitor.cli import main
-from monitor.offline.score.case_lines import TableError, case_lines
+from sidejudge.integrations.cases import read_case
+from sidejudge.monitor.cli import main
+from sidejudge.monitor.offline.score.case_lines import TableError, case_lines
 from tests.needs import PYARROW
 
 ROWS = [

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from monitor.offline.score.case_lines import TableError
-from monitor.offline.score.case_sources import CaseSources
+from sidejudge.monitor.offline.score.case_lines import TableError
+from sidejudge.monitor.offline.score.case_sources import CaseSources
 from tests.integrations.history.test_history import bucket  # noqa: F401  # a fixture
 from tests.needs import PYARROW
 from tests.otlp_requests import S, request, span, trace

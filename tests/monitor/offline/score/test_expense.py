@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.provider.errors import ProviderUsage
-from monitor.evaluate.judge.observer import JudgeAttempt
-from monitor.offline.score.expense import Expense
+from sidejudge.integrations.provider.errors import ProviderUsage
+from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt
+from sidejudge.monitor.offline.score.expense import Expense
 
 PAID, FREE = (
     ProviderUsage(input_tokens=10, output_tokens=2, cost_usd=0.5),

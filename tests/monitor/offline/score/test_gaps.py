@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from monitor.offline.score.gaps import Gaps
-from scoring.case.case import Case
-from scoring.evaluators.score import nobody, score
-from scoring.rubrics import RUBRICS
+from sidejudge.monitor.offline.score.gaps import Gaps
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators.score import nobody, score
+from sidejudge.scoring.rubrics import RUBRICS
 
 
 def reported(rubric, **about):

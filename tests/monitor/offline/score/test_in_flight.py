@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from monitor.evaluate.backends import OUTAGE, Backends
-from monitor.evaluate.evaluator import Evaluator
-from monitor.offline.score.in_flight import finish
-from scoring.case.case import Case
-from scoring.metrics.metric import Metric
-from scoring.metrics.settle import settle
-from scoring.questions.question import Answer, GradeAnswer, NoAnswer
-from scoring.result.result import Judgement, Method, Scored
-from scoring.verdict.rubric import Criterion, Rubric
+from sidejudge.monitor.evaluate.backends import OUTAGE, Backends
+from sidejudge.monitor.evaluate.evaluator import Evaluator
+from sidejudge.monitor.offline.score.in_flight import finish
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.metrics.settle import settle
+from sidejudge.scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from sidejudge.scoring.result.result import Judgement, Method, Scored
+from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 
 CASE = Case(case_id="c", model_output="x")
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from monitor.offline.score.lines import NumberedLine
-from monitor.offline.score.remarks import RecordedRemarks
-from monitor.offline.score.run import Batch
-from monitor.route.router import Router
-from scoring.rubrics import RUBRICS
+from sidejudge.monitor.offline.score.lines import NumberedLine
+from sidejudge.monitor.offline.score.remarks import RecordedRemarks
+from sidejudge.monitor.offline.score.run import Batch
+from sidejudge.monitor.route.router import Router
+from sidejudge.scoring.rubrics import RUBRICS
 
 LABELS = {"detected_keywords": ["loan"], "detected_topics": ["fees"]}
 CASE = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.offline.score.tally import ScoreTally
+from sidejudge.monitor.offline.score.tally import ScoreTally
 
 
 def verdict(rubric, passed, *statuses):

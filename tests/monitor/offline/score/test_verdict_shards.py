@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from monitor.offline.score.append_file import AnotherRunError
-from monitor.offline.score.lines import NumberedLine
-from monitor.offline.score.tally import ScoreTally
-from monitor.offline.score.verdict_shards import VerdictShards
+from sidejudge.monitor.offline.score.append_file import AnotherRunError
+from sidejudge.monitor.offline.score.lines import NumberedLine
+from sidejudge.monitor.offline.score.tally import ScoreTally
+from sidejudge.monitor.offline.score.verdict_shards import VerdictShards
 from tests.forked import Forked
 from tests.monitor.cli.test_score import qa_case, score, verdicts, written
 from tests.needs import PYARROW
@@ -23,7 +23,7 @@ COUNTS = {"verdicts": 1, "read": 1, "bad_lines": 0, "unrouted": 0, "excluded": 0
 
 def shards(folder: Path, form: str = "jsonl", *, run: dict = RUN, anew: bool = False) -> VerdictShards:
     seconds = iter(range(0, 10**6, 20))  # every second time that somebody looks a shard is old
-    place = import_module("integrations.history.place").Place(str(folder))
+    place = import_module("sidejudge.integrations.history.place").Place(str(folder))
     made = VerdictShards(place, form, run, lambda: next(seconds))
     made.begin(anew=anew)
     return made
@@ -34,7 +34,7 @@ def verdict(number: int) -> dict:
 
 
 def held(folder: Path, form: str) -> list[str]:
-    place, found = import_module("integrations.history.place").Place(str(folder)), []
+    place, found = import_module("sidejudge.integrations.history.place").Place(str(folder)), []
     for shard in json.loads((folder / "manifest.json").read_text())["shards"]:
         name = shard["name"]
         texts = place.read(name)["record"].to_pylist() if form == "parquet" else place.get(name).splitlines()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from monitor.offline.score.verdict_source import VerdictSource
-from scoring.runs.scorecard import empty_tally
+from sidejudge.monitor.offline.score.verdict_source import VerdictSource
+from sidejudge.scoring.runs.scorecard import empty_tally
 from tests.verdict_lines import verdict_line
 
 

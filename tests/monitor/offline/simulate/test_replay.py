@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store.sqlite import FinishedTrace, Store
-from monitor.alerting.details import WatchedWindow, details
-from monitor.alerting.observation import observe_stored
-from monitor.alerting.watch import Watch
-from monitor.alerting.windows import Windows
-from monitor.offline.simulate.cost import Costs
-from monitor.offline.simulate.past import FiledPast, StoredPast
-from monitor.offline.simulate.replay import Replay
-from scoring.alerts.declaration import Declaration
-from scoring.alerts.incident import Incidents
-from scoring.alerts.observed import Observed
-from scoring.rubrics import RUBRICS
-from scoring.status.status import Policy, Status, Thresholds
-from scoring.trace.instant import written
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.monitor.alerting.details import WatchedWindow, details
+from sidejudge.monitor.alerting.observation import observe_stored
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.monitor.alerting.windows import Windows
+from sidejudge.monitor.offline.simulate.cost import Costs
+from sidejudge.monitor.offline.simulate.past import FiledPast, StoredPast
+from sidejudge.monitor.offline.simulate.replay import Replay
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.incident import Incidents
+from sidejudge.scoring.alerts.observed import Observed
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.status.status import Policy, Status, Thresholds
+from sidejudge.scoring.trace.instant import written
 from tests.verdict_lines import metric_line, verdict_line
 
 HOUR_NS, MINUTE_NS = 3_600 * 10**9, 60 * 10**9
@@ -121,7 +121,7 @@ def test_what_began_before_is_told_while_it_stands_and_what_ended_before_is_not(
     assert spans(ended) == []
 
 
-def test_silence_is_insufficient_data_and_no_end(tmp_path: Path):
+def test_silence_is_no_data_and_no_end(tmp_path: Path):
     replayed = played(filed(tmp_path, verdicts((2, 0.4))), 6)
     assert {(condition, ended) for condition, _, ended in spans(replayed)} == {
         ("pass_rate_warning", None), ("pass_rate_critical", None),
@@ -130,7 +130,7 @@ def test_silence_is_insufficient_data_and_no_end(tmp_path: Path):
         each.silent for each in replayed.incidents if each.condition in {"pass_rate_warning", "pass_rate_critical"}
     )
     (course,) = replayed.courses
-    assert course.shares[Status.INSUFFICIENT_DATA] > 0.5
+    assert course.shares[Status.NO_DATA] > 0.5
     assert sum(course.shares.values()) == pytest.approx(1.0)
     assert course.verdicts == 240
 

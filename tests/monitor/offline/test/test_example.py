@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from integrations.agents.http import MAX_ANSWER, MAX_ATTEMPTS, MAX_WAIT_S
-from integrations.agents.python import MAX_ABANDONED
-from monitor.offline.test.answer import FIELDS
-from monitor.offline.test.run import UNREACHABLE_LIMIT
-from monitor.offline.test.test_file import TEST_FIELDS
+from sidejudge.integrations.agents.http import MAX_ANSWER, MAX_ATTEMPTS, MAX_WAIT_S
+from sidejudge.integrations.agents.python import MAX_ABANDONED
+from sidejudge.monitor.offline.test.answer import FIELDS
+from sidejudge.monitor.offline.test.run import UNREACHABLE_LIMIT
+from sidejudge.monitor.offline.test.test_file import TEST_FIELDS
 from tests.forked import sidejudge
 
 ROOT = Path(__file__).parents[4]

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from integrations.agents.http import HttpAgent
-from integrations.agents.reply import AgentError, AgentReply, Request
-from integrations.cases import case_of
-from monitor.config import Config
-from monitor.offline.score.append_file import AnotherRunError
-from monitor.offline.test.judge import RunJudge
-from monitor.offline.test.results_file import NoResults, ResultsFile
-from monitor.offline.test.run import AgentUnreachableError, FinishedTest, Runner
-from scoring.rubrics import RUBRICS
+from sidejudge.integrations.agents.http import HttpAgent
+from sidejudge.integrations.agents.reply import AgentError, AgentReply, Request
+from sidejudge.integrations.cases import case_of
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.offline.score.append_file import AnotherRunError
+from sidejudge.monitor.offline.test.judge import RunJudge
+from sidejudge.monitor.offline.test.results_file import NoResults, ResultsFile
+from sidejudge.monitor.offline.test.run import AgentUnreachableError, FinishedTest, Runner
+from sidejudge.scoring.rubrics import RUBRICS
 from tests.running import free_port
 
 SEARCH = {"tools_should_include": ["search"]}

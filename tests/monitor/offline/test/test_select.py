@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.offline.test.select import SelectionError, selected
-from scoring.runs.test_set import TestSet
+from sidejudge.monitor.offline.test.select import SelectionError, selected
+from sidejudge.scoring.runs.test_set import TestSet
 
 SET = TestSet(
     name="s",

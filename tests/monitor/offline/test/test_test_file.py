@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.cases import _READERS
-from monitor.offline.test.test_file import ANSWERED, CASE_FIELDS, TestSetError, read_test_set
+from sidejudge.integrations.cases import _READERS
+from sidejudge.monitor.offline.test.test_file import ANSWERED, CASE_FIELDS, TestSetError, read_test_set
 
 TESTS = [
     {"input": "What is 2 + 2?", "expected": {"answer": "4"}, "tags": ["math"], "complexity": "low"},

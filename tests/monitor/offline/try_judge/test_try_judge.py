@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
-from integrations.provider.library import LiteLLM
-from monitor.evaluate.judge.settings import JudgeSettings
-from monitor.offline.score.transient import Transient
-from monitor.offline.try_judge.golden_set import golden_set
-from monitor.offline.try_judge.run import judges, try_judge
-from scoring.judging.forms import BY_METRIC, FORMS
-from scoring.judging.golden import TRAPS
-from scoring.questions.declared import AskDeclared
-from scoring.questions.question import GradeAnswer
-from scoring.result.result import Unavailable
+from sidejudge.integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
+from sidejudge.integrations.provider.library import LiteLLM
+from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
+from sidejudge.monitor.offline.score.transient import Transient
+from sidejudge.monitor.offline.try_judge.golden_set import golden_set
+from sidejudge.monitor.offline.try_judge.run import judges, try_judge
+from sidejudge.scoring.judging.forms import BY_METRIC, FORMS
+from sidejudge.scoring.judging.golden import TRAPS
+from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.question import GradeAnswer
+from sidejudge.scoring.result.result import Unavailable
 from tests.fakes import openai as fake
 from tests.fakes.golden_judge import CONTEXT, known, knows, written
 from tests.forked import sidejudge

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from integrations.otlp.server.active_requests import ActiveRequests
-from monitor.runtime.tuning.yield_to_requests import YieldToRequests
+from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
+from sidejudge.monitor.runtime.tuning.yield_to_requests import YieldToRequests
 
 
 class Clock:

@@ -1,6 +1,6 @@
 """A dialect: spans of Acme's own instrumentation."""
 
-from integrations.dialects.reading import Dialect, SpanReading
+from sidejudge.integrations.dialects.reading import Dialect, SpanReading
 
 
 def speaks(raw):

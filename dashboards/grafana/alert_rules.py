@@ -1,0 +1,86 @@
+"""Alert rules: the alerts of the declaration for Grafana's own alerting, where there is no Alertmanager.
+
+A file for ``/etc/grafana/provisioning/alerting`` (Grafana 12 and newer; older ones know no ``keepFiringFor`` and read
+over it). Expressions, waits and texts are those of the rules for Prometheus, whose recordings they read: Prometheus
+evaluates the rule file as before. Grafana has no inhibition, so an alert leaves out what another one explains that
+fires in Prometheus. Its templates cannot ask Prometheus, so what only a query knows is not in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sidejudge.dashboards.rules.alertmanager import explained
+from sidejudge.dashboards.rules.groups import groups
+from sidejudge.dashboards.rules.rule import AlertingRule, Group, prometheus_duration
+from sidejudge.dashboards.yaml_text import written
+from sidejudge.scoring.alerts.declaration import Declaration
+
+_BASE_NS = 10 * 10**9
+"""Grafana evaluates groups at multiples of this."""
+
+
+def alert_rules(declared: Declaration, runbooks: str | None = None, *, source: str = "prometheus") -> str:
+    """The provisioning file. ``source`` is the uid of the data source; ``runbooks`` as in ``runbook_link``."""
+    above: dict[str, dict[str, list[str]]] = {}
+    for name, below, equal in explained(declared):
+        for target in below:
+            above.setdefault(target, {}).setdefault(", ".join(equal), []).append(name)
+    found = [(group, [rule for rule in group.rules if isinstance(rule, AlertingRule)]) for group in groups(declared)]
+    return written(
+        {
+            "apiVersion": 1,
+            "groups": [
+                {
+                    "orgId": 1, "name": group.name, "folder": "sidejudge", "interval": _interval(group),
+                    "rules": [
+                        _rule(rule, _unexplained(rule, above.get(rule.name, {})), runbooks, source) for rule in rules
+                    ],
+                }
+                for group, rules in found if rules
+            ],
+        }
+    )  # fmt: skip
+
+
+def _interval(group: Group) -> str:
+    return prometheus_duration(max(1, -(-group.interval_ns // _BASE_NS)) * _BASE_NS)
+
+
+def _unexplained(rule: AlertingRule, above: Mapping[str, list[str]]) -> str:
+    """The expression without what one of these alerts explains, by the labels that are then equal."""
+
+    def firing() -> Iterator[str]:
+        for equal, names in above.items():
+            yield f'unless on ({equal})\nALERTS{{alertstate="firing",alertname=~"{"|".join(names)}"}}'
+
+    return "\n".join((f"({rule.expr})", *firing())) if above else rule.expr
+
+
+def _rule(rule: AlertingRule, expr: str, runbooks: str | None, source: str) -> dict[str, object]:
+    # The alert on the burnt budget is several rules: uid and title are one's own.
+    which = "".join(f" {value}" for value in rule.labels.values())
+    stated = (rule.stated_alone or rule.stated).replace("$value", "$values.A.Value")
+    return {
+        "uid": f"sidejudge-{rule.runbook}{which.replace(' ', '-')}", "title": rule.name + which, "condition": "B",
+        "data": [
+            {
+                "refId": "A", "datasourceUid": source, "relativeTimeRange": {"from": 600, "to": 0},
+                "model": {"refId": "A", "expr": expr, "instant": True, "range": False, "editorMode": "code"},
+            },
+            # A pass ratio of 0 fires as well: what counts is that there is a number.
+            {
+                "refId": "B", "datasourceUid": "__expr__", "relativeTimeRange": {"from": 600, "to": 0},
+                "model": {"refId": "B", "type": "math", "expression": "is_number($A)"},
+            },
+        ],
+        # Where nothing is wrong these queries answer nothing. A Prometheus that does not answer is an error.
+        "noDataState": "OK", "execErrState": "Error", "for": _duration(rule.for_ns),
+        "keepFiringFor": _duration(rule.keep_ns),
+        "labels": {"severity": rule.severity.value, **rule.labels},
+        "annotations": rule.annotations(stated, runbooks),
+    }  # fmt: skip
+
+
+def _duration(ns: int) -> str:
+    return prometheus_duration(ns) if ns else "0s"

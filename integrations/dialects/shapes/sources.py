@@ -1,0 +1,140 @@
+"""Where a span may hold contents: its attributes, lists spread over numbered keys, and attributes of events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sidejudge.integrations.dialects import genai_events
+from sidejudge.integrations.dialects.by_names import by_names
+from sidejudge.integrations.dialects.reading import SpanReading
+from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
+from sidejudge.scoring.trace.span import Message
+
+from .words import Meaning, directness, foreign, meaning, words
+
+_NUMBERED: Final = re.compile(r"(.+?)[.:\[_](\d{1,4})(?:\]?[.:](.+)|\]?)")
+_STEPS: Final = re.compile(r"[.:]|\[(?=\d)|\](?:\.|\Z)")
+_MOST_EVENTS: Final = 256
+_SPEAKERS: Final = frozenset({"system", "user", "assistant", "tool"})
+_NO_EVENTS: Final = frozenset({"exception"})
+_DEEPEST: Final = 10
+
+
+class NamedValue(Struct, frozen=True, kw_only=True):
+    """One value, what its name says that it is, and how directly. ``name`` is what provenance calls it.
+
+    ``attribute``: it is one of the span's own, and not of an event.
+    """
+
+    name: str
+    meaning: Meaning | None
+    value: AttributeValue
+    directness: int = 0
+    attribute: bool = True
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What the names of a span's attributes say: single ones, and lists that are spread over several."""
+
+    single: tuple[tuple[str, Meaning | None, int], ...]
+    spread: tuple[tuple[str, Meaning | None, int, tuple[str, ...]], ...]
+
+
+@by_names
+def plan(keys: tuple[str, ...]) -> Plan:
+    """The attributes of these names that may hold anything, foreign ones left out."""
+    single: list[tuple[str, Meaning | None, int]] = []
+    spread: dict[str, list[str]] = {}
+    for key in keys:
+        if foreign(key):
+            continue
+        if (numbered := _NUMBERED.fullmatch(key)) is not None:
+            spread.setdefault(numbered[1], []).append(key)
+        else:
+            single.append((key, meaning(key), directness(key)))
+    lists = ((prefix, meaning(prefix), directness(prefix), tuple(under)) for prefix, under in spread.items())
+    return Plan(single=tuple(single), spread=tuple(lists))
+
+
+def sources(raw: RawSpan, names: tuple[str, ...]) -> list[NamedValue]:
+    """All sources of a span, attributes first."""
+    planned, attributes = plan(names), raw.attributes
+    found: list[NamedValue] = []
+    for key, says, direct in planned.single:
+        if (value := attributes[key]) is None:
+            continue
+        found.append(NamedValue(name=key, meaning=says, value=value, directness=direct))
+        if says is None and isinstance(value, dict):  # a map of inputs and outputs
+            found += [
+                NamedValue(name=path, meaning=meaning(path), value=held, directness=directness(inner))
+                for inner, held in value.items() if held is not None and not foreign(path := f"{key}.{inner}")
+            ]  # fmt: skip
+    for prefix, says, direct, keys in planned.spread:
+        value = gathered(prefix, {key: attributes[key] for key in keys})
+        found.append(NamedValue(name=f"{prefix}.*", meaning=says, value=value, directness=direct))
+    if raw.events:
+        found += of_events(raw.events)
+    return found
+
+
+def of_events(events: Sequence[RawEvent]) -> Iterator[NamedValue]:
+    """The sources in events: an event's name stands before the names of its attributes."""
+    for event in events[:_MOST_EVENTS]:
+        if event.name in _NO_EVENTS:
+            continue
+        for key, value in event.attributes.items():
+            if value is None or foreign(key) or (isinstance(value, str) and value.endswith(event.name)):
+                continue
+            path = key if key.startswith(event.name) else f"{event.name}.{key}"
+            yield NamedValue(
+                name=f"event {event.name}: {key}", meaning=meaning(path), value=value, directness=directness(key),
+                attribute=False,
+            )  # fmt: skip
+
+
+def turns(raw: RawSpan) -> tuple[Message, ...]:
+    """The messages of a chat with an event for each, named after who speaks: ``acme.user.message``, ``acme.choice``."""
+    spoken = [
+        replace(event, name=f"gen_ai.{named}") for event in raw.events if (named := _speaker(event.name)) is not None
+    ]
+    if not spoken:
+        return ()
+    found = genai_events.read(SpanReading(raw), spoken)
+    return (*found.requested, *found.answered)
+
+
+def _speaker(event: str) -> str | None:
+    named = words(event)
+    if named[-1:] == ("choice",):
+        return "choice"
+    return f"{named[-2]}.message" if named[-1:] == ("message",) and named[-2:-1] and named[-2] in _SPEAKERS else None
+
+
+def gathered(prefix: str, entries: Mapping[str, AttributeValue]) -> list[AttributeValue] | dict[str, AttributeValue]:
+    """The list that was spread over keys such as ``prefix.0.role`` and ``prefix.0.parts.1.text``."""
+    root: dict[str, AttributeValue] = {}
+    for key, value in entries.items():
+        node: dict[str, AttributeValue] = root
+        path = key[len(prefix) :]
+        *above, last = [step for step in _STEPS.split(f".{path[1:]}") if step][:_DEEPEST]
+        for step in above:
+            below = node.setdefault(step, {})
+            if not isinstance(below, dict):
+                break
+            node = below
+        else:
+            node.setdefault(last, value)
+    return _listed(root)
+
+
+def _listed(node: dict[str, AttributeValue]) -> list[AttributeValue] | dict[str, AttributeValue]:
+    """Maps whose keys are all numbers as lists, in the order of the numbers."""
+    node = {key: _listed(held) if isinstance(held, dict) else held for key, held in node.items()}
+    if node and all(key.isdecimal() and len(key) < 10 for key in node):
+        return [node[key] for key in sorted(node, key=int)]
+    return node

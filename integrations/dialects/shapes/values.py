@@ -1,0 +1,251 @@
+"""What a value is by its shape: a chat, an answer with calls of tools, a call, documents, or a plain value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from sidejudge.integrations.dialects import message_parts, messages, unwrap
+from sidejudge.scoring.trace.span import Json, Message
+
+from .words import words
+
+_CHAT: Final = re.compile(
+    r"""["'](?:_?role|message\.role|lc|choices|generations|candidates)["']"""
+    r"""|["']type["']: ?["'](?:human|ai|function_call)["']|_?role=|Message\("""
+)
+"""What nothing is a chat without. It is looked for in the text, so that other JSON is not read as messages."""
+_WRAPPED: Final = frozenset({"type", "value"})
+_SOLE: Final = frozenset({("answer",), ("reply",), ("completion",), ("query",), ("question",)})
+_AROUND: Final = ("inputs", "outputs")
+_CALLED: Final = frozenset((*_AROUND, "tags", "metadata", "kwargs"))
+_CALLS: Final = ("tool_calls", "toolCalls", "function_calls", "tool_call", "toolCall")
+_CALL_NAMES: Final = ("name", "tool_name", "toolName", "function", "tool")
+_CALL_ARGUMENTS: Final = ("arguments", "args", "input", "toolInput", "tool_input", "tool_kwargs", "kwargs")
+_TEXTS: Final = ("text", "content", "output", "answer", "response", "message", "result", "completion")
+_DOCUMENT_TEXTS: Final = ("content", "text", "page_content", "document", "chunk", "passage", "body")
+_PRINTED: Final = re.compile(r"[A-Z]\w*\(\w+=")
+"""How an object of Python begins that was printed, often cut short: ``StopEvent(result=…``."""
+_EMPTY: Final = frozenset({"{}", "[]", '""', "null", "None"})
+_DESCRIBING: Final = frozenset({
+    "role", "type", "id", "index", "object", "model", "name", "finish_reason", "finishReason", "stop_reason", "status",
+    "created", "system_fingerprint", "service_tier", "mime_type", "role_name", "usage",
+})  # fmt: skip
+"""Keys whose texts describe a message and are none of it."""
+_ENVELOPE: Final = frozenset({
+    "usage", "finish_reason", "finishReason", "stop_reason", "object", "created", "choices", "candidates", "messages",
+})  # fmt: skip
+"""Keys of a body that a server returned; what a model says in JSON has none."""
+_LONGEST: Final = 1 << 20
+_STATE_DEPTH = 4
+_ASKED, _INSTRUCTED = ("prompt", "question", "query", "input", "task"), ("system", "instructions", "system_prompt")
+_REQUEST: Final = frozenset((*_ASKED, *_INSTRUCTED, "model", "temperature", "max_tokens"))
+_DEEPEST, _WIDEST = 4, 40
+"""Levels of maps that are looked through for a chat, and entries of one."""
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """A value without what a client wraps around every value, what it is as JSON, and the messages in it, if a chat."""
+
+    value: Json
+    read: Json
+    messages: tuple[Message, ...] = ()
+
+
+def look(given: unwrap.Content) -> Seen | None:
+    """What a value is; None for nothing, for an empty one, one that was redacted, and an object that was printed."""
+    value = _bare(unwrap.plain(given))
+    read = unwrap.decoded(value)
+    if isinstance(read, dict) and read.keys() == _WRAPPED and isinstance(read["type"], str):
+        value = read["value"]
+        read = unwrap.decoded(value)
+    if isinstance(read, list) and read and all(isinstance(item, str) for item in read):
+        value = read = "\n".join(str(item) for item in read)
+    if isinstance(read, dict) and len(read) == 1 and words(next(iter(read)))[-1:] in _SOLE:
+        value = next(iter(read.values()))
+        read = unwrap.decoded(value)
+    if isinstance(read, dict) and read.keys() <= _CALLED and len(inner := [k for k in _AROUND if k in read]) == 1:
+        value = read[inner[0]]  # LangChain's callbacks
+        read = unwrap.decoded(value)
+    if read is None or read in ("", [], {}) or (isinstance(read, str) and not read.strip()):
+        return None
+    if not isinstance(read, dict | list):
+        stated = _messages(read) if isinstance(read, str) and _CHAT.search(read[:400]) else ()
+        if not stated and isinstance(read, str) and _PRINTED.match(read):
+            return None
+        return Seen(value=value, read=read, messages=stated)
+    return Seen(value=value, read=read, messages=_chat(read, value))
+
+
+def is_state(value: Json, depth: int = _STATE_DEPTH) -> bool:
+    """Whether a value is a map of maps of maps: the state of a program, not what somebody asked of it."""
+    if not isinstance(value, dict):
+        return False
+    return depth == 1 or any(is_state(held, depth - 1) for held in value.values())
+
+
+def held_text(value: Json, keys: Sequence[str], depth: int = 5) -> str | None:
+    """A short text under one of the keys of a map, or of the first maps in it."""
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if not isinstance(value, dict) or depth <= 0 or len(value) > _WIDEST:
+        return None
+    for key in keys:
+        if isinstance(text := value.get(key), str) and 0 < len(text) <= 200:
+            return text
+    inner = (held_text(held, keys, depth - 1) for held in value.values() if isinstance(held, dict | list))
+    return next((text for text in inner if text is not None), None)
+
+
+def asked(value: Json) -> tuple[str, str | None] | None:
+    """The prompt and the instructions of ``{"system": …, "prompt": …}``; None for another value."""
+    if not isinstance(value, dict) or not value.keys() <= _REQUEST:
+        return None
+    text = next((held for key in _ASKED if isinstance(held := value.get(key), str) and held), None)
+    system = next((held for key in _INSTRUCTED if isinstance(held := value.get(key), str) and held), None)
+    return None if text is None else (text, system)
+
+
+def _bare(value: Json) -> Json:
+    """A text that was written as JSON, in quotes, as the text: it may be JSON itself, and stays what it is."""
+    return unwrap.written(value) if isinstance(value, str) and value[:1] == '"' and value[-1:] == '"' else value
+
+
+def _chat(value: Json, given: Json) -> tuple[Message, ...]:
+    if _reads_like_chat(given if isinstance(given, str) else message_parts.joined(value)):
+        if found := _messages(value):
+            return found
+        nested = _nested(value, _DEEPEST)
+        if len(nested) == 1:
+            return nested[0]
+    answered = _answer_with_calls(value)
+    return () if answered is None else (answered,)
+
+
+def may_be_chat(value: unwrap.Content) -> bool:
+    """Whether an attribute may hold a chat, whatever it is called: JSON, a list or a map with what none is without."""
+    if isinstance(value, str):
+        return value[:1] in {"[", "{"} and _reads_like_chat(value)
+    return isinstance(value, list | dict) and _reads_like_chat(str(value))
+
+
+def _reads_like_chat(text: str) -> bool:
+    return len(text) <= _LONGEST and _CHAT.search(text) is not None
+
+
+def _messages(value: Json) -> tuple[Message, ...]:
+    return tuple(m for m in messages.read(value) if m.text or m.tool_calls)
+
+
+def _nested(value: Json, depth: int) -> list[tuple[Message, ...]]:
+    """The chats in a map of maps: what a step was given stands under the names of its parameters."""
+    if not isinstance(value, dict) or depth <= 0 or len(value) > _WIDEST:
+        return []
+    found = []
+    for held in value.values():
+        if isinstance(held, dict | list):
+            inner = _messages(held)
+            found += [inner] if inner else _nested(held, depth - 1)
+    return found
+
+
+def _answer_with_calls(value: Json) -> Message | None:
+    """An answer whose calls stand beside its text: ``{"text": "", "toolCalls": […]}``; or a list of calls alone."""
+    if isinstance(value, list):
+        calls = message_parts.calls(value) if value and all(map(is_call, value)) else ()
+        return Message(role="assistant", tool_calls=calls) if calls else None
+    if not isinstance(value, dict):
+        return None
+    for key in _CALLS:
+        held = value.get(key)
+        listed: list[Json] = held if isinstance(held, list) else [held] if isinstance(held, dict) else []
+        if calls := message_parts.calls(listed):
+            text = next((value[name] for name in _TEXTS if isinstance(value.get(name), str)), "")
+            return Message(role="assistant", text=str(text), tool_calls=calls)
+    return None
+
+
+def is_call(value: Json) -> bool:
+    """Whether a value names a tool and what it is given; the definition of one does not."""
+    if not isinstance(value, dict) or "description" in value:
+        return False
+    held = value.get("function")
+    body = held if isinstance(held, dict) else value
+    named = any(isinstance(body.get(key), str) and body[key] for key in _CALL_NAMES)
+    return named and any(key in body for key in _CALL_ARGUMENTS)
+
+
+def is_documents(value: Json) -> bool:
+    """Whether a value is a list of texts with something beside each: an id, a score, a source."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(
+        isinstance(item, dict) and len(item) > 1 and "role" not in item
+        and any(isinstance(item.get(key), str) for key in _DOCUMENT_TEXTS)
+        for item in value
+    )  # fmt: skip
+
+
+def says_something(given: unwrap.Content) -> bool:
+    """Whether any text stands in a value besides what only describes it; in a message without a text, none."""
+    value = unwrap.decoded(given)
+    return isinstance(value, str | dict | list) and _says(value, messages.MAX_DEPTH)
+
+
+def _says(value: Json, depth: int) -> bool:
+    if isinstance(value, str):
+        return bool(value.strip()) and value.strip() not in _EMPTY
+    if depth <= 0:
+        return False
+    if isinstance(value, dict):
+        return any(_says(held, depth - 1) for key, held in value.items() if key not in _DESCRIBING)
+    return isinstance(value, list) and any(_says(held, depth - 1) for held in value)
+
+
+def of_parts(value: Json, role: str) -> tuple[Message, ...]:
+    """The message whose parts a list is, for it states no role: ``[{"type": "text", "text": …}, …]``."""
+    if not isinstance(value, list) or not value:
+        return ()
+    if not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in value):
+        return ()
+    return _messages({"role": role, "content": value})
+
+
+def sole_text(value: Json) -> str | None:
+    """The only text in the body of a response that has one under a usual key: ``{"text": …, "usage": {…}}``."""
+    if not isinstance(value, dict):
+        return None
+    texts = [held for key in _TEXTS if isinstance(held := value.get(key), str) and held]
+    return texts[0] if len(texts) == 1 else None
+
+
+def is_envelope(value: Json) -> bool:
+    """Whether a value holds more than a message, in a form that is not known: a list, or the body of a response."""
+    if isinstance(value, list):
+        return True
+    return isinstance(value, dict) and (
+        not _ENVELOPE.isdisjoint(value) or _reads_like_chat(message_parts.joined(value))
+    )
+
+
+def describe(given: unwrap.Content) -> str:
+    """A value's shape in words, without anything of its contents but the names of its keys."""
+    value = unwrap.decoded(given)
+    match value:
+        case str():
+            return f"text of {len(value)} characters"
+        case dict():
+            return f"object with {_keys(value)}" if value else "empty object"
+        case [dict() as first, *_]:
+            return f"list of {len(value)} object{'s' * (len(value) > 1)} with {_keys(first)}"
+        case list():
+            return f"list of {len(value)}"
+    return type(value).__name__
+
+
+def _keys(value: dict[str, Json]) -> str:
+    shown = ", ".join(str(key)[:40] for key in list(value)[:4])
+    return f"{shown}, …" if len(value) > 4 else shown

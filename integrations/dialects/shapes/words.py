@@ -1,0 +1,144 @@
+"""What the name of an attribute says of its value, whoever chose what stands before: ``acme.llm.prompt`` went in.
+
+A name is read from its end. ``acme.response.text`` is an output, ``acme.response.id`` is none.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+Meaning: TypeAlias = Literal[
+    "input", "output", "content", "system", "documents", "parameters", "kind", "agent", "node", "tool", "name",
+    "call_id", "model", "requested_model", "response_id", "usage", "cost_usd", "error", "outcome",
+]  # fmt: skip
+"""``content`` may be an input or an output: its value decides. ``parameters`` are a tool's arguments or nothing."""
+
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_FOREIGN: Final = re.compile(
+    r"(?:http|url|db|rpc|net|network|messaging|exception|otel|aws|azure|cloud|faas|k8s|user_agent|feature_flag|graphql)"
+    r"(?:[._:]|\Z)"
+    r"|(?:host|os|process|thread|code|server|client|peer|telemetry|container|source|destination|browser|device|session"
+    r"|user|enduser|deployment|service|tags?|logfire)(?:[.:]|\Z)"
+)
+"""Namespaces that hold no contents of a model, though their keys may end alike (``db.query.text``)."""
+_NEVER: Final = frozenset({
+    "metadata", "template", "templates", "schema", "headers", "header", "config", "settings", "options", "definitions",
+    "definition", "tools", "functions", "summary", "preview", "invocation", "path", "url", "uri", "tags", "stacktrace",
+    "logprobs", "embedding", "embeddings", "vector", "vectors", "score", "scores", "evaluation", "feedback", "previous",
+})  # fmt: skip
+"""Words with which nothing is a content, wherever in the name they stand."""
+
+_IN: Final = frozenset({
+    "input", "inputs", "prompt", "prompts", "question", "query", "request", "requests", "arguments", "args", "kwargs",
+    "task", "instruction",
+})  # fmt: skip
+_OUT: Final = frozenset({
+    "output", "outputs", "completion", "completions", "response", "responses", "answer", "answers", "reply", "replies",
+    "result", "results", "return", "returned", "returns", "generation", "generations", "choices", "choice",
+    "candidates",
+})  # fmt: skip
+_NEUTRAL: Final = frozenset({
+    "text", "content", "contents", "message", "messages", "msg", "msgs", "body", "value", "data", "json", "raw",
+    "payload", "str", "string", "parts", "chat", "ctx", "conversation", "transcript", "dialog", "dialogue", "history",
+    "turns", "final", "full", "all",
+})  # fmt: skip
+_BESIDE_IN: Final = frozenset({"user", "human", "customer", "start", "sent", "asked"})
+_BESIDE_OUT: Final = frozenset({"assistant", "bot", "end", "received", "answered"})
+"""Words that give a direction to what stands behind them, and none alone: ``user.message``, ``ChatStart: messages``."""
+_SYSTEM: Final = frozenset({"system", "instructions"})
+_DOCUMENTS: Final = frozenset({"documents", "docs", "contexts", "chunks", "passages", "retrieved"})
+
+_PAIRS: Final[dict[tuple[str, ...], Meaning]] = {
+    ("agent", "name"): "agent", ("agent", "label"): "agent", ("node", "id"): "node",
+    ("tool", "name"): "tool", ("function", "name"): "tool", ("call", "name"): "tool",
+    ("definition", "name"): "tool", ("entity", "name"): "name",
+    ("call", "id"): "call_id", ("use", "id"): "call_id", ("tool", "id"): "call_id",
+    ("response", "model"): "model", ("model", "name"): "requested_model", ("model", "id"): "requested_model",
+    ("request", "model"): "requested_model",
+    ("response", "id"): "response_id", ("completion", "id"): "response_id",
+    ("span", "kind"): "kind", ("span", "attributes"): "kind", ("span", "type"): "kind",
+    ("observation", "type"): "kind", ("operation", "name"): "kind",
+    ("operation", "type"): "kind", ("run", "type"): "kind", ("step", "type"): "kind", ("node", "type"): "kind",
+    ("event", "type"): "kind", ("request", "type"): "kind",
+    ("status", "message"): "error", ("error", "message"): "error", ("is", "error"): "outcome",
+    ("eval", "count"): "usage",
+    ("total", "cost"): "cost_usd", ("cost", "usd"): "cost_usd", ("cost", "total"): "cost_usd",
+}  # fmt: skip
+_LAST: Final[dict[str, Meaning]] = {
+    "model": "requested_model", "kind": "kind", "subtype": "kind", "type": "kind", "cost": "cost_usd", "usage": "usage",
+    "metrics": "usage", "parameters": "parameters", "params": "parameters", "error": "error",
+    "level": "outcome", "state": "outcome", "status": "outcome", "success": "outcome",
+}  # fmt: skip
+_OF_CALLS: Final = frozenset({("function", "name"), ("definition", "name")})
+_CALLING: Final = frozenset({"tool", "call", "calling"})
+_TOKENS: Final = frozenset({"token", "tokens", "usage"})
+
+
+@lru_cache(maxsize=4096)
+def words(key: str) -> tuple[str, ...]:
+    """The words of a name in lower case, numbers left out.
+
+    >>> words("acme:model.promptTokens_2")
+    ('acme', 'model', 'prompt', 'tokens')
+    """
+    return tuple(word.lower() for word in _WORDS.findall(key[:200]))
+
+
+@lru_cache(maxsize=4096)
+def meaning(key: str) -> Meaning | None:
+    """What a value under this name is; None where the name does not say.
+
+    >>> meaning("acme.response.text"), meaning("acme.response.id"), meaning("acme.response.length")
+    ('output', 'response_id', None)
+    """
+    if _FOREIGN.match(key):
+        return None
+    named = words(key)
+    if not named:
+        return None
+    if (found := _PAIRS.get(named[-2:])) is not None or (found := _LAST.get(named[-1])) is not None:
+        if found == "requested_model" and "response" in named:
+            return "model"
+        if named[-2:] in _OF_CALLS and _CALLING.isdisjoint(named[:-1]):
+            return None  # any function of a program, or what anything is defined by
+        return found
+    if not _TOKENS.isdisjoint(named):
+        return "usage"
+    return None if not _NEVER.isdisjoint(named) else _contents(named)
+
+
+def foreign(key: str) -> bool:
+    """Whether a name is of a namespace that has no contents of a model, or says that its value is none."""
+    return _FOREIGN.match(key) is not None or (meaning(key) is None and not _NEVER.isdisjoint(words(key)))
+
+
+def _contents(named: tuple[str, ...]) -> Meaning | None:
+    last = len(named) - 1
+    for place in range(last, -1, -1):
+        word = named[place]
+        if word in _DOCUMENTS:
+            return "documents"
+        if word in _SYSTEM and (place < last or word == "instructions"):
+            return "system"
+        if word in _IN:
+            return "system" if place and named[place - 1] == "system" else "input"
+        if word in _OUT:
+            return "output"
+        if place < last and word in _BESIDE_IN:
+            return "input"
+        if place < last and word in _BESIDE_OUT:
+            return "output"
+        if word not in _NEUTRAL:
+            return None if place == last else "content"
+    return "content"
+
+
+@lru_cache(maxsize=4096)
+def directness(key: str) -> int:
+    """How directly a name says what it holds: 2 with its last word, 1 with one before; 0 where it only may."""
+    named = words(key)
+    if named and (named[-1] in _IN or named[-1] in _OUT or named[-1] in _DOCUMENTS):
+        return 2
+    return 1 if meaning(key) in ("input", "output", "system") else 0

@@ -1,0 +1,76 @@
+"""Contents: spans of ended traces that are kept longer than their chunks, bounded in bytes and in time.
+
+The transaction that ends a trace asks for its contents (``FinishedTrace.keep_contents``); the row then waits until
+somebody has read the chunks and put what is to be kept of them. So a kill loses no request, and ending a trace costs
+one small row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from sqlite3 import Connection
+from typing import Final, NamedTuple
+
+from .part import Part, Read, Write
+
+_AT_ONCE: Final = 500
+"""Rows that one transaction lets go of."""
+
+
+class WaitingContents(NamedTuple):
+    """A trace whose contents are to be written: 16 bytes, and the revision that asked for it."""
+
+    trace_id: bytes
+    revision: int
+
+
+class ContentsTable(Part):
+    """Methods that write are async and return once committed. All raise ``StoreError``."""
+
+    def __init__(self, *, write: Write, read: Read) -> None:
+        super().__init__(write=write, read=read)
+        ((self.bytes,),) = read("contents_bytes", ())
+        """Bytes of all bodies when they were counted last: after each writing and each purge of this process."""
+
+    def of(self, trace_id: bytes) -> bytes | None:
+        """What is kept of a trace, as it was put; None for nothing."""
+        return next((body for (body,) in self._read("contents_of", (trace_id,))), None)
+
+    def waiting(self, limit: int) -> list[WaitingContents]:
+        """Traces whose contents are still to be written: at most ``limit``."""
+        return [WaitingContents(*row) for row in self._read("contents_waiting", (limit,))]
+
+    async def put(self, found: Sequence[tuple[WaitingContents, bytes | None]], most_bytes: int) -> None:
+        """Write bodies, None where a trace has none to write; then the oldest beyond ``most_bytes`` are let go of."""
+
+        def work(connection: Connection) -> None:
+            for (trace_id, revision), body in found:
+                row = {"trace_id": trace_id, "revision": revision, "body": body}
+                for name in ("contents_missed", "contents_stand") if body is None else ("contents_put",):
+                    connection.execute(self._sql[name], row)
+
+        await self._write(work)
+        await self.trim(most_bytes)
+
+    async def purge(self, before_ns: int, most_bytes: int) -> None:
+        """Let go of what was closed before ``before_ns``, and of the oldest beyond ``most_bytes``."""
+        await self._do("contents_forget", (before_ns,))
+        await self.trim(most_bytes)
+
+    async def trim(self, most: int) -> None:
+        """Let go of the oldest contents beyond ``most`` bytes."""
+        while await self._write(lambda connection: self._trim_some(connection, most)):
+            pass
+
+    def _trim_some(self, connection: Connection, most: int) -> bool:
+        """Whether there may be more to let go of."""
+        ((held,),) = connection.execute(self._sql["contents_bytes"])
+        gone: list[tuple[bytes]] = []
+        for trace_id, size in connection.execute(self._sql["contents_oldest"], (_AT_ONCE,)).fetchall():
+            if held <= most:
+                break
+            held -= size
+            gone.append((trace_id,))
+        connection.executemany(self._sql["contents_unwanted"], gone)
+        self.bytes = held
+        return len(gone) == _AT_ONCE

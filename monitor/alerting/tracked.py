@@ -1,0 +1,193 @@
+"""Tracked: what is known of one service under one rubric from verdict to verdict: its detectors and what is usual.
+
+``Watch`` holds one for each; a plan simulates with one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.statistics.anchor import Anchor
+from sidejudge.scoring.statistics.arrivals import Arrivals
+from sidejudge.scoring.statistics.baseline import RECENT, Baseline
+from sidejudge.scoring.statistics.cusum import Chart, Cusum
+from sidejudge.scoring.statistics.design_effect import DesignEffect
+from sidejudge.scoring.statistics.group import Together
+from sidejudge.scoring.statistics.serial_dependence import SerialDependence
+from sidejudge.scoring.status.hysteresis import HysteresisState
+from sidejudge.scoring.status.service_status import StatusChange
+from sidejudge.scoring.status.status import Drops
+from sidejudge.scoring.trace.span import JsonRecord
+
+from .observation import First
+
+_PARTS: Final = (
+    "cusum",
+    "collapse",
+    "slide",
+    "drift",
+    "drop",
+    "design",
+    "serial",
+    "baseline",
+    "recent",
+    "anchor",
+    "arrivals",
+)
+
+
+class ChartPace(NamedTuple):
+    """A service's verdicts in the time of a window, as many as they are worth, and among how many there is a budget."""
+
+    per_window: float
+    series: int
+
+
+class Tracked:
+    """The state of one service under one ``rubric``, from verdict to verdict and from look to look."""
+
+    __slots__ = (
+        "anchor", "arrivals", "baseline", "collapse", "cusum", "design", "drift", "drop", "held", "recent", "rubric",
+        "sequence", "serial", "slide",
+    )  # fmt: skip
+
+    def __init__(self, declared: Declaration, rubric: str) -> None:
+        good = declared.good_and_bad(rubric)[0]
+        self.rubric = rubric
+        self.baseline, self.recent, self.anchor = Baseline(good), Baseline(good, RECENT), Anchor(good)
+        self.cusum, self.collapse, self.slide, self.drift = Cusum(), Cusum(), Cusum(), Cusum()
+        self.drop = declared.new_drop_level(rubric)
+        self.design, self.serial = DesignEffect(), SerialDependence()
+        self.arrivals = Arrivals()
+        self.held: HysteresisState | None = None
+        with_sequence = declared.policy.mode in ("sequence", "adaptive")
+        self.sequence = declared.new_sequence(rubric) if with_sequence else None
+
+    @property
+    def effect(self) -> float:
+        """The design effect: of clusters that have a name, or of those that nobody named."""
+        return max(self.design.value, self.serial.value)
+
+    def learn(
+        self, declared: Declaration, pace: ChartPace, *, passed: bool, weight: float, at_ns: int, cluster: str | None,
+        kept: bool | None,
+    ) -> None:  # fmt: skip
+        """Take in a verdict as it was first; ``kept``: whether the run keeps to its scenario, None: not checked."""
+        unnamed = max(1.0, self.serial.value / self.design.value)
+        worth = self.design.add(cluster, passed=passed, weight=weight) / unnamed
+        if kept is not None:
+            self.drift.add(declared.drift_chart(*pace), passed=kept, weight=weight, at_ns=at_ns, worth=worth)
+        if declared.policy.mode == "adaptive":
+            self.drop.add(passed=passed, weight=weight, worth=worth)
+            for cusum, chart in (
+                (self.collapse, declared.collapse_chart(self.rubric, *pace)),
+                (self.slide, self.slide_chart(declared, pace)),
+            ):
+                cusum.add(chart, passed=passed, weight=weight, at_ns=at_ns, worth=worth)
+        self.cusum.add(self.chart(declared, pace), passed=passed, weight=weight, at_ns=at_ns, worth=worth)
+        self._noticed()
+        self.serial.add(not passed)
+        self.arrivals.add(at_ns)
+        if self.sequence is not None:
+            self.sequence.add(passed=passed, weight=weight, at_ns=at_ns, worth=worth)
+        self.baseline.add(passed=passed, weight=weight, worth=worth)
+        self.recent.add(passed=passed, weight=weight, worth=worth)
+        self.anchor.add(passed=passed, weight=weight, at_ns=at_ns, worth=worth)
+
+    def learn_together(
+        self, declared: Declaration, pace: ChartPace, firsts: Mapping[First, int], begin_ns: int, end_ns: int, *,
+        checked: bool,
+    ) -> None:  # fmt: skip
+        """Take in verdicts of this stretch of time, in an order that nobody knows; ``checked``: against a scenario."""
+        alike: Counter[tuple[bool, float, str | None]] = Counter()
+        kept: Counter[tuple[bool, float]] = Counter()
+        for first, n in firsts.items():
+            alike[first.passed, first.weight, first.cluster] += n
+            if first.kept is not None:
+                kept[first.kept, first.weight] += n
+        unnamed = max(1.0, self.serial.value / self.design.value)
+        group = [
+            each._replace(worth=each.worth / unnamed)
+            for each in self.design.add_together(
+                Together(passed, weight, n, n, cluster) for (passed, weight, cluster), n in alike.items()
+            )
+        ]
+        if kept and checked:
+            worth = sum(each.worth for each in group) / sum(each.n for each in group)
+            runs = [Together(passed, weight, n, n * worth) for (passed, weight), n in sorted(kept.items())]
+            self.drift.add_together(declared.drift_chart(*pace), runs, at_ns=begin_ns)
+        adaptive, known, collapsed = declared.policy.mode == "adaptive", self.drop.watches, 1.0
+        if adaptive:
+            self.drop.add_together(group)
+            collapsed = self.collapse.add_together(declared.collapse_chart(self.rubric, *pace), group, at_ns=begin_ns)
+            self.slide.add_together(self.slide_chart(declared, pace), group, at_ns=begin_ns)
+        fell = self.cusum.add_together(self.chart(declared, pace), group, at_ns=begin_ns)
+        self._noticed()
+        if adaptive and self.drop.watches and not known:  # what of the group came after the alarm counts already
+            self.drop.add_together(group, spent=max((each for each in (fell, collapsed) if each < 1), default=1.0))
+        self.serial.add(sum(each.n for each in group if not each.passed), sum(each.n for each in group))
+        if self.sequence is not None:
+            self.sequence.add_together(group, at_ns=end_ns)
+        self.baseline.add_together(group)
+        self.recent.add_together(group)
+        self.anchor.add_together(group, at_ns=end_ns)
+        self.arrivals.add(begin_ns, sum(each.n for each in group))
+
+    def _noticed(self) -> None:
+        """Let what goes by the change detectors know of them. An outage is no clustering."""
+        self.drop.noticed(alarmed=self.cusum.alarmed or self.collapse.alarmed)
+        if self.cusum.alarmed:
+            self.serial.skip()
+
+    def chart(self, declared: Declaration, pace: ChartPace) -> Chart:
+        """The chart of a drop."""
+        return declared.chart(self.rubric, *pace, self.baseline.lower)
+
+    def slide_chart(self, declared: Declaration, pace: ChartPace) -> Chart:
+        """The chart of a decay."""
+        return declared.slide_chart(self.rubric, *pace, self.anchor.lower)
+
+    def drops(self, series: int) -> Drops:
+        """What the detectors report to a status."""
+        return Drops(
+            fall=self.cusum.pass_ratio if self.cusum.alarmed else None,
+            collapse=self.drop.pass_ratio if self.drop.below else None,
+            slide=self.recent.mean if self.slide.alarmed else None,
+            series=series,
+        )
+
+    def change(self, declared: Declaration, pace: ChartPace) -> StatusChange:
+        """The early warning: of a drop, or of a decay where only that, or rather that, is noticed."""
+        drop = change_of(self.cusum, self.chart(declared, pace))
+        if declared.policy.mode != "adaptive" or drop.alarmed:
+            return drop
+        decay = change_of(self.slide, self.slide_chart(declared, pace))
+        return decay if decay.alarmed or decay.share > drop.share else drop
+
+    def to_json(self) -> dict[str, object]:
+        """What a restart needs."""
+        return {
+            **{name: getattr(self, name).to_json() for name in _PARTS},
+            "held": self.held.to_json() if self.held else None,
+            "sequence": self.sequence.to_json() if self.sequence else None,
+        }
+
+    def restore(self, record: JsonRecord) -> None:
+        """Go on from what ``to_json`` wrote, in this version or an earlier one; what that lacks begins anew."""
+        for name in _PARTS:
+            if name in record:
+                getattr(self, name).restore(record[name])
+        self.held = HysteresisState.of_json(record["held"]) if record["held"] else None
+        if self.sequence is not None and record["sequence"]:
+            self.sequence.restore(record["sequence"])
+
+
+def change_of(cusum: Cusum, chart: Chart) -> StatusChange:
+    """A running chart as a status shows it."""
+    return StatusChange(
+        share=cusum.score / cusum.limit(chart), alarmed=cusum.alarmed, good=chart.good, bad=chart.bad,
+        run_length=chart.run_length, since_ns=cusum.since_ns,
+    )  # fmt: skip

@@ -1,0 +1,76 @@
+"""``sidejudge help``: a command, a key of the configuration, a page, or what a search of the documentation finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import click
+
+from .errors import CommandError
+
+_ROW = re.compile(r"\| `[a-z]")
+_CELL = re.compile(r"(?<!\\)\|")
+_MOST = 8
+"""Pages that a search lists."""
+
+
+@click.command("help")
+@click.argument("words", metavar="[COMMAND|KEY|PAGE|WORDS]", nargs=-1)
+@click.pass_context
+def help_(context: click.Context, words: tuple[str, ...]) -> None:
+    """Explain a COMMAND, a KEY of the configuration (alerts.window), show a PAGE (how-to/notify), or search for WORDS.
+
+    The same pages are served by a running monitor at /help.
+    """
+    from . import COMMANDS, main
+
+    above = context.parent or context
+    if not words:
+        click.echo(above.get_help())
+        return
+    command = main.get_command(above, words[0]) if len(words) == 1 and words[0] in COMMANDS else None
+    if command is not None:
+        click.echo(command.get_help(click.Context(command, info_name=words[0], parent=above)))
+        return
+    lines = [*_keys(words[0])] if len(words) == 1 else []
+    lines = lines or [*_page(words[0])] if len(words) == 1 else lines
+    for line in lines or _found(" ".join(words)):
+        click.echo(line)
+
+
+def _keys(name: str) -> Iterator[str]:
+    """A key, or all of a section, as the reference declares it: type, default, meaning, variable."""
+    from sidejudge.dashboards.help.site import files
+
+    for line in files()["monitor/CONFIG.md"].read_text(encoding="utf-8").splitlines():
+        key, *cells = (
+            (cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip("|"))) if _ROW.match(line) else ("",)
+        )
+        if key.strip("`") == name or key.strip("`").startswith(f"{name}."):
+            kind, default, meaning, variable = cells
+            yield f"{click.style(key.strip('`'), bold=True)}: {kind}, default {default}; {variable.strip('`')}"
+            yield f"  {meaning}"
+
+
+def _page(name: str) -> Iterator[str]:
+    from sidejudge.dashboards.help.site import addresses, files
+
+    path = addresses().get(name.removeprefix("/help").strip("/").removesuffix(".md"))
+    if path is not None:
+        yield files()[path].read_text(encoding="utf-8").rstrip()
+
+
+def _found(words: str) -> Iterator[str]:
+    from sidejudge.dashboards.help.search import search
+
+    found = search(words, _MOST)
+    if not found:
+        raise CommandError(
+            f"no page is about {words!r}", "'sidejudge help' lists the commands; other words may find one"
+        )
+    for each in found:
+        yield f"{click.style(each.title, bold=True)}\n  {each.address.removeprefix('/help/') or 'README'}"
+        if each.words:
+            yield f"  {each.words}"
+    yield "'sidejudge help PAGE' shows one"

@@ -1,0 +1,232 @@
+"""Kept contents: the spans of traces that failed stay, redacted, after their chunks are let go of.
+
+The transaction that ends a trace records that its contents are to be kept. They are written later, from its chunks, in
+a thread and within a share of the time: neither a request nor a verdict waits for it. Contents that cannot be written
+(a store that is nearly full, more failing traces than there is time for) are left out; the verdict stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from hashlib import blake2b
+from itertools import chain
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from sidejudge.integrations.otlp.wire.decode import UndecodableError
+from sidejudge.integrations.otlp.wire.decoded_size import decoded_size
+from sidejudge.integrations.otlp.wire.kept import decode_chunk, decode_kept, joined
+from sidejudge.integrations.packed_spans import PackedPart, pack, unpack
+from sidejudge.integrations.raw import AttributeValue, RawSpan
+from sidejudge.integrations.store.contents import WaitingContents
+from sidejudge.integrations.store.sqlite import Store, StoreError
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.evaluate.result import TraceResult
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.verdict.verdict import State
+
+log = logging.getLogger("sidejudge.store")
+
+EVERY_S: Final = 2.0
+"""Time between two rounds of writing."""
+_WORK_S: Final = 0.2
+"""CPU time of one round after which it ends: a tenth of one processor, whatever share of the traces fails."""
+_AT_ONCE: Final = 32
+"""Traces that share a commit."""
+MOST_DECODED: Final = 2 * 2**20
+"""Bytes that one chunk of a trace may take decoded, by the estimate of its limits: 340 KB of text."""
+MOST_PACKED: Final = 2**20
+"""Bytes that the contents of one trace may take, compressed: some MB of text."""
+MEMORY: Final = 2 * MOST_DECODED + MOST_PACKED
+"""Bytes that the work takes at most: a chunk, the same redacted, and what is compressed of the trace."""
+_SHORT: Final = 64
+"""Characters of a text that is remembered with what became of it: names of models, kinds and states come again."""
+_REMEMBERED: Final = 4_096
+_PRESSURE: Final = 0.8
+"""Fullness of the store from which no contents are written."""
+_FREE: Final = 64 * 2**20
+"""Bytes that stay free on the disk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepingTerms:
+    """What is kept: for how long (ns), the share of passing traces, bytes in all, and what is replaced before."""
+
+    keep_ns: int
+    passed: float
+    most_bytes: int
+    redaction: Redaction
+
+    @classmethod
+    def of(cls, config: Config) -> KeepingTerms | None:
+        """The terms of a configuration; None where nothing is kept."""
+        section, keep = config.store.keep_contents, config.contents_kept_for
+        if keep is None:
+            return None
+        judge = config.evaluators.judge
+        kinds, patterns = (judge.redact, judge.redact_patterns) if judge is not None else ((), ())
+        return cls(
+            keep_ns=keep.ns, passed=section.passed, most_bytes=config.contents_max_bytes,
+            redaction=Redaction(
+                tuple(dict.fromkeys(("key", *kinds, *section.redact))), (*patterns, *section.redact_patterns)
+            ),
+        )  # fmt: skip
+
+    def wants(self, result: TraceResult) -> bool:
+        """Whether the contents of a trace are kept: it failed, or is incomplete, or is drawn from the others."""
+        if result.session:
+            return False
+        if result.reason is EndReason.ERROR:
+            return True
+        if any(verdict.passed is False or verdict.state is State.INCOMPLETE for verdict in result.verdicts):
+            return True
+        return bool(result.verdicts) and _draw(result.trace_id) < self.passed
+
+
+class KeptContents:
+    """Writes the contents that are wanted. ``give_way`` is called wherever the work may pause for a request."""
+
+    def __init__(self, store: Store, terms: KeepingTerms, *, give_way: Callable[[], None] = lambda: None) -> None:
+        self._store, self.terms, self._give_way = store, terms, give_way
+        self._text = redacting(terms.redaction, give_way)
+
+    async def write(self) -> None:
+        """One round. What could not be written waits for the next, or is left out where there is no room."""
+        spent_s = 0.0
+        try:
+            while spent_s < _WORK_S and (waiting := await asyncio.to_thread(self._store.contents.waiting, _AT_ONCE)):
+                if has_room(self._store):
+                    bodies, took_s = await asyncio.to_thread(self._bodies, waiting)
+                else:
+                    bodies, took_s = [(each, None) for each in waiting], 0.0
+                    log.warning("there is no room for contents of traces", extra={"left_out": len(waiting)})
+                await self._store.contents.put(bodies, self.terms.most_bytes)
+                spent_s += took_s
+        except StoreError as error:
+            log.warning("contents of traces could not be kept", extra={"cause": str(error)})
+
+    def _bodies(self, waiting: Sequence[WaitingContents]) -> tuple[list[tuple[WaitingContents, bytes | None]], float]:
+        began_s = time.thread_time()
+        found: list[tuple[WaitingContents, bytes | None]] = []
+        for each in waiting:
+            try:
+                found.append((each, self._body(each.trace_id)))
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001  # one trace that cannot be packed must not keep the others back
+                log.warning(
+                    "contents of a trace could not be kept",
+                    extra={"trace_id": each.trace_id.hex(), "cause": type(error).__name__},
+                )
+                found.append((each, None))
+        return found, time.thread_time() - began_s
+
+    def _body(self, trace_id: bytes) -> bytes | None:
+        chunks = self._store.chunks(trace_id)
+        if not chunks:
+            return None
+        body = None
+        if all(decoded_size(chunk) <= MOST_DECODED for chunk in chunks):
+            body = pack(filter(any, map(self._part, chunks)), MOST_PACKED)
+        if body is None:
+            log.warning("contents of a trace are too large to be kept", extra={"trace_id": trace_id.hex()})
+        return body
+
+    def _part(self, chunk: bytes) -> PackedPart:
+        """A chunk, redacted; one without anything that can be read is empty."""
+        self._give_way()
+        try:
+            return redacted(PackedPart(*decode_chunk(chunk)), self._text)
+        except UndecodableError:
+            return PackedPart([], [])
+
+
+def has_room(store: Store) -> bool:
+    """Whether contents may be written: they never take the room that spans and verdicts need."""
+    return store.fullness < _PRESSURE and shutil.disk_usage(store.path.parent).free > _FREE
+
+
+Holding: TypeAlias = Literal["held", "kept"]
+"""How the spans of a trace are held: as they came, or redacted."""
+
+
+class HeldSpans(NamedTuple):
+    """Spans of a trace in the store, and how they are held; None where nothing of it is."""
+
+    spans: list[RawSpan]
+    how: Holding | None
+
+
+def held_spans(store: Store, trace_id: bytes) -> HeldSpans:
+    """The spans of a trace, as far as the store still has them.
+
+    Raises:
+        StoreError: The store cannot be read.
+        PackedSpansError: What is kept of the trace is damaged.
+    """
+    if chunks := store.chunks(trace_id):
+        return HeldSpans(decode_kept(chunks).spans, "held")  # the details count what is damaged
+    body = store.contents.of(trace_id)
+    if body is None:
+        return HeldSpans([], None)
+    parts = list(unpack(body))
+    spans, records = (list(chain.from_iterable(each)) for each in zip(*parts, strict=True)) if parts else ([], [])
+    return HeldSpans(joined(spans, records), "kept")
+
+
+def redacting(redaction: Redaction, give_way: Callable[[], None] = lambda: None) -> Callable[[str], str]:
+    """What redacts one text. Short ones are remembered, the latest few thousand."""
+
+    def fresh(found: str) -> str:
+        give_way()
+        return redaction.apply(found)[0]
+
+    short = lru_cache(_REMEMBERED)(fresh)
+    return lambda found: short(found) if len(found) <= _SHORT else fresh(found)
+
+
+def redacted(part: PackedPart, redact: Callable[[str], str]) -> PackedPart:
+    """The part with every text in it redacted but the names of attributes. A text that stands twice is read once."""
+    text = cache(redact)
+
+    def value(found: AttributeValue) -> AttributeValue:
+        if isinstance(found, str):
+            return text(found)
+        if isinstance(found, bytes):
+            return text(found.decode(errors="replace"))
+        if isinstance(found, list | tuple):
+            return [value(each) for each in found]
+        if isinstance(found, Mapping):
+            return {text(key): value(each) for key, each in found.items()}
+        return found
+
+    def named(attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
+        return {name: value(each) for name, each in attributes.items()}
+
+    spans = [
+        replace(
+            span, name=text(span.name), status_message=text(span.status_message),
+            attributes=named(span.attributes), resource=named(span.resource),
+            events=tuple(
+                replace(event, name=text(event.name), attributes=named(event.attributes)) for event in span.events
+            ),
+        )
+        for span in part.spans
+    ]  # fmt: skip
+    return PackedPart(
+        spans,
+        [replace(each, body=value(each.body), attributes=named(each.attributes)) for each in part.records],
+    )
+
+
+def _draw(trace_id: bytes) -> float:
+    """A number in [0, 1) that no sampler looks at: the same for each revision of a trace."""
+    return int.from_bytes(blake2b(trace_id, digest_size=7, person=b"contents").digest()) / 2**56

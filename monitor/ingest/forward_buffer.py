@@ -1,0 +1,330 @@
+"""Forward buffer: requests that upstream does not take for now are kept on disk, and sent in order once it does.
+
+Requests with the same credentials are a lane: one after the other, the oldest first, and each lane by itself, for a
+server that limits one project takes what is another's. While a lane is *away* its new requests are kept untried. What
+upstream refuses for good ends there, counted. A request that fails again and again while others are taken is set aside,
+so that it keeps nobody back, and given up in the end. A kill between upstream's answer and the deletion has a request
+sent twice; spans have ids, and whoever stores them keeps one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sidejudge.integrations.backoff import LONGEST_ASKED_S, Backoff, grown_s
+from sidejudge.integrations.otlp.proxy.upstream import OnwardRequest, Upstream, UpstreamError, UpstreamResponse
+from sidejudge.integrations.otlp.server.traffic import Buffered
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.kept_requests import BufferFull, KeptRequest, KeptRequests
+
+_log = logging.getLogger("sidejudge.forward")
+
+ENDS: Final = ("sent", "refused", "given_up")
+"""What becomes of a request that is kept."""
+UNKEPT: Final = ("full", "disk", "memory")
+"""Why a request is not kept."""
+MOST_ATTEMPTS: Final = 8
+"""Attempts that may fail for one request while others are taken."""
+_SUSPECT_AFTER: Final = 3
+"""Failures in a row after which the next request is tried as well: the fault may be the first one's."""
+_LONGEST_S: Final = 10.0
+"""The longest wait between two attempts, unless upstream asks for more."""
+_ASIDE_S: Final = (10.0, 600.0)
+"""How long a request is set aside the first time, doubled with each further one; and at most."""
+_UNDER_WAY_NS: Final = 3600 * 10**9
+"""A request that is under way is not sent again meanwhile; its response comes long before this."""
+_MOST_BYTES: Final = 4 << 20
+"""Bytes of a response that are read, at most."""
+_UNWRITABLE_S: Final = 5.0
+"""How long to wait where a request that was sent cannot be deleted: what follows would be sent twice too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """``end`` is empty where a request was not taken for now; ``by_it``: that may be its own fault."""
+
+    end: str
+    wait_s: float | None = None
+    by_it: bool = True
+    cause: str = ""
+
+
+class _Lane:
+    """Requests with the same credentials. ``taken`` counts those that upstream took, kept before or not."""
+
+    def __init__(self) -> None:
+        self.away = False
+        self.not_before_s = 0.0
+        """Until when upstream asked to be left alone, by the event loop's clock."""
+        self.taken = 0
+        self.backoff = Backoff(random.random, longest_s=_LONGEST_S)
+        self.wake = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+        self.taken_at: dict[int, int] = {}
+        """By the number of a request that is set aside: how many others were taken when it failed last."""
+
+    def worked(self) -> None:
+        self.away = False
+        self.taken += 1
+        self.backoff.succeeded()
+
+
+class ForwardBuffer:
+    """Keeps requests in a file and sends them. ``kept`` counts since start by signal, ``ended`` and ``unkept`` too.
+
+    Args:
+        path: The file.
+        max_bytes: What it may take of the disk; its log comes on top.
+        upstream: Where requests go.
+        sent: Called with each request that upstream took, before it is forgotten.
+    """
+
+    def __init__(
+        self, path: Path, max_bytes: int, upstream: Upstream, *, sent: Callable[[KeptRequest], Awaitable[None]]
+    ) -> None:
+        self._path, self._max_bytes, self._upstream, self._sent = path, max_bytes, upstream, sent
+        self._store: KeptRequests | None = None
+        self._lanes: dict[int, _Lane] = {}
+        self._settling: set[asyncio.Task[None]] = set()
+        self.kept: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter()
+        self.unkept: Counter[str] = Counter()
+
+    async def open(self) -> None:
+        """Take up what is kept. Where the file cannot be used, requests are forwarded without it."""
+        try:
+            self._store = await asyncio.to_thread(KeptRequests, self._path, self._max_bytes)
+            for number in await asyncio.to_thread(self._store.lanes):
+                self._begin(number)
+        except StoreError as error:
+            _log.error("what upstream does not take for now is not kept", extra={"cause": str(error)})
+
+    async def close(self) -> None:
+        """End; what is kept stays on disk."""
+        tasks = {*self._settling, *(lane.task for lane in self._lanes.values() if lane.task is not None)}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    @property
+    def waiting(self) -> int:
+        """Requests that are kept."""
+        return self._store.count if self._store is not None else 0
+
+    def snapshot(self) -> Buffered:
+        """What is kept, and what became of what was."""
+        store = self._store
+        oldest_ns = store.oldest_ns if store is not None else None
+        return Buffered(
+            works=store is not None, max_bytes=self._max_bytes,
+            waiting=self.waiting, bytes=store.size if store is not None else 0,
+            oldest_s=None if oldest_ns is None else oldest_ns / 1e9,
+            kept=dict(self.kept), ended=dict(self.ended), unkept=dict(self.unkept),
+        )  # fmt: skip
+
+    def is_away(self, request: OnwardRequest) -> bool:
+        """Whether upstream did not take the last request with these credentials."""
+        lane = self._lanes.get(_number(request))
+        return lane is not None and lane.away and self._store is not None
+
+    async def keep(
+        self,
+        request: OnwardRequest,
+        body: bytes | None,
+        *,
+        wait_s: float | None = None,
+        under_way: asyncio.Task[UpstreamResponse] | None = None,
+    ) -> bool:
+        """Keep a request (``RequestBuffer``)."""
+        if self._store is None or body is None:
+            reason, cause = ("disk", "its file cannot be used") if body is not None else ("memory", "too many at once")
+            self._not_kept(reason, cause)
+            return False
+        number = _number(request)
+        own = self._upstream.own_headers(request.headers, credentials=request.trusted)
+        wanted = KeptRequest(
+            signal=request.signal, target=request.target, headers=own, trusted=request.trusted, body=body, lane=number
+        )
+        try:
+            kept = await self._store.put(wanted, due_ns=0 if under_way is None else time.time_ns() + _UNDER_WAY_NS)
+        except StoreError as error:
+            self._not_kept("full" if isinstance(error, BufferFull) else "disk", str(error))
+            return False
+        self.kept[request.signal] += 1
+        lane = self._begin(number)
+        if under_way is not None:
+            settling = asyncio.create_task(self._settle(lane, kept, under_way))
+            self._settling.add(settling)
+            settling.add_done_callback(self._settling.discard)
+        else:
+            self._away(lane, wait_s)
+        return True
+
+    def took(self, request: OnwardRequest) -> None:
+        """Upstream took a request that was not kept."""
+        lane = self._lanes.get(_number(request))
+        if lane is not None:
+            lane.taken += 1
+
+    def _away(self, lane: _Lane, wait_s: float | None) -> None:
+        """Upstream did not take a request for now."""
+        if wait_s is not None:
+            lane.not_before_s = asyncio.get_running_loop().time() + min(wait_s, LONGEST_ASKED_S)
+        if not lane.away:
+            lane.away = True
+            _log.warning(
+                "upstream does not take requests for now: they are kept", extra={"upstream": self._upstream.name}
+            )
+
+    def _not_kept(self, reason: str, cause: str) -> None:
+        if not self.unkept[reason]:  # the first of its kind; the counter has the others
+            _log.warning("a request that upstream did not take was not kept", extra={"reason": reason, "cause": cause})
+        self.unkept[reason] += 1
+
+    def _begin(self, number: int) -> _Lane:
+        lane = self._lanes.setdefault(number, _Lane())
+        lane.wake.set()
+        if lane.task is None or lane.task.done():
+            lane.task = asyncio.create_task(self._run(number, lane))
+        return lane
+
+    async def _run(self, number: int, lane: _Lane) -> None:
+        """Send what a lane has, until it has nothing more."""
+        while self._store is not None:
+            lane.wake.clear()
+            pause_s = lane.not_before_s - asyncio.get_running_loop().time()
+            if pause_s > 0:
+                await asyncio.sleep(pause_s)
+                continue
+            try:
+                request = await asyncio.to_thread(self._store.first, number, time.time_ns())
+                if request is not None:
+                    await asyncio.sleep(await self._try(self._store, lane, request))
+                elif not await self._more(self._store, number, lane):
+                    return
+            except StoreError as error:
+                _log.warning("what is kept for upstream cannot be read or deleted", extra={"cause": str(error)})
+                await asyncio.sleep(_UNWRITABLE_S)
+
+    async def _more(self, store: KeptRequests, number: int, lane: _Lane) -> bool:
+        """Wait until the lane may have something to send; False where it has nothing at all."""
+        due_ns = await asyncio.to_thread(store.due, number)
+        if due_ns is None:
+            lane.away = False
+            return lane.wake.is_set()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(lane.wake.wait(), max(0.0, (due_ns - time.time_ns()) / 1e9))
+        return True
+
+    async def _try(self, store: KeptRequests, lane: _Lane, request: KeptRequest) -> float:
+        """Send a request; how long to rest after it, in seconds."""
+        outcome = await self._send(request)
+        if outcome.end:
+            await self._end(store, lane, request, outcome)
+            return 0.0
+        if request.seq in lane.taken_at and not lane.away:  # others go on
+            await self._set_aside(store, lane, request, outcome)
+            return 0.0
+        if lane.backoff.failures + 1 >= _SUSPECT_AFTER and outcome.by_it:
+            other = await asyncio.to_thread(store.first, request.lane, time.time_ns(), request.seq)
+            second = await self._send(other) if other is not None else None
+            if other is not None and second is not None and second.end:
+                await self._end(store, lane, other, second)
+                await self._set_aside(store, lane, request, outcome)
+                return 0.0
+        self._away(lane, None)
+        return lane.backoff.after_failure(outcome.wait_s)
+
+    async def _end(self, store: KeptRequests, lane: _Lane, request: KeptRequest, outcome: _Outcome) -> None:
+        lane.worked()
+        lane.taken_at.pop(request.seq, None)
+        if outcome.end == "sent":
+            await self._sent(request)
+        await self._delete(store, request, outcome)
+
+    async def _delete(self, store: KeptRequests, request: KeptRequest, outcome: _Outcome) -> None:
+        """Forget a request, however long that takes: until then it would be sent again."""
+        if outcome.end != "sent" and not self.ended[outcome.end]:
+            _log.warning(
+                "a request that was kept for upstream is lost", extra={"reason": outcome.end, "cause": outcome.cause}
+            )
+        self.ended[outcome.end] += 1
+        while True:
+            try:
+                await store.done(request)
+            except StoreError as error:
+                _log.warning("what was kept for upstream cannot be deleted", extra={"cause": str(error)})
+                await asyncio.sleep(_UNWRITABLE_S)
+            else:
+                break
+
+    async def _set_aside(self, store: KeptRequests, lane: _Lane, request: KeptRequest, outcome: _Outcome) -> None:
+        """A request failed though others are taken: these go first, and in the end it is given up."""
+        counts = lane.taken_at.get(request.seq) != lane.taken
+        lane.taken_at[request.seq] = lane.taken
+        attempts = request.attempts + counts
+        if attempts >= MOST_ATTEMPTS:
+            del lane.taken_at[request.seq]
+            await self._delete(store, request, _Outcome("given_up", cause=outcome.cause))
+            return
+        first_s, longest_s = _ASIDE_S
+        wait_s = max(outcome.wait_s or 0.0, grown_s(max(1, attempts), first_s=first_s, longest_s=longest_s))
+        await store.postpone(request, time.time_ns() + int(wait_s * 1e9), counts=counts)
+
+    async def _send(self, request: KeptRequest) -> _Outcome:
+        try:
+            came = await self._upstream.send(
+                "POST", request.target, request.headers, request.body, repeatable=True, credentials=request.trusted
+            )
+        except UpstreamError as error:
+            return _Outcome("", by_it=error.reason not in ("connect", "busy"), cause=str(error))
+        return await self._read(came)
+
+    async def _read(self, came: UpstreamResponse) -> _Outcome:
+        """What a response means; its body is read so that the connection can be used again."""
+        size = 0
+        with suppress(UpstreamError):
+            async for part in came.parts():
+                size += len(part)
+                if size > _MOST_BYTES:
+                    break
+        came.close()
+        if came.is_for_now:
+            return _Outcome("", came.retry_after_s, by_it=came.status != 429, cause=f"HTTP {came.status}")
+        return _Outcome("sent" if came.status < 300 else "refused", cause=f"HTTP {came.status}")
+
+    async def _settle(self, lane: _Lane, request: KeptRequest, under_way: asyncio.Task[UpstreamResponse]) -> None:
+        """Wait for the response to a request that was kept meanwhile, and forget it if that is final."""
+        store = self._store
+        try:
+            outcome = await self._read(await under_way)
+        except UpstreamError as error:
+            outcome = _Outcome("", cause=str(error))
+        if store is None:
+            return
+        if outcome.end:
+            await self._end(store, lane, request, outcome)
+            return
+        self._away(lane, outcome.wait_s)
+        with suppress(StoreError):  # then it is sent again after an hour, or the next start
+            await store.postpone(request, 0, counts=False)
+        self._begin(request.lane)
+
+
+def _number(request: OnwardRequest) -> int:
+    """The lane of a request: one of 256, by the credentials that it goes on with."""
+    stated = b"".join(value for name, value in request.headers if name.lower() == b"authorization")
+    return hashlib.sha256(stated).digest()[0]

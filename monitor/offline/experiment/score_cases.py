@@ -1,0 +1,152 @@
+"""Score: cases as Python has them in (a record, maps, an iterable, a DataFrame), verdicts out."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Final, TypeAlias, overload
+
+from sidejudge.monitor.config import Config
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.evaluators import lexical
+from sidejudge.scoring.evaluators.score import Answerer
+from sidejudge.scoring.evaluators.score import score as score_one
+from sidejudge.scoring.trace.instant import written
+from sidejudge.scoring.verdict.outcome import OutcomeMemo
+from sidejudge.scoring.verdict.rubric import Rubric
+from sidejudge.scoring.verdict.verdict import Verdict
+
+from .inline import InlineJudge, rubric_of
+from .rows import DataFrame, Row, read_row, rows_of
+from .verdicts import Verdicts
+
+_AT_ONCE: Final = 16
+"""Cases that are judged at the same time: enough for a judge's own limits to decide, few enough to hold little."""
+_SHOWN_FROM: Final = 20
+
+Rubrics: TypeAlias = list[Rubric | str] | tuple[Rubric | str, ...]
+
+
+@overload
+def score(
+    case: Row,
+    rubric: Rubric | str,
+    *,
+    answer: Answerer | None = None,
+    created_at: str | None = None,
+    memo: OutcomeMemo | None = None,
+    config: Config | Path | str | None = None,
+    progress: bool | None = None,
+) -> Verdict: ...
+
+
+@overload
+def score(
+    case: Iterable[Row] | DataFrame,
+    rubric: Rubric | str | Rubrics,
+    *,
+    answer: Answerer | None = None,
+    created_at: str | None = None,
+    memo: OutcomeMemo | None = None,
+    config: Config | Path | str | None = None,
+    progress: bool | None = None,
+) -> Verdicts: ...
+
+
+@overload
+def score(
+    case: Row,
+    rubric: Rubrics,
+    *,
+    answer: Answerer | None = None,
+    created_at: str | None = None,
+    memo: OutcomeMemo | None = None,
+    config: Config | Path | str | None = None,
+    progress: bool | None = None,
+) -> Verdicts: ...
+
+
+def score(
+    case: Row | Iterable[Row] | DataFrame,
+    rubric: Rubric | str | Rubrics,
+    *,
+    answer: Answerer | None = None,
+    created_at: str | None = None,
+    memo: OutcomeMemo | None = None,
+    config: Config | Path | str | None = None,
+    progress: bool | None = None,
+) -> Verdict | Verdicts:
+    """Judge one case, or many, by a rubric. It works in a running event loop, as notebooks have one.
+
+    Args:
+        case: A case, or a map with the fields of one, for one verdict. For all of many: an iterable of them, or a
+            table of pandas, polars or Arrow whose columns are fields; NaN is a cell without a value. A row without
+            ``case_id`` has its number.
+        rubric: A rubric, or the name of one that ships or that ``config`` declares; a list of them for a verdict by
+            each.
+        answer: A plain function that answers the questions of metrics, in place of everybody whom ``config`` names.
+        created_at: When the verdicts were reached, ISO 8601 in UTC; now where it is None.
+        memo: Remembers outcomes between calls with ``answer``.
+        config: A configuration or its file: rubrics of your own, and the judge and the embeddings that answer. None:
+            the embedded defaults, by which words alone answer.
+        progress: Whether to show how far it is; None: for many cases, on a terminal or in a notebook.
+
+    Returns:
+        A verdict for one case by one rubric; else ``Verdicts``, in the order of the cases and then of the rubrics.
+
+    Raises:
+        ConfigError: The configuration cannot be used.
+        CaseError: A row has a field that violates the format of cases; it names row, field and remedy.
+        ValueError: There is no rubric of that name.
+    """
+    rubrics: Rubrics = [rubric] if isinstance(rubric, Rubric | str) else rubric
+    if config is None or answer is not None:
+        memo = memo or OutcomeMemo()
+        judges = [_plain(rubric_of(each, config), answer or lexical.answer, memo) for each in rubrics]
+    else:
+        judges = [InlineJudge(each, config).judge for each in rubrics]
+    single = isinstance(case, Case | Mapping)
+    rows, total = rows_of([case] if isinstance(case, Case | Mapping) else case)
+    cases = (read_row(row, number) for number, row in enumerate(rows, start=1))
+    found = _in_order(judged(each) for each in cases for judged in judges)
+    shown = _shown(found, None if total is None else total * len(judges), wanted=progress)
+    verdicts = Verdicts(_dated(each, created_at) for each in shown)
+    return verdicts[0] if single and isinstance(rubric, Rubric | str) else verdicts
+
+
+def _plain(rubric: Rubric, answer: Answerer, memo: OutcomeMemo) -> Callable[[Case], Future[Verdict]]:
+    def judged(case: Case) -> Future[Verdict]:
+        done: Future[Verdict] = Future()
+        done.set_result(score_one(case, rubric, answer=answer, created_at=written(time.time_ns()), memo=memo))
+        return done
+
+    return judged
+
+
+def _dated(verdict: Verdict, created_at: str | None) -> Verdict:
+    return verdict if created_at is None else replace(verdict, created_at=created_at)
+
+
+def _in_order(judged: Iterator[Future[Verdict]]) -> Iterator[Verdict]:
+    """The results in their order, while some that come later are under way."""
+    waiting = deque(islice(judged, _AT_ONCE))
+    while waiting:
+        yield waiting.popleft().result()
+        waiting.extend(islice(judged, 1))
+
+
+def _shown(found: Iterator[Verdict], total: int | None, *, wanted: bool | None) -> Iterator[Verdict]:
+    """The same, with a bar on standard error or below a notebook's cell."""
+    if wanted is False or (wanted is None and total is not None and total < _SHOWN_FROM):
+        return found
+    from rich.console import Console  # noqa: PLC0415  # only where somebody may see it
+    from rich.progress import track  # noqa: PLC0415  # likewise
+
+    console = Console(stderr=True)
+    seen = wanted or console.is_terminal or console.is_jupyter
+    return iter(track(found, "judging", total, console=console, transient=True)) if seen else found

@@ -1,0 +1,80 @@
+"""The batch that judges what a run is asked for, in the process in which it is built."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from sidejudge.monitor.config import Config
+from sidejudge.monitor.config.rubrics import configured
+from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
+from sidejudge.monitor.route.router import Router
+from sidejudge.monitor.runtime.tuning.gc import collect_rarely
+
+from .chunks import ChunkVerdicts, JudgedChunk
+from .gaps import Gaps
+from .in_flight import JudgeOutError
+from .lines import NumberedLine
+from .remarks import RecordedRemarks, Remarks
+from .request import ScoreRequest
+from .run import Batch
+from .tally import ScoreTally
+
+_IN_FLIGHT = 8
+"""Cases under way at a time where only embeddings are waited for: what they compare is embedded together."""
+
+
+def batch_of(request: ScoreRequest, settings: Config, remarks: Remarks, observer: JudgeObserver | None = None) -> Batch:
+    """The batch that does what is asked for; ``observer`` is called with each request to a judge of this process."""
+    judge = settings.evaluators.judge
+    if request.actors is None:
+        backends = request.backends(settings, observer)
+    else:
+        from .ray_backends import remote_backends  # noqa: PLC0415  # it imports Ray, an extra
+
+        backends = remote_backends(settings, request.actors)
+    collect_rarely()  # what was imported stays to the end: to walk through it again and again took a fifth of a run
+    return Batch(
+        rubrics=configured(settings),
+        backends=backends,
+        at_most=judge.concurrency if judge is not None else _IN_FLIGHT,
+        max_wait_s=judge.max_wait.seconds if judge is not None else 0.0,
+        router=Router(settings.routes, settings.scenarios),
+        scenarios=settings.scenarios,
+        chosen=request.chosen,
+        # Where the configuration names none they are run_health, which is for traces.
+        default=settings.default_rubrics if "default_rubrics" in settings.model_fields_set else (),
+        remarks=remarks,
+        by_task=not settings.routes,
+        repeat=request.repeat,
+        keep_outputs=request.keep_outputs,
+    )
+
+
+class ChunkJudge:
+    """Judges chunks by one batch, which is built once in the process that it is for.
+
+    Raises:
+        OtherConfigError: The configuration has changed since the run began, or cannot be read here.
+    """
+
+    def __init__(self, request: ScoreRequest) -> None:
+        self._batch = batch_of(request, request.settings(), RecordedRemarks())
+        self._batch.in_groups = True
+
+    def judge(self, lines: Sequence[NumberedLine]) -> JudgedChunk:
+        """Judge the lines of one chunk, at least one."""
+        remarks, tally, verdicts = RecordedRemarks(), ScoreTally(gaps=Gaps(most=math.inf)), ChunkVerdicts()
+        self._batch.remarks, self._batch.tally = remarks, tally
+        out = None
+        try:
+            self._batch.run(lines, verdicts, lambda _: None)
+        except JudgeOutError as error:  # what was paid for is kept
+            out = str(error)
+        done = b"".join(verdicts.blocks)
+        return JudgedChunk(verdicts=done, remarks=remarks, tally=tally, read=lines[-1].read, judge_out=out)
+
+
+def judging(request: ScoreRequest) -> Callable[[Sequence[NumberedLine]], JudgedChunk]:
+    """What judges chunks in the process in which it is called."""
+    return ChunkJudge(request).judge

@@ -1,0 +1,142 @@
+"""Promises: every name that SUPPORT.md promises to keep, one to a line, pinned in ``docs/reference/promises``.
+
+A pinned name that is not provided any more breaks a promise: it needs an alias. ``make reference`` adds new names and
+never removes one, so that a promise ends by hand, in a commit that says so.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+import click
+
+from sidejudge.integrations.prometheus.families import FAMILIES
+from sidejudge.monitor.api.json_schemas import SCHEMAS
+from sidejudge.monitor.cli import COMMANDS, main
+from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
+
+from .api_page import openapi
+from .schema_fields import schema_fields
+
+EXIT_CODES: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "exit-codes.md"
+_FRONT: Final = ("sidejudge", "sidejudge.langfuse", "sidejudge.testing")
+
+
+def api() -> Iterator[str]:
+    """Fields of the bodies and parameters of the HTTP API."""
+    document = openapi()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            place = f"{method.upper()} {path}"
+            yield place
+            for each in operation.get("parameters", ()):
+                yield f"{place} parameter {each['name']}{' (required)' if each.get('required') else ''}"
+            for code, answer in operation["responses"].items():
+                for content in answer.get("content", {}).values():
+                    for field in schema_fields(content.get("schema", {}), document):
+                        yield f"{place} {code} {field.path}: {field.type}"
+
+
+def python() -> Iterator[str]:
+    """Names of the front door, with the parameters of what is called and what it cannot be called without."""
+    for module in _FRONT:
+        for name in import_module(module).__all__:
+            yield from _called(f"{module}.{name}", getattr(import_module(module), name))
+
+
+def _called(name: str, found: object) -> Iterator[str]:
+    yield name
+    if inspect.isclass(found):
+        there = {*dir(found), *(each for base in found.__mro__ for each in inspect.get_annotations(base))}
+        yield from (f"{name} attribute {each}" for each in there if not each.startswith("_"))
+    if not callable(found) or (inspect.isclass(found) and issubclass(found, Exception)):
+        return
+    parameters = inspect.signature(found).parameters.values()
+    for each in parameters:
+        yield f"{name} parameter {each.name} ({each.kind.description})"
+    needed = [each.name for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
+    yield f"{name} requires {', '.join(needed) or 'nothing'}"
+
+
+_ANY_NUMBER: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def scores() -> Iterator[str]:
+    """Names of scores in Langfuse. They never change, not even with an alias."""
+    for rubric in RUBRICS.values():
+        yield from (composite_name(rubric.id), pass_name(rubric.id), state_name(rubric.id))
+        for criterion in (*rubric.criteria, *rubric.opt_in):
+            yield score_name(rubric.id, criterion.metric)
+
+
+def metrics() -> Iterator[str]:
+    """Metric families with their kind and labels."""
+    for family in FAMILIES:
+        yield f"{family.name} ({family.kind})"
+        yield from (f"{family.name} label {label}" for label in family.labels)
+
+
+def configuration() -> Iterator[str]:
+    """Keys of the configuration."""
+    schema = SCHEMAS["configuration"]()
+    yield from (field.path for field in schema_fields(schema, schema))
+
+
+def commands() -> Iterator[str]:
+    """Commands with their arguments, options and exit codes."""
+    rows = [line for line in EXIT_CODES.read_text("utf-8").splitlines() if line.startswith("| ")]
+    yield from (f"exit codes {' '.join(row.split())}" for row in rows[1:])
+    context = click.Context(main, info_name="sidejudge")
+    for name in COMMANDS:
+        command = main.get_command(context, name)
+        if command is not None:
+            yield from _command(command, name)
+
+
+def _command(command: click.Command, name: str) -> Iterator[str]:
+    yield name
+    for each in command.params:
+        words = [*each.opts, *each.secondary_opts] if isinstance(each, click.Option) else [f"argument {each.name}"]
+        yield from (f"{name} {word}" for word in words)
+    if isinstance(command, click.Group):
+        context = click.Context(command, info_name=name)
+        for inner in command.list_commands(context):
+            if (found := command.get_command(context, inner)) is not None:
+                yield from _command(found, f"{name} {inner}")
+
+
+def files() -> Iterator[str]:
+    """Fields of cases, scenarios and verdicts in files, and the columns of Parquet files."""
+    for kind in ("case", "scenario", "verdict"):
+        schema = SCHEMAS[kind]()
+        yield from (f"{kind} {field.path}: {field.type}" for field in schema_fields(schema, schema))
+    rows = import_module("sidejudge.integrations.history.rows")  # it imports pyarrow, an extra
+    for kind, columns in rows.SCHEMAS.items():
+        yield from (f"parquet {kind} {column.name}: {column.type}" for column in columns)
+
+
+KINDS: Mapping[str, Callable[[], Iterator[str]]] = {
+    "api": api,
+    "commands": commands,
+    "configuration": configuration,
+    "files": files,
+    "metrics": metrics,
+    "python": python,
+    "scores": scores,
+}
+"""What is promised, by the file that pins it."""
+
+
+def broken(pinned: str, provided: set[str]) -> list[str]:
+    """The pinned lines of a file that are not provided any more, in order."""
+    return [line for line in pinned.splitlines() if line not in provided]
+
+
+def pins(pinned: str, provided: set[str]) -> str:
+    """A file's text: what was pinned, with what is new."""
+    return "\n".join(sorted({*pinned.splitlines(), *provided})) + "\n"

@@ -1,0 +1,101 @@
+"""Silent routes: routes that match nothing of what arrives, with the names that do arrive beside them.
+
+What a route asks of name, service and environment is held against the traces that ended; one that finds none of them
+there is silent. Whether rarer things occur (a tag, an error, a slow run) is not judged: nobody knows how often they
+should.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+from sidejudge.monitor.config import RouteSection
+from sidejudge.monitor.config.match import MatchSection
+from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.verdict.trace_document import TraceDocument
+
+Identity: TypeAlias = tuple[str | None, str | None, str | None]
+"""Name, service and environment of a trace."""
+
+ENOUGH: Final = 20
+"""Traces of which a route matches none, from which on it is called silent."""
+REMEDY: Final = "mend the route's match; 'sidejudge explain TRACE_ID' shows which condition a trace does not meet"
+_ASKED: Final = ("name", "service", "environment")
+_MOST_IDENTITIES: Final = 1_000
+_MOST_NAMED: Final = 3
+_LENGTH: Final = 60
+
+
+class SilentRoutes:
+    """Holds the configured routes against the traces that ended."""
+
+    def __init__(self, routes: Sequence[RouteSection]) -> None:
+        self._seen: Counter[Identity] = Counter()
+        self._total = 0
+        self._silent: dict[str, MatchSection] = {}
+        self.become(routes)
+
+    def become(self, routes: Sequence[RouteSection]) -> None:
+        """Take other routes: the configuration was reloaded. They are held against what has arrived before, too."""
+        self._silent = {
+            f"{route.name or f'routes[{index}]'} ({route.match.describe()})": MatchSection.model_construct(
+                **{key: getattr(route.match, key) for key in _ASKED}
+            )
+            for index, route in enumerate(routes)
+        }
+        for known in self._seen:
+            self._hold(known)
+
+    def saw(self, trace: TraceDocument) -> None:
+        """Take a trace that ended, unless it was drawn as a session.
+
+        Excluded traces are not counted, but matched: a route that excludes is there for them. So are those of further
+        names once a thousand are known.
+        """
+        if "name" not in trace or trace.get("kind") == "session":
+            return
+        known = trace.get("name"), trace.get("service"), trace.get("environment")
+        if known not in self._seen:
+            self._hold(known)
+        if "excluded" in trace:
+            return
+        self._total += 1
+        if known in self._seen or len(self._seen) < _MOST_IDENTITIES:
+            self._seen[known] += 1
+
+    def _hold(self, known: Identity) -> None:
+        name, service, environment = known
+        case = Case(case_id="", model_output=None, name=name, service=service, environment=environment)
+        self._silent = {route: match for route, match in self._silent.items() if not match.matches(case)}
+
+    def lines(self) -> Iterator[str]:
+        """A line for each silent route; nothing before ``ENOUGH`` traces were seen."""
+        if self._total >= ENOUGH:
+            for route, match in self._silent.items():
+                arrived = "; ".join(self._arrived(key) for key in _ASKED if getattr(match, key))
+                yield f"{route} matched 0 of {self._total} traces; {arrived}"
+
+    def _arrived(self, key: str) -> str:
+        """The most frequent values of what a route asks for: ``name seen: 'invoke_agent support' (60)``."""
+        counts: Counter[str] = Counter()
+        for known, count in self._seen.items():
+            counts[repr(value[:_LENGTH]) if (value := known[_ASKED.index(key)]) is not None else "unknown"] += count
+        named = ", ".join(f"{value} ({count})" for value, count in counts.most_common(_MOST_NAMED))
+        more = f" and {len(counts) - _MOST_NAMED} more" if len(counts) > _MOST_NAMED else ""
+        return f"{key} seen: {named}{more}"
+
+    def anomalies(self) -> Iterator[Anomaly]:
+        """One anomaly for all silent routes."""
+        if found := list(self.lines()):
+            yield Anomaly(kind=AnomalyKind.SILENT_ROUTES, service=None, cause="; ".join(found), remedy=REMEDY)
+
+
+def silent_in(routes: Sequence[RouteSection], traces: Iterable[TraceDocument]) -> list[str]:
+    """A line for each of these routes that is silent, by traces that ended before."""
+    watched = SilentRoutes(routes)
+    for trace in traces:
+        watched.saw(trace)
+    return list(watched.lines())

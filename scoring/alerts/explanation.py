@@ -1,0 +1,187 @@
+"""Explanation: how many fail now and failed before, where the failures are that are not usual, and what is new then.
+
+The verdicts since a drop began are divided by each of some dimensions (version, tenant, name). What fails beyond the
+ratio of before is the *excess*; a value's share of it is what the value explains::
+
+    excess(value) = Σ w·failed − q · Σ w          q: the failing ratio before (0 where too little came before)
+
+A value is named where even the upper bound of its pass ratio lies below the lower bound of all others', Wilson's at
+effective sample sizes in which what belongs together counts once. With m values compared each bound errs with the
+chance 0.05 / 2m: one budget over all of them, so that at most 5 % of the notices name a value that is like the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import NormalDist
+from typing import Final, NamedTuple
+
+from sidejudge.scoring.statistics.interval import Interval, wilson
+from sidejudge.scoring.trace.span import JsonRecord
+
+MOST_SLICES: Final = 3
+"""Values that are named, each of another dimension."""
+_LEAST_SHARE: Final = 0.2
+"""The least share of the excess that a value must explain to be named."""
+_LEAST_BEFORE: Final = 20
+_LEAST_FAILURES: Final = 3
+_ERROR: Final = 0.05
+_NEAR_NS: Final = 30 * 60 * 10**9
+"""How far from the beginning of a drop a version may be seen first, to have changed at that time."""
+
+
+class SlicedVerdict(NamedTuple):
+    """A verdict with the value that it has in each dimension. ``cluster`` is what it belongs to.
+
+    ``versions`` are what may change with a release: the application's version, prompt, model, rubric.
+    """
+
+    at_ns: int
+    passed: bool
+    weight: float
+    cluster: str | None
+    slices: Mapping[str, str]
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCount:
+    """``failures`` of ``n`` verdicts; ``ratio`` in [0, 1] is what that means for all traffic."""
+
+    failures: int
+    n: int
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstSlice:
+    """The traffic that has ``value`` in the dimension ``by``: what of it passes, and of all the others.
+
+    ``share`` in [0, 1] is its part in the failures that are not usual. The value comes from traces: escape it.
+    """
+
+    by: str
+    value: str
+    pass_ratio: float
+    n: int
+    others: float
+    others_n: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewVersion:
+    """A version, prompt, model or rubric (``by``) that was first seen at ``first_ns``, when the drop began."""
+
+    by: str
+    value: str
+    first_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What an alert on a pass ratio is explained by; ``before`` is None where too little came before ``since_ns``."""
+
+    since_ns: int
+    now: FailureCount
+    before: FailureCount | None
+    slices: tuple[WorstSlice, ...] = ()
+    new: tuple[NewVersion, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """For a wire; times in ns since the epoch."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, record: JsonRecord) -> Explanation:
+        """Read what ``to_json`` wrote."""
+        before = record["before"]
+        return cls(
+            since_ns=record["since_ns"], now=FailureCount(**record["now"]),
+            before=None if before is None else FailureCount(**before),
+            slices=tuple(WorstSlice(**each) for each in record["slices"]),
+            new=tuple(NewVersion(**each) for each in record["new"]),
+        )  # fmt: skip
+
+
+def explain(verdicts: Iterable[SlicedVerdict], since_ns: int) -> Explanation | None:
+    """What explains the failures since then, in ns since the epoch; None where there are fewer than three."""
+    before, now = list[SlicedVerdict](), list[SlicedVerdict]()
+    for verdict in verdicts:
+        (now if verdict.at_ns >= since_ns else before).append(verdict)
+    counted, usual = _count(now), _count(before) if len(before) >= _LEAST_BEFORE else None
+    if counted is None or counted.failures < _LEAST_FAILURES:
+        return None
+    return Explanation(
+        since_ns=since_ns, now=counted, before=usual, slices=_worst(now, usual.ratio if usual is not None else 0.0),
+        new=_new(before, now, since_ns) if usual is not None else (),
+    )  # fmt: skip
+
+
+def _count(verdicts: Sequence[SlicedVerdict]) -> FailureCount | None:
+    weight = math.fsum(each.weight for each in verdicts)
+    if not weight:
+        return None
+    failed = [each for each in verdicts if not each.passed]
+    return FailureCount(len(failed), len(verdicts), math.fsum(each.weight for each in failed) / weight)
+
+
+def _worst(now: Sequence[SlicedVerdict], usual: float) -> tuple[WorstSlice, ...]:
+    excess: dict[tuple[str, str], float] = defaultdict(float)
+    whole = 0.0
+    for each in now:
+        more = each.weight * ((not each.passed) - usual)
+        whole += more
+        for item in each.slices.items():
+            excess[item] += more
+    if whole <= 0:
+        return ()
+    shares = {item: min(1.0, more / whole) for item, more in excess.items() if more >= _LEAST_SHARE * whole}
+    found: list[WorstSlice] = []
+    for (by, value), share in sorted(shares.items(), key=lambda each: (-each[1], each[0])):
+        here = [each for each in now if each.slices.get(by) == value]
+        others = [each for each in now if each.slices.get(by) != value]
+        mine, rest = _count(here), _count(others)
+        if mine is None or rest is None or not _is_worse(here, others, len(excess)):
+            continue
+        if by not in {each.by for each in found}:
+            found.append(
+                WorstSlice(
+                    by=by, value=value, pass_ratio=1 - mine.ratio, n=mine.n, others=1 - rest.ratio, others_n=rest.n,
+                    share=share,
+                )
+            )  # fmt: skip
+    return tuple(found[:MOST_SLICES])
+
+
+def _is_worse(here: Sequence[SlicedVerdict], others: Sequence[SlicedVerdict], compared: int) -> bool:
+    z = NormalDist().inv_cdf(1 - _ERROR / (2 * max(1, compared)))
+    return _bounds(here, z).upper < _bounds(others, z).lower
+
+
+def _bounds(verdicts: Sequence[SlicedVerdict], z: float) -> Interval:
+    weights: dict[object, float] = defaultdict(float)
+    for place, each in enumerate(verdicts):
+        weights[each.cluster or place] += each.weight
+    total = math.fsum(weights.values())
+    size = total / math.fsum(each * each for each in weights.values()) * total
+    passed = math.fsum(each.weight for each in verdicts if each.passed) / total
+    return wilson(min(size, size * passed), size, z) or Interval(0.0, 1.0)
+
+
+def _new(before: Sequence[SlicedVerdict], now: Sequence[SlicedVerdict], since_ns: int) -> tuple[NewVersion, ...]:
+    """What was first seen then, after enough verdicts of another: one that begins to be stated did not change."""
+    first: dict[tuple[str, str], int] = {}
+    stated: Counter[str] = Counter()
+    found = []
+    for each in sorted((*before, *now), key=lambda each: each.at_ns):
+        for by, value in each.versions.items():
+            if (by, value) not in first:
+                first[by, value] = each.at_ns
+                if stated[by] >= _LEAST_BEFORE and abs(each.at_ns - since_ns) <= _NEAR_NS:
+                    found.append(NewVersion(by=by, value=value, first_ns=each.at_ns))
+            stated[by] += 1
+    return tuple(sorted(found, key=lambda each: (abs(each.first_ns - since_ns), each.by, each.value))[:MOST_SLICES])

@@ -1,0 +1,209 @@
+"""Shapes: a judge's text in, the answers that stand in it out, whatever they are wrapped in, with what was unusual.
+
+Many models know the answer and miss the form: prose around it, a bare list, an id without its code, a number in quotes.
+To ask again costs as much as the answer did. So what can be read in one way only is read, and counted by its shape;
+what two readers could read differently is a fault. The first answer to seed 002 is not read here: its form is exact.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from sidejudge.scoring.case.case import parse_output
+from sidejudge.scoring.trace.span import Json
+
+Shape: TypeAlias = Literal[
+    "fence", "prose", "bare_list", "bare_object", "map", "wrapped", "no_code", "no_id", "tool_call", "quoted_boolean",
+    "quoted_number", "decimal", "spelling",
+]  # fmt: skip
+"""How an answer departs from what was asked for, and can be read all the same."""
+SHAPES: Final[Mapping[Shape, str]] = {
+    "fence": "in a Markdown fence", "prose": "with prose around the JSON", "bare_list": "as a list without its object",
+    "bare_object": "as one object without its list", "map": "as a map by id", "wrapped": "under another key",
+    "no_code": "with ids without their code", "no_id": "without ids", "tool_call": "as the arguments of a tool call",
+    "quoted_boolean": "with true and false in quotes", "quoted_number": "with numbers in quotes",
+    "decimal": "with 4.0 for 4", "spelling": "with names in other letters",
+}  # fmt: skip
+"""Each shape in words, for people."""
+_DECODER: Final = json.JSONDecoder()
+_OPENING: Final = re.compile(r"[\[{]")
+_MOST_OPENINGS: Final = 40
+"""Places at which JSON is looked for in prose: each costs the rest of the text at most."""
+_NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
+_EXPLAINS: Final = ("reason", "reasoning")
+
+
+@dataclass(slots=True)
+class ShapedItems:
+    """Objects that may be answers, and the shapes in which they came. ``fault``: why there are none."""
+
+    items: list[Mapping[str, object]] = field(default_factory=list)
+    shapes: Counter[Shape] = field(default_factory=Counter)
+    fault: str = ""
+
+
+def items_of(text: str) -> ShapedItems:
+    """The objects of a text that is JSON, or holds JSON in prose."""
+    parsed = parse_output(text)
+    found = ShapedItems()
+    if parsed.error is None:
+        if parsed.fenced:
+            found.shapes["fence"] += 1
+        _open(parsed.value, found)
+        return found
+    found.fault = "not JSON" if text.strip() else "empty"
+    for value in _in_prose(text):
+        _open(value, found)
+    if found.items:
+        found.shapes["prose"] += 1
+    return found
+
+
+def _in_prose(text: str) -> Iterator[Json]:
+    """The objects and lists that stand in a text side by side, each strictly JSON."""
+    at, looked = 0, 0
+    while (opening := _OPENING.search(text, at)) is not None and looked < _MOST_OPENINGS:
+        at, looked = opening.end(), looked + 1
+        try:
+            _, end = _DECODER.raw_decode(text, opening.start())
+        except (ValueError, RecursionError):
+            continue
+        parsed = parse_output(text[opening.start() : end])  # again: the decoder takes NaN and doubled keys
+        if parsed.error is None:
+            yield parsed.value
+            at = end
+
+
+def _open(value: Json, found: ShapedItems, *, within: bool = False) -> None:
+    """Add the objects of a value: those of a list under ``answers``, of a list, of a map by id, or the value itself."""
+    match value:
+        case {"answers": list(items)}:
+            found.items += [each for each in items if isinstance(each, dict)]
+            found.fault = ""
+        case {"answers": dict(items)} if listed := _by_name(items):
+            _add(found, "map", listed)
+        case {"answers": _}:
+            found.fault = found.fault or "answers is not a list"
+        case list(items) if any(isinstance(each, dict) for each in items):
+            _add(found, "bare_list", [each for each in items if isinstance(each, dict)])
+        case dict() if "metric" in value or "id" in value or any(key in value for key in _EXPLAINS):
+            _add(found, "bare_object", [value])
+        case dict() if (listed := _by_name(value)) and all(_is_answer(each) for each in value.values()):
+            _add(found, "map", listed)
+        case dict() if len(value) == 1 and not within:
+            found.shapes["wrapped"] += 1
+            _open(next(iter(value.values())), found, within=True)
+        case dict():
+            found.fault = found.fault or "answers is missing"
+        case _:
+            found.fault = found.fault or "not a JSON object"
+
+
+def _add(found: ShapedItems, shape: Shape, items: Sequence[Mapping[str, object]]) -> None:
+    found.items += items
+    found.shapes[shape] += 1
+    found.fault = ""
+
+
+def _by_name(value: Mapping[str, Json]) -> list[Mapping[str, object]]:
+    return [{"id": name, **each} for name, each in value.items() if isinstance(each, dict)]
+
+
+def _is_answer(value: Json) -> bool:
+    return isinstance(value, dict) and ("metric" in value or any(key in value for key in _EXPLAINS))
+
+
+def named(
+    found: ShapedItems, ids: Sequence[str], metrics: Sequence[str], shown: Sequence[str]
+) -> list[Mapping[str, object]]:
+    """The objects under the ids that were asked, as far as it is clear which question each answers.
+
+    An id is ``q1`` and a code that nobody who wrote the material could know. Where no object has it, ``q1`` alone names
+    the first question, and a metric that was asked once names its question. That guards less: so an object whose
+    explanation stands word for word in the prompt (``shown``) may be a copy of one, and answers nothing.
+    """
+    if any(each.get("id") in ids for each in found.items):
+        return found.items
+    numbers = {name.partition("-")[0]: name for name in ids}
+    once = {metric: name for metric, name in zip(metrics, ids, strict=True) if metrics.count(metric) == 1}
+    listed: list[Mapping[str, object]] = []
+    for each in found.items:
+        own, metric = each.get("id"), each.get("metric")
+        if isinstance(own, str):
+            name, shape = numbers.get(own.strip().lower()), "no_code"
+        elif own is None and isinstance(metric, str):
+            name, shape = once.get(metric), "no_id"
+        elif own is None and metric is None and len(ids) == 1 and len(found.items) == 1:
+            name, shape = ids[0], "no_id"
+        else:
+            name, shape = None, ""
+        if name is None or _copied(each, shown):
+            listed.append(each)
+            continue
+        found.shapes["no_code" if shape == "no_code" else "no_id"] += 1
+        listed.append({**each, "id": name})
+    return listed
+
+
+def _copied(item: Mapping[str, object], shown: Sequence[str]) -> bool:
+    texts = [text for key in _EXPLAINS if isinstance(text := item.get(key), str)]
+    return not texts or any(text in message for text in texts for message in shown)
+
+
+def mended(value: object, schema: Mapping[str, Json], shapes: Counter[Shape]) -> object:
+    """A value with what its schema leaves no doubt about: quotes around true and numbers, 4.0 for 4, other letters.
+
+    What is still not of its schema is left as it is, for the reader to refuse.
+    """
+    match schema:
+        case {"anyOf": list(variants)}:
+            return _of_variants(value, [each for each in variants if isinstance(each, dict)], shapes)
+        case {"type": "object", "properties": dict(properties)} if isinstance(value, Mapping):
+            return {
+                key: mended(each, known, shapes) if isinstance(known := properties.get(key), dict) else each
+                for key, each in value.items()
+            }
+        case {"type": "array", "items": dict(items)} if isinstance(value, list):
+            return [mended(each, items, shapes) for each in value]
+        case {"type": "boolean"} if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+            shapes["quoted_boolean"] += 1
+            return value.strip().lower() == "true"
+        case {"type": "string", "enum": list(names)} if isinstance(value, str) and value not in names:
+            return _spelt(value, [str(each) for each in names], shapes)
+        case {"type": "integer" | "number" as kind}:
+            return _number(value, shapes, whole=kind == "integer")
+    return value
+
+
+def _of_variants(value: object, variants: Sequence[Mapping[str, Json]], shapes: Counter[Shape]) -> object:
+    """The value in the one of several schemas that it is of, or that it can be mended to."""
+    for variant in variants:
+        tried: Counter[Shape] = Counter()
+        found = mended(value, variant, tried)
+        if tried:
+            shapes.update(tried)
+            return found
+    return value
+
+
+def _spelt(value: str, names: Sequence[str], shapes: Counter[Shape]) -> str:
+    alike = [name for name in names if name.casefold() == value.strip().casefold()]
+    if len(alike) != 1:
+        return value
+    shapes["spelling"] += 1
+    return alike[0]
+
+
+def _number(value: object, shapes: Counter[Shape], *, whole: bool) -> object:
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        shapes["quoted_number"] += 1
+        value = float(value) if "." in value else int(value)
+    if whole and isinstance(value, float) and value.is_integer():
+        shapes["decimal"] += 1
+        return int(value)
+    return value

@@ -1,0 +1,62 @@
+"""Error cause: what ended a step, as parts of a reason: kinds of ours, classes of exceptions, messages."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part, quoted
+
+_MESSAGE: Final = 200
+"""Characters of an error's message that a reason quotes."""
+_CLASS: Final = re.compile(
+    r"\s*(?:[A-Za-z_][\w$]*[.:]+)*([A-Z][A-Za-z]*(?:Error|Exception|Timeout|Failure|Fault|Interrupt|Exit|Warning|Refused|Denied"
+    r"|Exceeded|Unavailable|Cancelled|Canceled|Aborted|Rejected|NotFound|Expired))\s*(?:[:(\n]|$)"
+)
+"""The class of an exception at the head of a message. Other words there may be what somebody wrote."""
+_KNOWN_CAUSES: Final = (
+    ("rate limit", re.compile(r"rate.?limit|too many requests|\b429\b|quota|overloaded", re.IGNORECASE)),
+    ("context length", re.compile(r"context.{0,20}(?:length|window)|maximum context|too many tokens", re.IGNORECASE)),
+    ("content filter", re.compile(r"content.?(?:filter|policy)|safety", re.IGNORECASE)),
+    ("timeout", re.compile(r"timed? ?out", re.IGNORECASE)),
+    ("authentication", re.compile(r"authenti|api.?key|\b401\b|\b403\b|permission", re.IGNORECASE)),
+)
+
+
+def cause(error: str) -> ReasonPart:
+    """What kind of error a message reports, in few words and without its contents.
+
+    >>> cause("RateLimitError: slow down, customer 4711").text
+    'rate limit'
+    """
+    known = _known(error)
+    return own(known) if known is not None else _class_of(error) or own("error")
+
+
+def stated_cause(error: str) -> Reason:
+    """The class of the exception, else the kind of error, and the first line of its message.
+
+    >>> str(stated_cause("RuntimeError: database is down")), stated_cause("RuntimeError: database is down").shown()
+    ('RuntimeError (database is down)', 'RuntimeError (…)')
+    """
+    kind = _class_of(error) or cause(error)
+    line = error.strip().partition("\n")[0]
+    message = line.partition(":")[2].strip() if kind.text in line.partition(":")[0] else line
+    if not message or message == kind.text:
+        return Reason.of([kind])
+    return Reason("{kind} ({message})", kind=kind, message=quoted(label(message, _MESSAGE)))
+
+
+def failure_part(failure: str) -> ReasonPart:
+    """What ``failure_of`` returned, as a part of a reason: a class of exceptions is the application's."""
+    return own(failure) if " " in failure else part(failure)
+
+
+def _known(error: str) -> str | None:
+    return next((name for name, pattern in _KNOWN_CAUSES if pattern.search(error[:500])), None)
+
+
+def _class_of(error: str) -> ReasonPart | None:
+    found = _CLASS.match(error)
+    return part(label(found[1])) if found else None

@@ -1,0 +1,98 @@
+"""What others reported of a run, as the value of a metric, with whose it is beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.feedback import negative
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.result.reason import Reason, own, part, quoted, together
+from sidejudge.scoring.result.result import Method, Result, Scored, Unavailable
+from sidejudge.scoring.trace.reported import ReportedScore
+
+_SHOWN: Final = 5
+"""Evaluators that a reason names, and explanations that it quotes."""
+_QUOTED: Final = 200
+_FIGURE: Final = re.compile(r"[0-9]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedMeasure:
+    """The mean of the latest score of each evaluator on each step.
+
+    ``by``: globs on whose count, () for anybody's. ``passes``: labels that count as the upper of the ``bounds``, others
+    as the lower; without any the words for good and bad count that users' feedback has too. A number outside of the
+    bounds is no value.
+    """
+
+    name: str
+    by: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()
+    bounds: tuple[float, float] = (0.0, 1.0)
+
+    def __call__(self, case: Case) -> Result:
+        latest: dict[tuple[str, str | None], ReportedScore] = {}
+        for score in sorted(case.reported, key=lambda each: each.at_ns):
+            if score.name == self.name and self._counts(score):
+                latest[whose(score), score.span_id] = score
+        if not latest:
+            return Unavailable(Reason("nobody reported {name}", name=part(self.name)))
+        read = [(score, self._read(score)) for score in latest.values()]
+        values = [(score, value) for score, value in read if isinstance(value, float)]
+        if not values:
+            return Unavailable(next(value for _, value in read if isinstance(value, Reason)))
+        mean = sum(value for _, value in values) / len(values)
+        return Scored(
+            value=mean,
+            method=Method.REPORTED,
+            reason=_stated([score for score, _ in values]),
+            details={"by": list(dict.fromkeys(whose(score) for score, _ in values))[:_SHOWN], "reported": len(values)},
+        )
+
+    def _counts(self, score: ReportedScore) -> bool:
+        return not self.by or any(fnmatchcase(whose(score), glob) for glob in self.by)
+
+    def _read(self, score: ReportedScore) -> float | Reason:
+        """The value of a score, else why it has none."""
+        if score.invalid is not None:
+            return _of(score, "{by} reported no value: {what}", what=own(score.invalid))
+        if self.passes:
+            if score.label is None:
+                return _of(score, "{by} reported no label")
+            return self.bounds[score.label in self.passes]
+        if score.value is None and score.label is None:
+            return _of(score, "{by} reported neither a value nor a label")
+        if score.value is None:
+            bad = None if _FIGURE.search(score.label or "") else negative({"feedback": score.label})
+            if bad is None:
+                why = "{by} reported the label {label} alone; passes: names those that pass"
+                return _of(score, why, label=quoted(label(score.label or "")))
+            return self.bounds[not bad]
+        low, high = self.bounds
+        if not low <= score.value <= high:
+            span = own(f"{low:g} to {high:g}")
+            return _of(score, "{by} reported {value:g}, outside of {span}", value=score.value, span=span)
+        return score.value
+
+
+def whose(score: ReportedScore) -> str:
+    """Who states to have judged, and the way it came on: ``ragas (telemetry)``."""
+    return f"{label(score.by)} ({score.via})" if score.by else f"unnamed ({score.via})"
+
+
+def _of(score: ReportedScore, template: str, **parts: object) -> Reason:
+    return Reason(template, by=part(whose(score)), **parts)  # type: ignore[arg-type]  # numbers and parts of reasons
+
+
+def _stated(scores: Sequence[ReportedScore]) -> Reason:
+    names = dict.fromkeys(whose(score) for score in scores)
+    found = Reason("reported by {names}", names=together((part(name) for name in list(names)[:_SHOWN]), ", "))
+    texts = list(dict.fromkeys(score.explanation for score in scores if score.explanation))[:_SHOWN]
+    if not texts:
+        return found
+    return Reason("{by}: {why}", by=found, why=together((quoted(label(text, _QUOTED)) for text in texts), "; "))

@@ -1,0 +1,263 @@
+"""Reason: why a result is what it is, as a text that knows which of its parts are whose.
+
+A reason is made of a template and of parts. The words of the template, numbers and names of ours are open to
+everybody. ``part(...)`` marks a name of the application's parts: a tool, an agent, a model, an argument, a type of
+exception, a term of the configuration. ``quoted(...)`` marks content: what people and models wrote. So who may see
+what is decided where the reason is made. A text that nobody marked is content.
+
+>>> why = Reason("{n} calls of {tool} failed: {error}", n=3, tool=part("refund"), error=quoted("card 4111"))
+>>> str(why), why.shown(Rights.NAMES), why.shown(Rights.OWN)
+('3 calls of refund failed: card 4111', '3 calls of refund failed: …', '3 calls of … failed: …')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum, StrEnum
+from functools import lru_cache
+from string import Formatter
+from typing import Final, NamedTuple, Self, SupportsIndex, TypeAlias
+
+from sidejudge.scoring.lexical.label import label
+
+GAP: Final = "…"
+"""Stands for what is left out."""
+REASON_PARTS: Final = "reason_parts"
+"""The field beside ``reason`` in the JSON form of a verdict and of a score: the reason without contents."""
+_MOST_DIGITS: Final = 10**9
+"""A number from here on may be one that somebody wrote, such as that of a card."""
+_NOT_OF_A_NAME: Final = re.compile(r"[^\w ….:/()\[\]<>#+=,-]+")
+_LONG_NUMBER: Final = re.compile(r"\d{9,}|(?:\d{3,}[ -]){2,}\d{3,}")
+
+
+class Kind(StrEnum):
+    """Whose a part of a reason is."""
+
+    WORDS = "words"
+    """Ours: the words of a template, and names of metrics, rubrics and fields of the documentation."""
+    NUMBER = "number"
+    """A count, a measure or a limit of ours."""
+    NAME = "name"
+    """The name of a part of the application."""
+    CONTENT = "content"
+    """What a person or a model wrote, or what may quote it."""
+
+
+class Rights(StrEnum):
+    """What of a reason a reader may see."""
+
+    CONTENTS = "contents"
+    """All of it."""
+    NAMES = "names"
+    """No contents: the default of everything that leaves the machine."""
+    OWN = "own"
+    """Neither contents nor names of the application's parts."""
+
+
+class ReasonPart(NamedTuple):
+    """A part of a reason: whose it is, and its text."""
+
+    kind: Kind
+    text: str
+
+
+_WORDS: Final = Kind.WORDS  # a name of the module is found faster than a member of an enum
+
+
+def part(name: str) -> ReasonPart:
+    """A name of the application's parts. Readers without rights to contents see it bounded (``shown``)."""
+    return ReasonPart(Kind.NAME, name)
+
+
+def quoted(text: str) -> ReasonPart:
+    """Content: what a person or a model wrote, or what may quote it."""
+    return ReasonPart(Kind.CONTENT, text)
+
+
+def own(name: str) -> ReasonPart:
+    """A name of ours that is no literal of the template: a metric, a rubric, a field of the documentation."""
+    return ReasonPart(_WORDS, name)
+
+
+Value: TypeAlias = "Reason | ReasonPart | Enum | float | str"
+"""What a template is filled with. An ``Enum`` is ours, a text that is none of these is content."""
+
+
+class Reason(str):
+    """The text of a reason, and its ``parts``. It equals the text, and may stand wherever a text may.
+
+    Whatever makes a plain text of it (``str``, an f-string, a slice) makes content of it.
+
+    Args:
+        template: A literal of the code. Without ``values`` it stands as it is; else each ``{name}`` or
+            ``{name:format}`` stands for the value of that name.
+        values: What the template is filled with; another reason with all of its parts.
+    """
+
+    __slots__ = ("parts",)
+    parts: tuple[ReasonPart, ...]
+
+    def __new__(cls, template: str = "", /, **values: Value) -> Self:
+        if not values:
+            return cls.of((ReasonPart(Kind.WORDS, template),))
+        found: list[ReasonPart] = []
+        for words, name, form in _layout(template):
+            if words is not None:
+                found.append(words)
+            if name is not None:
+                found += _parts(values[name], form)
+        return cls.of(found)
+
+    @classmethod
+    def of(cls, parts: Iterable[ReasonPart]) -> Self:
+        """The reason that has these parts; empty ones are left out, and words that follow words are one part."""
+        kept: list[ReasonPart] = []
+        before = None
+        for each in parts:
+            kind, text = each
+            if text and kind is _WORDS is before:
+                kept[-1] = own(kept[-1].text + text)
+            elif text:
+                kept.append(each)
+                before = kind
+        made = super().__new__(cls, "".join([text for _, text in kept]))
+        made.parts = tuple(kept)
+        return made
+
+    @property
+    def template(self) -> str:
+        """The words, with ``{}`` in place of every other part."""
+        return "".join([each.text if each.kind is Kind.WORDS else "{}" for each in self.parts])
+
+    @property
+    def has_own_words(self) -> bool:
+        """Whether any of it is ours: without, it is what a judge or a person wrote, as a whole."""
+        return any(each.kind is not Kind.CONTENT for each in self.parts)
+
+    def shown(self, rights: Rights = Rights.NAMES) -> str:
+        """The text for a reader with these rights; ``…`` for what is left out."""
+        if rights is Rights.CONTENTS:
+            return str(self)
+        found: list[str] = []
+        for kind, text in self.parts:
+            hidden = kind is Kind.CONTENT or (kind is Kind.NAME and rights is Rights.OWN)
+            if not hidden:
+                found.append(shown_name(text) if kind is Kind.NAME else text)
+            elif not found or found[-1] is not GAP:
+                found.append(GAP)
+        return "".join(found)
+
+    def cut(self, most: int) -> Reason:
+        """The first ``most`` characters, as ``label`` cuts a text."""
+        if len(self) <= most and self.isascii():
+            return self
+        found, left = [], most
+        for kind, text in self.parts:
+            if left <= 0:
+                break
+            found.append(ReasonPart(kind, label(text[:left], left)))
+            left -= len(text)
+        return Reason.of([*found, ReasonPart(Kind.WORDS, GAP)] if len(self) > most else found)
+
+    def alike(self) -> str:
+        """The reason without what differs from case to case: the template with the names, ``#`` for each number."""
+        return "".join([_ALIKE[kind](text) for kind, text in self.parts])
+
+    def to_json(self) -> list[object]:
+        """The reason without contents: words as texts, null for content, ``{"number": …}`` and ``{"name": …}``."""
+        return [_as_json(each) for each in self.parts]
+
+    def __add__(self, other: str) -> Reason:
+        return Reason.of((*self.parts, *_parts(other)))
+
+    def __radd__(self, other: str) -> Reason:
+        return Reason.of((*_parts(other), *self.parts))
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[object, ...]:
+        return Reason.of, (self.parts,)
+
+
+def together(values: Iterable[Value], separator: str = "; ") -> Reason:
+    """Several reasons or parts as one, with a separator of ours between them."""
+    found: list[ReasonPart] = []
+    for value in values:
+        if found:
+            found.append(ReasonPart(Kind.WORDS, separator))
+        found += _parts(value)
+    return Reason.of(found)
+
+
+def cut(reason: str, most: int) -> str:
+    """As ``label``; of a ``Reason`` the parts are kept."""
+    return reason.cut(most) if isinstance(reason, Reason) else label(reason, most)
+
+
+def shown_name(name: str) -> str:
+    r"""A name of the application's parts as readers without rights to contents see it: short, and without long numbers.
+
+    >>> shown_name("refund"), shown_name("call 0171 555 1234\u202e now!")
+    ('refund', 'call #? now?')
+    """
+    return _NOT_OF_A_NAME.sub("?", _LONG_NUMBER.sub("#", label(name)))
+
+
+_ALIKE: Final[Mapping[Kind, Callable[[str], str]]] = {
+    Kind.WORDS: str, Kind.NUMBER: lambda _: "#", Kind.NAME: shown_name, Kind.CONTENT: lambda _: GAP,
+}  # fmt: skip
+
+
+def reason_fields(reason: str) -> dict[str, object]:
+    """The fields ``reason`` and ``reason_parts`` of a verdict or a score; the second is that of a ``Reason`` alone."""
+    if not isinstance(reason, Reason) or not reason:
+        return {"reason": reason}
+    return {"reason": str(reason), REASON_PARTS: reason.to_json()}
+
+
+def outline(fields: Mapping[str, object]) -> Reason:
+    """The reason of a verdict or a score in its JSON form, without contents.
+
+    What no ``Reason`` wrote (an older version, a plugin) is content as a whole.
+    """
+    held = fields.get(REASON_PARTS)
+    if isinstance(held, list | tuple):
+        return Reason.of(map(_of_json, held))
+    return Reason.of([quoted(GAP)] if fields.get("reason") else ())
+
+
+@lru_cache(maxsize=1024)
+def _layout(template: str) -> Sequence[tuple[ReasonPart | None, str | None, str]]:
+    """The words, and after them the name and the format of a value. Templates are few, and literals of the code."""
+    parsed = Formatter().parse(template)
+    return tuple((own(words) if words else None, name, form or "") for words, name, form, _ in parsed)
+
+
+def _parts(value: Value, form: str = "") -> Sequence[ReasonPart]:
+    if isinstance(value, ReasonPart):
+        return (value,)
+    if isinstance(value, Reason):
+        return value.parts
+    if isinstance(value, Enum):
+        return (own(str(value.value)),)
+    if isinstance(value, (int, float)):  # a union takes twice as long
+        written = format(value, form)
+        return (ReasonPart(Kind.NUMBER, written) if -_MOST_DIGITS < value < _MOST_DIGITS else quoted(written),)
+    return (quoted(value),)
+
+
+def _as_json(one: ReasonPart) -> object:
+    kind, text = one
+    if kind is _WORDS:
+        return text
+    if kind is Kind.CONTENT:
+        return None
+    return {"name": shown_name(text)} if kind is Kind.NAME else {"number": text}
+
+
+def _of_json(held: object) -> ReasonPart:
+    if isinstance(held, str):
+        return own(held)
+    for kind in (Kind.NUMBER, Kind.NAME):
+        if isinstance(held, Mapping) and isinstance(text := held.get(kind.value), str):
+            return ReasonPart(kind, text)
+    return quoted(GAP)

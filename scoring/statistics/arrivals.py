@@ -1,0 +1,124 @@
+"""Arrivals: how many verdicts a service usually has at an hour of the week, and so from when on silence is none of it.
+
+The mean of each hour of the week (UTC) is learned over some weeks. An hour that was never seen is taken for the same
+hour of other days, and before there are any for the quietest hour so far. The pace of the last verdicts bounds it: a
+service that has become quiet is not missed as the busy one that it was. What is learned of gaps between verdicts says
+how far they come in bursts (Λ of a gap: its length in verdicts that are usual then; of a Poisson process E Λ² = 2). A
+silence in which more than ``PLAUSIBLE`` bursts usually come has a chance of about e^-12.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from sidejudge.scoring.trace.span import JsonRecord
+
+HOUR_NS: Final = 3_600 * 10**9
+PLAUSIBLE: Final = 12.0
+_WEEK: Final = 168
+_WEEKS: Final = 4.0
+"""Weeks after which one counts for 1/e."""
+_LEARNED_NS: Final = 72 * HOUR_NS
+"""Silence up to so long is learned as usual, such as that of a weekend; a longer one is an outage."""
+_LATEST: Final = 20
+"""Verdicts whose pace bounds what is expected."""
+_GAPS: Final = 200.0
+_LEAST_HOUR: Final = 0.25
+"""Part of the first hour that must be known for it to count."""
+
+
+class Arrivals:
+    """The verdicts of one service under one rubric over the hours of the week."""
+
+    __slots__ = ("_began_ns", "_bursts", "_count", "_gaps", "_hour", "_hours", "_latest", "last_ns")
+
+    def __init__(self) -> None:
+        self._hours: dict[int, tuple[float, float]] = {}
+        self._hour, self._count, self._began_ns = -1, 0.0, 0
+        self._gaps, self._bursts = 0.0, 1.0
+        self._latest: deque[int] = deque(maxlen=_LATEST)
+        self.last_ns: int | None = None
+
+    def add(self, at_ns: int, n: int = 1) -> None:
+        """Take in ``n`` verdicts at this time, in ns since the epoch; times may run back a little."""
+        if self.last_ns is None:
+            self._hour, self._began_ns = at_ns // HOUR_NS, at_ns
+        elif at_ns > self.last_ns:
+            self._learn_gap(min(self.usual(self.last_ns, at_ns), 3 * PLAUSIBLE * self._bursts))
+            self._close(at_ns)
+        self._count += n
+        self._latest.extend([at_ns] * min(n, _LATEST))
+        self.last_ns = at_ns if self.last_ns is None else max(self.last_ns, at_ns)
+
+    def usual(self, since_ns: int, until_ns: int) -> float:
+        """Verdicts that usually come from one time to another, a few days at most."""
+        if self.last_ns is None or until_ns <= since_ns:
+            return 0.0
+        found, at_ns = 0.0, max(since_ns, until_ns - _LEARNED_NS)
+        while at_ns < until_ns:
+            end_ns = min(until_ns, (at_ns // HOUR_NS + 1) * HOUR_NS)
+            found += self._of_hour(at_ns // HOUR_NS) * (end_ns - at_ns) / HOUR_NS
+            at_ns = end_ns
+        return min(found, self._pace() * (until_ns - since_ns))
+
+    def is_silent(self, now_ns: int, least_ns: int) -> bool:
+        """Whether no verdict since the last one is beyond what is plausible; never before ``least_ns``."""
+        if self.last_ns is None or now_ns - self.last_ns < least_ns:
+            return False
+        return self.usual(self.last_ns, now_ns) >= PLAUSIBLE * self._bursts
+
+    def _pace(self) -> float:
+        """Verdicts a nanosecond by the latest, infinite while they came at one moment."""
+        span_ns = self._latest[-1] - self._latest[0]
+        return len(self._latest) / span_ns if span_ns > 0 else float("inf")
+
+    def _of_hour(self, hour: int) -> float:
+        known = self._hours.get(hour % _WEEK)
+        if known is not None:
+            return known[0]
+        same = [mean for place, (mean, _) in self._hours.items() if place % 24 == hour % 24]
+        if same:
+            return sum(same) / len(same)
+        if self._hours:
+            return min(mean for mean, _ in self._hours.values())
+        elapsed_ns = max((self.last_ns or 0) - self._began_ns, HOUR_NS // 60)
+        return self._count * HOUR_NS / elapsed_ns
+
+    def _close(self, at_ns: int) -> None:
+        """Learn the hours that are over."""
+        hour = at_ns // HOUR_NS
+        if hour <= self._hour:
+            return
+        part = 1.0 if self._began_ns <= self._hour * HOUR_NS else 1 - (self._began_ns % HOUR_NS) / HOUR_NS
+        if part >= _LEAST_HOUR:
+            self._learn_hour(self._hour, self._count / part)
+        if at_ns - (self.last_ns or at_ns) <= _LEARNED_NS:
+            for silent in range(self._hour + 1, hour):
+                self._learn_hour(silent, 0.0)
+        self._hour, self._count = hour, 0.0
+
+    def _learn_hour(self, hour: int, count: float) -> None:
+        mean, weeks = self._hours.get(hour % _WEEK, (0.0, 0.0))
+        weeks = min(weeks + 1, _WEEKS)
+        self._hours[hour % _WEEK] = round(mean + (count - mean) / weeks, 2), weeks
+
+    def _learn_gap(self, gap: float) -> None:
+        self._gaps = min(self._gaps + 1, _GAPS)
+        self._bursts = max(1.0, self._bursts + (gap * gap / 2 - self._bursts) / (self._gaps + 20))
+
+    def to_json(self) -> dict[str, object]:
+        """What a restart needs."""
+        return {
+            "hours": [[place, mean, weeks] for place, (mean, weeks) in self._hours.items()], "hour": self._hour,
+            "count": self._count, "began_ns": self._began_ns, "gaps": self._gaps, "bursts": self._bursts,
+            "latest": list(self._latest), "last_ns": self.last_ns,
+        }  # fmt: skip
+
+    def restore(self, record: JsonRecord) -> None:
+        """Go on from what ``to_json`` wrote."""
+        self._hours = {int(place): (float(mean), float(weeks)) for place, mean, weeks in record["hours"]}
+        self._hour, self._count, self._began_ns = int(record["hour"]), float(record["count"]), int(record["began_ns"])
+        self._gaps, self._bursts = float(record["gaps"]), float(record["bursts"])
+        self._latest = deque((int(each) for each in record["latest"]), maxlen=_LATEST)
+        self.last_ns = record["last_ns"]

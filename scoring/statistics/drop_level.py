@@ -1,0 +1,116 @@
+"""Drop level: whether the pass ratio since a drop was noticed lies below a level, corrected for the selection.
+
+A change detector chooses the stretch that looks worst, so the ratio since the drop began is too low: at a constant 0.75
+such stretches lie below 0.70 many times a month. What comes *after* the detector alarmed was not chosen. From there on
+this bets on failures (``sequence``: the same bets, without a restart that slides), and whoever bets against a true
+statement reaches 1/error once in 1/error times at most, however often one looks (Ville 1939). Price: some verdicts
+more until a drop is called critical; about four where nothing passes any more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from sidejudge.scoring.trace.span import JsonRecord
+
+from .group import Together
+from .scale import Scale
+
+BETS: Final = (1 / 7, 1 / 3, 1 / 2)
+"""Shares of the wealth staked against a pass: from ten points below the level to an outage. All pay at a share of 2."""
+_LEAST: Final = -1 + 1e-9
+"""A stake of all there is leaves a trace of it, whose logarithm is a number."""
+_CAP: Final = 100.0
+"""Wealth in excess of this many times what convinces is given away, so that a recovery is seen soon."""
+_MOST_LOG: Final = 700.0
+
+
+class DropLevel:
+    """The verdicts since a drop was noticed, against ``level`` in (0, 1); ``error`` in (0, 1) for each drop.
+
+    ``below``: they convince that the pass ratio is lower; until all of that evidence is gone. ``convincing`` is the
+    wealth that does.
+    """
+
+    __slots__ = ("_failed", "_odds", "_scale", "_wealth", "_weight", "below", "convincing")
+
+    def __init__(self, level: float, error: float) -> None:
+        if not 0 < level < 1 or not 0 < error < 1:
+            raise ValueError(f"a level and an error lie in (0, 1), got {level} and {error}")
+        self._odds, self.convincing = level / (1 - level), 1 / error
+        self._scale = Scale()
+        self._wealth: list[float] | None = None
+        self._weight = self._failed = 0.0
+        self.below = False
+
+    @property
+    def watches(self) -> bool:
+        """Whether a drop was noticed and is not over."""
+        return self._wealth is not None
+
+    @property
+    def pass_ratio(self) -> float | None:
+        """The weighted pass ratio since the drop was noticed, None where there is none or nothing came since."""
+        return 1 - self._failed / self._weight if self._weight else None
+
+    def noticed(self, *, alarmed: bool) -> None:
+        """Whether the change detector is alarmed, after its latest verdict: what comes next counts, or nothing does."""
+        if not alarmed:
+            self._wealth, self._weight, self._failed, self.below = None, 0.0, 0.0, False
+        elif self._wealth is None:
+            self._wealth = [1.0] * len(BETS)
+
+    def add(self, *, passed: bool, weight: float, worth: float = 1.0) -> None:
+        """Take in the next verdict, of weight 1/probability; ``worth`` in [0, 1] as in ``design_effect``."""
+        self.add_together([Together(passed, weight, 1, worth)])
+
+    def add_together(self, group: Sequence[Together], *, spent: float = 0.0) -> None:
+        """Take in verdicts that came together, in an order that nobody knows.
+
+        ``spent`` in [0, 1] is the share of their failures that made the change detector alarm, and does not count: as
+        if those came first, and all passes after them. In any other order more is left, for a pass takes more of the
+        wealth, beside what a failure adds, than of the detector's score.
+        """
+        if not group:
+            return
+        shares = self._scale.shares({each.weight for each in group})
+        if self._wealth is None:
+            return
+        if shares is None:
+            self.noticed(alarmed=False)
+            self.noticed(alarmed=True)
+            return
+        for place, bet in enumerate(BETS):
+            grown = math.fsum(
+                each.worth
+                * (1.0 if each.passed else 1 - spent)
+                * math.log1p(
+                    max(_LEAST, -bet * shares[each.weight]) if each.passed else bet * shares[each.weight] * self._odds
+                )
+                for each in group
+            )
+            held = self._wealth[place] * math.exp(min(_MOST_LOG, grown))
+            self._wealth[place] = min(_CAP * self.convincing, held)
+        failed = (1 - spent) * math.fsum(shares[each.weight] * each.n for each in group if not each.passed)
+        self._weight += failed + math.fsum(shares[each.weight] * each.n for each in group if each.passed)
+        self._failed += failed
+        evidence = math.fsum(self._wealth) / len(BETS)
+        self.below = evidence >= self.convincing or (self.below and evidence > 1)
+
+    def to_json(self) -> dict[str, object]:
+        """What a restart needs."""
+        return {
+            "wealth": self._wealth, "weight": self._weight, "failed": self._failed, "below": self.below,
+            "largest": self._scale.largest, "even": self._scale.even,
+        }  # fmt: skip
+
+    def restore(self, record: JsonRecord) -> None:
+        """Go on from what ``to_json`` wrote; begin anew where the bets differ."""
+        self._scale = Scale(float(record["largest"]), even=bool(record["even"]))
+        wealth = record["wealth"]
+        if wealth is None or len(wealth) != len(BETS):
+            return
+        self._wealth = [float(each) for each in wealth]
+        self._weight, self._failed, self.below = float(record["weight"]), float(record["failed"]), bool(record["below"])

@@ -1,0 +1,47 @@
+"""Notebook: tables as a notebook shows them. Every text is escaped: contents of traces are untrusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from .span import Span
+    from .trace import Trace
+
+_MOST: Final = 200
+"""Spans that are shown; a notebook with a table of thousands of rows is slow to open."""
+_INDENT: Final = "\N{EM SPACE}"
+
+
+def table_html(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A heading, which is HTML, over a table of texts, which are escaped."""
+    cells = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    named = "".join(f"<th>{escape(name)}</th>" for name in head)
+    return f"<p>{title}</p><table><thead><tr>{named}</tr></thead><tbody>{cells}</tbody></table>"
+
+
+def trace_html(trace: Trace) -> str:
+    """A heading and a row for each span, indented as they called each other; the first 200."""
+    left = len(trace.spans) - _MOST
+    title = f"trace <b>{escape(trace.trace_id)}</b>: {len(trace.spans)} spans" + (
+        f", of which {left} are not shown" if left > 0 else ""
+    )
+    return table_html(title, ("span", "kind", "took", "model or tool", "error"), _rows(trace))
+
+
+def _rows(trace: Trace) -> Iterator[tuple[str, ...]]:
+    for span, depth in list(_in_depth(trace.children))[:_MOST]:
+        name = span.model or (span.tool.name if span.tool is not None else "")
+        took = f"{(span.end_ns - span.start_ns) / 1e9:.3g} s"
+        yield _INDENT * min(depth, 20) + span.name, span.kind.value, took, name, span.error or ""
+
+
+def _in_depth(children: Mapping[str | None, Sequence[Span]]) -> Iterator[tuple[Span, int]]:
+    """Each span before those below it, with its depth. What a cycle of parents keeps from being reached is left out."""
+    waiting = [(span, 0) for span in reversed(children.get(None, ()))]
+    while waiting:
+        span, depth = waiting.pop()
+        yield span, depth
+        waiting += [(below, depth + 1) for below in reversed(children.get(span.span_id, ()))]

@@ -1,0 +1,51 @@
+"""Reported score: what somebody else judged of a run, as telemetry or a case has it. Anybody may have written it."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from msgspec import Struct
+
+MOST_REPORTED: Final = 200
+"""Reported scores of one run that are read; what comes later is left out."""
+LONGEST_NAME: Final = 100
+LONGEST_TEXT: Final = 1000
+"""Characters of an explanation."""
+
+
+class ReportedScore(Struct, frozen=True, kw_only=True):
+    """One score by another evaluator or by a person.
+
+    ``value`` is a finite number, None where there is only a ``label`` or what was sent is no number; then ``invalid``
+    says what it is. ``by`` is who states to have judged, ``via`` the way it came on. ``at_ns`` is its time, ns since
+    the epoch; ``span_id`` the step that it is on, None for the run as a whole.
+    """
+
+    name: str
+    value: float | None = None
+    label: str | None = None
+    explanation: str | None = None
+    by: str | None = None
+    via: str = "telemetry"
+    at_ns: int = 0
+    span_id: str | None = None
+    invalid: str | None = None
+
+
+def number(value: object) -> tuple[float | None, str | None]:
+    """A stated value as a finite number, and what it is where it is none; a truth value is 1 or 0."""
+    if value is None:
+        return None, None
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None, "a text"
+    if not isinstance(value, int | float):
+        return None, "no number"
+    try:
+        found = float(value)
+    except OverflowError:
+        return None, "not a finite number"
+    return (found, None) if math.isfinite(found) else (None, "not a finite number")

@@ -1,0 +1,62 @@
+"""Evaluations of others, on spans and in late log records, become verdicts of a running monitor."""
+
+from __future__ import annotations
+
+import json
+
+RUBRICS = {"reported": {"metrics": [{"name": "Answer Helpfulness", "good": 0.8, "acceptable": 0.6}]}}
+TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+
+
+def attributes(**given):
+    return [
+        {"key": key, "value": {"doubleValue" if isinstance(value, float) else "stringValue": value}}
+        for key, value in given.items()
+    ]
+
+
+def result(value, by="ragas"):
+    return attributes(**{
+        "gen_ai.evaluation.name": "Answer Helpfulness", "gen_ai.evaluation.score.value": value, "evaluator.name": by,
+    })  # fmt: skip
+
+
+def post(monitor, signal, body):
+    headers = {"content-type": "application/json"}
+    monitor.http.post(f"{monitor.otlp}/v1/{signal}", content=json.dumps(body), headers=headers).raise_for_status()
+
+
+def verdict(monitor):
+    found = monitor.http.get(f"{monitor.api}/v1/traces/{TRACE}").json()
+    return next(each for each in found["verdicts"] if each["rubric"] == "reported")
+
+
+def test_a_late_evaluation_revises_and_our_own_events_do_not(serving):
+    monitor = serving(rubrics=RUBRICS, routes=[{"rubrics": ["run_health", "reported"]}])
+    resource = {"attributes": attributes(**{"service.name": "support"})}
+    span = {
+        "traceId": TRACE, "spanId": SPAN, "name": "chat m", "kind": 3,
+        "startTimeUnixNano": "1000000000", "endTimeUnixNano": "2000000000",
+        "attributes": attributes(**{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}),
+        "events": [{"name": "gen_ai.evaluation.result", "timeUnixNano": "1900000000", "attributes": result(0.9)}],
+    }  # fmt: skip
+    post(monitor, "traces", {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [span]}]}]})
+    monitor.settled(1)
+    first = verdict(monitor)
+    assert (first["passed"], first["composite"], first["revision"]) == (True, 0.9, 1)
+
+    def report(at_ns, given):
+        record = {
+            "traceId": TRACE, "spanId": SPAN, "timeUnixNano": str(at_ns), "eventName": "gen_ai.evaluation.result",
+            "attributes": given,
+        }  # fmt: skip
+        post(monitor, "logs", {"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": [record]}]}]})
+
+    report(3_000_000_000, [*result(0.0, "sidejudge"), *attributes(**{"sidejudge.rubric": "reported"})])
+    report(4_000_000_000, result(0.1, "ragas"))
+    monitor.until(lambda: verdict(monitor)["passed"] is False, "the late evaluation revises nothing")
+    revised = verdict(monitor)
+    assert revised["composite"] == 0.1
+    assert revised["revision"] > 1
+    (score,) = revised["scores"]
+    assert score["details"]["by"] == ["ragas (telemetry)"]

@@ -1,0 +1,148 @@
+"""Clients that no dialect knows, each in words of its own, after what such clients document: all say the same."""
+
+from __future__ import annotations
+
+import json
+from typing import TypeAlias
+
+import pytest
+
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.trace import Trace
+
+ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where is A-1?"}]
+ANSWER = {"role": "assistant", "content": "On its way."}
+CHOICE = {"index": 0, "message": ANSWER, "finish_reason": "stop"}
+COUNTS = {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}
+Attributes: TypeAlias = "dict[str, AttributeValue]"
+GIVEN, SHIPPED = json.dumps({"id": "A-1"}), "shipped"
+GEMINI_COUNTS = {"promptTokenCount": 10, "candidatesTokenCount": 3, "totalTokenCount": 13}
+
+MODEL_CALLS: dict[str, Attributes] = {
+    "span attributes as JSON": {
+        "b.span_attributes": json.dumps({"type": "llm"}), "b.input_json": json.dumps(ASKED),
+        "b.output_json": json.dumps([CHOICE]), "b.metrics": json.dumps({"prompt_tokens": 10, "completion_tokens": 3}),
+        "b.metadata": json.dumps({"model": "m"}),
+    },
+    "a span type of its own": {
+        "c.span_type": "model", "c.input": json.dumps({"messages": ASKED, "tools": [{"type": "function"}]}),
+        "c.output": json.dumps({"choices": [CHOICE]}), "c.model_name": "m", "c.input_tokens": 10, "c.output_tokens": 3,
+    },
+    "meta and metrics": {
+        "_d.span_kind": "llm", "_d.meta.input.messages": json.dumps(ASKED), "_d.meta.model_name": "m",
+        "_d.meta.output.messages": json.dumps([ANSWER]), "_d.metrics.input_tokens": 10, "_d.metrics.output_tokens": 3,
+    },
+    "arguments and a response of OpenAI": {
+        "w.inputs": json.dumps({"model": "m", "messages": ASKED}),
+        "w.output": json.dumps({"object": "chat.completion", "model": "m", "choices": [CHOICE], "usage": COUNTS}),
+    },
+    "bodies of Gemini": {
+        "x.request": json.dumps({
+            "contents": [{"role": "user", "parts": [{"text": "Where is A-1?"}]}], "system_instruction": None,
+        }),
+        "x.response": json.dumps({
+            "candidates": [{"content": {"role": "model", "parts": [{"text": "On its way."}]}, "finishReason": "STOP"}],
+            "usageMetadata": GEMINI_COUNTS, "modelVersion": "m",
+        }),
+    },
+    "bodies of Anthropic": {
+        "x.request": json.dumps({"model": "m", "system": "Be brief.", "messages": ASKED[1:]}),
+        "x.response": json.dumps({
+            "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "On its way."}],
+            "usage": {"input_tokens": 10, "output_tokens": 3},
+        }),
+    },
+    "bodies of OpenAI's responses": {
+        "x.request.body": json.dumps({"model": "m", "instructions": "Be brief.", "input": "Where is A-1?"}),
+        "x.response.body": json.dumps({
+            "object": "response", "model": "m", "usage": {"input_tokens": 10, "output_tokens": 3},
+            "output": [{"type": "message", "role": "assistant",
+                        "content": [{"type": "output_text", "text": "On its way."}]}],
+        }),
+    },
+    "counts of Ollama": {
+        "o.model": "m", "o.messages": json.dumps(ASKED), "o.response": "On its way.", "o.prompt_eval_count": 10,
+        "o.eval_count": 3,
+    },
+    "parts without a role": {
+        "x.model": "m", "x.input": json.dumps(ASKED), "x.tokens.input": 10, "x.tokens.output": 3,
+        "x.output": json.dumps([{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "On its way."}]),
+    },
+    "a text beside its usage": {
+        "node_type": "llm", "inputs": json.dumps({"prompts": ASKED}), "model_name": "m",
+        "outputs": json.dumps({"text": "On its way.", "usage": COUNTS}),
+    },
+    "one map": {
+        "bot.llm": {"model": "m", "messages": ASKED, "completion": ANSWER,
+                    "usage": {"prompt": 10, "completion": 3, "total": 13}},
+    },
+    "lists of texts beside the conventions": {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.usage.input_tokens": "10",
+        "gen_ai.usage.output_tokens": "3", "gen_ai.prompt": ["Where is A-1?"], "gen_ai.completion": ["On its way."],
+    },
+}  # fmt: skip
+TOOLS: dict[str, dict[str, AttributeValue]] = {
+    "span attributes as JSON": {
+        "b.span_attributes": json.dumps({"type": "tool"}), "b.input_json": GIVEN, "b.output_json": json.dumps(SHIPPED),
+    },
+    "parameters": {"a.span.kind": "tool", "tool.name": "lookup", "tool.parameters": GIVEN, "tool.result": SHIPPED},
+    "a span type of its own": {"c.span_type": "tool", "c.input": GIVEN, "c.output": SHIPPED},
+    "an operation that the conventions do not list": {
+        "gen_ai.operation.name": "framework", "s.kind": "tool_call", "s.tool.definition.name": "lookup",
+        "s.tool.call.arguments": GIVEN, "s.tool.call.result": SHIPPED,
+    },
+}  # fmt: skip
+
+
+def _case(name: str, attributes: dict[str, AttributeValue], *events: RawEvent) -> Case:
+    span = normalise(RawSpan(
+        trace_id="1" * 32, span_id="2" * 16, parent_id=None, name=name, start_ns=1, end_ns=2, attributes=attributes,
+        events=events, scope_name="unknown",
+    ))  # fmt: skip
+    assert "dialect" not in span.provenance
+    return extract(Trace.of("1" * 32, [span], "batch"))
+
+
+@pytest.mark.parametrize("attributes", MODEL_CALLS.values(), ids=MODEL_CALLS)
+def test_a_model_call_is_read(attributes: dict[str, AttributeValue]) -> None:
+    case = _case("call", attributes)
+    assert (case.input, case.model_output, case.model) == ("Where is A-1?", "On its way.", "m")
+    assert (case.input_tokens, case.output_tokens) == (10, 3)
+    assert case.unread == ()
+
+
+@pytest.mark.parametrize("attributes", TOOLS.values(), ids=TOOLS)
+def test_a_tool_is_read(attributes: dict[str, AttributeValue]) -> None:
+    (call,) = _case("lookup", attributes).tools_used or ()
+    assert (call.name, call.arguments, call.result) == ("lookup", {"id": "A-1"}, SHIPPED)
+
+
+def test_messages_that_azure_puts_into_one_attribute_of_an_event_are_read() -> None:
+    def event(name: str, **content: object) -> RawEvent:
+        return RawEvent(name=name, time_ns=1, attributes={"gen_ai.event.content": json.dumps(content)})
+
+    case = _case(
+        "chat m", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"},
+        event("gen_ai.system.message", role="system", content="Be brief."),
+        event("gen_ai.user.message", role="user", content="Where is A-1?"),
+        event("gen_ai.choice", index=0, message={"content": "On its way."}),
+    )  # fmt: skip
+    assert (case.input, case.model_output, case.system_prompt) == ("Where is A-1?", "On its way.", "Be brief.")
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"function.name": "answer", "function.args": GIVEN, "function.return_value": "fine"},
+        {"job.type": "task", "job.input": GIVEN, "job.output": json.dumps({"ok": True})},
+        {"app.request.body": GIVEN, "app.response.body": json.dumps({"status": "ok", "id": 7})},
+        {"widget.definition.name": "lookup", "widget.input": GIVEN},
+    ],
+)
+def test_a_step_of_any_program_is_neither_a_tool_nor_an_answer(attributes: dict[str, AttributeValue]) -> None:
+    case = _case("work", attributes)
+    assert (case.model_output, case.agents_called) == (None, ())
+    assert not case.tools_used

@@ -1,0 +1,220 @@
+"""What no dialect knows by its name is read by its shape; what is ambiguous stays unread and is named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sidejudge.integrations.dialects import normalise
+from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
+from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall, Unread, Usage
+from sidejudge.scoring.trace.trace import Trace
+
+ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where is A-1?"}]
+GEMINI_ANSWERED = {"role": "model", "parts": [{"text": "On its way."}]}
+ANSWERED = [{"role": "assistant", "content": "On its way."}]
+
+
+def _span(*events: RawEvent, name: str = "step", **attributes: AttributeValue) -> Span:
+    named = {key.replace("__", "."): value for key, value in attributes.items()}
+    return normalise(_raw(named, name=name, events=events))
+
+
+def _raw(attributes: dict[str, AttributeValue], *, name: str = "step", events: tuple[RawEvent, ...] = ()) -> RawSpan:
+    return RawSpan(
+        trace_id="1" * 32, span_id="2" * 16, parent_id=None, name=name, start_ns=1, end_ns=2, attributes=attributes,
+        events=events, scope_name="acme",
+    )  # fmt: skip
+
+
+def _event(name: str, **attributes: AttributeValue) -> RawEvent:
+    return RawEvent(name=name, time_ns=1, attributes={key.replace("__", "."): v for key, v in attributes.items()})
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"acme.prompt": json.dumps(ASKED), "acme.completion": json.dumps(ANSWERED)},
+        {"x": json.dumps({"messages": ASKED}), "y": json.dumps({"choices": [{"index": 0, "message": ANSWERED[0]}]})},
+        {"acme.conversation": json.dumps(ASKED + ANSWERED)},
+        {"acme.in.0.role": "system", "acme.in.0.content": "Be brief.", "acme.in.1.role": "user",
+         "acme.in.1.content": "Where is A-1?", "acme.response.text": "On its way."},
+        {"acme.msgs[0].message.role": "user", "acme.msgs[0].message.content": "Where is A-1?",
+         "acme.reply": '{"type": "text", "value": "On its way."}'},
+        {"acme:llmInput": json.dumps({"contents": [{"role": "user", "parts": [{"text": "Where is A-1?"}]}]}),
+         "acme:llmOutput": json.dumps({"candidates": [{"content": GEMINI_ANSWERED}]})},
+        {"acme.history": ASKED, "acme.output": json.dumps({"text": "On its way.", "files": []})},
+    ],
+)  # fmt: skip
+def test_a_model_call_is_read_whatever_its_attributes_are_called(attributes: dict[str, AttributeValue]) -> None:
+    span = normalise(
+        _raw(attributes | {"acme.model": "m-1", "acme.usage.promptTokens": 12, "acme.usage.completion": 3})
+    )
+    assert (span.kind, span.input, span.output) == (SpanKind.LLM, "Where is A-1?", "On its way.")
+    assert (span.requested_model, span.usage) == ("m-1", Usage(input=12, output=3))
+    assert span.output_messages[-1].text == "On its way."
+    assert span.provenance["output"].endswith("(by shape)")
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (_event("acme.chat.start", messages=json.dumps(ASKED)), _event("acme.chat.end", response__text="On its way.")),
+        (_event("acme.user.message", content="Where is A-1?"), _event("acme.assistant.message", content="On its way.")),
+        (_event("acme.request", body=json.dumps(ASKED)), _event("acme.response", body=json.dumps(ANSWERED))),
+        (_event("LLMStart", prompt="Where is A-1?"), _event("LLMEnd", completion="On its way.")),
+    ],
+)
+def test_so_are_its_events(events: tuple[RawEvent, ...]) -> None:
+    span = _span(*events, acme__span__kind="LLM")
+    assert (span.kind, span.input, span.output) == (SpanKind.LLM, "Where is A-1?", "On its way.")
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("step", {"acme.tool.name": "lookup", "acme.tool.arguments": '{"id": "A-1"}', "acme.tool.result": "gone"}),
+        ("lookup", {"acme.span.type": "TOOL", "acme.input": '{"id": "A-1"}', "acme.output": '"gone"'}),
+        ("execute_tool lookup", {"acme.args": '{"id": "A-1"}', "acme.result": "gone"}),
+        ("tool: lookup", {"acme.input": {"id": "A-1"}, "acme.return_value": "gone"}),
+        (
+            "x.tool",
+            {"acme.entity.name": "lookup", "acme.kind": "tool", "acme.input": {"id": "A-1"}, "acme.result": "gone"},
+        ),
+        ("step", {"acme.tool.function_name": "lookup", "acme.parameters": '{"id": "A-1"}', "acme.output": "gone"}),
+    ],
+)
+def test_a_tool_is_read_with_its_arguments_and_its_result(name: str, attributes: dict[str, AttributeValue]) -> None:
+    span = normalise(_raw(attributes, name=name))
+    assert (span.kind, span.tool) == (SpanKind.TOOL, ToolCall(name="lookup", arguments={"id": "A-1"}, result="gone"))
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("planner", {"acme.kind": "agent", "acme.input": "Go.", "acme.output": "Done."}),
+        ("invoke_agent planner", {"acme.input": "Go.", "acme.output": "Done."}),
+        ("run", {"acme.agent_name": "planner", "acme.run_type": "agent", "acme.task": "Go.", "acme.answer": "Done."}),
+    ],
+)  # fmt: skip
+def test_an_agent_is_read_with_its_name(name: str, attributes: dict[str, AttributeValue]) -> None:
+    span = normalise(_raw(attributes, name=name))
+    assert (span.kind, span.agent, span.input, span.output) == (SpanKind.AGENT, "planner", "Go.", "Done.")
+
+
+def test_retrieved_documents_are_read() -> None:
+    found = json.dumps([{"content": "30 days.", "score": 0.9}, {"content": "No returns.", "score": 0.4}])
+    for attributes in ({"acme.rag_contexts": found}, {"acme.span.type": "rag", "acme.output": found}):
+        span = normalise(_raw(attributes))
+        assert (span.kind, span.documents) == (SpanKind.RETRIEVER, ("30 days.", "No returns."))
+
+
+def test_calls_beside_an_answer_are_read_and_definitions_of_tools_are_no_calls() -> None:
+    calls = [{"toolCallId": "c1", "toolName": "lookup", "args": {"id": "A-1"}}]
+    tools = [{"name": "lookup", "description": "Looks up.", "parameters": {"type": "object", "properties": {}}}]
+    span = _span(
+        acme__model="m", acme__prompt=json.dumps(ASKED), acme__output=json.dumps({"text": "", "toolCalls": calls}),
+        acme__tools=json.dumps(tools), acme__offered=json.dumps(tools),
+    )  # fmt: skip
+    assert span.output_messages[0].tool_calls == (ToolCall(name="lookup", arguments={"id": "A-1"}, call_id="c1"),)
+    offered = _span(acme__model="m", acme__span__kind="llm", acme__offered=json.dumps(tools))
+    assert offered.output_messages == ()
+
+
+def test_two_values_that_differ_and_have_the_same_claim_are_left_unread_and_named() -> None:
+    span = _span(acme__span__kind="llm", acme__input="Where?", acme__output="Here.", acme__other__output="There.")
+    assert (span.input, span.output) == ("Where?", None)
+    assert [unread.source for unread in span.unread] == ["acme.output", "acme.other.output"]
+    same = _span(acme__span__kind="llm", acme__output="Here.", acme__other__output="Here.")
+    assert same.output == "Here."
+
+
+def test_contents_of_an_unknown_shape_are_named_with_their_shape_and_never_called_no_answer() -> None:
+    told = json.dumps([{"turn": 1, "says": "On its way."}])
+    span = normalise(
+        _raw({"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.output.messages": told})
+    )
+    assert span.unread == (
+        Unread(
+            source="gen_ai.output.messages", shape="list of 1 object with turn, says", field="output", client="acme"
+        ),
+    )
+    case = extract(Trace.of("1" * 32, [span], "batch"))
+    assert (case.model_output, case.unread_answer) == (None, span.unread)
+    silent = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": ""}]}])
+    empty = normalise(_raw({"gen_ai.operation.name": "chat", "gen_ai.output.messages": silent}))
+    assert empty.unread == (), "an answer without a text is understood"
+
+
+def test_a_case_with_an_answer_leaves_nothing_open_that_may_hold_it() -> None:
+    span = _span(acme__span__kind="llm", acme__messages="Where?", acme__output="Here.")
+    case = extract(Trace.of("1" * 32, [span], "batch"))
+    assert case.unread
+    assert (case.model_output, case.unread_answer) == ("Here.", ())
+
+
+def test_a_step_of_another_system_is_not_read() -> None:
+    for attributes in (
+        {"http.request.method": "GET", "url.path": "/health", "http.response.body": "fine"},
+        {"db.query.text": "select 1", "db.response.returned_rows": 3},
+        {"job.request": '{"id": 1}', "job.response": '{"ok": true}', "job.type": "agent"},
+        {"cart.items": '[{"name": "tea", "price": 3}]', "cart.message": "2 items"},
+    ):
+        span = normalise(_raw(attributes, name="GET /agents/tools"))
+        assert (span.kind, span.input, span.output, span.tool) == (SpanKind.OTHER, None, None, None), attributes
+
+
+def test_a_dialect_that_read_a_field_is_not_overridden() -> None:
+    span = normalise(_raw({
+        "langfuse.observation.type": "generation", "langfuse.observation.input": "Where?",
+        "langfuse.observation.output": "Here.", "acme.prompt": "Who?", "acme.completion": "Me.", "acme.model": "m",
+    }))  # fmt: skip
+    assert (span.dialect, span.input, span.output, span.requested_model) == ("langfuse", "Where?", "Here.", "m")
+
+
+def test_tokens_that_do_not_add_up_are_not_read() -> None:
+    counts: dict[str, AttributeValue] = {"acme.tokens.input": 10, "acme.tokens.output": 2}
+    for total, wanted in ((12, Usage(input=10, output=2)), (40, None)):
+        span = normalise(_raw(counts | {"acme.span.kind": "llm", "acme.tokens.total": total, "acme.prompt": "Hi"}))
+        assert span.usage == wanted
+    cached = counts | {"acme.span.kind": "llm", "acme.tokens.cached": 4, "acme.tokens.total": 16, "acme.prompt": "Hi"}
+    assert normalise(_raw(cached)).usage == Usage(input=14, output=2, cached_input=4)
+
+
+def test_an_object_that_was_printed_is_no_answer() -> None:
+    span = _span(acme__span__kind="agent", acme__output="StopEvent(result=AgentOutput(response=ChatMe...", name="a")
+    assert span.output is None
+    assert [unread.shape for unread in span.unread] == ["text of 47 characters"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "error"),
+    [
+        ({"acme.level": "ERROR", "acme.status_message": "no such order"}, "no such order"),
+        ({"acme.is_error": True, "acme.error": "no such order"}, "no such order"),
+        ({"acme.success": False}, "error"),
+        ({"acme.state": "failed"}, "error"),
+        ({"acme.success": True, "acme.level": "INFO", "acme.state": "done"}, None),
+        ({"acme.is_error": False, "acme.error": ""}, None),
+    ],
+)
+def test_a_tool_that_failed_by_an_attribute_failed(attributes: dict[str, AttributeValue], error: str | None) -> None:
+    span = normalise(_raw(attributes | {"acme.span.kind": "tool", "acme.args": '{"id": 1}'}, name="lookup"))
+    assert span.tool is not None
+    assert (span.tool.error, span.error) == (error, error)
+
+
+def test_a_chat_with_an_event_for_each_message_is_read_in_its_order() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "lookup", "arguments": '{"id": "A-1"}'}}
+    span = _span(
+        _event("acme.user.message", content="Where is A-1?"),
+        _event("acme.assistant.message", tool_calls=[call]),
+        _event("acme.tool.message", id="c1", content="on its way"),
+        _event("acme.choice", message={"role": "assistant", "content": "On its way."}),
+        acme__span__kind="llm",
+    )
+    assert [message.role for message in span.input_messages] == ["user", "assistant", "tool"]
+    assert span.input_messages[1].tool_calls[0].name == "lookup"
+    assert (span.input, span.output) == ("Where is A-1?", "On its way.")

@@ -1,0 +1,120 @@
+"""Salvage: what is intact of a damaged store goes on, the rest is counted, and the damaged file stays as it was."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+import time
+
+import pytest
+
+from sidejudge.integrations.otlp.wire.request import ChunkOrigin, split
+from sidejudge.integrations.store.errors import StoreError
+from sidejudge.integrations.store.salvage import is_damaged, salvage
+from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from tests.otlp_requests import S, request, span, trace
+
+TRACES, OPEN = 150, 100
+
+
+async def filled(path):
+    store = Store(path)
+    origin = ChunkOrigin("shop", None, 0)
+    spans = [S(trace_id=trace(n), span_id=span(1), attributes={"text": "x" * 800}) for n in range(OPEN)]
+    await store.append(split(request(spans), lambda _: origin).chunks, time.time_ns())
+    for n in range(TRACES):
+        tid = trace(1_000 + n)
+        verdict = {
+            "trace_id": tid.hex(), "case_id": "c", "service": "shop", "environment": None, "rubric": "qa",
+            "passed": True, "reason": "r" * 300, "revision": 1,
+        }  # fmt: skip
+        await store.finish(FinishedTrace(
+            trace_id=tid, service="shop", reason="scored", closed_ns=time.time_ns(), completion="root_ended",
+            revision=1, details={"name": "n" * 100}, chunks=0, verdicts=[verdict],
+        ))  # fmt: skip
+    store.close()
+    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path
+
+
+def held(path):
+    with sqlite3.connect(path) as connection:
+        return {
+            table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("chunks", "traces", "verdicts")
+        }
+
+
+def page_spoilt(path, number, size=8192):
+    data = bytearray(path.read_bytes())
+    data[number * size : (number + 1) * size] = random.Random(number).randbytes(size)
+    path.write_bytes(data)
+
+
+async def test_a_sound_store_is_not_taken_for_a_damaged_one(tmp_path):
+    path = await filled(tmp_path / "s.sqlite")
+    assert not is_damaged(path)
+    assert not is_damaged(tmp_path / "none.sqlite")
+    (tmp_path / "empty.sqlite").touch()
+    assert not is_damaged(tmp_path / "empty.sqlite")
+
+
+async def test_any_page_may_be_spoilt_and_most_of_the_rest_goes_on(tmp_path):
+    whole = await filled(tmp_path / "whole.sqlite")
+    before, pages = held(whole), whole.stat().st_size // 8192
+    kept = []
+    for number in range(1, pages, max(1, pages // 12)):
+        path = tmp_path / f"{number}" / "s.sqlite"
+        path.parent.mkdir()
+        shutil.copy(whole, path)
+        page_spoilt(path, number)
+        spoilt = path.read_bytes()
+        if not is_damaged(path):
+            continue  # a page that nothing stands on
+        found = salvage(path)
+        assert found.kept_as.read_bytes() == spoilt
+        assert not is_damaged(path)
+        again = Store(path)
+        assert set(again.open_traces()) <= {trace(n) for n in range(OPEN)}
+        again.close()
+        after = held(path)
+        assert all(after[table] <= before[table] for table in before)
+        assert found.rows["chunks"] == after["chunks"]
+        kept.append(sum(after.values()) / sum(before.values()))
+    assert kept, "some page was in use"
+    assert sum(kept) / len(kept) > 0.6
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7, 0.95])
+async def test_a_file_that_was_cut_off_gives_what_is_left_of_it(share, tmp_path):
+    path = await filled(tmp_path / "s.sqlite")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    assert is_damaged(path)
+    found = salvage(path)
+    assert found.lost
+    Store(path).close()
+
+
+async def test_a_file_whose_head_is_gone_is_kept_and_an_empty_store_takes_its_place(tmp_path):
+    path = await filled(tmp_path / "s.sqlite")
+    path.write_bytes(b"\xff" * 100 + path.read_bytes()[100:])
+    assert is_damaged(path)
+    found = salvage(path)
+    assert set(found.rows.values()) == {0}
+    assert None in found.lost.values(), "nobody knows how much there was"
+    Store(path).close()
+    assert "s.sqlite.damaged-1" in salvage_names(tmp_path)
+
+
+def salvage_names(folder):
+    return sorted(each.name for each in folder.iterdir() if "damaged" in each.name)
+
+
+async def test_a_store_in_use_is_left_alone(tmp_path):
+    path = await filled(tmp_path / "s.sqlite")
+    store = Store(path)
+    with pytest.raises(StoreError, match="another monitor uses it"):
+        salvage(path)
+    store.close()

@@ -1,0 +1,40 @@
+"""Why a service is silent: how far what it sends came since its last verdict."""
+
+from __future__ import annotations
+
+from sidejudge.monitor.alerting.last_received import LastReceived
+from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.scoring.status.silence import PAGES, Silence, SilenceCause
+
+MINUTE_NS, HOUR_NS = 60 * 10**9, 3_600 * 10**9
+
+
+def test_each_cause_is_told_by_what_ended_since_the_last_verdict():
+    now_ns = [HOUR_NS]
+    found = LastReceived(lambda: now_ns[0])
+    assert found.cause("shop", 0) is SilenceCause.NO_SPANS
+    found.ended("shop", EndReason.SAMPLED_OUT, 3)
+    assert found.cause("shop", 0) is SilenceCause.NONE_SAMPLED
+    assert found.cause("bank", 0) is SilenceCause.NO_SPANS
+    assert found.cause("shop", HOUR_NS) is SilenceCause.NO_SPANS, "that was before"
+    found.ended("shop", EndReason.NO_RUBRIC, 1)
+    assert found.cause("shop", 0) is SilenceCause.NONE_JUDGED
+    assert found.cause("shop", HOUR_NS - MINUTE_NS) is SilenceCause.NO_SPANS, "of the last verdict's own minute"
+    found.ended("till", EndReason.EXCLUDED, 1)
+    assert found.cause("till", 0) is SilenceCause.NO_SPANS
+
+
+def test_names_without_end_are_not_kept():
+    found = LastReceived(lambda: HOUR_NS)
+    for number in range(1_500):
+        found.ended(f"service {number}", EndReason.SAMPLED_OUT, 1)
+    assert found.cause("service 5", 0) is SilenceCause.NONE_SAMPLED
+    assert found.cause("service 1400", 0) is SilenceCause.NO_SPANS
+
+
+def test_a_silence_says_how_long_and_why_and_where_to_look():
+    for hours, said in ((1, "60 min"), (3, "3 h"), (71, "71 h"), (80, "3 days")):
+        silence = Silence(since_ns=0, cause=SilenceCause.INCOMPLETE)
+        assert f"last verdict {said} ago" in silence.stated(hours * HOUR_NS)
+    assert set(PAGES) == set(SilenceCause)
+    assert silence.page.startswith("/help/")

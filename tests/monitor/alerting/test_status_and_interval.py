@@ -1,0 +1,77 @@
+"""No status says what its own interval rules out: the real watch over real windows, look by look, on whatever comes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from sidejudge.monitor.alerting.build import windows_of
+from sidejudge.monitor.alerting.observation import Key, Observation
+from sidejudge.monitor.alerting.watch import Watch
+from sidejudge.scoring.alerts.declaration import Declaration
+from sidejudge.scoring.alerts.observed import Observed
+from sidejudge.scoring.status.status import Mode, Policy, Status
+
+KEY, MINUTE_NS = Key("shop", "prod", "qa"), 60 * 10**9
+COURSES = {
+    "just below the threshold": [(1_500, 0.84)],
+    "an outage": [(300, 0.96), (40, 0.0), (400, 0.97)],
+    "a drop, long and then over": [(300, 0.97), (500, 0.6), (400, 0.99)],
+    "worse and worse": [(200, 0.95 - 0.05 * step) for step in range(8)],
+    "to and fro": [(60, ratio) for ratio in (0.95, 0.5) * 12],
+    "always failing": [(200, 0.0), (200, 1.0)],
+}
+
+
+def looks(course, *, per_minute: float, size: int = 1, weight: float = 1.0, seed: int = 1, mode: Mode = "adaptive"):
+    """The service's status after each look."""
+    declared, chance = Declaration(policy=Policy(mode=mode)), random.Random(seed)
+    windows = windows_of(declared)
+    watch, now_ns, number = Watch(declared, windows), 10**18, 0
+    for minutes, ratio in course:
+        for _ in range(minutes):
+            now_ns += MINUTE_NS
+            while chance.random() < per_minute / size / (1 + per_minute / size):
+                passed = chance.random() < ratio
+                for _ in range(size):
+                    number += 1
+                    seen = Observation(identity=str(number), at_ns=now_ns, passed=passed, weight=weight)
+                    windows.add(KEY, seen)
+                    watch.learn(KEY, seen)
+            watch.look(Observed(now_ns=now_ns), {}, {})
+            yield from watch.service_statuses(now_ns)
+
+
+@pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
+@pytest.mark.parametrize("traffic", [{"per_minute": 1.0}, {"per_minute": 0.1}, {"per_minute": 2.0, "size": 5}])
+def test_no_status_in_force_says_what_its_own_interval_rules_out(course, traffic):
+    seen = set()
+    for each in looks(course, **traffic):
+        status, found, bounds = each.appraisal.status, each.estimate, each.thresholds
+        seen.add(status)
+        if found is None:
+            continue
+        if status is Status.HEALTHY:
+            assert found.upper >= bounds.warning
+            assert f"{found.pair.lower:.2f}" in each.appraisal.reason
+        dropped = "the pass ratio fell" in each.appraisal.reason
+        if status is Status.CRITICAL:
+            assert dropped or found.pair.lower <= bounds.critical
+        if status is Status.WARNING:
+            assert dropped or found.pair.lower <= bounds.warning
+    assert seen
+
+
+@pytest.mark.parametrize("mode", ["bound", "sequence"])
+@pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
+def test_healthy_is_never_said_below_the_threshold_in_the_other_modes_either(course, mode):
+    seen = set()
+    for each in looks(course, per_minute=2.0, mode=mode):
+        status, found = each.appraisal.status, each.estimate
+        seen.add(status)
+        if found is not None and found.effective_n >= 30 and status is Status.HEALTHY:
+            assert found.upper >= each.thresholds.warning
+        if found is not None and status is Status.WARNING and mode == "bound":
+            assert found.pair.lower <= each.thresholds.warning
+    assert len(seen) > 1

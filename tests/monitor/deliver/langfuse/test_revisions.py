@@ -1,0 +1,252 @@
+"""What Langfuse shows is the last writing, whatever transport it took, in whatever order requests arrived."""
+
+from __future__ import annotations
+
+import logging
+import random
+
+import pytest
+
+from sidejudge.integrations.langfuse.client import Access, Langfuse
+from sidejudge.integrations.langfuse.scores import timestamp
+from sidejudge.integrations.store.outbox import DELETES_NS
+from sidejudge.integrations.store.sqlite import Store
+from tests.fakes.langfuse import server as faults
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, Mode, only
+from tests.langfuse_bench import START_NS, Bench, score
+
+SECOND = 10**9
+HOUR = 3600 * SECOND
+TRANSPORTS = [(Mode.DUAL, True), (Mode.EVENTS_ONLY, True), (Mode.V3, True), (Mode.DUAL, False), (Mode.NEW, False)]
+by_transport = pytest.mark.parametrize(
+    ("mode", "events"), TRANSPORTS, ids=lambda each: each.value if isinstance(each, Mode) else f"events={each}"
+)
+
+
+def revision(number, value, name="qa_score", **more):
+    metadata = {"revision": number, "state": "valid", **more.pop("metadata", {})}
+    return score(1, value, name, comment=f"as of revision {number}", metadata=metadata, **more)
+
+
+def shown(bench, name="qa_score"):
+    (row,) = [row for row in bench.fake.scores.stored() if row["name"] == name]
+    return row
+
+
+@by_transport
+async def test_the_latest_of_many_revisions_is_shown_whole(bench, mode, events):
+    bench.fake.mode, bench.fake.scores.takes_events = mode, events
+    for number in range(1, 6):
+        both = (revision(number, number / 8), revision(number, float(number % 2), "qa_pass"))
+        await bench.end(1, *both, revision=number)
+        await bench.settle()
+        row = shown(bench)
+        assert (row["value"], row["comment"]) == (number / 8, f"as of revision {number}")
+        assert (row["metadata"]["revision"], shown(bench, "qa_pass")["value"]) == (number, bool(number % 2))
+    assert bench.failed.total() == 0
+    if events or mode is Mode.NEW:
+        assert row["timestamp"] == timestamp(START_NS + 1), "a score keeps the time of its trace"
+
+
+@by_transport
+@pytest.mark.parametrize("settled", [True, False], ids=["read back", "at once"])
+async def test_revisions_take_effect_after_restarts_and_with_a_clock_that_is_set_back(bench, mode, events, settled):
+    bench.fake.mode, bench.fake.scores.takes_events = mode, events
+    for number, step in enumerate((0, -HOUR, 30 * HOUR, -50 * HOUR, 1), 1):
+        bench.now_ns += step
+        bench.delivery = bench.new_delivery()
+        await bench.end(1, revision(number, number / 8), revision=number)
+        if settled:
+            await bench.settle()
+        else:
+            await bench.step()
+    bench.now_ns += HOUR
+    await bench.settle()
+    assert (shown(bench)["value"], shown(bench)["metadata"]["revision"]) == (5 / 8, 5)
+
+
+async def test_event_timestamps_of_a_score_strictly_grow_over_kills_lost_answers_and_clock_steps(bench):
+    bench.fake.scores.takes_events = True
+    draw = random.Random(3)
+    seen: dict[str, tuple[str, float]] = {}
+    for number in range(1, 30):
+        bench.now_ns += draw.choice((-40 * HOUR, -SECOND, 0, 1, SECOND, 90 * SECOND, 30 * HOUR))
+        if draw.random() < 0.5:
+            bench.fake.fails(faults.lost_answer(bench.fake))
+        if draw.random() < 0.5:  # killed: all that is known is in the store
+            bench.delivery = bench.new_delivery()
+        await bench.end(1, revision(number, number / 64), revision=number)
+        await bench.step(draw.choice((1, 3)))
+    for event in (event for batch in bench.batches() for event in batch):
+        before = seen.get(event["body"]["id"])
+        now = (event["timestamp"], event["body"]["value"])
+        assert before is None or now == before or (now[0] > before[0] and now[1] > before[1])
+        seen[event["body"]["id"]] = now
+    bench.now_ns += 100 * HOUR
+    await bench.settle()
+    assert shown(bench)["value"] == 29 / 64
+
+
+async def test_of_what_was_never_taken_the_time_of_the_score_is_kept_when_it_is_revised(bench):
+    bench.fake.scores.takes_events = True
+    bench.fake.standing_fault = only("POST", "/ingestion", faults.store_away())
+    await bench.end(1, revision(1, 0.25))
+    await bench.step(2)
+    bench.now_ns += HOUR
+    await bench.end(1, revision(2, 0.75), revision=2)
+    bench.fake.standing_fault = None
+    await bench.settle()
+    assert (shown(bench)["value"], shown(bench)["timestamp"][:19]) == (0.75, timestamp(START_NS)[:19])
+
+
+async def test_the_transport_may_change_between_revisions(bench):
+    for number, (mode, events) in enumerate([*TRANSPORTS[3:4], *TRANSPORTS[:1], *TRANSPORTS[3:4], *TRANSPORTS[:2]], 1):
+        bench.fake.mode, bench.fake.scores.takes_events = mode, events
+        bench.delivery = bench.new_delivery()
+        server_s = START_NS / 1e9 + 20 * 3600 + number * 600  # far ahead of ours: what it stamps itself is later
+        bench.fake.clock_s = lambda server_s=server_s: server_s
+        bench.now_ns -= 2 * HOUR
+        await bench.end(1, revision(number, number / 8), revision=number)
+        await bench.settle()
+        assert shown(bench)["value"] == number / 8
+
+
+async def test_an_event_that_arrives_again_after_a_later_one_changes_nothing(bench):
+    bench.fake.scores.takes_events = True
+    for number in (1, 2, 3):
+        await bench.end(1, revision(number, number / 8), revision=number)
+        await bench.settle()
+    for batch in bench.batches():
+        await bench.langfuse.post("ingestion", {"batch": [{**event, "id": f"late-{event['id']}"} for event in batch]})
+    assert shown(bench)["value"] == 3 / 8
+
+
+@pytest.fixture
+async def second(bench, tmp_path):
+    """Another monitor of the same project, with a store of its own."""
+    access = Access(base_url=bench.fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
+    store = Store(tmp_path / "second.sqlite")
+    async with Langfuse(access, budget=bench.langfuse.budget, timeout_s=1.0) as langfuse:
+        yield Bench(bench.fake, store, langfuse)
+    store.close()
+
+
+@pytest.mark.parametrize("apart", [0, HOUR, -HOUR], ids=["same clock", "an hour ahead", "an hour behind"])
+async def test_of_two_monitors_the_one_that_wrote_last_is_shown_and_neither_writes_for_ever(bench, second, apart):
+    bench.fake.scores.takes_events = True
+    for number in range(1, 5):
+        writer = (bench, second)[number % 2]
+        writer.now_ns = START_NS + number * 600 * SECOND + (apart if writer is second else 0)
+        await writer.end(1, revision(number, number / 8), revision=number)
+        await writer.settle()
+    assert shown(bench)["value"] == 4 / 8
+    before = bench.fake.scores.written
+    for each in (bench, second):
+        each.now_ns += 3 * HOUR
+        await each.settle()
+        await each.step(3)
+    assert (shown(bench)["value"], bench.fake.scores.written) == (4 / 8, before)
+
+
+async def test_two_monitors_that_each_judge_for_the_first_time_agree_in_the_end(bench, second):
+    bench.fake.scores.takes_events = True
+    await bench.end(1, revision(1, 0.25))
+    await bench.step(2)
+    second.now_ns += 5 * SECOND
+    await second.end(1, revision(1, 0.75))
+    await second.settle()
+    bench.now_ns = second.now_ns
+    await bench.settle()
+    assert (shown(bench)["value"], bench.store.outbox.counts().dead, second.store.outbox.counts().dead) == (0.75, 0, 0)
+
+
+STALE = [
+    pytest.param({"value": 0.75}, id="value"),
+    pytest.param({"comment": "another"}, id="comment"),
+    pytest.param({"metadata": {"state": "invalid"}}, id="metadata"),
+    pytest.param({"metadata": {"metrics": '{"a":[0.5,"good"]}'}}, id="values of metrics"),
+    pytest.param({"value": "not counted", "dataType": "CATEGORICAL"}, id="type"),
+]
+
+
+@pytest.mark.parametrize("changed", STALE)
+async def test_a_revision_that_does_not_arrive_is_named_within_a_minute_and_written_again(bench, caplog, changed):
+    bench.fake.scores.takes_events = True
+    first = revision(1, 0.25, metadata={"metrics": '{"a":[0.25,"fail"]}'})
+    await bench.end(1, first)
+    await bench.settle()
+    revised = {**first, **changed, "metadata": {**first["metadata"], **changed.get("metadata", {}), "revision": 2}}
+    await bench.end(1, revised, revision=2)
+    bench.fake.fails(faults.forgets(bench.fake))
+    await bench.step()
+    began_ns = bench.now_ns
+    with caplog.at_level(logging.WARNING):
+        while bench.now_ns < began_ns + 60 * SECOND and not bench.delivery.snapshot().unarrived:
+            await bench.step()
+    assert bench.delivery.snapshot().unarrived == 1
+    assert bench.failed["not_arrived"] == 1
+    (record,) = [each for each in caplog.records if "not shown there" in each.message]
+    assert record.scores == f"qa_score of {1:032x}"
+    await bench.settle()
+    row = shown(bench)
+    assert (row["value"], row["comment"]) == (revised["value"], revised["comment"])
+    assert {**row["metadata"], **revised["metadata"]} == row["metadata"]
+    await bench.step(10)
+    assert (bench.delivery.snapshot().unarrived, bench.store.outbox.counts().dead) == (0, 0)
+
+
+async def test_what_is_never_shown_is_given_up_with_the_reason_after_some_writings(bench):
+    bench.fake.scores.takes_events = True
+    await bench.end(1, revision(1, 0.25))
+    await bench.settle()
+    await bench.end(1, revision(2, 0.75), revision=2)
+    forgets = faults.forgets(bench.fake)
+    bench.fake.standing_fault = only("POST", "/ingestion", forgets)
+    await bench.settle()
+    counts = bench.store.outbox.counts()
+    assert (counts.dead, counts.unarrived) == (1, 0)
+    assert 3 <= len(bench.batches()) <= 5
+
+
+async def test_what_a_person_changes_in_langfuse_is_left_as_they_changed_it(bench):
+    bench.fake.scores.takes_events = True
+    await bench.end(1, revision(1, 0.25))
+    await bench.settle()
+    await bench.end(1, revision(2, 0.75), revision=2)
+    await bench.step()
+    bench.fake.scores.edit(score(1)["id"], value=0.5)
+    await bench.settle()
+    assert (shown(bench)["value"], bench.failed["not_arrived"]) == (0.5, 0)
+
+
+async def test_a_score_that_comes_back_before_its_deletion_was_done_outlives_it(bench):
+    bench.fake.scores.takes_events = True
+    await bench.end(1, revision(1, 0.25))
+    await bench.settle()
+    await bench.end(1, revision=2)  # it has no such score
+    await bench.step(2)
+    bench.fake.scores.deletes_after_s = 1e9
+    bench.now_ns += 61 * SECOND
+    await bench.settle()
+    assert shown(bench)["value"] == "withdrawn"
+    await bench.end(1, revision(3, 0.75), revision=3)
+    await bench.settle()
+    assert shown(bench)["value"] == 0.75
+    bench.fake.scores.remove(score(1)["id"])  # the deletion is done at last
+    began_ns = bench.now_ns
+    while not bench.fake.scores.stored() and bench.now_ns < began_ns + DELETES_NS:
+        bench.now_ns += 120 * SECOND
+        await bench.step()
+    assert shown(bench)["value"] == 0.75
+    assert bench.now_ns - began_ns < 2 * HOUR
+
+
+async def test_a_store_that_knows_of_no_writing_finds_that_another_is_shown(bench, second):
+    bench.fake.scores.takes_events = True
+    await bench.end(1, revision(1, 0.25))
+    await bench.end(1, revision(2, 0.5), revision=2)
+    await bench.settle()
+    second.now_ns = bench.now_ns + HOUR
+    await second.end(1, revision(2, 0.75), revision=2)
+    await second.settle()
+    assert shown(bench)["value"] == 0.75

@@ -1,0 +1,187 @@
+"""``sidejudge.score``: cases as notebooks have them, judged as ``score`` of a file judges them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+import yaml
+from msgspec import structs
+
+import sidejudge
+from sidejudge import Case, Span, Trace, Verdict, Verdicts, configured, load_config, score
+from sidejudge.scoring.trace.span import SpanKind
+from tests.fakes.judge import judges
+from tests.fakes.openai import Provider
+
+MODEL = "openai/gpt-4o-mini-2024-07-18"
+ROWS = [
+    {"case_id": "a", "model_output": "Thank you for asking."},
+    {"model_output": "No."},
+    {"case_id": "c", "model_output": "Thank you."},
+]
+RUBRICS = {"polite": {"metrics": [{"id": "thanks", "check": {"contains": "hank"}}]}}
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "sidejudge.yaml"
+    path.write_text(yaml.safe_dump({"rubrics": RUBRICS}))
+    return path
+
+
+def outcome(verdicts):
+    assert isinstance(verdicts, Verdicts)
+    return [(each.case_id, each.passed) for each in verdicts]
+
+
+EXPECTED = [("a", True), ("2", False), ("c", True)]
+
+
+@pytest.mark.parametrize("rows", [ROWS, tuple(ROWS), (each for each in [*ROWS])], ids=["list", "tuple", "generator"])
+def test_maps_are_judged_in_their_order_and_a_row_without_an_id_has_its_number(config, rows):
+    assert outcome(score(rows, "polite", config=config)) == EXPECTED
+
+
+def test_a_data_frame_is_judged_row_by_row_and_an_empty_cell_is_no_value(config):
+    pandas = pytest.importorskip("pandas", reason="pandas is missing; make .venv/.dev")
+    table = pandas.DataFrame([{**ROWS[0], "latency_e2e_ms": 2.0}, *ROWS[1:]])
+    verdicts = score(table, "polite", config=config)
+    assert outcome(verdicts) == EXPECTED
+    frame = verdicts.to_frame()
+    assert list(frame["case_id"]) == ["a", "2", "c"]
+    assert list(frame["thanks"]) == [1.0, 0.0, 1.0]
+
+
+def tables():
+    """Tables of other libraries, none of which is among what sidejudge asks for."""
+    yield "pandas", lambda module, columns: module.DataFrame(columns)
+    yield "polars", lambda module, columns: module.DataFrame(columns)
+    yield "pyarrow", lambda module, columns: module.table(columns)
+
+
+@pytest.mark.parametrize(("module", "make"), list(tables()))
+def test_a_table_of_each_library_is_judged_row_by_row(config, module, make):
+    library = pytest.importorskip(module, reason=f"{module} is missing; pip install {module}")
+    columns = {"id": [7, 8], "answer": ["Thank you.", "No."], "input_tokens": [3, None]}
+    assert outcome(score(make(library, columns), "polite", config=config)) == [("7", True), ("8", False)]
+
+
+def test_cells_as_tables_have_them_are_read(config):
+    numpy = pytest.importorskip("numpy", reason="numpy is missing; make .venv/.dev")
+    row = {
+        "id": numpy.int64(7), "model_output": numpy.str_("Thank you."), "input_tokens": 3.0, "cost_usd": numpy.nan,
+        "tools_used": numpy.array([{"name": "a", "arguments": {"n": numpy.float64(1)}}], dtype=object),
+    }  # fmt: skip
+    assert outcome(score([row], "polite", config=config)) == [("7", True)]
+
+
+@pytest.mark.parametrize("name", ["actual_output", "answer", "output", "response"])
+def test_a_row_may_use_the_names_of_other_tools_as_a_file_may(config, name):
+    assert score({name: "Thank you."}, "polite", config=config).passed is True
+
+
+def test_several_rubrics_give_a_verdict_each_case_by_case(config):
+    found = score(iter(ROWS), ["polite", "run_health"], config=config)
+    assert [(each.case_id, each.rubric) for each in found] == [
+        (case, rubric) for case in ("a", "2", "c") for rubric in ("polite", "run_health")
+    ]
+    assert [each.rubric for each in score(ROWS[0], ["polite"], config=config)] == ["polite"]
+
+
+@pytest.mark.parametrize("given", ["Thank you.", ["Thank you."], None, 7, [["model_output", "x"]]])
+def test_what_holds_no_rows_is_refused_with_what_to_give(config, given):
+    with pytest.raises(sidejudge.SidejudgeError, match=r"is no row of cases; give a map with the fields of a case"):
+        score(given, "polite", config=config)
+
+
+def test_one_map_or_case_gives_one_verdict(config):
+    one = score(ROWS[0], "polite", config=config)
+    assert isinstance(one, Verdict)
+    assert one == score(Case(**ROWS[0]), "polite", config=config, created_at=one.created_at)
+    assert one.to_dict()["passed"] is True
+
+
+def test_nothing_gives_nothing_and_no_rate(config):
+    verdicts = score([], "polite", config=config)
+    assert (len(verdicts), verdicts.pass_rate, verdicts.to_dicts()) == (0, None, [])
+
+
+def test_a_rate_leaves_out_what_is_incomplete(config):
+    verdicts = Verdicts([*score(ROWS, "polite", config=config), score({"model_output": "x"}, "run_health")])
+    assert (verdicts.passed, verdicts.failed, len(verdicts)) == (2, 1, 4)
+    assert verdicts.pass_rate == pytest.approx(2 / 3)
+    assert repr(verdicts).startswith("Verdicts: 2 passed, 1 failed, 1 incomplete, ")
+
+
+def test_the_call_of_before_works_as_it_did(config):
+    rubric = configured(load_config(config))["polite"]
+    found = score(Case(case_id="c", model_output="Thank you"), rubric, created_at="2026-01-01T00:00:00Z")
+    assert (found.passed, found.created_at) == (True, "2026-01-01T00:00:00Z")
+
+
+def test_it_works_in_a_running_event_loop(config):
+    async def cell():
+        return score(ROWS, "polite", config=config)
+
+    assert outcome(asyncio.run(cell())) == EXPECTED
+
+
+def test_the_configured_judge_is_asked(tmp_path):
+    with Provider(judges()) as provider:
+        path = tmp_path / "judge.yaml"
+        path.write_text(yaml.safe_dump({
+            "evaluators": {"judge": {"model": MODEL, "api_key": "k", "api_base": provider.url}},
+            "rubrics": {"own": {"metrics": [{"id": "kind", "ask": "Is it kind?", "answer": "boolean"}]}},
+        }))  # fmt: skip
+        verdicts = score(ROWS, "own", config=path)
+    assert all(each.passed is not None for each in verdicts), [each.reason for each in verdicts]
+    assert [each.judgements != () for each in verdicts] == [True] * 3
+
+
+def test_without_a_judge_its_questions_are_open_and_not_guessed(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump({
+        "rubrics": {"own": {"metrics": [{"id": "kind", "ask": "Is it kind?", "answer": "boolean"}]}},
+    }))  # fmt: skip
+    assert {each.passed for each in score(ROWS, "own", config=path)} == {None}
+
+
+def test_a_row_that_is_no_case_is_named_with_its_number_and_field(config):
+    with pytest.raises(
+        sidejudge.SidejudgeError, match="line 2: modell_output: unknown field; did you mean model_output"
+    ):
+        score([ROWS[0], {"modell_output": "x"}], "polite", config=config)
+
+
+def test_a_rubric_that_is_not_there_is_refused_with_those_that_are(config):
+    with pytest.raises(ValueError, match=r"there is no rubric 'polit'; did you mean 'polite'\? choose"):
+        score(ROWS, "polit", config=config)
+
+
+def test_a_notebook_shows_a_trace_and_a_rubric_escaped(config):
+    rubric = configured(load_config(config))["polite"]._repr_html_()
+    assert "<td>thanks</td><td>1</td>" in rubric
+    spans = [
+        Span(
+            trace_id="t", span_id=str(number), parent_id=parent, name=f"<i>{number}", kind=SpanKind.LLM, dialect="d",
+            start_ns=number, end_ns=2 * 10**9 + number, model="<script>",
+        )
+        for number, parent in ((1, None), (2, "1"), (3, "4"), (4, "3"))
+    ]  # fmt: skip
+    shown = Trace.of("t", spans, "idle")._repr_html_()
+    assert "<i>" not in shown
+    assert "<script>" not in shown
+    assert shown.index("&lt;i&gt;1</td><td>llm</td><td>2 s") < shown.index("\N{EM SPACE}&lt;i&gt;2")
+    many = [structs.replace(spans[0], span_id=str(n), start_ns=n) for n in range(500)]
+    assert Trace.of("t", many, "idle")._repr_html_().count("<tr>") == 201
+
+
+def test_a_notebook_shows_what_was_judged_escaped():
+    found = score({"case_id": "<script>", "model_output": "x", "expected_outcome": "<img src=x>"}, "qa")
+    shown = found._repr_html_()
+    assert "<script>" not in shown
+    assert "<img" not in shown
+    assert "incomplete" in shown
+    assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
