@@ -7,10 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from markupsafe import Markup, escape
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 _WORDS = frozenset({"text", "code_inline", "softbreak"})
 
@@ -41,6 +44,8 @@ class MarkdownPage:
 @cache
 def parser() -> MarkdownIt:
     """CommonMark with tables and without HTML: what looks like HTML is shown as it stands."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415  # 1 MB, at the first page of help
+
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 

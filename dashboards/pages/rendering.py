@@ -1,7 +1,7 @@
 """Rendering: templates to HTML pages that load nothing from anywhere else.
 
 Names and reasons on the pages come from traces. Every value that a template prints is cut, put on one line and escaped
-(`_finalize`, then autoescape), so a template cannot forget to; `clip` and `prose` print more of a value. The content
+(`finalize`, then autoescape), so a template cannot forget to; `clip` and `prose` print more of a value. The content
 security policy lets nothing run or load but the one style sheet and the one script, each named by its hash.
 """
 
@@ -15,15 +15,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.rubrics import RUBRICS
 
 from .failing_metrics import failing_metrics, value_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _CLIP = 300
 """Characters of a value that a page shows unless its template asks for more."""
@@ -71,9 +74,14 @@ def render(template: str, /, **values: object) -> str:
 @cache
 def environment() -> Environment:
     """The templates' environment: strict about missing values, escaping whatever is not ours."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # 2 MB, at the first page
+
+    def finalize(value: object) -> object:
+        return value if isinstance(value, Markup | StrictUndefined) else clip(value)
+
     made = Environment(
         loader=ChoiceLoader([PackageLoader(f"sidejudge.dashboards.{folder}") for folder in ("pages", "scorecard")]),
-        autoescape=True, undefined=StrictUndefined, finalize=_finalize, trim_blocks=True, lstrip_blocks=True,
+        autoescape=True, undefined=StrictUndefined, finalize=finalize, trim_blocks=True, lstrip_blocks=True,
         auto_reload=False,
     )  # fmt: skip
     made.filters.update(
@@ -143,10 +151,6 @@ def duration(seconds: float) -> str:
         if count:
             parts.append(f"{count} {unit}")
     return " ".join(parts[:2]) or "0 s"
-
-
-def _finalize(value: object) -> object:
-    return value if isinstance(value, Markup | StrictUndefined) else clip(value)
 
 
 def _words(name: str) -> str:

@@ -21,7 +21,10 @@ class ResponseBody(BaseModel):
     ``validation_alias``.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True, validate_by_name=True)
+    # Built when it is first used: most of them never are.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", from_attributes=True, validate_by_name=True, defer_build=True
+    )
 
     @classmethod
     def read(cls, record: object) -> Self:

@@ -27,7 +27,8 @@ class Section(BaseModel):
     A number may be written as a text of its digits alone: `helm --set config.sampling.rate=0.05` gives one.
     """
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", validate_default=True)
+    # Validated as a part of the configuration, whose validator holds it; one of its own for each takes 5 MB in all.
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", validate_default=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from typing import Final
 from xml.parsers import expat
 
-import jsonschema_rs
-
 from sidejudge.scoring.case.case import parse_output
 from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.result.reason import Reason, ReasonPart, own, quoted
@@ -38,6 +36,8 @@ def schema(
     """
     if not isinstance(value, dict):
         raise CheckError("must be a JSON Schema, or the path of a file with one", path)
+
+    import jsonschema_rs  # noqa: PLC0415  # 4.5 MB, for those who have schemas
 
     elsewhere: list[str] = []
 

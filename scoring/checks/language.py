@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Final, Protocol
-
-import re2
+from typing import TYPE_CHECKING, Final, Protocol
 
 from sidejudge.scoring.result.reason import Reason, own
 from sidejudge.scoring.result.result import Method, Scored, Unavailable
@@ -16,12 +14,15 @@ from sidejudge.scoring.trace.span import Json
 from .arguments import flag, keys, number, texts, within
 from .check import Check, CheckError, Finding, TextTest, library
 
+if TYPE_CHECKING:
+    import re2
+
 _LEAST_LETTERS: Final = 20
 """Letters below which a language cannot be made out."""
 _READ: Final = 20_000
-_SENTENCE: Final = re2.compile(r"[.!?]+(?:\s|$)")
-_WORD: Final = re2.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?")
-_VOWELS: Final = re2.compile(r"[aeiouy]+")
+_SENTENCE: Final = r"[.!?]+(?:\s|$)"
+_WORD: Final = r"[A-Za-z]+(?:'[A-Za-z]+)?"
+_VOWELS: Final = r"[aeiouy]+"
 _OPENING: Final = 500
 """Characters at the beginning of an answer in which a refusal is looked for."""
 
@@ -62,16 +63,16 @@ def reading_ease(text: str) -> float | None:
 
     Syllables are groups of vowels, a silent e at the end aside. None without words.
     """
-    words = [match.group(0).lower() for match in _WORD.finditer(text)]
+    words = [match.group(0).lower() for match in _compiled(_WORD).finditer(text)]
     if not words:
         return None
-    sentences = max(1, len(list(_SENTENCE.finditer(text))))
+    sentences = max(1, len(list(_compiled(_SENTENCE).finditer(text))))
     syllables = sum(map(_syllables, words))
     return 206.835 - 1.015 * len(words) / sentences - 84.6 * syllables / len(words)
 
 
 def _syllables(word: str) -> int:
-    groups = len(list(_VOWELS.finditer(word)))
+    groups = len(list(_compiled(_VOWELS).finditer(word)))
     silent = word.endswith("e") and not word.endswith("le") and groups > 1
     return max(1, groups - silent)
 
@@ -96,10 +97,17 @@ def _readability(value: Json) -> TextTest:
 
 
 @cache
+def _compiled(pattern: str) -> re2._Regexp[str]:
+    import re2  # noqa: PLC0415  # 2.6 MB, for those who have patterns
+
+    return re2.compile(pattern)
+
+
+@cache
 def _refusals() -> re2._Regexp[str]:
     """One pattern of all lines of ``refusals.txt``."""
     lines = files("sidejudge.scoring").joinpath("checks", "refusals.txt").read_text(encoding="utf-8").splitlines()
-    return re2.compile(f"(?i){'|'.join(f'(?:{line})' for line in lines if line and not line.startswith('#'))}")
+    return _compiled(f"(?i){'|'.join(f'(?:{line})' for line in lines if line and not line.startswith('#'))}")
 
 
 def _refusal(value: Json) -> TextTest:

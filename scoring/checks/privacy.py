@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, TypeAlias
-
-import re2
+from functools import cache
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from sidejudge.scoring.result.reason import Reason, own, together
 from sidejudge.scoring.result.result import Scored, Unavailable
@@ -14,15 +13,16 @@ from sidejudge.scoring.trace.span import Json
 from .arguments import texts
 from .check import Check, CheckError, Finding, TextTest
 
+if TYPE_CHECKING:
+    import re2
+
 MAX_SCANNED: Final = 1_000_000
 """Characters that are looked at."""
-_EMAIL: Final = re2.compile(r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b")
-_PHONE: Final = re2.compile(
-    r"(?:^|[^\w.+-])(\+[1-9][\d ()./-]{7,20}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4})(?:$|[^\w-])"
-)
-_IBAN: Final = re2.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
-_CARD: Final = re2.compile(r"\b\d(?:[ -]?\d){12,18}\b")
-_KEY: Final = re2.compile(
+_EMAIL: Final = r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b"
+_PHONE: Final = r"(?:^|[^\w.+-])(\+[1-9][\d ()./-]{7,20}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4})(?:$|[^\w-])"
+_IBAN: Final = r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"
+_CARD: Final = r"\b\d(?:[ -]?\d){12,18}\b"
+_KEY: Final = (
     r"\b(?:sk-[A-Za-z0-9_-]{16,}|(?:gh[opusr]|github_pat)_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|"
     r"AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|glpat-[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{30,}|"
     r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})|-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----"
@@ -58,11 +58,20 @@ def _card(found: str) -> bool:
     return len(set(digits)) > 1 and luhn(digits)
 
 
-def _places(pattern: re2._Regexp[str], holds: Callable[[str], bool]) -> Places:
+def _places(pattern: str, holds: Callable[[str], bool]) -> Places:
     """Where the pattern's last group stands, as far as what stands there holds."""
     return lambda text: (
-        match.span(match.re.groups) for match in pattern.finditer(text) if holds(match.group(match.re.groups))
+        match.span(match.re.groups)
+        for match in _compiled(pattern).finditer(text)
+        if holds(match.group(match.re.groups))
     )
+
+
+@cache
+def _compiled(pattern: str) -> re2._Regexp[str]:
+    import re2  # noqa: PLC0415  # 2.6 MB, for those who have patterns
+
+    return re2.compile(pattern)
 
 
 Places: TypeAlias = Callable[[str], Iterator[tuple[int, int]]]

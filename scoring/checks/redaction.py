@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
-
-import re2
+from typing import TYPE_CHECKING, Final
 
 from sidejudge.scoring.errors import SidejudgeError
 
 from .privacy import KINDS
+
+if TYPE_CHECKING:
+    import re2
 
 MAX_PATTERN: Final = 1_000
 """Characters of one pattern of one's own."""
@@ -77,6 +78,8 @@ def redaction_of(kinds: Sequence[str], patterns: Sequence[str]) -> Redaction | N
 def _compiled(source: str) -> re2._Regexp[str]:
     if len(source) > MAX_PATTERN:
         raise RedactionError(f"a pattern has {len(source)} characters, at most {MAX_PATTERN}")
+    import re2  # noqa: PLC0415  # 2.6 MB, for those who have patterns
+
     options = re2.Options()
     options.max_mem, options.log_errors = _MEMORY, False
     try:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import re2
-
 from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.result.reason import Reason, quoted
 from sidejudge.scoring.result.result import Scored
@@ -107,6 +105,8 @@ def pattern(value: Json) -> TextTest:
         raise CheckError(
             "holds a control character: YAML reads \\b itself in double quotes; write the pattern in single ones"
         )
+    import re2  # noqa: PLC0415  # 2.6 MB, for those who have patterns
+
     options = re2.Options()
     options.max_mem = _MOST_PROGRAM
     options.log_errors = False

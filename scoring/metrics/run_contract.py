@@ -6,9 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NoReturn
-
-import jsonschema_rs
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import incomplete
@@ -26,6 +24,9 @@ from sidejudge.scoring.trace.trace import Trace
 
 from .run_ending import SOURCE, no_run
 from .run_steps import CallStep, run_steps, signs
+
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 _MOST_TEXTS: Final = 32
 """Distinct texts of definitions of one run that are read."""
@@ -124,6 +125,8 @@ def _schema(declared: Json) -> str | None:
 
 def _compiled(schema: str) -> jsonschema_rs.Validator | None:
     """None for what is no schema. Patterns run in linear time, and nothing is fetched."""
+    import jsonschema_rs  # noqa: PLC0415  # 4.5 MB, for those who have schemas
+
     try:
         return jsonschema_rs.validator_for(
             canonical(_with_null(json.loads(schema))), retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-import jsonschema_rs
+from typing import TYPE_CHECKING, Any, Final
 
 from sidejudge.scoring.lexical.nearest import nearest
 from sidejudge.scoring.result.reason import Kind, Reason, ReasonPart, own, part
@@ -20,6 +18,9 @@ from sidejudge.scoring.trace.json_kind import kind
 from sidejudge.scoring.trace.span import Json
 
 from .pattern import PatternError, compile_pattern
+
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 _ONE: Final = ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else")
 _SEVERAL: Final = ("anyOf", "allOf", "oneOf", "prefixItems")
@@ -67,6 +68,8 @@ def parse_schema(data: Json, path: str, problems: list[str]) -> Schema:
         problems.append(f"{path}: needs {steps:,} steps, at most {MAX_STEPS:,}; write a smaller schema")
     if len(problems) > known:
         return Schema(data)
+    import jsonschema_rs  # noqa: PLC0415  # 4.5 MB, for those who have schemas
+
     try:
         validator = jsonschema_rs.Draft202012Validator(
             data, keywords=_STRICT, validate_formats=True, ignore_unknown_formats=False, offline=True
@@ -198,6 +201,8 @@ def _is_of(value: Json, wanted: str) -> bool:
 
 def _breach(error: jsonschema_rs.ValidationError, path: str) -> Reason:
     """What a value breaks, in words without anything of the value: a verdict's reason may be seen by more people."""
+    import jsonschema_rs  # noqa: PLC0415  # 4.5 MB, for those who have schemas
+
     where = part(_joined(path, error.instance_path))
     kinds = jsonschema_rs.ValidationErrorKind
     match error.kind:

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Protocol
 
-import re2
-
 from sidejudge.scoring.errors import SidejudgeError
 
 MAX_TEXT: Final = 4096
@@ -77,6 +75,8 @@ def compile_pattern(source: str) -> Pattern:
     for unlike, remedy in _UNLIKE_PYTHON:
         if unlike.search(source):
             raise PatternError(remedy)
+    import re2  # noqa: PLC0415  # 2.6 MB, for those who have patterns
+
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True

@@ -279,9 +279,9 @@ HOSTILE = [
 def test_no_text_keeps_a_check_busy(declared, output):
     compiled = compile_check(declared)
     case = Case(case_id="c", model_output=output)
-    before = time.perf_counter()
+    before = time.thread_time()
     compiled.measure(case)
-    assert time.perf_counter() - before < 1.0
+    assert time.thread_time() - before < 1.0, "of this thread alone: the machine may be busy"
 
 
 @pytest.mark.parametrize(
