@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
@@ -23,12 +24,22 @@ ADDRESS: Final = click.option(
 ENGINE: Final = click.option("--engine", type=click.Choice(["ray"]), help="Work on a Ray cluster.")
 
 
+_WORTH_BYTES: Final = 8 << 20
+"""Of input for each process: what one reads in about as long as two processes take to start."""
+
+
 class EngineChoice(NamedTuple):
-    """What the options say."""
+    """What the options say. ``workers`` is None where they leave it open."""
 
     engine: str | None
     address: str | None
     workers: int | None
+
+    def by_size(self, size: int | None) -> EngineChoice:
+        """The choice with as many processes as this much input (bytes, None for unknown) is worth, where it is open."""
+        if self.engine is not None or self.workers is not None or size is None:
+            return self
+        return self._replace(workers=max(1, min(processors(), size // _WORTH_BYTES)))
 
     @property
     def elsewhere(self) -> bool:
@@ -39,6 +50,31 @@ class EngineChoice(NamedTuple):
     def option(self) -> str:
         """The option that has other processes work, as errors name it."""
         return "--workers" if self.engine is None else f"--engine {self.engine}"
+
+
+def processors() -> int:
+    """How many processors this process may use, at least 1.
+
+    The kernel's word on which ones; a share that a container is held to is not in it.
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Workers(click.ParamType):
+    """A number of processes, or ``auto`` for one a processor."""
+
+    name = "N|auto"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if value == "auto":
+            return processors()
+        try:
+            count = int(str(value))
+        except ValueError:
+            count = 0
+        if count < 1:
+            self.fail(f"{value!r} is neither a number from 1 on nor 'auto'", param, ctx)
+        return count
 
 
 def engine_options(function: Function) -> Function:
@@ -52,7 +88,9 @@ def engine_options(function: Function) -> Function:
     for option in (
         ADDRESS,
         ENGINE,
-        click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Work in N processes."),
+        click.option(
+            "--workers", type=_Workers(), metavar="N|auto", help="Work in N processes; auto: one a processor."
+        ),
     ):
         command = option(command)
     return cast("Function", command)

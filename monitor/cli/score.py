@@ -76,8 +76,9 @@ def score(
     --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
     and score each run's cases to a file of its own: 'gate' takes both.
 
-    --workers and --engine give the same verdicts in the same order, sooner where there are processors. On Ray one actor
-    asks the judge for all and holds its budget, its rate limits and its cache; with --workers no judge is asked.
+    --workers and --engine give the same verdicts in the same order, sooner where there are processors. Without them a
+    long file is judged by one process a processor, unless a judge or embeddings are asked. On Ray one actor asks the
+    judge for all and holds its budget, its rate limits and its cache; with --workers no judge is asked.
     """
     from sidejudge.monitor.offline.score.chunk_judge import batch_of
     from sidejudge.monitor.offline.score.elsewhere import actors, expense_of, judged_by
@@ -101,6 +102,8 @@ def score(
     )
     if engine.elsewhere and engine.engine is None:
         _refuse_others(settings)
+    if settings.evaluators.judge is None and settings.evaluators.embedding is None:
+        engine = engine.by_size(sources.size)
     with _refusals(engine):
         verdicts = verdict_output(out, shards, sources, request, settings, overwrite=overwrite)
         with (
