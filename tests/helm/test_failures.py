@@ -13,6 +13,7 @@ from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.running import Running, free_port
 
 BODY = request([S(trace_id=trace(1, HIGH), span_id=span(1))])
+BUFFER = "tests/monitor/ingest/test_forward_buffer.py"
 HERE = "tests/helm/test_failures.py"
 FORWARDS = "tests/faults/test_forwarding_survives.py::test_requests_go_on_though_judging_cannot_start"
 KILLED = "tests/faults/test_killed_in_traffic.py"
@@ -44,6 +45,9 @@ TESTED = {
     "`config.forward.url` is out of reach": (
         f"{SIDECAR}::test_an_upstream_that_is_not_there_is_502_and_judging_goes_on",
         f"{SIDECAR}::test_an_upstream_that_never_answers_is_504_and_does_not_keep_judging_waiting",
+    ),
+    "the same, with `config.forward.buffer` (a gateway has 1 GiB)": (
+        f"{BUFFER}::test_what_comes_while_upstream_is_down_is_answered_judged_and_sent_in_order_when_it_is_back",
     ),
     "the judge is out of reach, or hangs": (
         f"{QUEUE}::test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age",
