@@ -59,34 +59,33 @@ class ReportedMeasure:
 
     def _read(self, score: ReportedScore) -> float | Reason:
         """The value of a score, else why it has none."""
+        by = part(whose(score))
         if score.invalid is not None:
-            return _of(score, "{by} reported no value: {what}", what=own(score.invalid))
+            return Reason("{by} reported no value: {what}", by=by, what=own(score.invalid))
         if self.passes:
             if score.label is None:
-                return _of(score, "{by} reported no label")
+                return Reason("{by} reported no label", by=by)
             return self.bounds[score.label in self.passes]
         if score.value is None and score.label is None:
-            return _of(score, "{by} reported neither a value nor a label")
+            return Reason("{by} reported neither a value nor a label", by=by)
         if score.value is None:
             bad = None if _FIGURE.search(score.label or "") else negative({"feedback": score.label})
             if bad is None:
-                why = "{by} reported the label {label} alone; passes: names those that pass"
-                return _of(score, why, label=quoted(label(score.label or "")))
+                stated = quoted(label(score.label or ""))
+                return Reason(
+                    "{by} reported the label {label} alone; passes: names those that pass", by=by, label=stated
+                )
             return self.bounds[not bad]
         low, high = self.bounds
         if not low <= score.value <= high:
             span = own(f"{low:g} to {high:g}")
-            return _of(score, "{by} reported {value:g}, outside of {span}", value=score.value, span=span)
+            return Reason("{by} reported {value:g}, outside of {span}", by=by, value=score.value, span=span)
         return score.value
 
 
 def whose(score: ReportedScore) -> str:
     """Who states to have judged, and the way it came on: ``ragas (telemetry)``."""
     return f"{label(score.by)} ({score.via})" if score.by else f"unnamed ({score.via})"
-
-
-def _of(score: ReportedScore, template: str, **parts: object) -> Reason:
-    return Reason(template, by=part(whose(score)), **parts)  # type: ignore[arg-type]  # numbers and parts of reasons
 
 
 def _stated(scores: Sequence[ReportedScore]) -> Reason:

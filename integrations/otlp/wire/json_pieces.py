@@ -17,7 +17,9 @@ from .decode import UndecodableError
 from .decode_json import load_value
 
 MOST_VALUES: Final = 50_000
-"""Values of one span, and of all that stands around spans beside the spans themselves: some 20 ms of parsing."""
+"""Values of one span or record: some 20 ms of parsing."""
+MOST_AROUND: Final = 150_000
+"""Values of all that stands around them, the resources and scopes of a whole request: three times as long."""
 _SPAN_DEPTH: Final = 7
 """Objects and lists that a span or a log record stands in, with itself."""
 _STRUCTURE: Final = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+"){0,1000}+([{}\[\]])?+', re.DOTALL)
@@ -32,10 +34,10 @@ def load_pieces(body: bytes) -> dict[str, Json]:
     at = 0
     for begin, end in _cuts(body):
         skeleton += (body[at:begin], b'{"%s":%d}' % (mark.encode(), len(pieces)))
-        pieces.append(_loaded(body[begin:end], MOST_VALUES))
+        pieces.append(_loaded(body[begin:end], MOST_VALUES, "a span, a record or a resource"))
         at = end
     skeleton.append(body[at:])
-    request = _loaded(b"".join(skeleton), MOST_VALUES + 2 * len(pieces))
+    request = _loaded(b"".join(skeleton), MOST_AROUND + 2 * len(pieces), "the request, beside its spans and records,")
     if not isinstance(request, dict):
         raise UndecodableError(f"not an OTLP/JSON request: the top is a {type(request).__name__}, not an object")
     return {key: _whole(value, mark, pieces) for key, value in request.items()}
@@ -57,9 +59,9 @@ def _cuts(body: bytes) -> Iterator[tuple[int, int]]:
             depth -= 1
 
 
-def _loaded(piece: bytes, most: int) -> Json:
+def _loaded(piece: bytes, most: int, what: str) -> Json:
     if piece.count(b",") + piece.count(b"{") + piece.count(b"[") > most:
-        raise UndecodableError(f"a span, a record or a resource holds more than {MOST_VALUES} values")
+        raise UndecodableError(f"{what} holds more than {most} values; send smaller batches")
     return load_value(piece)
 
 

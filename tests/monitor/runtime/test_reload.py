@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import time
 import urllib.request
@@ -41,7 +42,7 @@ class Running:
             self.stop()
             raise AssertionError((folder / "log").read_text()) from None
         lines = out.read_text().splitlines()[:2]
-        self.otlp, self.api = (line.split()[1].removesuffix("/v1/traces").rstrip("/") for line in lines)
+        self.otlp, self.api = (re.match(r"https?://[^/]+", line.split()[1]).group() for line in lines)
 
     def write(self, word, *, reload="true", more=""):
         (self.folder / "rubrics" / "own.yaml").write_text(RUBRIC.replace("WORD", word))

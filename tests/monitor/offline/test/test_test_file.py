@@ -123,7 +123,15 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_every_field_of_a_case_is_the_tests_or_the_agents() -> None:
-    of_neither = {"case_id", "expected_outcome", "sampling_probability", "complete", "completion", "content_captured"}
+    of_neither = {
+        "case_id",
+        "expected_outcome",
+        "sampling_probability",
+        "complete",
+        "completion",
+        "content_captured",
+        "reported",
+    }
     assert {*CASE_FIELDS, *ANSWERED, *of_neither, "capture_switch"} == set(_READERS)
 
 
