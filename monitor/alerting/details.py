@@ -20,8 +20,9 @@ _WORKFLOW = frozenset((*SIDES, *CHECKS))
 class WatchedWindow:
     """The watched parts of a rubric: the metrics that can block, and the acceptable bound of each metric with bands.
 
-    ``on_average`` are those bounds that a mean can keep to: where only the best value there is will do, one failure in
-    a thousand is below it; the pass ratio limits how many may fail.
+    ``on_average`` are those bounds that a mean can keep to and can miss. Where only the best value there is will do, one
+    failure in a thousand is below it, and the pass ratio limits how many may fail. Where the worst value is acceptable,
+    as of a sign, no mean is below it.
     """
 
     blocking: tuple[str, ...] = ()
@@ -38,11 +39,14 @@ class WatchedWindow:
             for metric, _ in metrics
             if metric.bands is not None
         }
-        best = {metric.id: metric.bounds[metric.bands.higher_is_better] for metric, _ in metrics if metric.bands}
         return cls(
             blocking=tuple(metric.id for metric, c in metrics if c.blocker or c.prerequisite),
             acceptable=acceptable,
-            on_average={name: (bound, higher) for name, (bound, higher) in acceptable.items() if bound != best[name]},
+            on_average={
+                metric.id: acceptable[metric.id]
+                for metric, _ in metrics
+                if metric.bands is not None and metric.bands.acceptable not in metric.bounds
+            },
             workflow=rubric.checks_scenario,
         )
 

@@ -323,7 +323,8 @@ def test_details_of_nothing_are_nothing():
 def test_a_mean_is_not_held_against_a_bound_that_only_perfection_keeps():
     workflow, qa = WatchedWindow.of(RUBRICS["workflow"]), WatchedWindow.of(RUBRICS["qa"])
     assert workflow.acceptable["tools"] == (1.0, True)
-    assert workflow.on_average == {}
+    assert workflow.acceptable["habits"] == (0.0, True)
+    assert workflow.on_average == {}, "neither what must be perfect, nor a sign, which no value breaks"
     assert "response_structure_compliance" not in qa.on_average
     assert qa.on_average["question_score_accuracy"] == (0.9, True)
     assert qa.on_average["compliance_false_pass_rate"] == (0.03, False)
