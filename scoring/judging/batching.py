@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
+from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.questions.question import NoAnswer, Question
 from sidejudge.scoring.result.reason import Reason
 
@@ -13,7 +14,6 @@ from .form import Form
 from .layout import form_for
 from .prompt import prompt
 from .shown import PromptMaterial
-from .tokens import estimate
 
 MAX_ANSWER_TOKENS = 8192
 """Tokens of answers that one request asks for at most: what current models write in one go."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.questions.question import NoAnswer, Question
 from sidejudge.scoring.trace.span import Json
 
@@ -25,7 +26,6 @@ from .parts import part
 from .prompt import AGAIN, DATA, SEED_002, prompt, version
 from .shapes import Shape, mended, named
 from .shown import PromptMaterial
-from .tokens import estimate
 
 __all__ = [
     "AnswerReading",

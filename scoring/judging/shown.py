@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.token_estimate import estimate
 
 from .fence import fence
 from .parts import part
-from .tokens import estimate
 
 NOT_GIVEN = "(not given)"
 

@@ -20,7 +20,7 @@ from sidejudge.integrations.judge.client import Completion, JudgeCall, JudgeMode
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.judging.request import AnswerReading, JudgeRequest
-from sidejudge.scoring.judging.tokens import estimate
+from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.result.reason import Reason, own, part, quoted
 
 from .breaker import Breaker, BreakerState, Circuit, Permit

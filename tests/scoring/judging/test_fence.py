@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.judging.fence import fence, plain
+from sidejudge.scoring.judging.fence import fence
+from sidejudge.scoring.lexical.shown_text import plain
 
 LINE = re.compile(r"<<<(?:DATA [\w.]+|END) [0-9a-f]{16}>>>")
 ANYTHING = st.text(st.characters(), max_size=200) | st.text(

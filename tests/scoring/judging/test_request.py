@@ -15,7 +15,7 @@ from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.judging.batching import MAX_ANSWER_TOKENS
 from sidejudge.scoring.judging.prompt import prompt
 from sidejudge.scoring.judging.request import cache_key, can_judge, requests
-from sidejudge.scoring.judging.tokens import estimate
+from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
 from sidejudge.scoring.questions.quality import GradeQuality
 from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, SameEntity

@@ -9,10 +9,10 @@ import tracemalloc
 import pytest
 
 from sidejudge.scoring.judging.fence import fence
-from sidejudge.scoring.judging.tokens import estimate
 from sidejudge.scoring.lexical import code_points
 from sidejudge.scoring.lexical.text import fold_digits, tokens
 from sidejudge.scoring.lexical.text_memory import TextMemory
+from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.metrics import run_contract
 
 EVERY = [code for code in range(0, sys.maxunicode + 1, 5) if not 0xD800 <= code < 0xE000]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.scoring.judging.tokens import estimate
+from sidejudge.scoring.lexical.token_estimate import estimate
 
 COUNTED = {
     "The agent greeted the customer, verified the account and explained the refund policy in detail before closing "
