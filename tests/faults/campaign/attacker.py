@@ -56,17 +56,21 @@ class Attacker:
     def _read(self, api: str, stop: threading.Event, number: int) -> None:
         dice = random.Random(self._seed + number)
         known = ["0" * 32]
-        while not stop.is_set():
-            path = dice.choice([*PATHS, *(f"{under}/{known[-1]}" for under in ("/traces", "/v1/traces"))])
-            headers = {"x-sidejudge-contents-token": dice.choice(TOKENS), "cookie": f"sidejudge={dice.choice(TOKENS)}"}
-            with contextlib.suppress(httpx.HTTPError):
-                answer = httpx.get(api + path, headers=headers, timeout=30)
-                self.asked += 1
-                if CANARY in answer.text:
-                    self._broken(f"contents are shown to a reader without rights: {path}")
-                if path.startswith("/v1/verdicts") and answer.status_code == 200:
-                    known += [each["trace_id"] for each in answer.json()["verdicts"][:1] if each["trace_id"]]
-            time.sleep(dice.uniform(0.05, 0.3))
+        with httpx.Client(timeout=30) as client:  # one for all: to make one takes as long as many requests
+            while not stop.is_set():
+                self._ask(client, api, dice, known)
+                time.sleep(dice.uniform(0.05, 0.3))
+
+    def _ask(self, client: httpx.Client, api: str, dice: random.Random, known: list[str]) -> None:
+        path = dice.choice([*PATHS, *(f"{under}/{known[-1]}" for under in ("/traces", "/v1/traces"))])
+        headers = {"x-sidejudge-contents-token": dice.choice(TOKENS), "cookie": f"sidejudge={dice.choice(TOKENS)}"}
+        with contextlib.suppress(httpx.HTTPError):
+            answer = client.get(api + path, headers=headers)
+            self.asked += 1
+            if CANARY in answer.text:
+                self._broken(f"contents are shown to a reader without rights: {path}")
+            if path.startswith("/v1/verdicts") and answer.status_code == 200:
+                known += [each["trace_id"] for each in answer.json()["verdicts"][:1] if each["trace_id"]]
 
     def _never_read(self, api: str, stop: threading.Event) -> None:
         target = urlsplit(api)

@@ -282,7 +282,11 @@ class Campaign:
                 with contextlib.suppress(httpx.HTTPError):
                     if client.get(monitor.api + "/livez").status_code == 200 and self._up.is_set():
                         self.seen.livez_s.append(time.monotonic() - began)
-                    outcomes = client.get(monitor.api + "/v1/status").json()["outcomes"]
+                    answer = client.get(monitor.api + "/v1/status")
+                    self._count(answer)
+                    if answer.status_code != 200:
+                        continue
+                    outcomes = answer.json()["outcomes"]
                     if outcomes["seen"] != outcomes["open"] + sum(outcomes["ended"].values()):
                         self.seen.broken.append(f"the outcomes do not balance: {outcomes}")
                 self.seen.memory_mib = max(self.seen.memory_mib, memory_mib(monitor))
