@@ -18,7 +18,7 @@ from .client import Langfuse
 from .observations import instant_ns
 from .pages import Row
 from .reading_back import MOST_IDS, read_back, same_value
-from .scores import METRICS, WRITTEN
+from .scores import METRICS, WITHDRAWN, WRITTEN
 
 REVISION: Final = "revision"
 _NOTHING: Final = (None, "", "null")
@@ -40,6 +40,11 @@ class ExistingScore:
         """The time of the writing that is shown, ms since the epoch: that of the score where it is a first one."""
         stated = instant_ns(_mapping(self.row.get("metadata")).get(WRITTEN))
         return (self.at_ns if stated is None else stated) // 10**6
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether it was overwritten and waits for its deletion, which may take hours."""
+        return WITHDRAWN in (self.row.get("value"), self.row.get("stringValue"))
 
     @property
     def latest_ms(self) -> int:

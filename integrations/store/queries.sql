@@ -197,12 +197,14 @@ ON CONFLICT (id) DO UPDATE SET
 
 -- name: outbox_withdraw
 -- What stands there is overwritten at once, for a deletion comes late: a server that stores what it took some seconds
--- later would store it after it was deleted.
+-- later would store it after it was deleted. Before a writing that is not the first, another may stand there.
 UPDATE outbox SET
     queued_ns = :now, version = version + 1, attempts = 0, missed = 0, reason = NULL,
     written_ms = max(written_ms + 1, CASE WHEN state IN ('sent', 'stored') THEN :now / 1000000 ELSE 0 END),
-    due_ns = CASE WHEN state IN ('sent', 'stored') THEN 0 ELSE :due END,
-    body = CASE WHEN state IN ('sent', 'stored') THEN json_set(body, '$.withdrawn', json('true')) END,
+    due_ns = CASE WHEN state IN ('sent', 'stored') OR state = 'waiting' AND written_ms > at_ns / 1000000 THEN 0
+        ELSE :due END,
+    body = CASE WHEN state IN ('sent', 'stored') OR state = 'waiting' AND written_ms > at_ns / 1000000
+        THEN json_set(body, '$.withdrawn', json('true')) END,
     state = 'waiting'
 WHERE trace_id = :trace_id AND body IS NOT NULL AND json_extract(body, '$.withdrawn') IS NULL
     AND id NOT IN (SELECT value FROM json_each(:kept));

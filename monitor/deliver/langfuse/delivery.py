@@ -32,7 +32,7 @@ from sidejudge.integrations.langfuse.existing_scores import REVISION, ExistingSc
 from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
 from sidejudge.integrations.langfuse.reading_back import MOST_IDS
 from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
-from sidejudge.integrations.langfuse.scores import WITHDRAWN, WRITTEN, Declared, timestamp, withdrawn
+from sidejudge.integrations.langfuse.scores import WRITTEN, Declared, timestamp, withdrawn
 from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
 from sidejudge.integrations.langfuse.traces import trace_exists
 from sidejudge.integrations.store.outbox import NAMED, Outbox, OutboxCounts, PendingScore
@@ -299,7 +299,7 @@ class ScoreDelivery(DeliveryTask):
         body = self._stated(row)
         if shown.states(body, whole=True):
             return True
-        if shown.row.get("value") == WITHDRAWN or shown.row.get("stringValue") == WITHDRAWN:
+        if shown.withdrawn:
             return False
         revision = int(str(body["metadata"].get(REVISION) or 1))
         if shown.revision != revision:

@@ -88,10 +88,14 @@ class Numbering:
 
     def _numbered(self, verdict: Verdict, there: Mapping[str, ExistingScore], at_ns: int) -> Numbered:
         rubric = self._rubrics[verdict.rubric]
-        known = {score: there[score] for score in self._ids(verdict) if score in there}
+        bodies = _bodies(verdict, rubric, "all", self._link_base)
+        known = {
+            score: there[score]
+            for score in self._ids(verdict)
+            if score in there and not (there[score].withdrawn and score not in bodies)
+        }
         if not known:
             return Numbered.alone(verdict, rubric, at_ns, self._which, self._link_base)
-        bodies = _bodies(verdict, rubric, "all", self._link_base)
         latest, first_ns = max(each.revision for each in known.values()), min(each.at_ns for each in known.values())
         same = known.keys() <= bodies.keys() and all(self._states(known[score], bodies[score]) for score in known)
         revision = latest if same else max(verdict.revision, latest + 1)

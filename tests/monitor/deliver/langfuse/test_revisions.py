@@ -241,6 +241,31 @@ async def test_a_score_that_comes_back_before_its_deletion_was_done_outlives_it(
     assert bench.now_ns - began_ns < 2 * HOUR
 
 
+async def test_a_score_that_is_withdrawn_while_its_revision_waits_is_overwritten_too(bench):
+    bench.fake.scores.takes_events, bench.fake.scores.deletes_after_s = True, 1e9
+    await bench.end(1, revision(1, 0.25))
+    await bench.settle()
+    bench.fake.standing_fault = only("POST", "/ingestion", faults.store_away())
+    await bench.end(1, revision(2, 0.5), revision=2)
+    await bench.step(2)
+    await bench.end(1, revision=3)  # it has no such score
+    bench.fake.standing_fault = None
+    bench.now_ns += HOUR
+    await bench.settle()
+    assert shown(bench)["value"] == "withdrawn", "the first writing stands there until the deletion is done"
+
+
+async def test_a_score_that_was_never_there_is_not_written_to_be_withdrawn(bench):
+    bench.fake.scores.takes_events = True
+    bench.fake.standing_fault = only("POST", "/ingestion", faults.store_away())
+    await bench.end(1, revision(1, 0.25))
+    await bench.step()
+    bench.fake.standing_fault = None
+    await bench.end(1, revision=2)
+    await bench.settle()
+    assert [event for batch in bench.batches()[1:] for event in batch] == []
+
+
 async def test_a_store_that_knows_of_no_writing_finds_that_another_is_shown(bench, second):
     bench.fake.scores.takes_events = True
     await bench.end(1, revision(1, 0.25))

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from sidejudge.integrations.langfuse.existing_scores import ExistingScore
-from sidejudge.integrations.langfuse.scores import declared, score_id
+from sidejudge.integrations.langfuse.scores import WITHDRAWN, declared, score_id
 from sidejudge.monitor.config.model import RouteSection
 from sidejudge.monitor.offline.backfill.run import StoppedError
 from sidejudge.scoring.rubrics import RUBRICS
@@ -115,6 +115,22 @@ async def test_what_a_verdict_says_no_more_is_deleted_though_another_wrote_it(sc
     assert b'"withdrawn":true' not in written[-1]
     assert rows(scene)[trace, "answer_state"]["metadata"]["revision"] == 3
     assert at.revised == 1
+
+
+@pytest.mark.parametrize("mode", [Mode.V3, Mode.DUAL, Mode.NEW], ids=lambda mode: mode.value)
+async def test_a_withdrawn_score_that_waits_for_its_deletion_makes_no_revision(scene, mode):
+    scene.fake.mode = mode
+    (trace,) = scene.put(1, seed=SEED)
+    first = await scene.run()
+    row = next(row for (_, name), row in rows(scene).items() if name == "answer_state")
+    absent = next(each.name for each in declared(RUBRICS["answer"]) if (trace, each.name) not in rows(scene))
+    of = {"id": score_id(trace, absent), "name": absent, "dataType": "CATEGORICAL", "configId": None, "comment": None}
+    states(scene, {**row, **of, "metadata": {"state": WITHDRAWN}}, WITHDRAWN, None)
+    written = scene.fake.scores.written
+    anew(scene)
+    again = await scene.run()
+    assert (again.revised, again.unchanged) == (0, first.passed + first.failed + first.incomplete)
+    assert scene.fake.scores.written == written
 
 
 async def test_a_monitor_that_spoke_between_reading_and_writing_has_the_last_word(scene):
