@@ -28,11 +28,18 @@ _QUOTES: Final = re.compile(
 _OPENING: Final = re.compile(
     r"\W*(?:(?:(?:api|http|llm|model|openai|anthropic|internal)\s+)?(?:error|fehler|erreur|errore)"
     r"(?:\s+code)?[:\s]*(?:[45]\d\d)?\s*[:\-–]*\s*"
-    r"|[45]\d\d\s+|(?:[\w.]+(?:error|exception))\s*:\s*|error code: [45]\d\d - |terminating run \([^)]*\):?\s*)?\W*",
+    r"|[45]\d\d\s+|(?:[\w.]+(?:error|exception))\s*:\s*|error code: [45]\d\d - |terminating run \([^)]*\):?\s*"
+    r"|(?:execution|run|agent|chat|task)? ?(?:halted|terminated|stopped|aborted)\s*[:–-]\s*)?\W*",
     re.IGNORECASE,
 )
 """What clients write before a message."""
 _END: Final = r"\s*(?:$|[.!:;,(|·∙•\n\[{—–/-])"
+_STOP: Final = r"\s*[.!。)\]]*\s*$"
+_LATER: Final = (
+    r"[.,;!]?\s*(?:please |bitte |veuillez |por favor,? )?"
+    r"(?:wait|slow|try|retry|warten|versuche|réessay|attend|inténte|espere|tente|aguarde|riprova|attendi)"
+)
+"""That one should try again."""
 _ROUNDS: Final = (
     r"(?:rounds?|iterations?|steps?|turns?|replies|attempts?|retries|tries|cycles|depth|(?:tool|function|model"
     r"|llm)[ -]calls?)"
@@ -81,7 +88,14 @@ _MESSAGES: Final = (
         rf"|run time|time|call) limit"
         rf"(?: (?:of )?\(?\d+\w*\)?)?(?: (?:was|has been|is))? (?:reached|exceeded|hit)(?:{_END}| without| before)",
         rf"(?:i |the agent |the run |we )?ran out of (?:time|{_ROUNDS}|tokens){_END}",
-        rf"max_(?:turns|rounds|steps|iterations)(?: (?:\(?\d+\)? )?(?:reached|exceeded))?{_END}",
+        rf"max_(?:turns|rounds|steps|iterations|consecutive_auto_reply)(?: (?:\(?\d+\)? )?(?:reached|exceeded))?{_END}",
+        rf"max(?:imum)? (?:{_ROUNDS}|retries) exceeded(?: for this (?:request|task|run))?{_STOP}",
+        r"(?:(?:the |this )?(?:request|call|run|task) )?failed after \d+ (?:attempts|retries|tries)"
+        rf"(?:{_STOP}|[.:;,] *(?:the )?last error\b)",
+        r"(?:i was |the agent was )?(?:unable to|could not|failed to) (?:complete|finish) .{0,40} within the "
+        rf"(?:\w+ )?(?:(?:step|iteration|turn|round|time) (?:limit|budget)|{_ROUNDS}){_STOP}",
+        r"(?:the |this )?(?:task|run|agent|execution) exceeded (?:the |its )?(?:maximum )?(?:allowed |execution |run )?"
+        rf"time(?: limit)?{_STOP}",
         r"(?:die )?maximale[nr]? (?:anzahl (?:an |der |von )?)?(?:\w+-)?(?:runden|schritten?|iterationen"
         r"|durchläufen?|versuchen?|zügen?)(?:(?:an)?zahl)? (?:wurde |ist )?(?:erreicht|überschritten)",
         r"(?:se (?:ha )?alcanz(?:ó|ado) )?(?:el )?(?:número )?máximo (?:de )?(?:rondas|pasos|iteraciones|turnos"
@@ -109,10 +123,39 @@ _MESSAGES: Final = (
         rf"(?:insufficient|not enough|no (?:more )?|out of) ?(?:api )?(?:credits?|quota|tokens)(?: (?:left"
         rf"|remaining|available|balance))?{_END}",
         rf"(?:your |the |\w+ ){{0,3}}(?:usage|rate|request|token|session|weekly|daily|monthly|hourly|\d+-hour"
-        rf"|message|spending|spend|credit|hard) limit"
+        rf"|message|spending|spend|credit|hard|(?:free|trial) (?:plan|tier)) limit"
         rf"(?: has been| was| is)? (?:reached|exceeded|hit)(?:{_END}| (?:for|on) )",
         rf"(?:(?:api |your |the |\w+ ){{0,2}})?quota (?:has been |was |is )?(?:exceeded|exhausted|reached){_END}",
-        rf"billing hard limit has been reached|too many requests{_END}|resource (?:has been )?exhausted{_END}",
+        rf"billing hard limit has been reached|too many requests{_END}|too many (?:requests|tokens){_LATER}"
+        rf"|resource[ _](?:has been )?exhausted{_END}|(?:insufficient_quota|rate_limit_exceeded){_STOP}",
+        rf"insufficient (?:account )?balance{_STOP}|payment required{_STOP}"
+        rf"|(?:the )?(?:model|request) (?:is|was) (?:getting |being )?throttled{_END}",
+        r"(?:your |the )?account (?:has |is )?(?:run )?out of (?:api )?credits?\b|you have no (?:more )?(?:api"
+        r" )?credits? "
+        rf"(?:remaining|left){_STOP}|you(?:['’]re| are) out of (?:free )?messages(?:{_STOP}| until\b)",
+        rf"you(?:['’]ve| have) used (?:up )?all (?:of )?your (?:{_OF_AN_ACCOUNT} ){{0,3}}(?:messages|requests"
+        rf"|tokens|credits){_END}",
+        rf"(?:your |the )?(?:{_OF_AN_ACCOUNT} ){{0,3}}limit of \d[\d,. ]*(?:requests|tokens|messages)(?: (?:per"
+        rf"|an?) \w+)? "
+        rf"(?:was |has been )?(?:exceeded|reached){_END}",
+        rf"(?:the |your )?(?:token|cost|usage|request|llm|spend(?:ing)?) (?:budget|limit|cap) (?:was |has been |is )?"
+        rf"(?:reached|exceeded|exhausted)(?:{_END}| for this (?:workspace|organization|project|key|account))",
+        r"(?:das |ihr |dein )?(?:api-?|nutzungs-?|tages-?|wochen-?|monats-?|anfrage-?|raten-?|token-?)limit"
+        r" (?:wurde |ist )?"
+        rf"(?:erreicht|überschritten){_END}|zu viele anfragen(?:{_STOP}|{_LATER})",
+        rf"limite (?:d['’]utilisation|de débit|de requêtes|de jetons) (?:a été )?(?:atteinte|dépassée){_END}"
+        rf"|trop de requêtes(?:{_STOP}|{_LATER})",
+        r"ha[s]? (?:superado|excedido|alcanzado|agotado) (?:tu|su|la|el) (?:cuota|límite)"
+        rf"(?: (?:actual|diari[oa]|mensual|de (?:uso|solicitudes|tokens|la api)))*{_END}"
+        rf"|límite de (?:uso|solicitudes|tokens) (?:alcanzado|superado|excedido){_END}"
+        rf"|demasiadas solicitudes(?:{_STOP}|{_LATER})",
+        rf"limite de (?:uso|solicitações|tokens) (?:atingido|excedido){_END}|limite di (?:utilizzo|richieste)"
+        rf" (?:raggiunto|superato){_END}"
+        rf"|muitas solicitações(?:{_STOP}|{_LATER})|troppe richieste(?:{_STOP}|{_LATER})",
+        r"(?:您|你)?(?:已|已经)?(?:超出|超过|用完)了?(?:您的|你的)?(?:当前)?的?(?:配额|额度|使用限制)|(?:您|你)?(?:已|已经)?达到了?"
+        r"(?:您的|你的)?(?:使用|调用|速率|请求|每日)的?(?:上限|限额|限制)|请求过于频繁|(?:账户|帐户)?余额不足(?=$|[。，,.！!])",
+        r"(?:利用|使用|レート)制限に達し|(?:現在の)?クォータを超過|リクエストが多すぎ"
+        r"|(?:사용|요청) ?한도(?:를|에)? ?(?:초과|도달)|(?:현재 )?할당량을 초과|요청이 너무 많",
         r"sie haben ihr (?:[\w-]+ )?(?:kontingent|limit|guthaben) (?:überschritten|aufgebraucht|erreicht)|(?:das "
         r"|ihr )?(?:api-)?guthaben (?:ist )?(?:zu niedrig|aufgebraucht)" + _END,
         r"(?:usted )?ha (?:superado|excedido|alcanzado|agotado) (?:su|la|el) (?:cuota|límite|saldo|crédito)|"
@@ -127,10 +170,11 @@ _MESSAGES: Final = (
     _known(
         "the request was too long",
         r"\b(?:prompt|context|too long)\b",
-        rf"(?:the |your |this )?(?:prompt|input|context|request)(?: length| window)? (?:is|was) too (?:long"
+        rf"(?:the |your |this )?(?:prompt|input|context|request|conversation)(?: length| window)? (?:is |was"
+        rf" )?too (?:long"
         rf"|large)(?:{_END}| for (?:the |this |requested )?model)",
         rf"(?:this|the) model['’]s maximum context length (?:is|was)|(?:maximum )?context (?:length|window|limit)"
-        rf"(?: (?:was|has been|is))? (?:exceeded|full|reached){_END}",
+        rf"(?: (?:was|has been|is))? (?:exceeded|full|reached){_END}|context_length_exceeded{_STOP}",
         r"input length and `?max_tokens`? exceed|input is too long for requested model"
         r"|the input token count .{0,40}exceeds the maximum",
     ),
@@ -139,16 +183,20 @@ _MESSAGES: Final = (
         r"\b(?:connect\w*|network|time-?outs?|timed out|overload\w*|internet|wi-?fi|vpn|offline|unavailable"
         r"|service|error)\b|verbindung|conexi|connexion|conness|连接|网络|接続|연결|соединени",
         r"(?:api |network |the )?connection (?:error|failed|lost|aborted|closed|reset(?: by peer)?|refused"
-        r"|timed out)(?: by (?:the )?\w+)?(?: after \w+ \w+)?\s*[.!]?\s*$",
+        r"|timed out)(?: by (?:the )?\w+)?(?: after \w+ \w+)?\s*[.!)]*\s*$",
+        r"upstream connect error or disconnect|stream disconnected before completion|net::err_\w+"
+        rf"{_STOP}|(?:econnrefused|econnreset|etimedout|enotfound|eai_again)(?: [\w.:-]+)?{_STOP}",
+        rf"(?:[\w-]+ )?(?:call|request) failed with status(?: code)? [45]\d\d{_END}",
         r"(?:network error|fetch failed|socket hang up|(?:the )?(?:request|api call|operation|stream)(?: was)? "
         r"(?:timed out|aborted|interrupted)(?: after [\w.]+ ?\w*)?)\s*[.!]?\s*$",
         rf"(?:(?:the|this|our) )?(?:\S+ )?{_SERVICE} (?:is|are)? ?(?:currently |temporarily )?(?:overloaded"
-        rf"|unavailable|at capacity|down){_END}",
+        rf"|unavailable|at capacity|down){_END}|(?:the )?(?:server|{_SERVICE}) is (?:currently |temporarily"
+        rf" )?busy{_LATER}",
         r"overloaded(?:_error)?\s*[.!]?\s*$|(?:service|server|model) (?:unavailable|overloaded|error)\s*[.!]?\s*$"
         r"|internal server error\s*[.!]?\s*$|bad gateway\s*[.!]?\s*$|gateway time-?out\s*[.!]?\s*$",
         r"(?:verbindungsfehler|netzwerkfehler|error de (?:conexión|red)|erreur de (?:connexion|réseau)|errore di "
         r"(?:connessione|rete)|erro de (?:conexão|rede)|ошибка (?:соединения|подключения|сети)"
-        r"|连接(?:错误|失败|超时)|网络(?:错误|异常)|接続エラー|ネットワークエラー"
+        r"|连接(?:错误|失败|超时)|网络(?:错误|异常)|(?:接続|ネットワーク)エラー(?:が発生しました)?"
         r"|(?:연결|네트워크) 오류)\s*[.!。]?\s*$",
     ),
     _known(
@@ -165,6 +213,10 @@ _MESSAGES: Final = (
         r"\b(?:api[ _-]?keys?|log ?in|logged|tokens?|auth\w*|credentials?|passwords?)\b",
         rf"(?:invalid|incorrect|missing|expired)(?: or (?:missing|expired|invalid))? (?:api[ _-]key"
         rf"|authentication|auth token|x-api-key)(?: provided)?{_END}",
+        rf"(?:your |the |provided )?api[ _-]?key (?:is |was )?(?:invalid|incorrect|missing|expired|not valid){_END}"
+        r"|the security token included in the request is (?:expired|invalid)|(?:this|your) organization has"
+        r" been disabled"
+        rf"|the model \S+ does not exist or you do not have access|(?:model_not_found|invalid_api_key){_STOP}",
         rf"(?:not logged in|please run /login|oauth token (?:has )?(?:been )?(?:expired|revoked)|no api key "
         rf"(?:found|provided|set))(?:{_END}| )",
     ),

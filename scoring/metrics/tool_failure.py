@@ -63,7 +63,7 @@ _ERROR_TEXT: Final = re.compile(
         build|compilation|import|upload|download|authentication|login)\s+(?:failed|timed\s+out|refused|reset)\b
       |failed\s+(?:to(?!\s+(?:find|locate)\s+(?:any|an?)\b)|with|because)\b|failure\s*:(?!\s*(?:0|none)\b)|fatal\s*:|panic\s*:|npm\s+err!|something\s+went\s+wrong\b
       |(?:the\s+)?(?:(?:request|connection|operation|command|tool|call)\s+)?timed\s+out\b|time-?out\s*[:(](?!\s*\d+\s*(?:ms|s|m|min)?\s*(?:$|\n))
-      |(?:permission|access)\s+denied\b(?!\s+events?\b)|unauthori[sz]ed\s*(?:$|[:.])|too\s+many\s+requests\b
+      |(?:permission|access)\s+denied\b(?!\s+events?\b)|unauthori[sz]ed\s*(?:$|[:.])|too\s+many\s+requests\b(?!\s+for\s+(?!url|this|the\b))
       |rate\s+limit(?:ed)?\s+(?:exceeded|reached|hit)\b
       |(?:unable\s+to|could\s+not|couldn['’]t|cannot|can['’]t)\s+(?:(?:connect|open|read|load|parse|fetch|
         reach|retrieve|access|resolve|execute|process|complete|import|query|download)\b|(?:find|locate)\s+(?:[^\s.]+\s+){0,3}?\S{0,40}THING)
@@ -150,7 +150,7 @@ _WRAPPERS: Final = ("response", "result", "output", "content", "body", "text")
 _MOST_KEYS: Final = 100
 _SUCCESS_KEYS: Final = ("success", "ok", "succeeded")
 _FALSE: Final = (False, "false", "False", "no")
-_EXIT_KEYS: Final = ("exitcode", "returncode")
+_EXIT_KEYS: Final = ("exitcode", "returncode", "exitstatus", "exit", "rc")
 _MAY_BE_A_RESULT: Final = frozenset({"no answer was generated", "the request was too long"})
 """Messages that a plain tool may return as its result."""
 _NO_ERROR: Final = (None, False, "", 0, "0", "none", "None", "null", "ok", "OK", "no error", "No error")
@@ -159,7 +159,7 @@ _NO_ERROR: Final = (None, False, "", 0, "0", "none", "None", "null", "ok", "OK",
 _EXIT_TEXT: Final = re.compile(
     r"""(?:^|\n)\W{0,6}(?:(?:the\s+)?(?:process|command|program|script|execution|shell|it)\s+)?(?:(?:was|has|have)\s+)?
       (?:exited|finished|completed|failed|terminated|ended|returned|exit)?[\s_]*(?:with\s+|status\s+)?(?:non-?zero\s+)?
-      (?:exit[\s_-]*(?:code|status|value)|return[\s_-]*(?:code|status)|code|status)\s*(?:was|is|of)?[\s:=>]*(?P<exit>-?\d{1,5})\b(?P<rest>[^\n]{0,80})""",
+      (?:exit[\s_-]*(?:code|status|value)|return[\s_-]*(?:code|status)|code|status)\s*(?:was|is|of)?['"\s:=>]*(?P<exit>-?\d{1,5})\b(?P<rest>[^\n]{0,80})""",
     re.IGNORECASE | re.VERBOSE,
 )
 """A line on how a command ended, as sandboxes and shells write it: ``exitcode: 1 (execution failed)``."""
@@ -168,7 +168,8 @@ _EXIT_LINES: Final = 3
 _EXECUTION_FAILED: Final = re.compile(r"\bfailed\b|\berror\b", re.IGNORECASE)
 _COMPLAINS: Final = re.compile(
     r"""^(?:traceback\s\(most|[\w.]*(?:error|exception)\b\s*:|(?:\S+:\s)*(?:fatal|error)\b|.{0,80}\b(?:command\snot\sfound|no\ssuch\sfile
-      |permission\sdenied|not\srecognized|cannot\s(?:open|access|find|stat)|syntax\serror|segmentation\sfault)\b)""",
+      |permission\sdenied|not\srecognized|cannot\s(?:open|access|find|stat)|syntax\serror|segmentation\sfault)\b
+      |.{0,80}\bstderr\b['"]?\s*[>:=]\s*['"]?(?!(?:none|null|empty)\b)[^\s'"<>,}])""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 _MCP_FAILED: Final = re.compile(r"\bis_?error\W{0,3}[:=]\s*true\b", re.IGNORECASE)
@@ -331,9 +332,15 @@ def _exit_code(result: Mapping[str, Json]) -> str | None:
     for key in _EXIT_KEYS:
         code = result.get(key)
         if isinstance(code, int) and not isinstance(code, bool) and code != 0:
-            complains = result.get("stderr") or code > 1 or not result.get("stdout", True)
+            complains = result.get("stderr") or code > 1 or _complaint_in(result)
             return f"exit code {code}" if complains else None
     return None
+
+
+def _complaint_in(result: Mapping[str, Json]) -> bool:
+    """Whether the output beside a code complains."""
+    held = (result.get(key) for key in ("stdout", *_WRAPPERS))
+    return any(isinstance(text, str) and _COMPLAINS.search(text[: 10 * _HEAD]) is not None for text in held)
 
 
 def _reads_as_failure(text: Json) -> bool:
