@@ -26,7 +26,7 @@ def experiment(
     timeout_s: float,
     form: str,
 ) -> int:
-    """Run it and show what came of it; the exit code, 1 unless every item passed and every score of it arrived."""
+    """Run it and show what came of it; the exit code, 1 unless all items passed and all scores arrived."""
     from sidejudge.monitor.config.extras import LANGFUSE, installed
     from sidejudge.monitor.offline.experiment.dataset_run import NoDatasetError, UnfitSdkError, run_dataset
     from sidejudge.scoring.runs.summary import SEED_RUBRIC

@@ -68,7 +68,8 @@ def test(  # noqa: C901, PLR0915, PLR0917  # click passes options by name; one e
     Rubrics are those of --rubric, else of the configured routes, else of the test's task, else 'dimensions' (with
     'workflow' where a test has a scenario). Called again with the same --out, tests that were answered and have not
     changed are not put to the agent again. With --langfuse-dataset every item of a dataset is put to the agent, and
-    the result stands in Langfuse as an experiment. The exit code is 1 unless every test passed.
+    the result stands in Langfuse as an experiment. The exit code is 1 unless every test passed, and, of an experiment,
+    every score of it was read back from Langfuse.
     """
     import asyncio  # not for --help
 

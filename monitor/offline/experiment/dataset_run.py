@@ -87,8 +87,8 @@ class DatasetRun:
 
     @property
     def passed(self) -> bool:
-        """Whether every item passed under every rubric, and no score of them is missing in Langfuse."""
-        return not self.missing and all(each.passed == self.items for each in self.rubrics.values())
+        """Whether every item passed under every rubric, and every score of them is known to be in Langfuse."""
+        return self.missing == 0 and all(each.passed == self.items for each in self.rubrics.values())
 
 
 def run_dataset(

@@ -142,14 +142,14 @@ def test_the_command_runs_an_agent_over_a_dataset_and_prints_a_link(fake, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("fault", "stated", "code"),
+    ("fault", "stated"),
     [
-        ("forgets", "scores are not in Langfuse, which took them", 1),
-        ("refuses", "scores are not in Langfuse, which took them", 1),
-        ("hides", "whether the scores are in Langfuse is not known: ", 0),
+        ("forgets", "scores are not in Langfuse, which took them"),
+        ("refuses", "scores are not in Langfuse, which took them"),
+        ("hides", "whether the scores are in Langfuse is not known: "),
     ],
 )
-def test_scores_of_a_run_that_do_not_arrive_are_a_failure(fake, tmp_path, monkeypatch, fault, stated, code):
+def test_scores_of_a_run_that_are_not_seen_to_arrive_are_a_failure(fake, tmp_path, monkeypatch, fault, stated):
     monkeypatch.setattr("sidejudge.monitor.offline.experiment.dataset_run.ARRIVES_S", 2.0)
     (tmp_path / "short_bot.py").write_text("def ask(country):\n    return 'Paris'\n")
     path = tmp_path / "sidejudge.yaml"
@@ -167,7 +167,7 @@ def test_scores_of_a_run_that_do_not_arrive_are_a_failure(fake, tmp_path, monkey
     finally:
         fake.standing_fault = None
         sys.path.remove(str(tmp_path))
-    assert (done.exit_code, stated in done.stderr) == (code, True), done.stderr
+    assert (done.exit_code, stated in done.stderr) == (1, True), done.stderr
     assert next(line.split() for line in done.stdout.splitlines() if "short" in line)[:4] == ["short", "3", "0", "0"]
 
 
