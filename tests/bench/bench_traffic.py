@@ -2,13 +2,15 @@
 
     python tests/bench/bench_traffic.py [--recordings FOLDER] [--spans 20000] [--per-request 100] [--rounds 3]
 
-Not a test: it prints two tables. The first is CPU of the whole process until it is quiet again, so that who answers
-first and works later pays for it: bare servers that read a body, parse it, or walk through it; Rotel, a collector in
-Rust that decodes, batches and drops; and the whole monitor, where what is drawn is judged by `workflow` and `entity`
-and committed; servers take turns in every round and the best of the rounds counts, for other work on the machine only
-ever adds. No copy of a recording has the texts of another. The second is what forwarding adds to the latency of a
-request, with one monitor running at a time, in turns with requests that go directly; over the requests of all rounds
-together, for a p99 of one round is what befell its ten slowest. Absolute numbers are this machine's; ratios travel.
+Not a test: it prints two tables and a line. The first is CPU of the whole process until it is quiet again, so that who
+answers first and works later pays for it: bare servers that read a body, parse it, or walk through it; Rotel, a
+collector in Rust that decodes, batches and drops; and the whole monitor, where what is drawn is judged by `workflow`
+and `entity` and committed. At 100 % it is sent at a rate at which no trace is shed: one that is shed costs next to
+nothing, so that the bench fails where there is one. The line is the highest such rate of a monitor on one processor.
+Servers take turns in every round and the best of the rounds counts, for other work on the machine only ever adds. No
+copy of a recording has the texts of another. The second is what forwarding adds to the latency of a request, with one
+monitor running at a time, in turns with requests that go directly; over the requests of all rounds together, for a p99
+of one round is what befell its ten slowest. Absolute numbers are this machine's; ratios travel.
 """
 
 # ruff: noqa: T201  # a script prints
@@ -17,13 +19,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -40,6 +44,8 @@ _HEAD = "POST /v1/traces HTTP/1.1\r\nHost: bench\r\nContent-Type: application/x-
 _IDLE_S = 2.0
 """Connections idle for longer are not used again: a server may close them."""
 FORWARDING_RATES = (0.01, 1.0)
+LOST = ("shed", "error", "crashed", "undecodable")
+"""What becomes of traces that were drawn and are not judged."""
 
 Start = Callable[[Path], AbstractContextManager[Served]]
 
@@ -74,34 +80,70 @@ class Connection:
             self._streams[1].close()
 
 
-async def flood(port: int, bodies: list[bytes]) -> float:
-    """Send everything as fast as it is answered; wall seconds."""
-    todo = iter(bodies)
+async def flood(port: int, bodies: list[bytes], per_second: float | None = None) -> float:
+    """Send everything, so many bodies a second or as fast as it is answered; wall seconds."""
+    todo = iter(enumerate(bodies))
+    begin = time.perf_counter()
 
     async def work() -> None:
         connection = Connection(port)
-        for body in todo:
+        for number, body in todo:
+            if per_second is not None:
+                await asyncio.sleep(max(0.0, begin + number / per_second - time.perf_counter()))
             await connection.post(body)
         connection.close()
 
-    begin = time.perf_counter()
     await asyncio.gather(*(work() for _ in range(CONNECTIONS)))
     return time.perf_counter() - begin
 
 
-def cost(start: Start, load: Load, spans: int) -> tuple[float, float, float, str]:
-    """CPU seconds per 1000 spans, spans answered a second, resident MB, and what became of the traces."""
+class Cost(NamedTuple):
+    """What a server took. ``pace`` is spans answered a second, ``shed`` traces that a monitor did not judge."""
+
+    cpu_s_per_1000: float
+    pace: float
+    rss_mb: float
+    fates: str
+    shed: int
+
+
+def cost(start: Start, load: Load, spans: int, pace: float | None = None) -> Cost:
+    """What these spans cost, sent at ``pace`` spans a second, or as fast as they are answered."""
     made = list(load.bodies(spans, random.Random()))
     warm = [body for body, _ in load.bodies(WARM_UP, random.Random())]
     count = sum(each for _, each in made)
     with tempfile.TemporaryDirectory() as folder, start(Path(folder)) as server:
         uvloop.run(flood(server.port, warm))
         before = server.quiet()
-        wall = uvloop.run(flood(server.port, [body for body, _ in made]))
+        requests = None if pace is None else pace * len(made) / count
+        wall = uvloop.run(flood(server.port, [body for body, _ in made], requests))
         cpu = server.quiet() - before
         ended = server.outcomes()["ended"] if server.api else {}
         fates = ", ".join(f"{number} {reason}" for reason, number in sorted(ended.items()) if number)
-        return cpu * 1000 / count, count / wall, server.usage()[1], fates
+        shed = sum(number for reason, number in ended.items() if reason in LOST)
+        return Cost(cpu * 1000 / count, count / wall, server.usage()[1], fates, shed)
+
+
+def highest_pace(load: Load, spans: int) -> float:
+    """Spans a second at which a monitor on one processor still judges all: found by halving, to a sixteenth."""
+
+    @contextmanager
+    def pinned(folder: Path) -> Iterator[Served]:
+        with monitor(1.0, folder) as server:
+            for thread in Path(f"/proc/{server.pid}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), {max(os.sched_getaffinity(0))})
+            yield server
+
+    low, high = 0.0, 500.0
+    while not cost(pinned, load, spans, high).shed:
+        low, high = high, high * 2
+    for _ in range(4):
+        middle = (low + high) / 2
+        if cost(pinned, load, spans, middle).shed:
+            high = middle
+        else:
+            low = middle
+    return low
 
 
 async def paced(ports: list[int], bodies: list[bytes], per_second: float) -> list[list[float]]:
@@ -161,14 +203,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--requests", type=int, default=1000, help="by each way, for the latency")
     parser.add_argument("--per-second", type=float, default=50)
+    parser.add_argument("--pace", type=float, default=1500, help="spans a second at 100 %%; none may be shed at it")
     parser.add_argument("--only", default="", help="measure only servers whose name holds this; no latency")
     args = parser.parse_args()
-    _costs(args)
+    shed = _costs(args)
     if not args.only:
         _latencies(args)
+    if shed:
+        raise SystemExit(f"{shed} traces were shed, so that the figures at 100 % are no figures: take a lower --pace")
 
 
-def _costs(args: argparse.Namespace) -> None:
+def _costs(args: argparse.Namespace) -> int:
+    """Print the first table and the line; how many traces were shed."""
     load = Load(args.recordings, args.per_request, random.Random(1), laps=3, fresh=True)
     servers: dict[str, Start] = {  # what each costs is counted in ticks of 10 ms: the cheaper, the more spans
         "bare: read": lambda _: bare("read"),
@@ -183,20 +229,24 @@ def _costs(args: argparse.Namespace) -> None:
     for rate in RATES:
         servers[f"sidejudge at {rate:.0%}"] = lambda folder, rate=rate: monitor(rate, folder)
     servers = {name: start for name, start in servers.items() if args.only in name}
-    runs: dict[str, list[tuple[float, float, float, str]]] = {name: [] for name in servers}
+    runs: dict[str, list[Cost]] = {name: [] for name in servers}
     for _ in range(args.rounds):
         for name, start in servers.items():
-            spans = args.spans // 4 if "100%" in name else args.spans
-            runs[name].append(cost(start, load, spans))
+            spans, pace = (args.spans // 4, args.pace) if "100%" in name else (args.spans, None)
+            runs[name].append(cost(start, load, spans, pace))
     size = sum(len(t.body) for t in load.templates) / sum(t.spans for t in load.templates)
     print(f"{args.spans} spans of {load.clients} clients, {args.per_request} a request, {size:.0f} bytes a span, "
           f"best of {args.rounds} rounds")  # fmt: skip
     best = {name: min(run) for name, run in runs.items()}
-    base = best.get("rotel, to a black hole")
-    print(f"{'server':<26}{'CPU s/1000 spans':>18}{'worst':>9}{'x rotel':>9}{'spans/s':>10}{'RSS MB':>8}  traces")
-    for name, (cpu, pace, rss, fates) in best.items():
-        ratio = f"{cpu / base[0]:.2f}" if base else "–"
-        print(f"{name:<26}{cpu:>18.4f}{max(runs[name])[0]:>9.4f}{ratio:>9}{pace:>10.0f}{rss:>8.0f}  {fates}")
+    beside = [best.get(name) for name in ("rotel, to a black hole", "bare: parse, walk")]
+    head = f"{'server':<26}{'CPU s/1000 spans':>18}{'worst':>9}{'x rotel':>9}{'x walk':>9}{'spans/s':>10}{'RSS MB':>8}"
+    print(f"{head}  traces")
+    for name, (cpu, pace, rss, fates, _) in best.items():
+        ratios = "".join(f"{cpu / base.cpu_s_per_1000:>9.2f}" if base else f"{'–':>9}" for base in beside)
+        print(f"{name:<26}{cpu:>18.4f}{max(runs[name])[0]:>9.4f}{ratios}{pace:>10.0f}{rss:>8.0f}  {fates}")
+    if any("100%" in name for name in servers):
+        print(f"highest rate at which one processor judges all: {highest_pace(load, args.spans // 4):.0f} spans/s")
+    return max((run.shed for each in runs.values() for run in each), default=0)
 
 
 def _latencies(args: argparse.Namespace) -> None:
