@@ -25,6 +25,8 @@ _PIECE: Final = 1 << 14
 """Bytes that are given to a connection at once."""
 _SLOWEST: Final = 1 << 16
 """Bytes a second that a caller has to read."""
+_GIVEN_UP: Final = (TimeoutError, asyncio.CancelledError)
+"""Of a question that took too long, or that the end of the server cuts short: 503, where the server would say 500."""
 _ENCODED_ONCE: Final = "/metrics"
 """Its answer is made for all that ask, so that it takes no turn."""
 
@@ -76,14 +78,14 @@ class Readers:
         try:
             async with asyncio.timeout(self._limits.patience_s):
                 await self._turns.acquire()
-        except TimeoutError:
+        except _GIVEN_UP:
             return False
         finally:
             self._waiting -= 1
         try:
             async with asyncio.timeout(self._limits.longest_s):
                 await self._app(scope, receive, answer.take)
-        except TimeoutError:
+        except _GIVEN_UP:
             return False
         finally:
             self._turns.release()
@@ -134,7 +136,7 @@ class _Answer:
 
 
 async def _busy(scope: Scope, receive: Receive, send: Send) -> None:
-    cause, remedy = "too many readers are asking", "ask again in some seconds"
+    cause, remedy = "too many readers are asking, or the monitor ends", "ask again in some seconds"
     response = problem_response(HTTPStatus.SERVICE_UNAVAILABLE, cause, remedy)
     response.headers["retry-after"] = "2"
     await response(scope, receive, send)

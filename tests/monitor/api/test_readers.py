@@ -149,3 +149,12 @@ async def test_each_format_has_metrics_of_its_own():
     assert (await shared.get(openmetrics=False, small=False))[0].endswith(b"False")
     _, headers = await shared.get(openmetrics=False, small=True)
     assert headers["content-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("working", [2, 1], ids=["while it is worked on", "while it waits for its turn"])
+async def test_a_question_that_the_end_of_the_server_cuts_short_is_answered_503(working):
+    async with served(working=working) as (app, readers, server, http):
+        questions = [asyncio.create_task(http.get("/slow")) for _ in range(2)]
+        await until(lambda: app.working == working and app.working + readers._waiting == 2)
+        await server.stop()
+        assert [(await each).status_code for each in questions] == [503, 503]
