@@ -13,6 +13,7 @@ from sidejudge.scoring.alerts.condition import Condition, Severity
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.quality import FORGOTTEN_NS
+from sidejudge.scoring.status.slice_status import RELEASED
 
 from .limited import limited_beyond
 from .looks import breaching, interval, is_reported
@@ -75,6 +76,16 @@ def _change(_: Declaration) -> tuple[str, str]:
 def _drift(_: Declaration) -> tuple[str, str]:
     since = fleet(f.DRIFT_SINCE, operation="min")
     return f"{since} > 0", f"{_PLACE} seems to depart from its scenario since {{{{ $value | humanizeTimestamp }}}}."
+
+
+def _slice(*, released: bool) -> Callable[[Declaration], tuple[str, str]]:
+    match = f'slice{"=~" if released else "!~"}"{"|".join(RELEASED)}"'
+    since = fleet(f.SLICE_WORSE_SINCE, where=match, operation="min")
+    stated = (
+        f"{_PLACE}: {{{{ $labels.slice }}}} {{{{ $labels.value }}}} is worse than the others since "
+        "{{ $value | humanizeTimestamp }}."
+    )
+    return lambda _: (f"{since} > 0", stated)
 
 
 def _stopped(_: Declaration) -> tuple[str, str]:
@@ -173,6 +184,8 @@ _TELLING: Mapping[str, Callable[[Declaration], tuple[str, ...]]] = {
     "pass_rate_change": _change,
     "scenario_drift": _drift,
     "traffic_stopped": _stopped,
+    "version_worse": _slice(released=True),
+    "slice_worse": _slice(released=False),
     "blocker_rate": _share(BLOCKED, "blocker_rate", "are blocked by {{ $labels.metric }}", " ignoring (metric)"),
     "metric_critical": lambda declared: limited_beyond(declared, "critical"),
     "metric_warning": lambda declared: limited_beyond(declared, "warning"),

@@ -12,6 +12,7 @@ from sidejudge.scoring.status.service_status import ServiceStatus
 
 from . import families as f
 from .collect import Series
+from .labels import clean
 
 
 def alert_gauges(conditions: Iterable[Condition], posted: Iterable[Posted]) -> Iterator[Series]:
@@ -37,6 +38,7 @@ def watch_gauges(who: tuple[str, str, str], service: ServiceStatus, *, full: boo
         yield f.WINDOW_REACH, who, service.reach_ns / 1e9
     if service.since_ns is not None:
         yield f.STATUS_SINCE, who, service.since_ns / 1e9
+    yield from _slice_gauges(who, service)
     for change, score, since in (
         (service.change, f.CHANGE_SCORE, f.CHANGE_SINCE),
         (service.drift, f.DRIFT_SCORE, f.DRIFT_SINCE),
@@ -45,3 +47,18 @@ def watch_gauges(who: tuple[str, str, str], service: ServiceStatus, *, full: boo
             yield score, who, change.share
             if change.alarmed and change.since_ns is not None:
                 yield since, who, change.since_ns / 1e9
+
+
+def _slice_gauges(who: tuple[str, str, str], service: ServiceStatus) -> Iterator[Series]:
+    seen = set()
+    for each in service.slices:
+        labels = (*who, each.by, clean(each.value))
+        if labels in seen:  # two values that only differ in what no label may hold
+            continue
+        seen.add(labels)
+        if each.estimate is not None:
+            yield f.SLICE_PASS_RATIO, labels, each.estimate.pass_ratio
+        if each.others is not None:
+            yield f.SLICE_OTHERS_PASS_RATIO, labels, each.others.pass_ratio
+        if each.worse and each.since_ns is not None:
+            yield f.SLICE_WORSE_SINCE, labels, each.since_ns / 1e9

@@ -94,7 +94,7 @@ def read_chunks(path: Path, limit: int) -> Iterator[tuple[bytes, list[bytes]]]:
 def read_verdicts(path: Path, since_ns: int) -> Iterator[VerdictDocument]:
     """The verdicts closed from then on, the oldest first, as they come. Raises ``StoreUnavailable``."""
     with opened(path, "ro") as connection:
-        for text, _closed_ns, _cluster in connection.execute(queries()["verdicts_since"], (since_ns,)):
+        for text, _closed_ns, _cluster, _slices in connection.execute(queries()["verdicts_since"], (since_ns,)):
             yield json.loads(text)
 
 

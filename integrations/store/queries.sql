@@ -102,7 +102,7 @@ WHERE (:rubric IS NULL OR rubric = :rubric)
 ORDER BY closed_ns DESC, trace_id DESC, rubric DESC LIMIT :limit;
 
 -- name: verdicts_since
-SELECT v.verdict, v.closed_ns, json_extract(t.story, '$.cluster')
+SELECT v.verdict, v.closed_ns, json_extract(t.story, '$.cluster'), json_extract(t.story, '$.slices')
 FROM verdicts AS v LEFT JOIN traces AS t ON t.trace_id = v.trace_id WHERE v.closed_ns >= ? ORDER BY v.closed_ns;
 
 -- name: figures_since

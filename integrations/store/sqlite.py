@@ -362,10 +362,13 @@ class Store:
     def verdicts_since(self, since_ns: int) -> list[VerdictDocument]:
         """All verdicts of traces closed since then, oldest first: what windows are filled with at start.
 
-        ``cluster`` is what their trace belongs to, None for nothing.
+        ``cluster`` is what their trace belongs to, None for nothing; ``slices`` are its values of ``alerts.slices``.
         """
         rows = self._read("verdicts_since", (since_ns,))
-        return [{**stored_verdict(text, at), "cluster": cluster} for text, at, cluster in rows]
+        return [
+            {**stored_verdict(text, at), "cluster": cluster, "slices": json.loads(slices) if slices else {}}
+            for text, at, cluster, slices in rows
+        ]
 
     def figures_since(self, since_ns: int) -> list[tuple[str, str | None, TraceDocument, int, int]]:
         """What traces closed since then took, oldest first: what windows of figures are filled with at start.

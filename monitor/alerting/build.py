@@ -63,6 +63,8 @@ def declaration(config: Config) -> Declaration:
             for_ns=alerts.limits.lasting.ns,
             keep_ns=alerts.limits.keep.ns,
         ),
+        slices=tuple(dict.fromkeys(alerts.slices)),
+        slice_false_alarms=alerts.slice_false_alarms_per_month,
         silence_severity=Severity(alerts.silence.severity),
         metrics=metric_limits(alerts.metrics, configured(config)) if alerts.metrics else (),
     )

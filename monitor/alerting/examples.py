@@ -49,6 +49,9 @@ def illustrated(store: Failures, event: AlertEvent, since_ns: int) -> AlertEvent
         return event
     found = store.verdicts(rubric=about["rubric"], passed="false", since_ns=since_ns, limit=_LOOKED_AT)
     mine = [verdict for verdict in found if _speaks_of(verdict, about)]
+    if "slice" in about:
+        traces = _of_slice(store, event, about, since_ns)
+        mine = [verdict for verdict in mine if verdict["trace_id"] in traces]
     began_ns = event.since_ns if event.changed_ns is None else event.changed_ns
     failure = _main(mine, began_ns)
     explained = _explained(store, event, about, began_ns) if event.condition in PASS_RATES else None
@@ -56,6 +59,18 @@ def illustrated(store: Failures, event: AlertEvent, since_ns: int) -> AlertEvent
     return replace(
         event, examples=tuple(_example(stated) for stated in mine[:MOST]), failure=failure, explained=explained
     )
+
+
+def _of_slice(store: Failures, event: AlertEvent, about: Mapping[str, str], since_ns: int) -> set[str]:
+    """The traces of the part of the traffic that the event is about; none where that cannot be read."""
+    wanted = ComparedFilter(
+        since_ns=since_ns, until_ns=event.at_ns + _LATE_NS, rubric=about["rubric"], most=_EXPLAINED_BY
+    )
+    try:
+        found = store.compared(wanted)
+    except StoreError:
+        return set()
+    return {each.trace_id for each in found if each.slices.get(about["slice"]) == about["value"]}
 
 
 def _explained(store: Failures, event: AlertEvent, about: Mapping[str, str], began_ns: int) -> Explanation | None:

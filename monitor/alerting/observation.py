@@ -34,7 +34,8 @@ class Observation:
     failed is why. ``weight`` is the inverse of the inclusion probability.
     ``cluster`` is what it belongs to, such as its session; None: nothing else does. ``blockers`` are the metrics that
     blocked. ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored values, in their units. ``cascade`` is
-    how far it went through a cascade of judges, None without one.
+    how far it went through a cascade of judges, None without one. ``slices`` are the trace's values of
+    ``alerts.slices``.
     """
 
     identity: str
@@ -49,6 +50,16 @@ class Observation:
     metrics: Mapping[str, float] = field(default_factory=dict)
     cascade: Escalation | None = None
     cluster: str | None = None
+    slices: Mapping[str, str] = field(default_factory=dict)
+
+
+class SliceFirst(NamedTuple):
+    """A verdict as it was first, in one of the slices that it is in: the dimension and its value there."""
+
+    by: str
+    value: str
+    passed: bool
+    weight: float
 
 
 class First(NamedTuple):
@@ -60,7 +71,9 @@ class First(NamedTuple):
     cluster: str | None
 
 
-def observe(verdict: Verdict, place_ns: int | None = None, cluster: str | None = None) -> tuple[Key, Observation]:
+def observe(
+    verdict: Verdict, place_ns: int | None = None, cluster: str | None = None, slices: Mapping[str, str] | None = None
+) -> tuple[Key, Observation]:
     """A verdict as a window sees it; ``place_ns``: at this time, where it takes the place of an earlier one."""
     key = Key(verdict.service or UNKNOWN_SERVICE, verdict.environment or UNKNOWN_ENVIRONMENT, verdict.rubric)
     return key, Observation(
@@ -76,6 +89,7 @@ def observe(verdict: Verdict, place_ns: int | None = None, cluster: str | None =
         metrics={s.metric: float(s.result.value) for s in verdict.scores if isinstance(s.result, Scored)},
         cascade=verdict.cascade,
         cluster=cluster,
+        slices=slices or {},
     )
 
 
@@ -109,6 +123,7 @@ def _observation(verdict: Mapping[str, object]) -> tuple[Key, Observation]:
         },
         cascade=Escalation.from_json(cascade) if isinstance(cascade := verdict.get("cascade"), Mapping) else None,
         cluster=None if (cluster := verdict.get("cluster", verdict.get("session_id"))) is None else str(cluster),
+        slices=slices if isinstance(slices := verdict.get("slices"), Mapping) else {},
     )
 
 

@@ -23,6 +23,7 @@ from sidejudge.scoring.status.status import Drops
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .observation import First
+from .sliced import SlicedTraffic
 
 _PARTS: Final = (
     "cusum",
@@ -50,8 +51,21 @@ class Tracked:
     """The state of one service under one ``rubric``, from verdict to verdict and from look to look."""
 
     __slots__ = (
-        "anchor", "arrivals", "baseline", "collapse", "cusum", "design", "drift", "drop", "held", "recent", "rubric",
-        "sequence", "serial", "slide",
+        "anchor",
+        "arrivals",
+        "baseline",
+        "collapse",
+        "cusum",
+        "design",
+        "drift",
+        "drop",
+        "held",
+        "recent",
+        "rubric",
+        "sequence",
+        "serial",
+        "sliced",
+        "slide",
     )  # fmt: skip
 
     def __init__(self, declared: Declaration, rubric: str) -> None:
@@ -62,6 +76,7 @@ class Tracked:
         self.drop = declared.new_drop_level(rubric)
         self.design, self.serial = DesignEffect(), SerialDependence()
         self.arrivals = Arrivals()
+        self.sliced = SlicedTraffic(rubric)
         self.held: HysteresisState | None = None
         with_sequence = declared.policy.mode in ("sequence", "adaptive")
         self.sequence = declared.new_sequence(rubric) if with_sequence else None

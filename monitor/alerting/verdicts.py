@@ -41,8 +41,9 @@ class VerdictObserver:
             self._windows.withdraw(result.trace_id.hex(), rubric)
         cluster = result.details.get("cluster")
         cluster = str(cluster) if cluster is not None else None
+        slices = result.details.get("slices")
         for verdict in result.changed:
-            key, seen = observe(verdict, result.place_ns, cluster)
+            key, seen = observe(verdict, result.place_ns, cluster, slices)
             recent = seen.at_ns > result.ended_ns - self._windows.reach_ns
             if recent and self._in_force(verdict.rubric, verdict.rubric_version):
                 self._add(key, seen)

@@ -32,13 +32,14 @@ from sidejudge.scoring.trace.span import JsonRecord
 
 from .details import Details, WatchedWindow, keeps_to_scenario
 from .metric_watch import NO_ESTIMATES, Estimates, MetricWatch
-from .observation import First, Key, Observation
+from .observation import First, Key, Observation, SliceFirst
+from .sliced import MOST_SLICES, SlicePace
 from .tracked import ChartPace, Tracked, change_of
 
 _MAX_KEYS = 1_000
 PASSING_NS = 10 * 60 * 10**9
 """A recovery passes through lesser states: what a more severe alert explained is reported if it is there after this."""
-_STATE, _ALERT = "state/", "alert/"
+_STATE, _SLICES, _ALERT = "state/", "slices/", "alert/"
 WATCHED_BY_DEFAULT: Final[Mapping[str, WatchedWindow]] = {
     name: WatchedWindow.of(rubric) for name, rubric in RUBRICS.items()
 }
@@ -99,6 +100,7 @@ class Watch:
         self._by_id = {condition.id: condition for condition in self.conditions}
         self._tracked: dict[Key, Tracked] = {}
         self._unheard: dict[tuple[str, Labels], int] = {}  # and when each was muted last
+        self._kept_slices: dict[Key, str] = {}
 
     def take_labels(self, labels: Mapping[str, LabelSums]) -> None:
         """Hold verdicts from now on against thresholds that labels move to the judge's scale (``alerts.corrected``)."""
@@ -127,7 +129,13 @@ class Watch:
             self.declared, self._pace(key), passed=seen.passed, weight=seen.weight, at_ns=seen.at_ns,
             cluster=seen.cluster, kept=kept,
         )  # fmt: skip
+        tracked.sliced.add(seen.slices, passed=seen.passed, weight=seen.weight)
         self._windows.design[key] = tracked.effect
+
+    def learn_slices(self, key: Key, firsts: Mapping[SliceFirst, int]) -> None:
+        """Take in the slices that verdicts are in, which ``learn_together`` takes in."""
+        if (tracked := self._track(key)) is not None:
+            tracked.sliced.add_together(firsts)
 
     def learn_together(self, key: Key, firsts: Mapping[First, int], begin_ns: int, end_ns: int) -> None:
         """Take in verdicts of this stretch of time, in an order that nobody knows, each as it was first."""
@@ -170,9 +178,13 @@ class Watch:
         keys = self._windows.keys()
         for gone in self._tracked.keys() - set(keys):
             del self._tracked[gone]
+            self._kept_slices.pop(gone, None)
         windows = []
         for key in keys:
             self._step(key, facts.now_ns)
+            if (tracked := self._tracked.get(key)) is not None:
+                room = MOST_SLICES - self._slices
+                tracked.sliced.look(self.declared, self._slice_pace(key), facts.now_ns, room=room)
             silent = self._silence(key, facts.now_ns) is not None
             seen = Details() if silent else details.get(key, Details())
             windows.append(
@@ -204,6 +216,11 @@ class Watch:
     def to_memory(self) -> dict[str, str]:
         """The state that a restart needs, as JSON by name."""
         kept = {_STATE + json.dumps(key): json.dumps(tracked.to_json()) for key, tracked in self._tracked.items()}
+        for key, tracked in self._tracked.items():
+            if tracked.sliced.series and (tracked.sliced.is_changed or key not in self._kept_slices):
+                self._kept_slices[key] = json.dumps(tracked.sliced.to_json())
+                tracked.sliced.is_changed = False
+        kept |= {_SLICES + json.dumps(key): stated for key, stated in self._kept_slices.items()}
         for (condition, labels), alert in self.alerts.items():
             stated = {**alert.to_json(), "unheard": (condition, labels) in self._unheard}
             kept[_ALERT + fingerprint(condition, labels)] = json.dumps(stated)
@@ -223,6 +240,10 @@ class Watch:
                     last_ns = tracked.arrivals.last_ns
                     if last_ns is not None and self.cursor_ns - last_ns < FORGOTTEN_NS:
                         self._windows.know(key)  # a restart must not make anybody forget who is silent
+            elif name.startswith(_SLICES) and self.declared.slices:
+                tracked = self._track(Key(*json.loads(name.removeprefix(_SLICES))))
+                if tracked is not None:
+                    tracked.sliced.restore(json.loads(record))
             elif name.startswith(_ALERT):
                 known = json.loads(record)
                 alert = Alert.of_json(known)
@@ -273,6 +294,15 @@ class Watch:
         """Among how many the false alarms are divided: a power of two, so that few new services move the limits."""
         return int(1 << max(0, len(self._tracked) + self.metrics.series - 1).bit_length())
 
+    @property
+    def _slices(self) -> int:
+        """How many slices of all services are told apart."""
+        return sum(tracked.sliced.series for tracked in self._tracked.values())
+
+    def _slice_pace(self, key: Key) -> SlicePace:
+        series = int(1 << max(0, self._slices - 1).bit_length())
+        return SlicePace(self._windows.pace(key), series, self._windows.design.get(key, 1.0))
+
     def _pace(self, key: Key) -> ChartPace:
         return ChartPace(self._windows.pace(key) / self._windows.design.get(key, 1.0), self._series)
 
@@ -307,6 +337,7 @@ class Watch:
             current = replace(current, drift=change_of(tracked.drift, self.declared.drift_chart(*pace)))
         if tracked.sequence is not None:
             current = replace(current, sequence_upper=tracked.sequence.upper)
+        current = replace(current, slices=tracked.sliced.statuses)
         held = tracked.held
         if self.declared.policy.mode == "point" or moment.silence is not None:
             same = held is not None and held.status is moment.appraisal.status

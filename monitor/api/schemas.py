@@ -16,6 +16,7 @@ from sidejudge.scoring.status.late_reference_snapshot import LateReferenceState
 from sidejudge.scoring.status.pull_snapshot import PullState
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.silence import SilenceCause
+from sidejudge.scoring.status.slice_status import SliceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 
 from .agreement_schemas import AgreementBody, CorrectedBody
@@ -76,6 +77,31 @@ class SilenceBody(ResponseBody):
     page: str = Field(description="the page of the documentation that goes on from there")
 
 
+class SliceBody(ResponseBody):
+    """A part of the traffic beside all the rest of it, as verdicts were first."""
+
+    slice: str = Field(description="by what traffic is divided, such as `version` or `metadata.tenant`")
+    value: str = Field(description="`__other__`: all values that are too many to be told apart")
+    pass_ratio: Ratio | None
+    lower: Ratio | None = Field(description="lower Wilson bound of it")
+    upper: Ratio | None = Field(description="upper Wilson bound of it")
+    n: Count
+    others: Ratio | None = Field(description="pass ratio of all other traffic meanwhile")
+    others_n: Count
+    worse: bool = Field(description="whether its alert is raised: `version_worse` or `slice_worse`")
+    since: datetime | None = Field(description="since when it seems to be so; null: it does not")
+
+    @classmethod
+    def of(cls, status: SliceStatus) -> SliceBody:
+        found, others = status.estimate, status.others
+        return cls(
+            slice=status.by, value=shown(status.value), pass_ratio=found.pass_ratio if found else None,
+            lower=found.lower if found else None, upper=found.upper if found else None, n=found.n if found else 0,
+            others=others.pass_ratio if others else None, others_n=others.n if others else 0, worse=status.worse,
+            since=instant(status.since_ns),
+        )  # fmt: skip
+
+
 class ServiceStatusBody(ResponseBody):
     """One service under one rubric. What is not known is null, never 0."""
 
@@ -128,6 +154,9 @@ class ServiceStatusBody(ResponseBody):
     silence: SilenceBody | None = Field(
         default=None, description="why no verdict comes, with status `no_data`; null: verdicts come"
     )
+    slices: list[SliceBody] = Field(
+        default=[], description="parts of the traffic (`alerts.slices`) that are worse, or come nearest to it"
+    )
 
     @classmethod
     def of(cls, status: ServiceStatus, window_s: float) -> ServiceStatusBody:
@@ -153,6 +182,7 @@ class ServiceStatusBody(ResponseBody):
             thresholds=ThresholdsBody.read(status.thresholds),
             window_s=window_s if status.reach_ns is None else status.reach_ns / 1e9,
             last_verdict=instant(status.last_ns), silence=SilenceBody.read_known(status.silence),
+            slices=list(map(SliceBody.of, status.slices)),
         )  # fmt: skip
 
 

@@ -170,9 +170,15 @@ class AlertsSection(Section):
     slices: Annotated[tuple[Slice, ...], GIVEN_AS_LIST] = Field(
         default=("version", "prompt", "model", "name"),
         max_length=8,
-        description="what an alert on a pass ratio is explained by, where failures are of one value more than of "
-        "others: `version`, `prompt`, `model`, `name` (of the trace), `metadata.KEY`",
+        description="by what traffic is divided, to find a part of it that is worse than the others (`version_worse`, "
+        "`slice_worse`) and what an alert on a pass ratio is explained by: `version`, `prompt`, `model`, `name` (of "
+        "the trace), `metadata.KEY` such as `metadata.tenant`",
     )
+    slice_false_alarms_per_month: float = Field(
+        default=0.25, gt=0, le=1000, allow_inf_nan=False,
+        description="false alarms a month that all parts of the traffic of all services together may raise, beside "
+        "`false_alarms_per_month`",
+    )  # fmt: skip
     mode: Literal["adaptive", "bound", "point", "sequence"] = Field(
         default="adaptive",
         description="`adaptive`: change detectors and a confidence sequence under one budget of false alarms, right at "

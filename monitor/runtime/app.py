@@ -281,6 +281,12 @@ class Monitor(MonitorParts):
         )
         return await handover.run(unjudged(self.store.recover()), until_s)
 
+    async def _leave_fleet(self) -> None:
+        if self.fleet_status is not None:
+            await self.fleet_status.end()
+        if self.fleet is not None:
+            await self.fleet.stop()
+
     async def stop(self) -> None:
         """End in order. What is not judged by now stays in the store, open."""
         self.view.is_ready = False
@@ -293,8 +299,7 @@ class Monitor(MonitorParts):
         await asyncio.gather(*(server.stop() for server in self._servers), self.listeners.stop())
         await self.listeners.close()
         await self.stop_judging()
-        if self.fleet is not None:
-            await self.fleet.stop()
+        await self._leave_fleet()
         if self.revisions is not None:
             await self.revisions.close()
         if self._warming:

@@ -91,7 +91,8 @@ class Declaration:
     ``policy`` holds the thresholds of every rubric that ``thresholds`` does not name. ``window_ns`` is how far back a
     look goes, ``look_ns`` the time between looks. ``corrected``: by what the thresholds are about people's pass rate.
 
-    ``silence_severity`` is that of the alert that verdicts no longer come.
+    ``silence_severity`` is that of the alert that verdicts no longer come. ``slices`` are the dimensions by which parts
+    of the traffic are held against the others, ``slice_false_alarms`` how many a month all of them together may raise.
 
     In mode ``adaptive`` a window goes back up to ``longest_ns`` until it holds enough, and ``false_alarms`` is how many
     a month there may be of all services and rubrics together, while they are as good as ``good_and_bad`` has it. They
@@ -112,6 +113,8 @@ class Declaration:
     limits: AlertLimits = field(default_factory=AlertLimits)
     metrics: tuple[MetricLimit, ...] = ()
     silence_severity: Severity = Severity.INFO
+    slices: tuple[str, ...] = ("version", "prompt", "model", "name")
+    slice_false_alarms: float = 0.25
 
     def policy_of(self, rubric: str) -> Policy:
         """The policy of one rubric."""
@@ -239,8 +242,23 @@ class Declaration:
         critical = self.policy_of(rubric).thresholds.critical
         return DropLevel(min(max(critical, 1e-4), 1 - 1e-4), _OF_DROP)
 
+    def slice_chart(self, rubric: str, verdicts_per_window: float, series: int, usual: float) -> Chart:
+        """The chart of a slice that is held against the threshold, of one of so many slices, as ``chart`` is."""
+        good = self.usual(rubric, usual)
+        bad = min(self.good_and_bad(rubric)[1], good - (1 - good) / 2)
+        wanted = self._month(verdicts_per_window) * max(1, series) / self.slice_false_alarms
+        return design(good, bad, float(2 ** max(5, math.ceil(math.log2(wanted) - 1e-9))))
+
+    def slice_limit(self, verdicts_per_window: float, series: int) -> float:
+        """The evidence, in nats, that one of so many slices is worse than the others: once a look there may be some."""
+        blocks = min(self._month(verdicts_per_window), MONTH_NS / self.look_ns)
+        return math.log(max(32.0, blocks * max(1, series) / self.slice_false_alarms))
+
+    def _month(self, verdicts_per_window: float) -> float:
+        """Verdicts in a month, of a service that is not known to be quieter."""
+        return max(_LEAST_AN_HOUR * MONTH_NS / HOUR_NS, verdicts_per_window * MONTH_NS / self.window_ns)
+
     def _run_length(self, verdicts_per_window: float, series: int, part: float) -> float:
         """A month's verdicts for each false alarm that this part of the budget leaves to one of the series."""
-        month = max(_LEAST_AN_HOUR * MONTH_NS / HOUR_NS, verdicts_per_window * MONTH_NS / self.window_ns)
-        wanted = max(32.0, month * max(1, series) / (self.false_alarms * part))
+        wanted = max(32.0, self._month(verdicts_per_window) * max(1, series) / (self.false_alarms * part))
         return float(2 ** (math.ceil(4 * math.log2(wanted) - 1e-9) / 4))

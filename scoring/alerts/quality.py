@@ -9,6 +9,7 @@ from typing import Final
 from sidejudge.scoring.lexical.label import MAX_LABEL, label
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.slice_status import RELEASED
 from sidejudge.scoring.status.status import UNKNOWN, Policy, Status
 
 from .condition import PLACE, Condition, Severity
@@ -76,6 +77,24 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
             f"and for {declared.window_ns / 60e9:g} minutes at least; for a week at most",
             meaning="the application has stopped, or what it sends is not judged; nothing is known of it meanwhile",
             find=_silent,
+        ),
+        Condition(
+            id="version_worse", severity=Severity.WARNING, scope=(*PLACE, "slice", "value"), unit="ratio",
+            title="A version is worse than the others",
+            when="of one version, prompt or model fewer verdicts pass than of all others at the same time, by bets on "
+            f"the difference; {_slice_rarity(declared)}",
+            meaning="a release is worse than what it replaces: stop the rollout, or roll back",
+            keep_ns=limits.keep_ns, find=lambda facts: _sliced(facts, released=True),
+            muted_by="pass_rate_warning", examples=True,
+        ),
+        Condition(
+            id="slice_worse", severity=Severity.WARNING, scope=(*PLACE, "slice", "value"), unit="ratio",
+            title="A part of the traffic is served worse than was promised",
+            when="CUSUM of one name or value of metadata, against what is usual there: pass ratio since it fell below "
+            f"{bounds.warning:g}, and lower than that of all others; {_slice_rarity(declared)}",
+            meaning="one tenant or route is served badly, which the pass ratio of all does not show",
+            keep_ns=limits.keep_ns, find=lambda facts: _sliced(facts, released=False),
+            muted_by="pass_rate_warning", examples=True,
         ),
         Condition(
             id="blocker_rate", severity=Severity.WARNING, scope=(*PLACE, "metric"), unit="ratio",
@@ -181,6 +200,20 @@ def _silent(facts: Observed) -> Iterator[AlertFinding]:
             )  # fmt: skip
 
 
+def _sliced(facts: Observed, *, released: bool) -> Iterator[AlertFinding]:
+    for window in facts.windows:
+        for each in window.status.slices:
+            if (each.by in RELEASED) is not released:
+                continue
+            found = each.estimate
+            yield AlertFinding(
+                labels=(*place(window.status), ("slice", each.by), ("value", _name(each.value))),
+                breached=each.worse if window.status.silence is None else None, stated=each.stated,
+                value=found.pass_ratio if found else None, lower=found.lower if found else None,
+                upper=found.upper if found else None, n=found.n if found else 0, changed_ns=each.since_ns,
+            )  # fmt: skip
+
+
 def _drifting(facts: Observed) -> Iterator[AlertFinding]:
     for window in facts.windows:
         drift, departing = window.status.drift, window.violating
@@ -236,6 +269,10 @@ def _rarity(declared: Declaration) -> str:
     if declared.policy.mode == "adaptive":
         return f"all good services together raise it {declared.false_alarms:g} times a month"
     return f"a good service raises it once in {_days(declared.change.false_alarm_every_ns)} at its traffic"
+
+
+def _slice_rarity(declared: Declaration) -> str:
+    return f"all slices of all services that are not raise it {declared.slice_false_alarms:g} times a month, or less"
 
 
 def _measured(declared: Declaration) -> str:

@@ -88,12 +88,17 @@ def _facts(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
         yield TextLine(text="It fired, and was not measured for so long that it is given up. It was not seen to end.")
     if (how_bad := measured(event)) is not None:
         yield TextLine(text=how_bad)
-    if event.stated and event.upper is None:  # a sentence beside an interval would state a second figure
+    # A sentence beside an interval would state a second figure; of a part of the traffic it states the others'.
+    if event.stated and (event.upper is None or _is_of_slice(event)):
         stated = plain(event.stated)
         yield TextLine(text=f"{stated[:1].upper()}{stated[1:]}.")
     yield TextLine(text=since(event))
     if event.transition is AlertTransition.FIRING:
         yield TextLine(text=f"What it means: {event.meaning}.")
+
+
+def _is_of_slice(event: AlertEvent) -> bool:
+    return "slice" in dict(event.labels)
 
 
 def what_broke(event: AlertEvent, wording: Wording) -> str | None:

@@ -11,6 +11,7 @@ from sidejudge.scoring.statistics.rogan_gladen import Corrected
 
 from .cascade_snapshot import CascadeSnapshot
 from .silence import Silence
+from .slice_status import SliceStatus
 from .status import Appraisal, Thresholds
 
 UNKNOWN_SERVICE = "unknown_service"
@@ -53,6 +54,7 @@ class ServiceStatus:
     ``cascade`` is what a stronger judge changed, None without a cascade; with one, the estimate is of the strongest
     judge's pass ratio. ``last_ns`` is the time of the last verdict that passed or failed, ``reach_ns`` how far back the
     window reaches, None where nobody asked; ``silence`` is what is known of a service with the status *no data*.
+    ``slices`` are the parts of its traffic that are worse than the others, or come nearest to it, the worst first.
     """
 
     service: str
@@ -77,3 +79,4 @@ class ServiceStatus:
     last_ns: int | None = None
     reach_ns: int | None = None
     silence: Silence | None = None
+    slices: tuple[SliceStatus, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypedDict
 
 from sidejudge.scoring.trace.span import Json
@@ -67,7 +68,8 @@ class VerdictDocument(TypedDict, total=False):
     """One case under one rubric; see ``Verdict``. Rubrics add fields of their own, and older versions wrote fewer.
 
     A store adds ``closed_ns``, when the trace was closed in ns since the epoch, ``cluster``, what the trace belongs to,
-    ``name`` of the trace and ``input_beginning``; a monitor that knows the trace's page adds ``trace_url``.
+    ``slices``, its values of ``alerts.slices``, ``name`` of the trace and ``input_beginning``; a monitor that knows the
+    trace's page adds ``trace_url``.
     """
 
     case_id: str
@@ -98,6 +100,7 @@ class VerdictDocument(TypedDict, total=False):
     cascade: EscalationDocument
     closed_ns: int
     cluster: str | None
+    slices: Mapping[str, str]
     name: str | None
     input_beginning: str
     trace_url: str

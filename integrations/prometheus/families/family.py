@@ -12,7 +12,7 @@ Label: TypeAlias = Literal[
     "alert", "severity", "stage", "turn", "connection",
     "code", "destination", "direction", "environment", "fingerprint", "flag", "group", "kind", "level", "metric",
     "model", "outcome", "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario",
-    "selection", "service", "signal", "state", "status", "tool", "version",
+    "selection", "service", "signal", "slice", "state", "status", "tool", "value", "version",
 ]  # fmt: skip
 
 LABELS: Mapping[Label, str] = MappingProxyType(
@@ -38,6 +38,8 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "model": "a judge of the configuration; of an application the model that its spans name; capped",
         "direction": "`input`: prompts; `output`: answers",
         "flag": "`contradiction`: it contradicts what is decidable; `disagreement`: the members of a panel differ",
+        "slice": "by what traffic is divided: `version`, `prompt`, `model`, `name` or `metadata.KEY` (`alerts.slices`)",
+        "value": "a value of that, such as a version or a tenant; the worst few of each service",
         "tool": "a tool that runs called; capped",
         "state": "of a circuit breaker: `closed` (calls pass), `open` (none does), `half_open` (one does, as a probe)",
         "period": "`hour` or `day`, UTC",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .family import PROCESS, WHO, counter, gauge
+from .family import PROCESS, WHO, Label, counter, gauge
+
+SLICED: tuple[Label, ...] = (*WHO, "slice", "value")
 
 PASS_RATIO = gauge(
     "sidejudge_pass_ratio", labels=WHO,
@@ -71,6 +73,20 @@ DRIFT_SINCE = gauge(
     "sidejudge_scenario_drift_timestamp_seconds", labels=WHO,
     help="When runs began to depart from their scenario more often, as the detector estimates it.",
     note="Absent while there is no early warning. `sidejudge_workflow_violations_total` counts the ways.",
+)  # fmt: skip
+SLICE_PASS_RATIO = gauge(
+    "sidejudge_slice_pass_ratio", labels=SLICED,
+    help=f"Share of a part of the traffic that passes, such as a version's or a tenant's (`alerts.slices`). {PROCESS}",
+    note="Of the parts whose alert is raised, and of the five that come nearest to it; as verdicts were first. The "
+    "value `__other__` is all that are too many to be told apart.",
+)  # fmt: skip
+SLICE_OTHERS_PASS_RATIO = gauge(
+    "sidejudge_slice_others_pass_ratio", f"Share of all other traffic that passes meanwhile. {PROCESS}", labels=SLICED
+)
+SLICE_WORSE_SINCE = gauge(
+    "sidejudge_slice_worse_timestamp_seconds", labels=SLICED,
+    help="Since when a part of the traffic seems to be worse than was promised, or a version worse than the others.",
+    note="Absent while its alert is not raised.",
 )  # fmt: skip
 ALERTS = gauge(
     "sidejudge_alerts", labels=("alert", "severity", "stage"),

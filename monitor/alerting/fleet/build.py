@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sidejudge.integrations.postgres.errors import DatabaseError
@@ -25,7 +26,7 @@ from sidejudge.scoring.verdict.rubric import Rubric
 from .board import FleetBoard
 from .publish import SlicePublisher
 from .status import LEASE, FleetStatus
-from .tables import share_status
+from .tables import end_sharing, share_status
 
 log = logging.getLogger("sidejudge.fleet")
 
@@ -65,6 +66,13 @@ class FleetParts:
             await share_status(self.fleet, self.status)
         except (DatabaseError, StoreError) as error:
             log.warning("the fleet's status could not be shared; it is tried again", extra={"cause": str(error)})
+
+    async def end(self) -> None:
+        """Save, for the next leader, what receivers have got; as far as the database is there."""
+        if self.fleet.away is not None:
+            return
+        with suppress(DatabaseError, StoreError):
+            await end_sharing(self.fleet, self.status)
 
 
 def fleet_parts(

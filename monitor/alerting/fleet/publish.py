@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sidejudge.monitor.alerting.details import WatchedWindow
-from sidejudge.monitor.alerting.observation import First, Key, Observation
+from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
 from sidejudge.monitor.alerting.windows import WindowContents, Windows
 from sidejudge.scoring.status.metric_limit import APPLICATION, MetricLimit
 
-from .slices import KeySlice, bounded, encoded, end_ns, first_of, key_slice, slice_of
+from .slices import KeySlice, bounded, bounded_slices, encoded, end_ns, first_of, key_slice, slice_of
 from .values import values_body
 
 MOST: Final = 60
@@ -36,6 +36,7 @@ class SlicePublisher:
         self._changed: set[int] = set()
         self._published: set[int] = set()
         self._firsts: dict[int, dict[Key, Counter[First]]] = {}
+        self._sliced: dict[int, dict[Key, Counter[SliceFirst]]] = {}
         self._next = 0
 
     def touched(self, at_ns: int) -> None:
@@ -51,6 +52,8 @@ class SlicePublisher:
             number = max(slice_of(seen.at_ns), self._next)
             self._changed.add(number)
             self._firsts.setdefault(number, {}).setdefault(key, Counter())[first] += 1
+            sliced = self._sliced.setdefault(number, {}).setdefault(key, Counter())
+            sliced.update(SliceFirst(by, value, first.passed, first.weight) for by, value in seen.slices.items())
 
     def known(self, numbers: Sequence[int]) -> None:
         """These were published by an earlier run of this monitor; their firsts were counted then."""
@@ -90,11 +93,13 @@ class SlicePublisher:
         self._changed |= within - self._published
         for number in [number for number in self._firsts if end_ns(number) <= now_ns - reach_ns]:
             del self._firsts[number]
+            self._sliced.pop(number, None)
 
     def _body(self, number: int, members: Mapping[Key, Sequence[WindowContents]]) -> bytes:
         firsts = self._firsts.get(number, {})
         parts = {key: key_slice(of) for key, of in members.items() if key.rubric != APPLICATION}
         for key, of in firsts.items():
             parts.setdefault(key, KeySlice()).firsts = bounded(of)
+            parts[key].sliced = bounded_slices(self._sliced.get(number, {}).get(key, Counter()))
         versions = {key.rubric: version for key in parts if (version := self._version(key.rubric)) is not None}
         return encoded(parts, versions) + values_body(number, members, self._limits, versions)

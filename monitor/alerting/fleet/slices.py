@@ -23,14 +23,17 @@ import msgspec
 
 from sidejudge.monitor.alerting.cascade_sums import CascadeSums
 from sidejudge.monitor.alerting.details import keeps_to_scenario
-from sidejudge.monitor.alerting.observation import First, Key, Observation
+from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
 from sidejudge.monitor.alerting.windows import WindowContents
 from sidejudge.scoring.statistics.design_effect import LARGEST
 from sidejudge.scoring.statistics.exact_sums import ExactSums
+from sidejudge.scoring.status.slice_status import OTHERS
 
 SLICE_NS: Final = 60 * 10**9
 MOST_CLUSTERS: Final = 500
 """Sessions of one service under one rubric in one minute of one monitor that are kept apart."""
+MOST_SLICED: Final = 200
+"""Kinds of a verdict in a slice of traffic, such as a tenant's failures, that are kept apart; the rest is one value."""
 MOST_BYTES: Final = 64 * 2**20
 """A slice of more is not read: it is no slice of ours."""
 MOST_KEYS: Final = 20_000
@@ -53,11 +56,15 @@ def end_ns(number: int) -> int:
 
 @dataclass(slots=True)
 class KeySlice:
-    """One key's verdicts in one slice: their sums, how many belong to each session, and the firsts."""
+    """One key's verdicts in one slice: their sums, how many belong to each session, and the firsts.
+
+    ``sliced`` counts the firsts by version, tenant and whatever else traffic is divided by.
+    """
 
     sums: ExactSums = field(default_factory=ExactSums)
     clusters: Counter[str] = field(default_factory=Counter)
     firsts: Counter[First] = field(default_factory=Counter)
+    sliced: Counter[SliceFirst] = field(default_factory=Counter)
 
     def merge(self, other: KeySlice, times: int = 1) -> None:
         """Add what another one holds, without its firsts; −1 takes it away."""
@@ -75,11 +82,13 @@ class KeySlice:
         firsts = sorted(
             ([*first, n] for first, n in self.firsts.items()), key=lambda each: [str(part) for part in each]
         )
-        return {**self.sums.to_json(), "clusters": dict(sorted(self.clusters.items())), "firsts": firsts}
+        sliced = {"slices": sorted([*first, n] for first, n in self.sliced.items())} if self.sliced else {}
+        return {**self.sums.to_json(), "clusters": dict(sorted(self.clusters.items())), "firsts": firsts, **sliced}
 
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNT)]
 Weight: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=MOST_TOTAL)]
+Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=200)]
 Part: TypeAlias = Annotated[float, msgspec.Meta(ge=-MOST_TOTAL, le=MOST_TOTAL)]
 
 
@@ -90,6 +99,7 @@ class _Stated(msgspec.Struct):
     sum: dict[str, list[Part]]
     clusters: dict[str, Count]
     firsts: list[tuple[bool, Weight, bool | None, str | None, Count]]
+    slices: list[tuple[Name, Name, bool, Weight, Count]] = []  # of a version before there were any
 
     def read(self) -> KeySlice:
         """The slice; ``ValueError`` where its fields contradict each other."""
@@ -103,7 +113,8 @@ class _Stated(msgspec.Struct):
             if name.endswith("weight") and sums.total(name) < 0:
                 raise ValueError(f"{name} is negative")
         firsts = Counter({First(passed, weight, kept, by): n for passed, weight, kept, by, n in self.firsts if n})
-        return KeySlice(sums, Counter(self.clusters), firsts)
+        sliced = Counter({SliceFirst(by, value, passed, weight): n for by, value, passed, weight, n in self.slices})
+        return KeySlice(sums, Counter(self.clusters), firsts, sliced)
 
 
 _SLICES: Final = msgspec.json.Decoder(
@@ -157,6 +168,17 @@ def bounded(firsts: Counter[First]) -> Counter[First]:
         for _ in range(n):
             found[first._replace(cluster=f"rest/{first.cluster[:4]}/{filled // LARGEST}")] += 1
             filled += 1
+    return found
+
+
+def bounded_slices(firsts: Counter[SliceFirst]) -> Counter[SliceFirst]:
+    """The same with ``MOST_SLICED`` kinds at most, those with most verdicts; the rest of a dimension is one value."""
+    if len(firsts) <= MOST_SLICED:
+        return firsts
+    order = sorted(firsts.items(), key=lambda each: (-each[1], each[0]))
+    found = Counter(dict(order[:MOST_SLICED]))
+    for first, n in order[MOST_SLICED:]:
+        found[first._replace(value=OTHERS)] += n
     return found
 
 

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.metric_watch import MetricWatch
-from sidejudge.monitor.alerting.observation import First, Key
+from sidejudge.monitor.alerting.observation import First, Key, SliceFirst
 from sidejudge.monitor.alerting.schedule import AlertListener
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.scoring.alerts.board import Posted
@@ -59,6 +59,8 @@ _MOST_SENT: Final = 200
 _MOST_AHEAD: Final = 60
 """Slices ahead of the leader's clock that still count; what is later is of a broken clock, and would never leave."""
 _LONGEST_NAME: Final = 15
+_PAUSE_S, _PAUSES = 0.1, 20
+"""For two seconds receivers are waited for, to have what was just passed on."""
 _DIFFERS_AFTER_NS: Final = 3600 * 10**9
 """How long a leader may watch by other thresholds without a word: configurations differ while they are rolled out."""
 _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, zlib.error)
@@ -112,6 +114,7 @@ class FleetStatus:
     ) -> None:  # fmt: skip
         self.name = name
         self.document: FleetDocument | None = None
+        self._followed = b""
         self._declared, self._watched, self._publisher, self._in_force = declared, watched, publisher, in_force
         self._clock_ns, self._pass_on, self._note = clock_ns, pass_on, note
         self._illustrated, self._undelivered, self._labels = illustrated, undelivered, labels
@@ -191,11 +194,31 @@ class FleetStatus:
         self._leading = leader if restarts == self._restarts else None
         for event in leader.unnoted():
             await self._note(event)
-        for event in leader.unsent():
+        unsent = leader.unsent()
+        for event in unsent:
             await self._pass_on(event)
             leader.passed(event)
-        if not self._undelivered():
-            leader.all_sent()
+        await self._settle(leader, transaction, wait=bool(unsent))
+
+    async def end(self, transaction: OpenTables) -> None:
+        """This monitor ends: the next leader gets to know which events receivers have."""
+        if self._leading is not None:
+            await self._settle(self._leading, transaction, wait=True)
+
+    async def _settle(self, leader: _Leader, transaction: OpenTables, *, wait: bool) -> None:
+        """Save at once that receivers have what was passed on: the next leader would send it again."""
+        for _ in range(_PAUSES if wait and leader.owes else 0):
+            if not self._undelivered():
+                break
+            await asyncio.sleep(_PAUSE_S)
+        if not leader.owes or self._undelivered():
+            return
+        leader.all_sent()
+        if self.document is None:
+            return
+        self.document = replace(self.document, sent=leader.sent)
+        async with transaction() as tables:
+            await tables.save({_STATE: leader.state(), DOCUMENT: self.document.encoded()})
 
     async def _take_over(self, transaction: OpenTables, now_ns: int) -> _Leader:
         async with transaction() as tables:
@@ -234,11 +257,12 @@ class FleetStatus:
     async def _follow(self, body: bytes) -> None:
         try:
             document = read_document(body)
-            if self.document is not None and document.at_ns == self.document.at_ns:
+            if body == self._followed:
                 return
             sent = [event_of_json(stated) for stated in document.sent]
             self._show(document)
             self._compare(document)
+            self._followed = body
         except _UNREADABLE as error:
             log.warning("the fleet's status could not be read", extra={"cause": f"{error}"[:300]})
             return
@@ -279,7 +303,7 @@ class _Leader:
         self._name, self._windows, self._watched, self._illustrated = name, windows, watched, illustrated
         self._declared = watch.declared
         self._learned: dict[str, int] = {}
-        self._firsts: dict[int, dict[Key, Counter[First]]] = {}
+        self._firsts: dict[int, dict[Key, Counter[First | SliceFirst]]] = {}
         self._pending: set[tuple[str, int]] = set()
         self._bodies: dict[tuple[str, int], int] = {}
         self._refused: set[str] = set()
@@ -313,7 +337,9 @@ class _Leader:
         complete = slice_of(now_ns) - 1 - _GRACE
         for number in sorted(each for each in self._firsts if each <= complete):
             for key, firsts in sorted(self._firsts.pop(number).items()):
-                self.watch.learn_together(key, firsts, number * SLICE_NS, end_ns(number))
+                verdicts = {first: n for first, n in firsts.items() if isinstance(first, First)}
+                self.watch.learn_together(key, verdicts, number * SLICE_NS, end_ns(number))
+                self.watch.learn_slices(key, {first: n for first, n in firsts.items() if isinstance(first, SliceFirst)})
         for monitor, number in sorted(each for each in self._pending if each[1] <= complete):
             self._learned[monitor] = max(self._learned.get(monitor, -1), number)
             self._pending.discard((monitor, number))
@@ -329,12 +355,22 @@ class _Leader:
         return FleetDocument(
             at_ns=now_ns, leader=self._name, services=self.statuses(now_ns),
             metrics=list(self.watch.metric_statuses()),
-            alerts=[alert.to_json() for alert in self.watch.alerts.values()], sent=self._sent[-_MOST_SENT:],
+            alerts=[alert.to_json() for alert in self.watch.alerts.values()], sent=self.sent,
             shares=self._windows.shares(now_ns),
         )  # fmt: skip
 
     def statuses(self, now_ns: int) -> list[ServiceStatus]:
         return self.watch.service_statuses(now_ns)
+
+    @property
+    def sent(self) -> list[Mapping[str, object]]:
+        """The latest events that receivers have got, in their JSON form."""
+        return self._sent[-_MOST_SENT:]
+
+    @property
+    def owes(self) -> bool:
+        """Whether events were passed on of which it is not saved that receivers have them."""
+        return bool(self._passed)
 
     def unnoted(self) -> list[AlertEvent]:
         """Events that an earlier leader passed on, once."""
@@ -384,7 +420,7 @@ class _Leader:
                 self._refuse(monitor, name, "it is of a time that is more than an hour ahead; set clocks by NTP")
                 continue
             unread = place not in self._bodies and number > self._learned.get(monitor, -1)
-            firsts: Mapping[Key, Counter[First]] = {}
+            firsts: Mapping[Key, Counter[First | SliceFirst]] = {}
             try:
                 slices, values = divided(body)
                 firsts = self._windows.put(monitor, number, slices)

@@ -12,13 +12,17 @@ from sidejudge.integrations.postgres.errors import LeaseLost
 from sidejudge.integrations.postgres.leases import Lease
 from sidejudge.monitor.fleet.fleet import Fleet
 
-from .status import LEASE, FleetStatus, SliceRow
+from .status import LEASE, FleetStatus, OpenTables, SliceRow
 
 _OWN: Final = "SELECT name FROM windows WHERE monitor = %s"
 
 
 async def share_status(fleet: Fleet, status: FleetStatus) -> None:
     """One round of the status. Raises ``DatabaseError``; the next round goes on."""
+    await status.round(_opener(fleet), leading=fleet.held(LEASE) is not None)
+
+
+def _opener(fleet: Fleet) -> OpenTables:
     lease = fleet.held(LEASE)
 
     @asynccontextmanager
@@ -26,7 +30,12 @@ async def share_status(fleet: Fleet, status: FleetStatus) -> None:
         async with fleet.transaction() as transaction:
             yield FleetTables(transaction, fleet.name, lease)
 
-    await status.round(opened, leading=lease is not None)
+    return opened
+
+
+async def end_sharing(fleet: Fleet, status: FleetStatus) -> None:
+    """Leave the status to another. Raises ``DatabaseError``."""
+    await status.end(_opener(fleet))
 
 
 class FleetTables:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import bisect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 from sidejudge.monitor.alerting.cascade_sums import CascadeSums
 from sidejudge.monitor.alerting.details import Details, WatchedWindow
-from sidejudge.monitor.alerting.observation import First, Key
+from sidejudge.monitor.alerting.observation import First, Key, SliceFirst
 from sidejudge.scoring.statistics.estimate import Estimate, from_sums
 from sidejudge.scoring.statistics.exact_sums import ExactSums
 from sidejudge.scoring.statistics.mean import MeanEstimate, MeanSums, mean_from_sums
@@ -90,11 +91,11 @@ class FleetWindows:
         self._held: dict[tuple[str, int], _Held] = {}
         self._now_ns = 0
 
-    def put(self, monitor: str, number: int, body: bytes) -> dict[Key, Counter[First]]:
+    def put(self, monitor: str, number: int, body: bytes) -> dict[Key, Counter[First | SliceFirst]]:
         """Take in a monitor's slice, in place of an earlier state of the same.
 
         Returns:
-            Its firsts, by the keys under which they stand.
+            Its firsts, and the slices that they are in, by the keys under which they stand.
 
         Raises:
             ValueError: it is no slice.
@@ -112,9 +113,10 @@ class FleetWindows:
             self._windows.setdefault(places[key], _KeyWindow()).move(number, part, 1)
         decided = sum(part.sums.n("n") for _, part in parts)
         self._held[monitor, number] = _Held(body, places, decided)
-        firsts: dict[Key, Counter[First]] = {}
+        firsts: dict[Key, Counter[First | SliceFirst]] = {}
         for key, part in parts:
-            firsts.setdefault(places[key], Counter()).update(part.firsts)
+            found = firsts.setdefault(places[key], Counter())
+            found.update(dict[First | SliceFirst, int](chain(part.firsts.items(), part.sliced.items())))
         return firsts
 
     def _place(self, key: Key) -> Key:

@@ -20,19 +20,20 @@ from sidejudge.scoring.status.metric_limit import MetricLimit
 from sidejudge.scoring.status.metric_status import MetricEstimate, MetricStatus
 from sidejudge.scoring.status.service_status import ServiceStatus, StatusChange
 from sidejudge.scoring.status.silence import Silence, SilenceCause
+from sidejudge.scoring.status.slice_status import SliceStatus
 from sidejudge.scoring.status.status import Appraisal, Policy, Status, Thresholds
 
 DECLARED = Declaration(policy=Policy())
 ALL = conditions(DECLARED)
 QUALITY = {"pass_rate_critical", "pass_rate_warning", "pass_rate_change", "scenario_drift", "blocker_rate",
-           "traffic_stopped", "metric_mean_low", "metric_critical", "metric_warning",
+           "traffic_stopped", "version_worse", "slice_worse", "metric_mean_low", "metric_critical", "metric_warning",
            "workflow_violation_rate"}  # fmt: skip
 
 
-def standing(status=Status.HEALTHY, *, passes=90, failures=10, change=None, drift=None, silence=None):
+def standing(status=Status.HEALTHY, *, passes=90, failures=10, change=None, drift=None, silence=None, slices=()):
     return ServiceStatus(
         service="shop", environment="prod", rubric="qa", appraisal=Appraisal(status, "because"), change=change,
-        drift=drift, silence=silence,
+        drift=drift, silence=silence, slices=slices,
         estimate=estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures),
     )  # fmt: skip
 
@@ -72,6 +73,10 @@ def limited(status: Status) -> Observed:
     return Observed(now_ns=0, metrics=[found])
 
 
+def part(by: str, *, worse: bool) -> tuple[SliceStatus, ...]:
+    return (SliceStatus(by=by, value="x", estimate=events(20, 40), others=events(4, 100), worse=worse, since_ns=5),)
+
+
 STOPPED = Silence(since_ns=-(10**12), cause=SilenceCause.NO_SPANS)
 ACCEPTABLE = {"accuracy": (0.8, True), "error_rate": (0.1, False)}
 STORIES = {
@@ -101,6 +106,16 @@ STORIES = {
         (window(status=standing(Status.NO_DATA, silence=STOPPED)), True),
         (window(), False),
         (window(status=standing(Status.INSUFFICIENT_DATA)), False),
+    ],
+    "version_worse": [
+        (window(status=standing(slices=part("prompt", worse=True))), True),
+        (window(status=standing(slices=part("version", worse=False))), False),
+        (window(status=standing(Status.NO_DATA, slices=part("model", worse=True), silence=STOPPED)), None),
+    ],
+    "slice_worse": [
+        (window(status=standing(slices=part("metadata.tenant", worse=True))), True),
+        (window(status=standing(slices=part("name", worse=False))), False),
+        (window(status=standing(Status.NO_DATA, slices=part("name", worse=True), silence=STOPPED)), None),
     ],
     "blocker_rate": [
         (window(blocked={"accuracy": events(20, 100)}), True),

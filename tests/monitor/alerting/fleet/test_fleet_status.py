@@ -126,6 +126,37 @@ class Simulated:
         return status.appraisal.status
 
 
+def test_a_leader_that_leaves_at_once_after_a_notice_leaves_no_duplicate():
+    fleet = Simulated(2)
+    fleet.run(40, failing=0.02)
+    while not fleet.leader.sent:
+        fleet.run(1, failing=0.7)
+    first, sent = fleet.leader, set(fleet.leader.sent)
+    fleet.leader = fleet.members[1]  # before the next look, as in a restart in order
+    asyncio.run(fleet.leader.round(leading=True))
+    assert not set(fleet.leader.sent) & sent
+    assert sent <= set(fleet.leader.noted)
+    assert set(first.sent) == sent
+
+
+def test_what_is_delivered_between_two_looks_is_saved_in_order_when_the_leader_ends():
+    fleet = Simulated(2)
+    fleet.run(40, failing=0.02)
+    fleet.leader.undelivered = 1
+    while not fleet.leader.sent:
+        fleet.run(1, failing=0.7)
+    first, sent = fleet.leader, set(fleet.leader.sent)
+    first.undelivered = 0  # the receiver is back
+
+    async def change():
+        await first.status.end(fleet.tables.of(first.name))
+        await fleet.members[1].round(leading=True)
+
+    asyncio.run(change())
+    assert not set(fleet.members[1].sent) & sent
+    assert sent <= set(fleet.members[1].noted)
+
+
 def test_all_show_one_status_and_receivers_get_each_event_once_whoever_leads():
     fleet = Simulated(3)
     fleet.run(40, failing=0.02)
