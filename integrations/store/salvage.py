@@ -43,14 +43,26 @@ class Salvaged:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether a store that is there cannot be used as it is: its structure is looked through, whole."""
+    """Whether a store that is there cannot be used as it is: its structure and its texts are looked through, whole."""
     if not path.exists() or not path.stat().st_size:
         return False
     try:
         with closing(_reading(path)) as connection:
-            return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] != _Text(b"ok"))
+            if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != _Text(b"ok"):
+                return True
+            return any(_sound(row) is None for row in _texts(connection))
     except sqlite3.DatabaseError as error:
         return error.sqlite_errorcode & 0xFF in BROKEN
+
+
+def _texts(connection: sqlite3.Connection) -> Iterator[Row]:
+    """The columns that are declared as text, of all rows: SQLite notices no byte that changed inside of one."""
+    for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+        name = table.value.decode()
+        declared = connection.execute(f"PRAGMA table_info({name})").fetchall()
+        columns = [column.value.decode() for _, column, kind, *_ in declared if kind == _Text(b"TEXT")]
+        if columns:
+            yield from connection.execute(f"SELECT {', '.join(columns)} FROM {name}")  # noqa: S608  # the store's names
 
 
 def salvage(path: Path) -> Salvaged:

@@ -60,7 +60,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _Workers(click.ParamType):
+class _Workers(click.ParamType[int]):
     """A number of processes, or ``auto`` for one a processor."""
 
     name = "N|auto"

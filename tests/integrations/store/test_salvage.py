@@ -60,6 +60,20 @@ async def test_a_sound_store_is_not_taken_for_a_damaged_one(tmp_path):
     assert not is_damaged(tmp_path / "empty.sqlite")
 
 
+@pytest.mark.parametrize("byte", [0xFF, ord("}")], ids=["no text", "no JSON"])
+async def test_a_byte_inside_of_a_text_which_sqlite_does_not_notice_costs_its_row_alone(tmp_path, byte):
+    path = await filled(tmp_path / "s.sqlite")
+    before, data = held(path), bytearray(path.read_bytes())
+    data[data.index(b'"passed"') - 1] = byte
+    path.write_bytes(data)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA quick_check").fetchone() == ("ok",)
+    assert is_damaged(path)
+    assert salvage(path).lost == {"verdicts": 1}
+    assert held(path) == {**before, "verdicts": before["verdicts"] - 1}
+    assert not is_damaged(path)
+
+
 async def test_any_page_may_be_spoilt_and_most_of_the_rest_goes_on(tmp_path):
     whole = await filled(tmp_path / "whole.sqlite")
     before, pages = held(whole), whole.stat().st_size // 8192
