@@ -2,9 +2,10 @@
 
 Requests with the same credentials are a lane: one after the other, the oldest first, and each lane by itself, for a
 server that limits one project takes what is another's. While a lane is *away* its new requests are kept untried. What
-upstream refuses for good ends there, counted. A request that fails again and again while others are taken is set aside,
-so that it keeps nobody back, and given up in the end. A kill between upstream's answer and the deletion has a request
-sent twice; spans have ids, and whoever stores them keeps one.
+upstream refuses for good ends there, counted; but credentials of the configuration that it refuses may be corrected,
+and until then what was answered 200 under them waits. A request that fails again and again while others are taken is
+set aside, so that it keeps nobody back, and given up in the end. A kill between upstream's answer and the deletion has
+a request sent twice; spans have ids, and whoever stores them keeps one.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ _UNDER_WAY_NS: Final = 3600 * 10**9
 """A request that is under way is not sent again meanwhile; its response comes long before this."""
 _MOST_BYTES: Final = 4 << 20
 """Bytes of a response that are read, at most."""
+_CREDENTIALS: Final = (401, 403)
+"""Statuses that refuse the credentials, not the request."""
 _UNWRITABLE_S: Final = 5.0
 """How long to wait where a request that was sent cannot be deleted: what follows would be sent twice too."""
 
@@ -96,6 +99,7 @@ class ForwardBuffer:
         self._store: KeptRequests | None = None
         self._lanes: dict[int, _Lane] = {}
         self._settling: set[asyncio.Task[None]] = set()
+        self._refused_credentials = False
         self.kept: Counter[str] = Counter()
         self.ended: Counter[str] = Counter()
         self.unkept: Counter[str] = Counter()
@@ -188,6 +192,14 @@ class ForwardBuffer:
             _log.warning(
                 "upstream does not take requests for now: they are kept", extra={"upstream": self._upstream.name}
             )
+
+    def _report_refused_credentials(self, status: int) -> None:
+        if not self._refused_credentials:
+            self._refused_credentials = True
+            _log.error(
+                "upstream refuses the configured credentials: what is kept for it waits; correct forward.authorization "
+                "or forward.headers and restart", extra={"upstream": self._upstream.name, "status": status},
+            )  # fmt: skip
 
     def _not_kept(self, reason: str, cause: str) -> None:
         if not self.unkept[reason]:  # the first of its kind; the counter has the others
@@ -291,9 +303,9 @@ class ForwardBuffer:
             )
         except UpstreamError as error:
             return _Outcome("", by_it=error.reason not in ("connect", "busy"), cause=str(error))
-        return await self._read(came)
+        return await self._read(came, request)
 
-    async def _read(self, came: UpstreamResponse) -> _Outcome:
+    async def _read(self, came: UpstreamResponse, request: KeptRequest) -> _Outcome:
         """What a response means; its body is read so that the connection can be used again."""
         size = 0
         with suppress(UpstreamError):
@@ -304,13 +316,16 @@ class ForwardBuffer:
         came.close()
         if came.is_for_now:
             return _Outcome("", came.retry_after_s, by_it=came.status != 429, cause=f"HTTP {came.status}")
+        if came.status in _CREDENTIALS and request.trusted and self._upstream.has_credentials:
+            self._report_refused_credentials(came.status)
+            return _Outcome("", came.retry_after_s, by_it=False, cause=f"HTTP {came.status}")
         return _Outcome("sent" if came.status < 300 else "refused", cause=f"HTTP {came.status}")
 
     async def _settle(self, lane: _Lane, request: KeptRequest, under_way: asyncio.Task[UpstreamResponse]) -> None:
         """Wait for the response to a request that was kept meanwhile, and forget it if that is final."""
         store = self._store
         try:
-            outcome = await self._read(await under_way)
+            outcome = await self._read(await under_way, request)
         except UpstreamError as error:
             outcome = _Outcome("", cause=str(error))
         if store is None:

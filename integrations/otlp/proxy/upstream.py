@@ -205,6 +205,11 @@ class Upstream:
         out = _OF_REQUEST | _connection(given) | {name for name, _ in self._replacing(credentials=credentials)}
         return [(name, value) for name, value in given if name.lower() not in out]
 
+    @property
+    def has_credentials(self) -> bool:
+        """Whether the configuration has headers, which may be credentials, that replace the application's."""
+        return any(name != b"host" for name, _ in self._replaced)
+
     def _replacing(self, *, credentials: bool) -> list[Header]:
         return [each for each in self._replaced if credentials or each[0] == b"host"]
 

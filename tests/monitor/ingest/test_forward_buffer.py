@@ -145,6 +145,33 @@ async def test_what_is_refused_for_good_once_upstream_is_back_is_counted_and_kee
         assert [each.body for each in up.requested] == [one(1), one(2), one(3)]
 
 
+@pytest.mark.parametrize("status", ["401 Who", "403 No"])
+async def test_what_was_answered_waits_while_upstream_refuses_the_operators_own_credentials(gateway, status, caplog):
+    port = free_port()
+    app = await gateway(f"http://127.0.0.1:{port}", authorization="Basic b2xk")
+    for n in (1, 2, 3):
+        assert (await post(app, one(n))).status_code == 200
+    async with at(port) as up:
+        up.answer = answered(status)
+        await until(lambda: len(up.requested) >= 5)
+        assert (held(app).waiting, held(app).ended) == (3, {})
+        assert caplog.text.count("correct forward.authorization") == 1
+        up.answer, before = OK, len(up.requested)  # as after a restart with others
+        await until(lambda: held(app).waiting == 0)
+        assert [each.body for each in up.requested[before:]][-3:] == [one(1), one(2), one(3)]
+
+
+async def test_what_is_refused_under_an_applications_own_credentials_is_refused_for_good(gateway):
+    port = free_port()
+    app = await gateway(f"http://127.0.0.1:{port}")
+    for n in (1, 2):
+        await post(app, one(n), authorization="Basic b25l")
+    async with at(port) as up:
+        up.answer = answered("401 Who")
+        await until(lambda: held(app).waiting == 0)
+        assert held(app).ended == {"refused": 2}
+
+
 @pytest.mark.parametrize("fault", ["status", "reset", "hang up half-way"])
 async def test_a_body_that_upstream_never_takes_keeps_nobody_back_and_is_given_up(gateway, fault):
     async def part_time(writer):
