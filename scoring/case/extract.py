@@ -105,11 +105,17 @@ def _answered(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence
     agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
     if _failed_without_answer(root, agents):
         return  # a model's last message before the run failed is a step of it, not its answer
-    for span in (*agents, *sorted(trace.models, key=lambda span: span.end_ns, reverse=True)):
+    spoken = sorted(trace.models, key=lambda span: span.end_ns, reverse=True)
+    for span in (*agents, *spoken[:1], *(span for span in spoken[1:] if not _asks_for_tools(span))):
         yield span.output
     # Where models have messages without text, the output of the steps below them is not the answer.
     for span in index.chains if not any(call.output_messages for call in trace.models) else ():
         yield span.output
+
+
+def _asks_for_tools(span: Span) -> bool:
+    """Whether a model calls tools: what it says beside is a thought, and the answer comes after their results."""
+    return any(message.tool_calls for message in span.output_messages)
 
 
 def _failed_without_answer(root: Span | None, agents: Sequence[Span]) -> bool:

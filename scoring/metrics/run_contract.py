@@ -196,8 +196,9 @@ def _fault(step: CallStep, offered: Mapping[str, OfferedTool], chosen: frozenset
     own = plain(step.call.name)
     tool = offered.get(own) or next((held for key, held in offered.items() if own.endswith(key)), None)
     if tool is None:
-        # Frameworks run steps of their own as tools; a name that no model called is no model's invention.
-        unknown = step.failure is not None or own in chosen
+        # Frameworks run steps of their own as tools; a name that no model called is no model's invention, and the tool
+        # by which a model answers is often not listed among the others.
+        unknown = step.failure is not None or (own in chosen and not _gives_answer(step.call.name))
         return Reason("{tool}: no such tool was offered", tool=name) if unknown else None
     arguments = decoded(step.call.arguments)
     check = None if tool.schema is None else _validator(tool.schema)

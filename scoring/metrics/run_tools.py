@@ -48,7 +48,7 @@ def _tool_success(case: Case) -> Result:
     found = [(step.span_id, failed_call(step)) for step in failed]
     return Scored(
         value=1.0 - len(failed) / len(calls),
-        reason=Reason("{n} of {all} tool calls failed: {signs}", n=len(failed), all=len(calls), signs=_some(found)),
+        reason=Reason("{n} of {all} tool calls failed: {signs}", n=len(failed), all=len(calls), signs=some(found)),
         details={**signs(found), "calls": len(calls), "failed_by_tool": _by_tool(failed)},
     )
 
@@ -92,7 +92,7 @@ def _step_success(case: Case) -> Result:
                 found.append((span.span_id, _failed_step(span, failure_part(failure))))
     return Scored(
         value=1.0 - len(found) / len(counted),
-        reason=Reason("{n} of {all} steps failed: {signs}", n=len(found), all=len(counted), signs=_some(found))
+        reason=Reason("{n} of {all} steps failed: {signs}", n=len(found), all=len(counted), signs=some(found))
         if found
         else "",
         details={**signs(found), "steps": len(counted)} if found else {},
@@ -142,9 +142,7 @@ def _error_variety(case: Case) -> Result:
             found.append((span_id, Reason("{where}: {what} again", where=part(label(where)), what=what)))
     return Scored(
         value=1.0 if not found else max(0.0, 1.0 - len(found) / 3),
-        reason=Reason("the same error came again {n} times: {signs}", n=len(found), signs=_some(found))
-        if found
-        else "",
+        reason=Reason("the same error came again {n} times: {signs}", n=len(found), signs=some(found)) if found else "",
         details=signs(found),
     )
 
@@ -169,7 +167,7 @@ def _by_tool(failed: list[CallStep]) -> dict[str, int]:
     return dict(counts.most_common(MOST_TOOLS))
 
 
-def _some(found: Sequence[tuple[str | None, Reason]]) -> Reason:
+def some(found: Sequence[tuple[str | None, Reason]]) -> Reason:
     """The first different signs."""
     named = list(dict.fromkeys(sign for _, sign in found))
     return together(named[:_NAMED], ", ") + Reason(", …" if len(named) > _NAMED else "")

@@ -1,33 +1,31 @@
 """What an agent reports of itself: that it assumes, makes up or cannot find something, or comes no further.
 
 Words of English decide only in English texts. The progress report of an orchestrator (``"is_in_loop": …``) is read in
-any language, and that a sub-agent returns the same text again needs no words at all.
+any language.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import written
-from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least
-from sidejudge.scoring.result.reason import Reason, part, together
+from sidejudge.scoring.result.reason import Reason, together
 from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored
 from sidejudge.scoring.trace import usage
-from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.record import record
+from sidejudge.scoring.trace.span import Span
 
 from .answer_failure import sole_text
-from .run_ending import SOURCE, no_run, top
+from .run_ending import SOURCE, no_run
 from .run_steps import MOST_CALLS, signs
 
 _READ: Final = 6_000
 """Characters of one answer of a model that are read."""
-_LEAST_OUTPUT: Final = 40
-"""Characters from which equal outputs of a sub-agent are no coincidence."""
 _ENGLISH: Final = frozenset(
     [
         "the",
@@ -86,38 +84,32 @@ _STUCK: Final = re.compile(
 _PROGRESS: Final = re.compile(
     r'"is_in_loop"\s*:\s*(?:\{[^{}]{0,2000}?"answer"\s*:\s*)?true|"is_progress_being_made"\s*:\s*(?:\{[^{}]{0,2000}?"answer"\s*:\s*)?false'
 )
-_ENGLISH_SIGNS: Final = (
-    (_STUCK, Reason("states that it comes no further")),
+_REPORT: Final = re.compile(r'"is_(?:in_loop|progress_being_made)"')
+_COMES_NO_FURTHER: Final = Reason("states that it comes no further")
+_ASSUMED: Final = (
     (_ASSUMES, Reason("states that it assumes or makes up something")),
     (_MISSES, Reason("states that it cannot find something")),
 )
 _NO_WORDS: Final = NotApplicable(Reason("no model answered, or none in words that are read"))
 
 
-def _no_stated_trouble(case: Case) -> Result:
-    if (gap := no_run(case)) is not None:
-        return gap
+@record(frozen=True, slots=True, kw_only=True)
+class _Statement:
+    """What one answer of a model states of its speaker. ``english``: whether its words are read at all."""
+
+    span_id: str
+    english: bool
+    reports: bool
+    stuck: bool
+    assumed: Reason | None
+
+
+def _statements(case: Case) -> tuple[_Statement, ...]:
+    """What each answer of a model states. Ask by ``case.once``."""
     if case.trace is None:
-        return NotApplicable(Reason("the case is not a trace"))
-    answers = [span for span in usage.model_calls(case.trace)[:MOST_CALLS] if span.output_messages or span.output]
-    judged = [(span, sign) for span in answers if (sign := _stated(_words(span))) is not None]
-    again = list(_again(case))
-    if not judged and not again:
-        return _NO_WORDS
-    found = [(span.span_id, sign) for span, sign in judged if sign] + again
-    return Scored(
-        value=max(0.0, 1.0 - len(found) / max(1, len(judged))),
-        method=Method.LEXICAL,
-        reason=Reason(
-            "{n} of {all} steps: {signs}",
-            n=len(found),
-            all=max(len(judged), len(found)),
-            signs=together(dict.fromkeys(sign for _, sign in found), ", "),
-        )
-        if found
-        else "",
-        details=signs(found),
-    )
+        return ()
+    answers = ((span, _words(span)) for span in usage.model_calls(case.trace)[:MOST_CALLS])
+    return tuple([_statement(span, text) for span, text in answers if text])
 
 
 def _words(span: Span) -> str:
@@ -127,38 +119,69 @@ def _words(span: Span) -> str:
     return text[:_READ]
 
 
-def _stated(text: str) -> Reason | None:
-    """What a text reports of its speaker; empty for nothing, None where it is in words that are not read."""
-    if _PROGRESS.search(text):
-        return _ENGLISH_SIGNS[0][1]
+def _statement(span: Span, text: str) -> _Statement:
+    english = is_english(text)
+    reports = _REPORT.search(text) is not None
+    return _Statement(
+        span_id=span.span_id, english=english, reports=reports,
+        stuck=(reports and _PROGRESS.search(text) is not None) or (english and _STUCK.search(text) is not None),
+        assumed=next((sign for pattern, sign in _ASSUMED if pattern.search(text)), None) if english else None,
+    )  # fmt: skip
+
+
+def is_english(text: str) -> bool:
+    """Whether a text has as many of the most frequent English words as English texts have."""
     words = re.findall(r"[^\W\d_]+", text.lower())
-    if words and sum(word in _ENGLISH for word in words) < _LEAST_ENGLISH * len(words):
-        return Reason("") if '"is_in_loop"' in text else None
-    return next((sign for pattern, sign in _ENGLISH_SIGNS if pattern.search(text)), Reason(""))
+    return sum(word in _ENGLISH for word in words) >= _LEAST_ENGLISH * len(words)
 
 
-def _again(case: Case) -> Iterator[tuple[str | None, Reason]]:
-    """The runs of sub-agents that return what an earlier one of theirs did."""
-    if case.trace is None:
-        return
-    first, seen = top(case.trace), set[tuple[str, str]]()
-    for span in case.trace.spans:
-        if span.kind is SpanKind.AGENT and span is not first and len(text := sole_text(span.output)) >= _LEAST_OUTPUT:
-            key = (span.agent or span.name, text)
-            if key in seen:
-                yield span.span_id, Reason("{agent} returns the same again", agent=part(label(key[0])))
-            seen.add(key)
+def _nothing_assumed(case: Case) -> Result:
+    found = [(each.span_id, each.assumed) for each in case.once(_statements) if each.english]
+    return _share(case, found)
 
 
-no_stated_trouble = Metric(
-    id="no_stated_trouble",
-    title="No stated trouble",
-    meaning="How free the run is of steps at which the agent itself reports that it assumes, makes up or cannot find "
-    "something or comes no further, or at which a sub-agent returns the same again. A sign by words, without weight.",
-    formula="1 − such steps / answers of models in English, with a progress report, or without a word",
+def _not_stuck(case: Case) -> Result:
+    read = [each for each in case.once(_statements) if each.english or each.reports]
+    return _share(case, [(each.span_id, _COMES_NO_FURTHER if each.stuck else None) for each in read])
+
+
+def _share(case: Case, read: Sequence[tuple[str, Reason | None]]) -> Result:
+    """The share of the answers that were read and show no sign."""
+    if (gap := no_run(case)) is not None:
+        return gap
+    if not read:
+        return _NO_WORDS
+    found = [(span_id, sign) for span_id, sign in read if sign is not None]
+    stated = together(dict.fromkeys(sign for _, sign in found), ", ")
+    return Scored(
+        value=1.0 - len(found) / len(read),
+        method=Method.LEXICAL,
+        reason=Reason("{n} of {all} steps: {signs}", n=len(found), all=len(read), signs=stated) if found else "",
+        details=signs(found),
+    )
+
+
+nothing_assumed = Metric(
+    id="nothing_assumed",
+    title="Nothing assumed",
+    meaning="The share of the models' answers in which the model does not say that it assumes, simulates, guesses or "
+    "recalls something, or cannot find it. A sign by English words.",
+    formula="1 − answers that say so / answers in English",
     source=SOURCE,
-    measure=_no_stated_trouble,
+    measure=_nothing_assumed,
     bands=at_least(good=1.0, acceptable=0.8),
     methods=(Method.LEXICAL,),
-    undefined="not applicable where no model answered in English, nor any sub-agent twice",
+    undefined="not applicable where no model answered in English, or contents were not captured",
+)
+not_stuck = Metric(
+    id="not_stuck",
+    title="Not stuck",
+    meaning="The share of the models' answers in which the model does not say that it is in a loop or makes no "
+    "progress. A sign by English words, and by the progress report of an orchestrator in any language.",
+    formula="1 − answers that say so / answers in English or with a progress report",
+    source=SOURCE,
+    measure=_not_stuck,
+    bands=at_least(good=1.0, acceptable=0.8),
+    methods=(Method.LEXICAL,),
+    undefined="not applicable where no model answered in English or with such a report, or contents were not captured",
 )

@@ -53,6 +53,8 @@ _SERVICE: Final = r"(?:(?:model|api|llm|engine|server|service|provider|openai|an
 
 
 ACCOUNT: Final = "an account's limit"
+GAVE_UP: Final = "the framework gave up"
+"""A maximum of rounds, steps or time is reached."""
 
 
 class _Known(NamedTuple):
@@ -70,7 +72,7 @@ def _known(kind: str, subject: str, *openings: str) -> _Known:
 
 _MESSAGES: Final = (
     _known(
-        "the framework gave up",
+        GAVE_UP,
         r"(?:max\w*|limit\w*|máximo|massimo|最大|최대).{0,40}(?:round|iteration|step|turn|runde|schritt|paso|tour"
         r"|étape|passo|轮|步|迭代|ラウンド|ステップ|단계)",
         r"agent stopped due to\b|sorry,? need more steps\b|invalid format: missing\b|could not parse llm output",

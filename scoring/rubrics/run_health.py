@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.metrics.run_agents import not_exhausted, outputs_vary, sub_agents_answered
+from sidejudge.scoring.metrics.run_claims import results_upheld
 from sidejudge.scoring.metrics.run_contract import calls_valid, tools_tried
 from sidejudge.scoring.metrics.run_effort import within_budget, within_usual
 from sidejudge.scoring.metrics.run_ending import SOURCE, answer_intact, answered, completed, not_refused
@@ -12,7 +15,8 @@ from sidejudge.scoring.metrics.run_repetition import LEAST, no_repetition
 from sidejudge.scoring.metrics.run_results import results_used
 from sidejudge.scoring.metrics.run_telemetry import telemetry
 from sidejudge.scoring.metrics.run_tools import error_variety, step_success, tool_success
-from sidejudge.scoring.metrics.run_words import no_stated_trouble
+from sidejudge.scoring.metrics.run_values import values_founded
+from sidejudge.scoring.metrics.run_words import not_stuck, nothing_assumed
 from sidejudge.scoring.result.bands import Blocker, Effect
 from sidejudge.scoring.result.result import Result, Scored
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
@@ -33,32 +37,52 @@ def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]
     return {"signs": found[:_MOST]} if found else {}
 
 
+_OF_FAILURE: Final = frozenset({
+    completed.id, answered.id, answer_intact.id, tool_success.id, step_success.id, error_variety.id, calls_valid.id,
+    sub_agents_answered.id, not_exhausted.id,
+})  # fmt: skip
+"""Metrics that may name one failed step for one reason: the first of them names it."""
+
+
 def _signs(results: Mapping[str, Result]) -> Iterator[dict[str, object]]:
+    failed = set[object]()
     for metric, result in results.items():
         held = result.details.get("signs") if isinstance(result, Scored) else None
-        if metric not in _APART and isinstance(held, list):
-            yield from ({"metric": metric, **sign} for sign in held)
+        if metric in _APART or not isinstance(held, list):
+            continue
+        for sign in held:
+            if metric not in _OF_FAILURE or sign["span_id"] not in failed:
+                yield {"metric": metric, **sign}
+        if metric in _OF_FAILURE:
+            failed |= {sign["span_id"] for sign in held}
 
 
 RUBRIC = Rubric(
     id="run_health",
     title="Run Health",
     source=SOURCE,
-    formula="0.10 × completed + 0.10 × answered + 0.05 × answer_intact + 0.30 × tool_success + 0.10 × step_success "
-    "+ 0.10 × error_variety + 0.10 × no_repetition + 0.075 × calls_valid + 0.075 × tools_tried",
+    formula="0.08 × completed + 0.08 × answered + 0.04 × answer_intact + 0.24 × tool_success + 0.08 × step_success "
+    "+ 0.08 × error_variety + 0.08 × no_repetition + 0.06 × calls_valid + 0.06 × tools_tried + 0.05 × nothing_assumed "
+    "+ 0.05 × not_stuck + 0.05 × outputs_vary + 0.05 × results_upheld",
     criteria=(
-        Criterion(metric=completed, weight=0.10, blocker=_FAILS),
-        Criterion(metric=answered, weight=0.10, blocker=_FAILS),
-        Criterion(metric=answer_intact, weight=0.05, blocker=_FAILS),
-        Criterion(metric=tool_success, weight=0.30),
-        Criterion(metric=step_success, weight=0.10),
-        Criterion(metric=error_variety, weight=0.10),
-        Criterion(metric=no_repetition, weight=0.10, blocker=_LOOPS),
-        Criterion(metric=calls_valid, weight=0.075),
-        Criterion(metric=tools_tried, weight=0.075),
+        Criterion(metric=completed, weight=0.08, blocker=_FAILS),
+        Criterion(metric=answered, weight=0.08, blocker=_FAILS),
+        Criterion(metric=answer_intact, weight=0.04, blocker=_FAILS),
+        Criterion(metric=tool_success, weight=0.24),
+        Criterion(metric=step_success, weight=0.08),
+        Criterion(metric=error_variety, weight=0.08),
+        Criterion(metric=no_repetition, weight=0.08, blocker=_LOOPS),
+        Criterion(metric=calls_valid, weight=0.06),
+        Criterion(metric=tools_tried, weight=0.06),
         Criterion(metric=results_used),
         Criterion(metric=not_refused),
-        Criterion(metric=no_stated_trouble),
+        Criterion(metric=nothing_assumed, weight=0.05),
+        Criterion(metric=not_stuck, weight=0.05),
+        Criterion(metric=outputs_vary, weight=0.05),
+        Criterion(metric=sub_agents_answered),
+        Criterion(metric=not_exhausted),
+        Criterion(metric=values_founded),
+        Criterion(metric=results_upheld, weight=0.05),
         Criterion(metric=within_usual),
         Criterion(metric=within_budget, blocker=_FAILS),
         Criterion(metric=telemetry),

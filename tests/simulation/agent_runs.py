@@ -26,7 +26,8 @@ def genai(kind, step):
     operation = {"agent": "invoke_agent", "tool": "execute_tool", "llm": "chat"}[kind]
     found = {"gen_ai.operation.name": operation}
     if kind == "agent":
-        found |= {"gen_ai.agent.name": "desk", "gen_ai.input.messages": _message("user", step["input"]),
+        found |= {"gen_ai.agent.name": step.get("name", "desk"),
+                  "gen_ai.input.messages": _message("user", step["input"]),
                   "gen_ai.output.messages": _message("assistant", step["output"])}  # fmt: skip
     elif kind == "tool":
         found |= {"gen_ai.tool.name": step["name"], "gen_ai.tool.call.arguments": json.dumps(step["arguments"]),
@@ -47,7 +48,7 @@ def _message(role, text):
 def openinference(kind, step):
     found = {"openinference.span.kind": kind.upper()}
     if kind == "agent":
-        found |= {"agent.name": "desk", "input.value": step["input"], "output.value": step["output"]}
+        found |= {"agent.name": step.get("name", "desk"), "input.value": step["input"], "output.value": step["output"]}
     elif kind == "tool":
         found |= {"tool.name": step["name"], "input.value": json.dumps(step["arguments"]),
                   "input.mime_type": "application/json", "output.value": step["result"]}  # fmt: skip
@@ -103,7 +104,8 @@ def spans_of(steps, dialect, number):
     """Steps as spans, one after the other; one with ``beside`` begins with the one before it."""
     ns, began = 10**9, 0
     for at, (kind, step, _) in enumerate(steps):
-        name = {"agent": "invoke_agent desk", "llm": "chat m", "tool": step.get("name", "")}[kind]
+        own = step.get("name", "desk")
+        name = {"agent": f"invoke_agent {own}", "llm": "chat m", "tool": own}[kind]
         began = began if step.get("beside") else at
         yield RawSpan(
             trace_id=f"{number + 1:032x}", span_id=f"{at + 1:016x}", parent_id=f"{1:016x}" if at else None, name=name,

@@ -2,14 +2,16 @@
 
     python -m tests.simulation.run_health_fit            # writes docs/explanation/run-health.md
 
-A program makes runs of four kinds of agents. Three of four go well, with what healthy agents show as well: a call that
-fails and is tried again, polling, calls beside each other, a greeting that needs no tool. The others have one fault
-each at a known step, some of a kind that leaves no sign. Weights are fitted to one half, in two instrumentations; the
-page reports the other half, in a third. Nothing here is about other people's agents: the mixture of faults is made up.
+A program makes runs of six kinds of agents. Three of four go well, with what healthy agents show as well: a call that
+fails and is tried again, polling, calls beside each other, a greeting that needs no tool, an assumption that is stated
+and holds, a sub-agent that finds nothing twice. The others have one fault each at a known step, some of a kind that
+leaves no sign. Weights are fitted to runs in two instrumentations; the page reports others, each in all three.
+Nothing here is about other people's agents: the mixture of faults is made up.
 """
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from dataclasses import dataclass
@@ -28,16 +30,42 @@ from tests.simulation.agent_runs import DIALECTS, FAILED, FINE, TOOLS, spans_of
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "run-health.md"
 RUNS = 1_200
 MOST_FLAGGED = 0.15
-MOST_FAILED = 0.05
+MOST_FAILED = 0.015
 HIGH = (
     "crash", "no_answer", "error_as_answer", "cut_off", "loop", "turns", "most_calls_fail", "no_tool", "ignored_result",
-    "wrong_reasoning", "wrong_goal", "made_up_detail",
+    "assumes", "finds_nothing", "states_a_loop", "agent_again", "agent_refuses", "rounds_reached", "made_up_value",
+    "opposite_of_result", "success_of_failure", "wrong_reasoning", "wrong_goal", "made_up_detail", "wrong_order",
+    "half_done", "wrong_source",
 )  # fmt: skip
-"""Faults that spoil a run. The last three leave no sign."""
+"""Faults that spoil a run. The last six, a quarter, leave no sign."""
+SILENT = HIGH[-6:]
 LOW = ("unknown_tool", "bad_arguments", "same_error_again", "one_call_fails")
 """Faults that a run may survive."""
-KINDS = {"lookup": (1, 4), "research": (4, 12), "coder": (3, 10), "chat": (0, 1)}
-"""Agents, and how many calls they make."""
+KINDS = {"lookup": (1, 4), "research": (4, 12), "coder": (3, 10), "solver": (2, 6), "team": (2, 5), "chat": (0, 1)}
+"""Agents, and how many calls they make. A solver answers by a tool, a team has sub-agents."""
+ASSUMES = (
+    "I will assume that the price is the one of last year, and go on with it.",
+    "The page is not there, so let's simulate the result of the search and continue.",
+    "From my own memory, the bridge was opened in 1932 and is 503 metres long.",
+    "My best guess is that the number in the second row of the table is the one.",
+)
+FINDS_NOTHING = (
+    "I was not able to find the file in the folder, and I answer without it.",
+    "The number of visitors is not provided in the search results that I have.",
+)
+LOOPS = (
+    "We are stuck in a loop, because the same page is loaded again and again.",
+    "There has been no progress in the last steps of the plan that we made.",
+    '{"is_in_loop": {"reason": "dasselbe noch einmal", "answer": true}}',
+    '{"is_in_loop": {"answer": false}, "is_progress_being_made": {"reason": "x", "answer": false}}',
+)
+THOUGHTS = (
+    "", "", "I will look up the price in the list of this year.", "Next I read the second page of the report.",
+    "The first result has what is asked, and I check it in the table.", "Ich sehe in der Tabelle nach, ob es stimmt.",
+)  # fmt: skip
+REFUSALS = ("I'm sorry, but I can't help with that request.", "Es tut mir leid, dabei kann ich nicht helfen.")
+ROUNDS = ("Maximum number of rounds reached.", "Agent stopped due to iteration limit or time limit.")
+NOTHING_THERE = "The register has no entry for that ship on the day that was asked for."
 HEALTH = RUBRICS["run_health"]
 METRICS = tuple(criterion.metric.id for criterion in HEALTH.criteria if criterion.metric.id != "telemetry")
 
@@ -46,25 +74,48 @@ class Maker:
     """Makes one run: its steps, and where it goes wrong."""
 
     def __init__(self, dice: random.Random, number: int, kind: str, fault: str | None) -> None:
-        self.dice, self.number, self.fault = dice, number, fault
+        self.dice, self.number, self.kind, self.fault = dice, number, kind, fault
         self.steps: list[tuple[str, dict, bool]] = []
         self.wrong: set[int] = set()
+        self.order = f"ORD-{dice.randrange(10**4, 10**5)}"
         low, high = KINDS[kind]
         calls = 0 if fault == "no_tool" else max(dice.randint(low, high), 2 if fault else 0)
-        asked = f"Please find out number {number}." if calls or fault else "Hello!"
+        asked = f"Please find out number {number} of the order {self.order}." if calls or fault else "Hello!"
         fact = ""
         for turn in range(calls):
             fact = self.turn(turn, noisy=0.25 if kind == "coder" else 0.08)
+        self.claims = self.healthy_claim() if calls and dice.random() < 0.1 else ""
         self.faults()
         self.answer(asked, fact)
 
+    def say(self, text, *, wrong=False):
+        self.steps.append(("llm", {"text": text, "calls": [], "finish": "stop"}, False))
+        if wrong:
+            self.wrong.add(len(self.steps) - 1)
+
+    def ask_agent(self, name, given, output, *, error=None, wrong=False):
+        self.steps.append(("agent", {"name": name, "input": given, "output": output, "error": error}, False))
+        if wrong:
+            self.wrong.add(len(self.steps) - 1)
+
     def call(self, name, arguments, result, *, error=None, beside=False, wrong=False):
         if not beside:
-            self.steps.append(("llm", {"text": "", "calls": [(name, arguments)], "finish": "tool_calls"}, False))
+            thought = self.dice.choice(THOUGHTS)
+            self.steps.append(("llm", {"text": thought, "calls": [(name, arguments)], "finish": "tool_calls"}, False))
         step = {"name": name, "arguments": arguments, "result": result, "error": error, "beside": beside}
         self.steps.append(("tool", step, False))
         if wrong:
             self.wrong.add(len(self.steps) - 1)
+
+    def healthy_claim(self) -> str:
+        """A call with a yes or no, or one that fails and is made good, and what is rightly said of it."""
+        if self.dice.random() < 0.5:
+            offered = self.dice.random() < 0.5
+            self.call("search", {"q": f"ticket {self.order}"}, json.dumps({"refundable": offered, "order": self.order}))
+            return f"The order {self.order} is {'' if offered else 'not '}refundable. "
+        self.call("book", {"q": f"seat {self.number}"}, self.dice.choice(FAILED))
+        self.call("book", {"q": f"seat {self.number}"}, f"booked {self.number}")
+        return f"I have booked the seat {self.number} for you. "
 
     def turn(self, turn: int, noisy: float) -> str:
         """A call that a healthy agent makes, now and then with what is no fault of it."""
@@ -79,12 +130,23 @@ class Maker:
                 self.call("read_page", {"q": f"job {self.number} {turn}"}, "pending")
             self.call("read_page", {"q": f"job {self.number} {turn}"}, f"done {fact}")
         self.call(name, arguments, result)
+        if dice.random() < 0.05:  # written in another way, or known by heart
+            known = dice.choice((self.order, self.order.casefold(), self.order.replace("-", " ")))
+            known = "RFC-2616" if dice.random() < 0.1 else known
+            self.call("read_page", {"q": "status", "order_id": known}, f"status of {fact} is open")
+        if dice.random() < 0.003:
+            self.say(dice.choice((*ASSUMES[:1], *FINDS_NOTHING[:1])))  # and it holds, or is found elsewhere
+        if self.kind == "team" and dice.random() < 0.7:
+            nothing = dice.random() < 0.1
+            self.ask_agent(
+                "register", f"ship {turn}", NOTHING_THERE if nothing else f"The ship {fact} is in the harbour of Riga."
+            )
         if dice.random() < 0.15:
             for page in range(3):
                 self.call(name, {"q": f"{fact} {page}"}, f"page {page} of {fact}", beside=True)
         return fact
 
-    def faults(self) -> None:  # noqa: C901  # one branch a fault
+    def faults(self) -> None:  # noqa: C901, PLR0912  # one branch a fault
         dice, number = self.dice, self.number
         match self.fault:
             case "loop":
@@ -108,8 +170,33 @@ class Maker:
             case "ignored_result":
                 self.call("search", {"q": "figure"}, f"revenue of Zyxal was {number}77 crowns", wrong=True)
 
+            case "assumes":
+                self.say(dice.choice(ASSUMES), wrong=True)
+            case "finds_nothing":
+                self.say(dice.choice(FINDS_NOTHING), wrong=True)
+            case "states_a_loop":
+                self.say(dice.choice(LOOPS), wrong=True)
+            case "agent_again":
+                for again in range(2):
+                    said = f"The list has {number} ships, and the third of them sails at nine."
+                    self.ask_agent("planner", "list the ships", said, wrong=again > 0)
+            case "agent_refuses":
+                self.ask_agent("writer", "write the letter", dice.choice(REFUSALS), wrong=True)
+            case "rounds_reached":
+                self.ask_agent("solver", "solve it", dice.choice(ROUNDS), wrong=True)
+            case "made_up_value":
+                made_up = f"ORD-{dice.randrange(10**5, 10**6)}"
+                self.call("read_page", {"q": "status", "order_id": made_up}, "the order is open", wrong=True)
+            case "opposite_of_result":
+                self.call("search", {"q": f"ticket {self.order}"}, json.dumps({"refundable": False}))
+                self.wrong.add(len(self.steps) - 1)
+                self.claims = f"Good news: your ticket {self.order} is refundable. "
+            case "success_of_failure":
+                self.call("book", {"q": f"seat {self.number}"}, dice.choice(FAILED), wrong=True)
+                self.claims = f"I have successfully booked the seat {self.number} for you. "
+
     def answer(self, asked: str, fact: str) -> None:
-        text = f"The answer of {self.number} is {fact or self.dice.randrange(10**4)}."
+        text = f"{self.claims}The answer of {self.number} is {fact or self.dice.randrange(10**4)}."
         finish = "length" if self.fault == "cut_off" else "stop"
         error = "RuntimeError: boom" if self.fault == "crash" else None
         if self.fault in ("crash", "no_answer"):
@@ -118,10 +205,14 @@ class Maker:
             text = self.dice.choice(["TimeoutError: 60 s", "Agent stopped due to max iterations.", "HTTP 500"])
         elif self.fault == "ignored_result":
             text = "I could not find anything about it."
-        self.steps.append(("llm", {"text": text, "calls": [], "finish": finish}, False))
-        last = len(self.steps) - 1
-        if self.fault in ("cut_off", "no_tool", "wrong_reasoning", "wrong_goal", "made_up_detail"):
-            self.wrong.add(last)
+        by_tool = self.kind == "solver" and text and finish == "stop"
+        calls = [("final_answer", {"answer": text})] if by_tool else []
+        self.steps.append(("llm", {"text": "" if by_tool else text, "calls": calls, "finish": finish}, False))
+        if self.fault in ("cut_off", "no_tool", *SILENT):
+            self.wrong.add(len(self.steps) - 1)
+        if by_tool:
+            step = {"name": "final_answer", "arguments": {"answer": text}, "result": text}
+            self.steps.append(("tool", step, False))
         top = self.fault in ("crash", "no_answer", "error_as_answer")
         agent = ("agent", {"input": asked, "output": text, "error": error}, top)
         steps = [(kind, step, at in self.wrong) for at, (kind, step, _) in enumerate(self.steps)]

@@ -9,12 +9,10 @@ import pytest
 from sidejudge.integrations.dialects import normalise
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.evaluators.score import score
-from sidejudge.scoring.result.result import Scored
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.trace.span import SpanKind
 from sidejudge.scoring.trace.trace import Trace
 from tests.linear_time import assert_linear
-from tests.scoring.metrics.test_run_health import SOUND, model, run, span
+from tests.scoring.metrics.test_run_health import model, run
 from tests.simulation.agent_runs import DIALECTS, spans_of
 
 TROUBLED = (
@@ -51,9 +49,14 @@ FOREIGN = (
 )
 
 
+WORDS = ("nothing_assumed", "not_stuck")
+STUCK = TROUBLED[9:]
+"""The others say that something is assumed or not found."""
+
+
 def judged(case):
     found = score(case, RUBRICS["run_health"], created_at="")
-    return found, next(each.result for each in found.scores if each.metric == "no_stated_trouble")
+    return found, {each.metric: each.result for each in found.scores}
 
 
 def traced(texts, dialect):
@@ -66,8 +69,11 @@ def traced(texts, dialect):
 @pytest.mark.parametrize("text", TROUBLED)
 def test_each_is_named_where_it_stands_and_fails_no_run(text, dialect):
     case = traced([HEALTHY[0], text, HEALTHY[1]], dialect)
-    verdict, found = judged(case)
+    verdict, results = judged(case)
+    sign_of, other = reversed(WORDS) if text in STUCK else WORDS
+    found = results[sign_of]
     assert found.value == pytest.approx(2 / 3), found
+    assert results[other].value == 1.0, "one statement is one sign"
     (sign,) = found.details["signs"]
     assert case.trace.by_id[sign["span_id"]].output_messages[0].text == text
     assert verdict.passed is True, "it has no weight"
@@ -75,32 +81,24 @@ def test_each_is_named_where_it_stands_and_fails_no_run(text, dialect):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_healthy_words_are_no_sign(dialect):
-    _, found = judged(traced(HEALTHY, dialect))
-    assert (found.value, found.details) == (1.0, {})
+    _, results = judged(traced(HEALTHY, dialect))
+    for name in WORDS:
+        assert (results[name].value, results[name].details) == (1.0, {})
 
 
 @pytest.mark.parametrize("text", FOREIGN)
 def test_texts_of_other_languages_are_not_judged_by_english_words(text):
-    assert judged(run(model("m", 1, text)))[1].status == "not_applicable"
-    _, beside = judged(run(model("m", 1, text), model("m2", 2, HEALTHY[0])))
-    assert beside.value == 1.0
-
-
-def test_a_sub_agent_that_returns_the_same_again_is_named():
-    same = "The registry has no entry for this ship and this day."
-
-    def research(span_id, at, output, name="research"):
-        return span(span_id, "agent", SpanKind.AGENT, at, agent=name, name=name, output=output)
-
-    steps = (*SOUND, research("a", 6, same), research("b", 7, same), research("c", 8, f"{same} But another does."))
-    _, found = judged(run(*steps, research("d", 9, same, "other"), research("e", 10, "ok"), research("f", 11, "ok")))
-    assert isinstance(found, Scored)
-    assert [sign["span_id"] for sign in found.details["signs"]] == ["b"]
+    alone = judged(run(model("m", 1, text)))[1]
+    beside = judged(run(model("m", 1, text), model("m2", 2, HEALTHY[0])))[1]
+    for name in WORDS:
+        assert alone[name].status == "not_applicable"
+        assert beside[name].value == 1.0
 
 
 def test_reasons_hold_no_contents():
-    _, found = judged(run(model("m", 1, "I will assume that the card is 4111 1111 and that it is not blocked.")))
-    assert "4111" not in repr(found)
+    _, results = judged(run(model("m", 1, "I will assume that the card is 4111 1111 and that it is not blocked.")))
+    assert results["nothing_assumed"].value == 0.0
+    assert "4111" not in repr(results["nothing_assumed"])
 
 
 @pytest.mark.parametrize("text", ["i assume ", "stuck in a ", '"is_in_loop": {', "the is a ", "we could not "])

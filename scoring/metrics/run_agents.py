@@ -1,0 +1,173 @@
+"""What sub-agents return, and whether any part of a run came to a limit of rounds or time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.metrics.metric import Metric
+from sidejudge.scoring.result.bands import at_least, must_be_one
+from sidejudge.scoring.result.reason import Reason, own, part, together
+from sidejudge.scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.trace import Trace
+
+from .answer_failure import answer_failure, is_refusal, sole_text
+from .error_cause import cause, failure_part
+from .run_ending import SOURCE, no_run, top
+from .run_steps import signs
+from .service_message import GAVE_UP, service_message, texts_in
+
+_LEAST_OUTPUT: Final = 40
+"""Characters from which equal outputs of a sub-agent are no coincidence."""
+_SHOWN: Final = 3
+_NO_SUB_AGENTS: Final = NotApplicable(Reason("no sub-agent returned words"))
+_NO_CONTENTS: Final = Unavailable(Reason("the telemetry carries no contents"))
+_LIMITED: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN, SpanKind.LLM, SpanKind.OTHER})
+_LIMIT_ERROR: Final = re.compile(
+    r"\b(?:Graph)?RecursionError\b|\bMax(?:imum)?_?(?:Turns|Rounds|Steps|Iterations|Calls)\w*"
+    r"|\b(?:turn|round|step|iteration|recursion|usage)[ _-]?limit\b",
+    re.IGNORECASE,
+)
+_TIMED_OUT: Final = re.compile(r"\btime-?out\w*|\btimed\s+out\b|\bdeadline\s+exceeded\b", re.IGNORECASE)
+_STOPPED_BY: Final = re.compile(r"max(?:imum)?_(?:turns|rounds|steps|iterations)", re.IGNORECASE)
+
+
+def _outputs(trace: Trace) -> Iterator[tuple[Span, str]]:
+    """The runs of sub-agents that returned words or ended in an error, each once however many spans wrap it."""
+    first = top(trace)
+    for span in trace.spans:
+        text = sole_text(span.output)
+        if span.kind is not SpanKind.AGENT or span is first or not (text or span.error):
+            continue
+        wrapping = (upper for upper in trace.ancestors(span) if upper.kind is SpanKind.AGENT and upper is not first)
+        if not any(sole_text(upper.output) == text and upper.error == span.error for upper in wrapping):
+            yield span, text
+
+
+def _outputs_vary(case: Case) -> Result:
+    if (gap := no_run(case)) is not None:
+        return gap
+    if case.trace is None:
+        return NotApplicable(Reason("the case is not a trace"))
+    seen = set[tuple[str, str]]()
+    found: list[tuple[str | None, Reason]] = []
+    read = 0
+    for span, text in _outputs(case.trace):
+        if len(text) < _LEAST_OUTPUT:
+            continue
+        read += 1
+        key = (span.agent or span.name, text)
+        if key in seen:
+            found.append((span.span_id, Reason("{agent} returns the same again", agent=part(label(key[0])))))
+        seen.add(key)
+    if not read:
+        return _NO_SUB_AGENTS
+    return _share(found, read)
+
+
+def _sub_agents_answered(case: Case) -> Result:
+    if (gap := no_run(case)) is not None:
+        return gap
+    if case.trace is None:
+        return NotApplicable(Reason("the case is not a trace"))
+    read = 0
+    found: list[tuple[str | None, Reason]] = []
+    for span, text in _outputs(case.trace):
+        read += 1
+        name = part(label(span.agent or span.name))
+        if span.error is not None:
+            found.append((span.span_id, Reason("{agent} returned {why}", agent=name, why=cause(span.error))))
+        elif is_refusal(text):
+            found.append((span.span_id, Reason("{agent} returned a refusal", agent=name)))
+        elif (failure := answer_failure(text, span.input)) is not None:
+            found.append((span.span_id, Reason("{agent} returned {why}", agent=name, why=failure_part(failure))))
+    if not read:
+        return _NO_SUB_AGENTS
+    return _share(found, read)
+
+
+def _share(found: list[tuple[str | None, Reason]], read: int) -> Result:
+    stated = together(list(dict.fromkeys(sign for _, sign in found))[:_SHOWN], ", ")
+    return Scored(
+        value=1.0 - len(found) / read,
+        method=Method.LEXICAL,
+        reason=Reason("{n} of {all} runs of sub-agents: {signs}", n=len(found), all=read, signs=stated)
+        if found
+        else "",
+        details=signs(found),
+    )
+
+
+def _not_exhausted(case: Case) -> Result:
+    if (gap := no_run(case)) is not None:
+        return gap
+    if case.trace is None:
+        return NotApplicable(Reason("the case is not a trace"))
+    reached = {span.span_id: why for span in case.trace.spans if (why := _limit(span)) is not None}
+    found: list[tuple[str | None, Reason]] = [
+        (span_id, why)
+        for span_id, why in reached.items()
+        if not any(below.span_id in reached for below in case.trace.children.get(span_id, ()))
+    ]
+    if case.timed_out and not found:
+        found.append((case.root_span_id, Reason("the run timed out")))
+    if not found:
+        return Scored(value=1.0, method=Method.LEXICAL) if case.content_captured else _NO_CONTENTS
+    return Scored(value=0.0, method=Method.LEXICAL, reason=found[0][1], details=signs(found))
+
+
+def _limit(span: Span) -> Reason | None:
+    """The limit that ended a step, by its error, its output or the reason for which it stopped."""
+    if span.kind not in _LIMITED:
+        return None
+    kind = own("step" if span.kind is SpanKind.OTHER else span.kind.value)
+    name = part(label(span.agent or span.name))
+    error = span.error or ""
+    if _LIMIT_ERROR.search(error) or service_message(error) == GAVE_UP or _STOPPED_BY.match(span.finish_reason or ""):
+        return Reason("{kind} {name}: a maximum of rounds was reached", kind=kind, name=name)
+    if span.kind is SpanKind.AGENT and _TIMED_OUT.search(error):
+        return Reason("{kind} {name}: its time was up", kind=kind, name=name)
+    text = sole_text(span.output)
+    if text and service_message(text, texts_in(span.input)) == GAVE_UP:
+        return Reason("{kind} {name}: says that a maximum of rounds or time was reached", kind=kind, name=name)
+    return None
+
+
+outputs_vary = Metric(
+    id="outputs_vary",
+    title="Outputs vary",
+    meaning="The share of sub-agents' runs that return something else than an earlier run of the same sub-agent did.",
+    formula=f"1 − runs with an equal output / runs with an output of {_LEAST_OUTPUT} characters at least",
+    source=SOURCE,
+    measure=_outputs_vary,
+    bands=at_least(good=1.0, acceptable=0.8),
+    methods=(Method.LEXICAL,),
+    undefined="not applicable where no sub-agent returned so many words, or contents were not captured",
+)
+sub_agents_answered = Metric(
+    id="sub_agents_answered",
+    title="Sub-agents answered",
+    meaning="The share of sub-agents' runs that return an answer: no error, no refusal, no service's message.",
+    formula="1 − runs that end in an error or return an error message or a refusal / runs that return anything",
+    source=SOURCE,
+    measure=_sub_agents_answered,
+    bands=at_least(good=1.0, acceptable=0.75),
+    methods=(Method.LEXICAL,),
+    undefined="not applicable where no sub-agent returned words or failed, or contents were not captured",
+)
+not_exhausted = Metric(
+    id="not_exhausted",
+    title="Not exhausted",
+    meaning="Whether no agent, chain or model ended because a maximum of rounds or time was reached; 1 or 0.",
+    formula="0 if an error, an output or a finish reason says so, or the run timed out, else 1",
+    source=SOURCE,
+    measure=_not_exhausted,
+    bands=must_be_one(),
+    unit="pass or fail",
+    methods=(Method.LEXICAL,),
+    undefined="no limit shows and contents were not captured; not applicable where no model, agent or tool took part",
+)
