@@ -60,21 +60,19 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _Workers(click.ParamType[int]):
+class _Workers(click.IntRange):
     """A number of processes, or ``auto`` for one a processor."""
 
-    name = "N|auto"
+    def __init__(self) -> None:
+        super().__init__(min=1)
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if value == "auto":
             return processors()
         try:
-            count = int(str(value))
-        except ValueError:
-            count = 0
-        if count < 1:
-            self.fail(f"{value!r} is neither a number from 1 on nor 'auto'", param, ctx)
-        return count
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter as error:
+            self.fail(f"{error.message} 'auto' is one process a processor.", param, ctx)
 
 
 def engine_options(function: Function) -> Function:
