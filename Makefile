@@ -13,7 +13,7 @@ SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 # Hundreds of processes and each run compile everything anew where this is set; rewriting assertions takes half a minute.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: status run test suite rewritten coverage check fmt image faults bench bench-scale bench-peers lock reference charts lock-images clean
+.PHONY: status run test suite rewritten coverage check fmt image faults bench bench-profile bench-scale bench-peers lock reference charts lock-images clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
@@ -54,6 +54,9 @@ faults: $(VENV)/.dev ## kills, broken disks and hostile callers against a runnin
 
 bench: $(VENV)/.dev ## ratios against a baseline measured in the same run
 	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+bench-profile: $(VENV)/.dev ## where the time of one judged trace goes, stage by stage
+	@$(BIN)/python tests/bench/bench_profile.py
 
 bench-scale: $(VENV)/.dev ## how the cost of a fleet's status and of its series in Prometheus grows, as tables
 	@$(BIN)/python -m tests.bench.bench_scale
