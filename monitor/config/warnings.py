@@ -11,6 +11,7 @@ from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS, SCENARIO_RUBRICS
 
 from . import Config
+from .match import MatchSection
 from .rubrics import configured, reached
 
 _PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|\d{2}-\d{4}|sha256:[0-9a-f]{8}|[-@]\d{3,4}\b|-v\d+:\d+\b|:[^:/]*\d+b\b")
@@ -29,6 +30,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
         for name in route.rubrics:
             yield from _untold(f"sessions.routes[{index}].rubrics: {name}", name, config)
     yield from _no_scenario(config)
+    yield from _behind_another(config)
     yield from _credentials(config)
     yield from _unheard(config)
     yield from _unread(config)
@@ -73,6 +75,19 @@ def _no_scenario(config: Config) -> Iterator[tuple[str, str]]:
                 f"routes[{index}].rubrics: {cause}: it judges only the traces that bring one",
                 f"set routes[{index}].scenario to the name of one in 'scenarios'",
             )
+
+
+def _behind_another(config: Config) -> Iterator[tuple[str, str]]:
+    """Routes that no trace reaches, for an earlier one takes all that they are for."""
+    sessions = config.sessions.routes if config.sessions is not None else ()
+    for at, routes in (("routes", config.routes), ("sessions.routes", sessions)):
+        for index, route in enumerate(routes):
+            earlier = (n for n, each in enumerate(routes[:index]) if each.match in (MatchSection(), route.match))
+            if (taken := next(earlier, None)) is not None:
+                yield (
+                    f"{at}[{index}]: no trace reaches it, for {at}[{taken}] takes all of them before it",
+                    f"put it before {at}[{taken}]: the first route that matches wins",
+                )
 
 
 def _other_scale(config: Config) -> Iterator[tuple[str, str]]:

@@ -1,14 +1,15 @@
 """Silent routes: routes that match nothing of what arrives, with the names that do arrive beside them.
 
 What a route asks of name, service and environment is held against the traces that ended; one that finds none of them
-there is silent. Whether rarer things occur (a tag, an error, a slow run) is not judged: nobody knows how often they
-should.
+there is silent. So is one that only finds what an earlier route takes, for the first that matches wins. Whether rarer
+things occur (a tag, an error, a slow run) is not judged: nobody knows how often they should.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from sidejudge.monitor.config import RouteSection
@@ -22,11 +23,32 @@ Identity: TypeAlias = tuple[str | None, str | None, str | None]
 
 ENOUGH: Final = 20
 """Traces of which a route matches none, from which on it is called silent."""
-REMEDY: Final = "mend the route's match; 'sidejudge explain TRACE_ID' shows which condition a trace does not meet"
+REMEDY: Final = (
+    "mend the route's match, or put it before the one that takes its traces; "
+    "'sidejudge explain TRACE_ID' shows which condition a trace does not meet"
+)
 _ASKED: Final = ("name", "service", "environment")
 _MOST_IDENTITIES: Final = 1_000
 _MOST_NAMED: Final = 3
 _LENGTH: Final = 60
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A route, what it asks of names, and which earlier routes take what it is for. ``whole``: it asks no more."""
+
+    name: str
+    described: str
+    match: MatchSection
+    whole: bool
+    silent: bool = True
+    taken_by: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, index: int, route: RouteSection) -> _Watched:
+        name = route.name or f"routes[{index}]"
+        match = MatchSection.model_construct(**{key: getattr(route.match, key) for key in _ASKED})
+        return cls(name, f"{name} ({route.match.describe()})", match, whole=match == route.match)
 
 
 class SilentRoutes:
@@ -35,17 +57,12 @@ class SilentRoutes:
     def __init__(self, routes: Sequence[RouteSection]) -> None:
         self._seen: Counter[Identity] = Counter()
         self._total = 0
-        self._silent: dict[str, MatchSection] = {}
+        self._routes: list[_Watched] = []
         self.become(routes)
 
     def become(self, routes: Sequence[RouteSection]) -> None:
         """Take other routes: the configuration was reloaded. They are held against what has arrived before, too."""
-        self._silent = {
-            f"{route.name or f'routes[{index}]'} ({route.match.describe()})": MatchSection.model_construct(
-                **{key: getattr(route.match, key) for key in _ASKED}
-            )
-            for index, route in enumerate(routes)
-        }
+        self._routes = [_Watched.of(index, route) for index, route in enumerate(routes)]
         for known in self._seen:
             self._hold(known)
 
@@ -69,14 +86,24 @@ class SilentRoutes:
     def _hold(self, known: Identity) -> None:
         name, service, environment = known
         case = Case(case_id="", model_output=None, name=name, service=service, environment=environment)
-        self._silent = {route: match for route, match in self._silent.items() if not match.matches(case)}
+        taken: str | None = None
+        for route in self._routes:
+            if not route.match.matches(case):
+                continue
+            if taken is None:
+                route.silent = False
+                taken = route.name if route.whole else None
+            elif taken not in route.taken_by:
+                route.taken_by.append(taken)
 
-    def lines(self) -> Iterator[str]:
-        """A line for each silent route; nothing before ``ENOUGH`` traces were seen."""
-        if self._total >= ENOUGH:
-            for route, match in self._silent.items():
-                arrived = "; ".join(self._arrived(key) for key in _ASKED if getattr(match, key))
-                yield f"{route} matched 0 of {self._total} traces; {arrived}"
+    def lines(self, enough: int = ENOUGH) -> Iterator[str]:
+        """A line for each silent route; nothing before that many traces were seen."""
+        for route in self._routes if self._total >= enough else ():
+            if route.silent:
+                arrived = [self._arrived(key) for key in _ASKED if getattr(route.match, key)]
+                taken = [f"what it is for goes to {', '.join(route.taken_by)} before it"] if route.taken_by else []
+                total = f"{self._total} trace{'s' * (self._total != 1)}"
+                yield f"{route.described} matched 0 of {total}; {'; '.join(taken or arrived)}"
 
     def _arrived(self, key: str) -> str:
         """The most frequent values of what a route asks for: ``name seen: 'invoke_agent support' (60)``."""
@@ -94,8 +121,8 @@ class SilentRoutes:
 
 
 def silent_in(routes: Sequence[RouteSection], traces: Iterable[TraceDocument]) -> list[str]:
-    """A line for each of these routes that is silent, by traces that ended before."""
+    """A line for each of these routes that is silent, by traces that ended before, however few: somebody asked."""
     watched = SilentRoutes(routes)
     for trace in traces:
         watched.saw(trace)
-    return list(watched.lines())
+    return list(watched.lines(enough=1))

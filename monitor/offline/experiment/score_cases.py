@@ -102,9 +102,9 @@ def score(
     Raises:
         ConfigError: The configuration cannot be used.
         CaseError: A row has a field that violates the format of cases; it names row, field and remedy.
-        ValueError: There is no rubric of that name.
+        ValueError: There is no rubric of that name, or none is named.
     """
-    rubrics: Rubrics = [rubric] if isinstance(rubric, Rubric | str) else rubric
+    rubrics = _rubrics(rubric)
     if config is None or answer is not None:
         memo = memo or OutcomeMemo()
         judges = [_plain(rubric_of(each, config), answer or lexical.answer, memo) for each in rubrics]
@@ -117,6 +117,13 @@ def score(
     shown = _shown(found, None if total is None else total * len(judges), wanted=progress)
     verdicts = Verdicts(_dated(each, created_at) for each in shown)
     return verdicts[0] if single and isinstance(rubric, Rubric | str) else verdicts
+
+
+def _rubrics(named: Rubric | str | Rubrics) -> Rubrics:
+    rubrics = [named] if isinstance(named, Rubric | str) else list(named) if isinstance(named, Iterable) else []
+    if not rubrics or not all(isinstance(each, Rubric | str) for each in rubrics):
+        raise ValueError(f"{named!r} names no rubric; give the name of one, such as 'run_health', or a list of names")
+    return rubrics
 
 
 def _plain(rubric: Rubric, answer: Answerer, memo: OutcomeMemo) -> Callable[[Case], Future[Verdict]]:

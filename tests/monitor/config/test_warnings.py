@@ -38,3 +38,18 @@ def test_a_limit_on_what_no_route_measures_is_pointed_out(limit, said):
     config = Config.model_validate({**routes, "alerts": {"metrics": [limit]}})
     found = [cause for cause, _ in cautions(config) if cause.startswith("alerts.metrics")]
     assert [said in cause for cause in found] == ([True] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("routes", "said"),
+    [
+        ([{"rubrics": ["qa"]}, {"match": {"service": "a"}, "rubrics": ["text"]}], [1]),
+        ([{"match": {"tags": ["x"]}, "rubrics": []}, {"match": {"tags": "x"}, "rubrics": ["qa"]}], [1]),
+        ([{"match": {"service": "a"}, "rubrics": ["qa"]}, {"rubrics": ["text"]}], []),
+        ([{"rubrics": ["qa"]}], []),
+    ],
+)
+def test_a_route_behind_one_that_takes_everything_is_pointed_out(routes, said):
+    for at, config in (("routes", {"routes": routes}), ("sessions.routes", {"sessions": {"routes": routes}})):
+        found = [cause for cause, _ in cautions(Config.model_validate(config)) if "no trace reaches it" in cause]
+        assert [cause.partition(":")[0] for cause in found] == [f"{at}[{index}]" for index in said]

@@ -85,3 +85,26 @@ def test_a_route_that_excludes_is_not_silent_where_it_excludes():
     probe = {**SUPPORT, "name": "health-check", "excluded": "routes[0] excludes it"}
     assert len(lines(declared, *[SUPPORT] * 60)) == 1
     assert lines(declared, probe, *[SUPPORT] * 60) == []
+
+
+def test_what_an_earlier_route_takes_is_said_whatever_it_is_called():
+    everything = {"rubrics": ["run_health"], "name": "all"}
+    desk = {"match": {"service": "desk"}, "rubrics": ["qa"]}
+    (line,) = lines(routes(everything, desk), *[SUPPORT] * 60)
+    assert line == "routes[1] (service: desk) matched 0 of 60 traces; what it is for goes to all before it"
+    assert lines(routes(desk, everything), SUPPORT, *[{**SUPPORT, "service": "bank"}] * 60) == []
+    assert len(lines(routes({**everything, "rubrics": []}, desk), *[{**SUPPORT, "excluded": "all"}, SUPPORT] * 60)) == 1
+
+
+def test_an_earlier_route_that_asks_for_more_than_names_leaves_the_rest():
+    failures = {"match": {"service": "desk", "level": "error"}, "rubrics": ["qa"]}
+    desk = {"match": {"service": "desk"}, "rubrics": ["qa"]}
+    assert lines(routes(failures, desk), *[SUPPORT] * 60) == []
+
+
+def test_who_asks_is_told_by_the_first_trace():
+    declared = routes({"match": {"service": "billing"}, "rubrics": ["qa"]})
+    assert silent_in(declared, [SUPPORT]) == [
+        "routes[0] (service: billing) matched 0 of 1 trace; service seen: 'desk' (1)"
+    ]
+    assert silent_in(declared, []) == []

@@ -160,6 +160,12 @@ def test_a_rubric_that_is_not_there_is_refused_with_those_that_are(config):
         score(ROWS, "polit", config=config)
 
 
+@pytest.mark.parametrize("named", [None, 5, [], [None]])
+def test_what_names_no_rubric_is_refused_before_anything_is_judged(named):
+    with pytest.raises(ValueError, match="names no rubric; give the name of one"):
+        score(iter([]), named)
+
+
 def test_a_notebook_shows_a_trace_and_a_rubric_escaped(config):
     rubric = configured(load_config(config))["polite"]._repr_html_()
     assert "<td>thanks</td><td>1</td>" in rubric
