@@ -85,18 +85,18 @@ def sources(case: Case) -> tuple[str, ...] | Unavailable:
     if case.context is None and calls is None:
         return Unavailable(Reason("neither context nor tools_used is known"))
     results = [call.result for call in calls or () if call.result is not None]
-    if case.context is None and calls and not results and all(call.error is None for call in calls):
+    if not case.context and calls and not results and all(call.error is None for call in calls):
         return Unavailable(Reason("no context, and the results of the tools are not known"))
     return (*(case.context or ()), *map(written, results))
 
 
 def has_no_sources(case: Case) -> bool:
-    """Whether a whole trace shows that an answer rests on nothing that was retrieved or returned: a plain answer.
+    """Whether it is known that an answer rests on nothing that was retrieved or returned: a plain answer.
 
-    Citations do not apply to it. A case without a trace may merely not report what it rests on, and of part of a trace
-    nobody knows.
+    Citations do not apply to it. A whole trace shows it, and a case without one states it (``context: []``); one that
+    says nothing of a context may merely not report it. Of part of a trace nobody knows.
     """
-    if case.trace is None:
+    if case.trace is None and case.context is None:
         return False
     found = sources(case)
     return not isinstance(found, Unavailable) and not found

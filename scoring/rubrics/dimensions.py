@@ -37,6 +37,7 @@ _BANDS = Bands(tuple(LEVELS.items())[:-1], "failed")
 _MOST_CLAIMS = 500
 _CITATION = re.compile(r"https?://|\bdoi:|\[\d{1,3}\]|\(\w[^()]{0,60}\b(?:19|20)\d\d\)", re.IGNORECASE)
 """What looks like a reference: an address, a number in brackets, a name with a year."""
+_CITES_NOTHING = NotApplicable(Reason("there are no sources, and the answer cites none"))
 _SHOWN = 20
 
 
@@ -100,9 +101,7 @@ def _factual_accuracy(case: Case) -> Steps:
     if isinstance(truth, Unavailable):
         return truth
     if not truth:
-        return Unavailable(
-            Reason("no expected_outcome, and the trace has no sources: there is nothing to verify claims against")
-        )
+        return Unavailable(Reason("neither expected_outcome nor context: there is nothing to verify claims against"))
     replies = yield (VerifyClaims(),)
     settled = settle(replies, parse_claims)
     if not isinstance(settled, tuple):
@@ -152,14 +151,14 @@ def _completeness(case: Case) -> Steps:
 
 def _citation_accuracy(case: Case) -> Steps:
     if _cites_nothing(case):
-        return NotApplicable(Reason("the answer rests on no sources, and cites none"))
+        return _CITES_NOTHING
     truth = ground_truth(case)
     return truth if isinstance(truth, Unavailable) else (yield from _judged(case, "citation_accuracy"))
 
 
 def _source_quality(case: Case) -> Steps:
     if _cites_nothing(case):
-        return NotApplicable(Reason("the answer rests on no sources, and cites none"))
+        return _CITES_NOTHING
     return (yield from _judged(case, "source_quality"))
 
 

@@ -65,12 +65,12 @@ def _answer_quality(case: Case) -> Steps:
 
 def _factual_correctness(case: Case) -> Steps:
     if has_no_sources(case):
-        return NotApplicable(Reason("the answer rests on no sources: there is nothing to be correct by"))
+        return NotApplicable(Reason("there are no sources: there is nothing to be correct by"))
     known = sources(case)
     if isinstance(known, Unavailable):
         return Unavailable(Reason("no sources: {why}", why=known.reason))
     if not known:
-        return Unavailable(Reason("the trace has no sources: there is nothing to be correct by"))
+        return Unavailable(Reason("no sources: neither a context nor a result of a tool is known"))
     return (yield from _graded(case, "factual_correctness"))
 
 

@@ -126,7 +126,7 @@ class Runner:
                     Request(input=test["input"], test_id=str(test["id"]), metadata=_object(test.get("metadata")))
                 )
             latency_ms, attempts, self._reached = reply.latency_ms, reply.attempts, True
-            case = {**_given(test), **read_answer(reply.stated), "latency_e2e_ms": latency_ms}
+            case = {**_case(test, read_answer(reply.stated)), "latency_e2e_ms": latency_ms}
         except TimeoutError:
             latency_ms, timed_out = _ms_since(started), True
             error = f"timed out after {latency_ms / 1000:.1f} s"
@@ -148,6 +148,12 @@ class Runner:
         self._unreachable += refused.unreachable
         if not self._reached and self._unreachable >= self._limit:
             raise AgentUnreachableError(refused.reason)
+
+
+def _case(test: Mapping[str, Json], answer: Mapping[str, Json]) -> dict[str, Json]:
+    """The fields of the case. An answer that names neither tools, a context nor its trace rests on no source."""
+    plain: dict[str, Json] = {} if answer.get("tools_used") or "trace_id" in answer else {"context": []}
+    return {**plain, **_given(test), **answer}
 
 
 def _given(test: Mapping[str, Json]) -> dict[str, Json]:

@@ -34,10 +34,10 @@ def generous(_case, question):
 
 @pytest.mark.parametrize(("rubric", "metric"), [("dimensions", "factual_accuracy"), ("quality", "factual_correctness")])
 def test_facts_are_not_judged_against_nothing(rubric, metric):
-    bare = {"model_output": "It opened in 1932.", "input": "When?", "tools_used": (), "context": ()}
-    found = result(rubric, metric, generous, **bare)
-    assert (found.status, "sources" in found.reason) == ("unavailable", True)
-    assert result(rubric, metric, generous, **bare | {"context": ("Opened in 1932.",)}).status == "scored"
+    bare = {"model_output": "It opened in 1932.", "input": "When?", "tools_used": ()}
+    assert result(rubric, metric, generous, **bare).status == "unavailable"
+    assert result(rubric, metric, generous, **bare, context=()).status == "not_applicable"
+    assert result(rubric, metric, generous, **bare, context=("Opened in 1932.",)).status == "scored"
 
 
 def test_a_scenario_with_criteria_of_the_answer_alone_makes_no_verdict_on_the_workflow():

@@ -11,7 +11,7 @@ from sidejudge.scoring.questions.quality import GradeQuality
 from sidejudge.scoring.questions.question import Answer
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
-from sidejudge.scoring.trace.span import Span, SpanKind
+from sidejudge.scoring.trace.span import Span, SpanKind, ToolCall
 from sidejudge.scoring.trace.trace import Trace
 
 SPANS = [
@@ -50,14 +50,15 @@ def judged(rubric, **given):
     return found, {each["metric"]: each["status"] for each in found["scores"]}, asked
 
 
-def test_a_plain_answer_is_judged_by_what_applies_to_it():
-    verdict, statuses, asked = judged("dimensions")
+@pytest.mark.parametrize("given", [{}, {"trace": None, "context": ()}])
+def test_a_plain_answer_is_judged_by_what_applies_to_it(given):
+    verdict, statuses, asked = judged("dimensions", **given)
     assert (verdict["state"], verdict["passed"], verdict["composite"]) == ("valid", True, pytest.approx(0.8))
     plain = ("factual_accuracy", "citation_accuracy", "source_quality")
     assert {statuses[name] for name in plain} == {"not_applicable"}
     assert statuses["completeness"] == "scored"
     assert asked == [GradeDimension("completeness"), GradeDimension("tool_efficiency")]
-    verdict, statuses, _ = judged("quality")
+    verdict, statuses, _ = judged("quality", **given)
     assert (verdict["state"], statuses["factual_correctness"]) == ("valid", "not_applicable")
     assert verdict["composite"] == pytest.approx(0.9)
 
@@ -70,6 +71,7 @@ def test_what_cites_without_a_source_is_judged_for_it(text):
 
 @pytest.mark.parametrize("given", [
     {"trace": Trace.of("1", SPANS, "timeout"), "complete": False}, {"trace": None}, {"tools_used": None},
+    {"trace": None, "context": (), "tools_used": (ToolCall(name="search"),)},
 ])  # fmt: skip
 def test_where_sources_may_exist_unseen_nothing_is_left_out(given):
     _, statuses, _ = judged("quality", **given)

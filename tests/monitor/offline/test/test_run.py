@@ -107,6 +107,30 @@ async def test_the_case_is_made_of_the_test_and_of_the_answer(fake, tmp_path: Pa
     assert found.outcome.output == {"x": 1}
 
 
+@pytest.mark.parametrize(
+    ("answer", "given", "context"),
+    [
+        ("It is Paris.", {}, ()),
+        ({"output": "It is Paris."}, {}, ()),
+        ({"output": "It is Paris.", "tools_used": []}, {}, ()),
+        ("It is Paris.", {"context": ["Paris is the capital."]}, ("Paris is the capital.",)),
+        ({"output": "It is Paris.", "context": ["a"]}, {"context": ["b"]}, ("a",)),
+        ({"output": "It is Paris.", "tools_used": ["search"]}, {}, None),
+        ({"output": "It is Paris.", "trace_id": "1" * 32}, {}, None),
+    ],
+)
+async def test_an_answer_that_names_no_source_has_none(answer, given, context, tmp_path: Path) -> None:
+    class Agent(Scripted):
+        async def ask(self, request: Request) -> AgentReply:
+            self.requested.append(request.input)
+            return AgentReply(stated=answer, latency_ms=1.5)
+
+    with ResultsFile(tmp_path / "r", "a") as results:
+        await run(Agent(), set_of("Capital of France?", **given), results)
+    (stated,) = kept(tmp_path / "r")
+    assert case_of(stated["case"]).context == context
+
+
 async def test_a_time_out_is_kept_with_the_time_it_took(fake, tmp_path: Path) -> None:
     with ResultsFile(tmp_path / "r", "a") as results:
         (found,) = await run(HttpAgent(fake.url + "/slow", 1), set_of("x"), results, limit_s=0.2)
