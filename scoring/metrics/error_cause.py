@@ -10,6 +10,7 @@ from sidejudge.scoring.result.reason import Reason, ReasonPart, own, part, quote
 
 _MESSAGE: Final = 200
 """Characters of an error's message that a reason quotes."""
+_TRACEBACK: Final = "Traceback (most recent call last)"
 _CLASS: Final = re.compile(
     r"\s*(?:[A-Za-z_][\w$]*[.:]+)*([A-Z][A-Za-z]*(?:Error|Exception|Timeout|Failure|Fault|Interrupt|Exit|Warning|Refused|Denied"
     r"|Exceeded|Unavailable|Cancelled|Canceled|Aborted|Rejected|NotFound|Expired))\s*(?:[:(\n]|$)"
@@ -41,11 +42,19 @@ def stated_cause(error: str) -> Reason:
     ('RuntimeError (database is down)', 'RuntimeError (…)')
     """
     kind = _class_of(error) or cause(error)
-    line = error.strip().partition("\n")[0]
-    message = line.partition(":")[2].strip() if kind.text in line.partition(":")[0] else line
-    if not message or message == kind.text:
-        return Reason.of([kind])
-    return Reason("{kind} ({message})", kind=kind, message=quoted(label(message, _MESSAGE)))
+    return with_message(Reason.of([kind]), kind.text, error)
+
+
+def with_message(stated: Reason, kind: str, text: str) -> Reason:
+    """A sign with what the error says: the first line that names more than its kind, of a traceback the last one."""
+    lines = text.strip().splitlines() or [""]
+    line = lines[-1 if lines[0].startswith(_TRACEBACK) else 0].strip()
+    head, colon, rest = line.partition(":")
+    if colon and head.rpartition(".")[2].strip().casefold() == kind.casefold():
+        line = rest.strip()
+    if not line or line == kind:
+        return stated
+    return Reason("{stated} ({message})", stated=stated, message=quoted(label(line, _MESSAGE)))
 
 
 def failure_part(failure: str) -> ReasonPart:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.grounds import written
 from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least
@@ -17,7 +18,7 @@ from sidejudge.scoring.trace.span import Span, SpanKind
 from sidejudge.scoring.trace.trace import Trace
 
 from .answer_failure import answer_failure, sole_text
-from .error_cause import cause, failure_part
+from .error_cause import cause, failure_part, with_message
 from .run_ending import LONE_CALL, SOURCE, no_run, top
 from .run_steps import CallStep, RunSteps, run_steps, signs
 
@@ -46,9 +47,10 @@ def _tool_success(case: Case) -> Result:
     if not failed:
         return Scored(value=1.0)
     found = [(step.span_id, failed_call(step)) for step in failed]
+    stated = [(step.span_id, _stated(step)) for step in failed]
     return Scored(
         value=1.0 - len(failed) / len(calls),
-        reason=Reason("{n} of {all} tool calls failed: {signs}", n=len(failed), all=len(calls), signs=some(found)),
+        reason=Reason("{n} of {all} tool calls failed: {signs}", n=len(failed), all=len(calls), signs=some(stated)),
         details={**signs(found), "calls": len(calls), "failed_by_tool": _by_tool(failed)},
     )
 
@@ -82,17 +84,21 @@ def _step_success(case: Case) -> Result:
     if not counted:
         return NotApplicable(Reason("the run has no step below its top"))
     found: list[tuple[str | None, Reason]] = []
+    stated: list[tuple[str | None, Reason]] = []
     for span in counted:
         if span.error is not None:
             if not _from_below(case.trace, span):
-                found.append((span.span_id, _failed_step(span, cause(span.error))))
+                why = cause(span.error)
+                found.append((span.span_id, _failed_step(span, why)))
+                stated.append((span.span_id, with_message(found[-1][1], why.text, span.error)))
         elif span.kind is SpanKind.AGENT and span.parent_id not in failed_tools:
             failure = answer_failure(sole_text(span.output), span.input)
             if failure is not None:
                 found.append((span.span_id, _failed_step(span, failure_part(failure))))
+                stated.append(found[-1])
     return Scored(
         value=1.0 - len(found) / len(counted),
-        reason=Reason("{n} of {all} steps failed: {signs}", n=len(found), all=len(counted), signs=some(found))
+        reason=Reason("{n} of {all} steps failed: {signs}", n=len(found), all=len(counted), signs=some(stated))
         if found
         else "",
         details={**signs(found), "steps": len(counted)} if found else {},
@@ -124,6 +130,12 @@ def _from_below(trace: Trace, span: Span) -> bool:
 def failed_call(step: CallStep) -> Reason:
     """The name of a tool, and why its call failed."""
     return Reason("{tool}: {failure}", tool=part(label(step.call.name)), failure=failure_part(step.failure or ""))
+
+
+def _stated(step: CallStep) -> Reason:
+    """The same with what the tool's error says."""
+    text = step.call.error or written(step.call.result)
+    return with_message(failed_call(step), step.failure or "", text)
 
 
 def _error_variety(case: Case) -> Result:
@@ -168,9 +180,11 @@ def _by_tool(failed: list[CallStep]) -> dict[str, int]:
 
 
 def some(found: Sequence[tuple[str | None, Reason]]) -> Reason:
-    """The first different signs."""
-    named = list(dict.fromkeys(sign for _, sign in found))
-    return together(named[:_NAMED], ", ") + Reason(", …" if len(named) > _NAMED else "")
+    """The first signs of different kinds, each with the message of the first that has it."""
+    named: dict[str, Reason] = {}
+    for _, sign in found:
+        named.setdefault(sign.shown(), sign)
+    return together(list(named.values())[:_NAMED], ", ") + Reason(", …" if len(named) > _NAMED else "")
 
 
 tool_success = Metric(

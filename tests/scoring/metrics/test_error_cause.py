@@ -19,6 +19,12 @@ from sidejudge.scoring.result.reason import Rights
         ("Smith: her card was declined", "error (Smith: her card was declined)", "error (…)"),
         ("hunter2", "error (hunter2)", "error (…)"),
         ("Ann's KeyError: x", "error (Ann's KeyError: x)", "error (…)"),
+        ("Error: database is down", "error (database is down)", "error (…)"),
+        (
+            'Traceback (most recent call last):\n  File "a.py", line 1\nsqlite3.OperationalError: no table Ann',
+            "error (sqlite3.OperationalError: no table Ann)",
+            "error (…)",
+        ),
         ("error", "error", "error"),
         ("", "error", "error"),
     ],

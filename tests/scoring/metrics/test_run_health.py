@@ -11,6 +11,7 @@ from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.evaluators.score import score
 from sidejudge.scoring.result.result import NotApplicable, Scored, Unavailable
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.rubrics.open_verdict import open_verdict
 from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Unread, Usage
 from sidejudge.scoring.trace.trace import Trace
 
@@ -330,9 +331,23 @@ def test_plain_http_is_no_run():
     assert all(isinstance(s.result, NotApplicable) for s in judged(case).scores if s.metric != "no_repetition")
 
 
-def test_reasons_hold_no_contents():
+def test_reasons_name_the_cause_and_show_contents_to_none_but_those_who_may_see_them():
     case = run(*SOUND, tool("t2", 6, error="ValueError: secret 4711-0815"), answer="Error: secret 4711-0815")
-    assert "0815" not in repr(judged(case).to_json())
+    verdict = judged(case).to_json()
+    (reason,) = (each["reason"] for each in verdict["scores"] if each["metric"] == "tool_success")
+    assert reason.endswith("ValueError (secret 4711-0815)")
+    assert "0815" not in repr([each["details"] for each in verdict["scores"]])
+    assert "0815" not in repr(open_verdict(verdict))
+    assert "ValueError (…)" in repr(open_verdict(verdict))
+
+
+def test_failures_of_one_kind_are_named_once_with_the_message_of_the_first():
+    errors = ("ValueError: a", "ValueError: b", "order database unreachable")
+    case = run(*SOUND, *(tool(f"t{at}", 6, error=error) for at, error in enumerate(errors, 2)))
+    (reason,) = (each.result.reason for each in judged(case).scores if each.metric == "tool_success")
+    assert reason.count("ValueError (a)") == 1
+    assert "ValueError (b)" not in reason
+    assert reason.endswith("error status (order database unreachable)")
 
 
 # -- failures that stand beside a call
