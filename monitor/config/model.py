@@ -353,6 +353,8 @@ class Config(Section):
                 raise ValueError(f"{name}.pass_mark must be at most {shipped.scale:g}, got {section.pass_mark:g}")
             if section.judge_config is not None and name != "agent":
                 raise ValueError(f"{name}.judge_config: only agent has one")
+            if section.trajectory is not None and name != "trajectory":
+                raise ValueError(f"{name}.trajectory: only the rubric trajectory has a budget of its own")
             _check_metrics(name, section, (info.context or {}).get("declared") or {})
         return rubrics
 

@@ -28,7 +28,7 @@ Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
 MAX_FILES: Final = 500
 _WITH_SCHEMA: Final = ("is-json", "not-is-json", "contains-json", "not-contains-json")
-_CHANGES: Final = frozenset({"pass_mark", "min_coverage", "judge_config", "judge", "metric_judges"})
+_CHANGES: Final = frozenset({"pass_mark", "min_coverage", "judge_config", "judge", "metric_judges", "trajectory"})
 _TOOLS: Final = ("tool-args", "not-tool-args")
 
 

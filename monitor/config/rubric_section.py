@@ -5,13 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
+from sidejudge.scoring.metrics.trajectory_selection import Budget
 from sidejudge.scoring.trace.span import Json
 
 from .rubric_schema import MAX_METRICS, METRIC_SCHEMA
 from .section import GIVEN_AS_LIST, JsonMap, Section
 from .values import JudgeNames, Share
+
+
+class TrajectorySection(Section):
+    """What a run may take of the judge by the rubric `trajectory`: tokens of prompts, all requests together."""
+
+    share: Share = Field(default=0.10, gt=0.0, description="share of the tokens that the run holds")
+    least_tokens: int = Field(default=20_000, ge=8_000, description="what a run may take however short it is")
+    most_tokens: int = Field(default=200_000, ge=8_000, description="what a run may take however long it is")
+    request_tokens: int = Field(
+        default=20_000,
+        ge=8_000,
+        description="tokens of one prompt; below the judge's context, with room for the answer",
+    )
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> TrajectorySection:
+        if self.least_tokens > self.most_tokens:
+            raise ValueError("least_tokens is above most_tokens; lower it, or raise most_tokens")
+        return self
+
+    @property
+    def budget(self) -> Budget:
+        """The same as the rubric takes it."""
+        return Budget(share=self.share, least=self.least_tokens, most=self.most_tokens, request=self.request_tokens)
 
 
 class RubricSection(Section):
@@ -60,6 +85,10 @@ class RubricSection(Section):
         default=None,
         description="`agent` only: `metrics` (a list of `{metric, weight}`; null: the eight defaults), "
         "`pass_threshold` (75), the judge's `model` and `provider`",
+    )
+
+    trajectory: TrajectorySection | None = Field(
+        default=None, description="`trajectory` only: what a run may take of the judge"
     )
 
     @field_validator("judge_config")

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from sidejudge.scoring.metrics.judge_config import parse_judge_config
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.rubrics.agent import agent_rubric
+from sidejudge.scoring.rubrics.trajectory import trajectory_rubric
 from sidejudge.scoring.runs.scores import FINAL, RunScore
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 from sidejudge.scoring.verdict.score_name import score_name
@@ -150,5 +151,7 @@ def rubrics_of(config: Config, service: str) -> frozenset[str]:
 
 
 def _as_selected(rubric: Rubric, change: RubricSection) -> Rubric:
-    """The rubric with the metrics that its judge's configuration selects, where there is one."""
+    """The rubric with the metrics that its judge's configuration selects, and with what a run may take of the judge."""
+    if change.trajectory is not None:
+        return trajectory_rubric(change.trajectory.budget)
     return rubric if change.judge_config is None else agent_rubric(parse_judge_config(change.judge_config))

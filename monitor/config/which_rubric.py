@@ -23,6 +23,7 @@ PURPOSES: Mapping[str, str] = {
     "entity": "call analysis: keywords and topics that a model found in a call",
     "text": "call analysis: sentiment, intent, highlights, summary and emotion of a call",
     "translation": "translated calls: completeness, meaning, terms, names, facts, fluency",
+    "trajectory": "long runs of agents that fit no prompt: goal, errors by step, category and impact",
     "benchmarks": "the standard benchmarks: relevancy, faithfulness, hallucination, consistency and others",
 }
 _SEEDS = {
@@ -66,6 +67,8 @@ def choice(rubric: Rubric) -> Choice:
     asks = "one request to the judge, as a rule" if "judge" in needs else "none"
     if asks == "none" and "judge" in helps:
         asks = "none, or one request where a judge is configured"
+    if rubric.id == "trajectory":
+        asks = "one request for a short run, a tenth of the run's tokens for a long one, 200,000 at most (`trajectory`)"
     return Choice(
         id=rubric.id, purpose=PURPOSES.get(rubric.id, rubric.title), needs=needs,
         helps=[each for each in helps if each not in needs], cost=asks,

@@ -17,11 +17,12 @@ from sidejudge.scoring.questions.benchmarks import (
     SoundReasoning,
     StatedClaims,
 )
-from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.questions.declared import CANNOT_TELL, AskDeclared
 from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
 from sidejudge.scoring.questions.quality import GradeQuality
 from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer, Question
 from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.questions.trajectory import CATEGORIES, IMPACTS, MOST_FOUND, ChooseSteps, FindErrors, ReachedGoal
 from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
 from sidejudge.scoring.rubrics.dimensions import IMPORTANCE, LEVELS
 from sidejudge.scoring.trace.span import Json
@@ -87,6 +88,18 @@ def _of_dimension(name: str, *parts: str) -> Form:
         properties={"reason": STRING, "level": one_of(*LEVELS)},
         read=readers.dimension_level,
         untold=("dimension",),
+    )
+
+
+def _of_run(metric: str, found: Mapping[str, Mapping[str, Json]], read: Reader, *, tokens: int = TOKENS) -> Form:
+    """A question about a run in part, whose texts it brings along."""
+    return Form(
+        metric=metric,
+        prompt=("trajectory/run", f"trajectory/{metric}"),
+        properties={"reason": STRING, **found},
+        read=read,
+        untold=("shown", "of"),
+        tokens=lambda _: tokens,
     )
 
 
@@ -161,6 +174,26 @@ FORMS: Mapping[type[Question], Form] = {
         read=readers.checked_claims,
         tokens=lambda _: 10 * TOKENS,
     ),
+    ChooseSteps: _of_run("trajectory_steps", {"steps": list_of(_WHOLE)}, readers.chosen_steps, tokens=2 * TOKENS),
+    FindErrors: _of_run(
+        "trajectory_errors",
+        {
+            "findings": list_of(
+                object_of(
+                    {
+                        "category": one_of(*CATEGORIES),
+                        "step": _WHOLE,
+                        "evidence": STRING,
+                        "quotation": STRING,
+                        "impact": one_of(*IMPACTS),
+                    }
+                )
+            )
+        },
+        readers.found_errors,
+        tokens=MOST_FOUND * TOKENS // 2,
+    ),
+    ReachedGoal: _of_run("goal_reached", {"achieved": one_of("all", "part", "none", CANNOT_TELL)}, readers.achieved),
 }
 """Forms of the types that have one form each."""
 

@@ -9,11 +9,14 @@ from sidejudge.scoring.metrics.judged_benchmarks import SOUNDNESS
 from sidejudge.scoring.metrics.summary import MAX_FACTS
 from sidejudge.scoring.questions import contract
 from sidejudge.scoring.questions.benchmarks import FollowsInstructions, PiecesNeeded, PiecesUsed
+from sidejudge.scoring.questions.declared import CANNOT_TELL
 from sidejudge.scoring.questions.question import Question
+from sidejudge.scoring.questions.trajectory import CATEGORIES, IMPACTS, MOST_CHOSEN, MOST_FOUND
 from sidejudge.scoring.rubrics.agent import parse_agent_grade
 from sidejudge.scoring.rubrics.answer import parse_grade
 from sidejudge.scoring.rubrics.dimensions import parse_claims, parse_level
 from sidejudge.scoring.rubrics.quality import parse_quality
+from sidejudge.scoring.rubrics.trajectory import COSTS
 
 from .answers import ParseError, Reader, explanation, level, objects, texts
 
@@ -127,3 +130,33 @@ def instructions(found: Mapping[str, object], question: Question) -> tuple[objec
     if listed is not None and len(reported) != len(listed):
         raise ParseError("instructions are not as many as were asked about")
     return {"instructions": reported}, explanation(found, "reason")
+
+
+def chosen_steps(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+    """Numbers of steps, each once, in the judge's order."""
+    listed = contract.required(found, "steps")
+    if not isinstance(listed, list) or any(type(one) is not int for one in listed):
+        raise ParseError("steps is not a list of numbers of steps")
+    return tuple(dict.fromkeys(listed))[:MOST_CHOSEN], explanation(found, "reason")
+
+
+def found_errors(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+    """Errors with their places. ``cost`` is what a panel votes on: how bad the list is as a whole."""
+    keys = ("category", "step", "evidence", "quotation", "impact")
+    findings: list[Mapping[str, object]] = []
+    for one in objects(found, "findings", keys, MOST_FOUND):
+        if type(one["step"]) is not int or not isinstance(one["quotation"], str):
+            raise ParseError("findings names a step that is no number, or a quotation that is no text")
+        impact = contract.one_of(one, "impact", IMPACTS)
+        findings.append({
+            "category": contract.one_of(one, "category", CATEGORIES), "step": str(one["step"]),
+            "evidence": contract.text(one, "evidence"), "quotation": one["quotation"][: contract.MAX_TEXT],
+            "impact": impact, "cost": COSTS[impact],
+        })  # fmt: skip
+    return {"findings": findings}, explanation(found, "reason")
+
+
+def achieved(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+    """What a run achieved, or that it cannot be told."""
+    value = contract.one_of(found, "achieved", ("all", "part", "none", CANNOT_TELL))
+    return value, explanation(found, "reason")

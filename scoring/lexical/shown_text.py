@@ -1,4 +1,4 @@
-"""Shown text: any text in, the same with nothing in it that could pass for a mark or a control token, or is not seen."""
+"""Shown text: any text in, the same without what could pass for a mark or a control token, or cannot be seen."""
 
 from __future__ import annotations
 

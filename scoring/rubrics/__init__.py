@@ -12,6 +12,7 @@ from sidejudge.scoring.rubrics import (
     qa,
     quality,
     run_health,
+    trajectory,
     translation,
     workflow,
 )
@@ -24,6 +25,7 @@ RUBRICS: Mapping[str, Rubric] = {
     for rubric in (
         qa.RUBRIC, entity.RUBRIC, text_rubric.RUBRIC, translation.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC,
         agent.RUBRIC, quality.RUBRIC, dimensions.RUBRIC, benchmarks.RUBRIC, run_health.RUBRIC,
+        trajectory.RUBRIC,
     )
 }  # fmt: skip
 """Every rubric by its id."""

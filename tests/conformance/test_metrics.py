@@ -134,6 +134,7 @@ HONEST = [
         **FULL,
     ),
 ]
+FOUND = {"category": "planning", "step": "1", "evidence": "e", "quotation": "4711", "impact": "low"}
 DEEP: list = []
 for _ in range(3000):
     DEEP = [DEEP]
@@ -205,6 +206,9 @@ def yes(question):
         "PiecesUsed": tuple(True for _ in getattr(question, "pieces", ())),
         "PiecesNeeded": tuple(True for _ in getattr(question, "pieces", ())),
         "SoundReasoning": {"steps": [{"step": "so", "score": 0.5}], "expected": True},
+        "ChooseSteps": (1,),
+        "FindErrors": {"findings": [FOUND]},
+        "ReachedGoal": "all",
         "FollowsInstructions": {"instructions": [{"instruction": "Be brief", "followed": True}]},
     }
     return Answer(value=values.get(type(question).__name__, True), method=Method.JUDGE)

@@ -30,6 +30,7 @@ from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
 from sidejudge.scoring.questions.quality import GradeQuality
 from sidejudge.scoring.questions.question import Answer, GradeAnswer
 from sidejudge.scoring.questions.text import Supported
+from sidejudge.scoring.questions.trajectory import FindErrors, ReachedGoal
 from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
@@ -80,6 +81,10 @@ def benchmarked(judge, question):
             return judge.get("reasoning")
         case FollowsInstructions():
             return judge.get("instructions")
+        case ReachedGoal():
+            return judge.get("achieved")
+        case FindErrors():
+            return {"findings": judge["findings"]}
     return None
 
 

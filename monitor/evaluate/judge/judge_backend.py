@@ -28,6 +28,7 @@ from sidejudge.scoring.judging.request import JudgeRequest, cache_key, can_judge
 from sidejudge.scoring.lexical.label import MAX_REASON, label
 from sidejudge.scoring.questions.declared import CANNOT_TELL, AskDeclared
 from sidejudge.scoring.questions.question import Answer, NoAnswer, Question, Reply
+from sidejudge.scoring.questions.trajectory import ReachedGoal
 from sidejudge.scoring.result.reason import Reason, cut, own, quoted
 from sidejudge.scoring.result.result import Judgement, Method
 from sidejudge.scoring.trace.instant import written
@@ -413,7 +414,7 @@ class JudgeBackend:
         return replies
 
     async def _reply(self, case: Case, question: Question, kept: CachedAnswer, judgement: Judgement) -> Reply:
-        if isinstance(question, AskDeclared) and kept.value == CANNOT_TELL:
+        if isinstance(question, AskDeclared | ReachedGoal) and kept.value == CANNOT_TELL:
             undecided = Reason("cannot tell: {why}", why=quoted(label(kept.reason, MAX_REASON)))
             return NoAnswer(undecided, judgement=judgement, final=True)
         found = await asyncio.to_thread(contradiction, case, question, kept.value)

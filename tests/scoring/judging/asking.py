@@ -17,6 +17,7 @@ from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
 from sidejudge.scoring.questions.quality import GradeQuality
 from sidejudge.scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer
 from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.questions.trajectory import ChooseSteps, FindErrors, ReachedGoal
 from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
 from sidejudge.scoring.trace.span import ToolCall
 
@@ -32,6 +33,7 @@ CASE = Case(
     config={"target_language": "hi"},
 )
 CITED = {"expected_outcome_reference": "", "model_output_observed": "", "reason": "Because."}
+FOUND = {"category": "reasoning", "evidence": "Made up.", "quotation": "It is 40", "impact": "high"}
 HONEST = {
     CitesTranscript("Agent verified at 00:01"): ({"score": 1, **CITED}, True),
     BorneOut("Agent verified at 00:01"): ({"score": 0, **CITED}, False),
@@ -90,6 +92,15 @@ HONEST = {
     FollowsInstructions(None): (
         {"instructions": [], "reason": "None."},
         {"instructions": []},
+    ),
+    ChooseSteps("Find it", "1 llm m: -> so\n2 tool t: -> 40"): ({"steps": [2, 1, 2], "reason": "Odd."}, (2, 1)),
+    FindErrors("Find it", "1 llm m: -> so", "=== step 1\nassistant: It is 40", (1,), 1): (
+        {"findings": [{**FOUND, "step": 1}], "reason": "One."},
+        {"findings": [{**FOUND, "step": "1", "cost": 0.5}]},
+    ),
+    ReachedGoal("Find it", "1 llm m: -> so", "=== step 1\nassistant: It is 40", (1,), 1): (
+        {"achieved": "part", "reason": "Half."},
+        "part",
     ),
     GradeAnswer(): (
         {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."},
