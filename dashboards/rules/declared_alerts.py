@@ -7,6 +7,7 @@ alerts. A condition without an expression here is an error, so none is forgotten
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import sidejudge.integrations.prometheus.families as f
 from sidejudge.scoring.alerts.condition import Condition, Severity
@@ -35,7 +36,7 @@ _PASSING_NS = 10 * 60 * 10**9
 
 def declared_alerts(declared: Declaration) -> list[AlertingRule]:
     """The alerts of all conditions, in their order."""
-    return [_alert(condition, declared) for condition in conditions(declared)]
+    return [_alert(condition, declared) for condition in conditions(declared) if condition.id not in _FROM_COUNTERS]
 
 
 def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
@@ -198,4 +199,7 @@ _TELLING: Mapping[str, Callable[[Declaration], tuple[str, ...]]] = {
     "judge_budget": _budget,
     "evaluation_lag": _lag,
     "spool_large": _spool,
+    "store_trouble": _process("store_trouble", "cause"),
 }
+_FROM_COUNTERS: Final = {"connection_stalled", "exports_waiting", "requests_refused", "traffic_suspected"}
+"""Conditions that a process goes by and that Prometheus computes of its own, of all processes (``fleet_alerts``)."""

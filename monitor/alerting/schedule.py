@@ -16,7 +16,7 @@ from typing import Protocol, TypeAlias
 
 from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
-from sidejudge.scoring.alerts.observed import Agreement, Observed
+from sidejudge.scoring.alerts.observed import Agreement, MonitorFacts, Observed
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
 from sidejudge.scoring.statistics.percentile import p95
 from sidejudge.scoring.statistics.ppi import LabelSums
@@ -45,7 +45,7 @@ class AlertMemory(Protocol):
 
 
 class EvaluationSchedule:
-    """Looks at the watch, with what the monitor knows of itself."""
+    """Looks at the watch, with what the ``monitor`` knows of itself at a time, in ns."""
 
     def __init__(
         self,
@@ -60,6 +60,7 @@ class EvaluationSchedule:
         agreements: Callable[[], Sequence[Agreement]] = tuple,
         drifts: Callable[[], Sequence[JudgeDrift]] = tuple,
         labels: Callable[[], Mapping[str, LabelSums]] = dict,
+        monitor: Callable[[int], MonitorFacts | None] = lambda _now_ns: None,
         listeners: Sequence[AlertListener] = (),
     ) -> None:
         self.listeners = [*listeners]
@@ -67,6 +68,7 @@ class EvaluationSchedule:
         self._memory, self._store = memory, store
         self.judge, self._spool_bytes, self._agreements = judge, spool_bytes, agreements
         self._drifts, self._labels = drifts, labels
+        self._monitor = monitor
         self._lags: deque[tuple[int, float]] = deque(maxlen=_MOST_LAGS)
         self._kept: dict[str, str] = {}
         self._waiting: dict[str, AlertEvent] = {}
@@ -152,6 +154,7 @@ class EvaluationSchedule:
             judge=self.judge(),
             agreements=self._agreements(),
             drifts=self._drifts(),
+            monitor=self._monitor(now_ns),
         )
 
     def _illustrated(self, event: AlertEvent) -> AlertEvent:

@@ -72,6 +72,7 @@ from .builders import conversations, fleet_of, judge_queue, limits, opened, sess
 from .fleet_parts import share_judging, share_upkeep, shared_answers
 from .judging_loop import PACE_S, JudgingLoop
 from .metric_labels import known
+from .own_facts import OwnFacts
 from .peers import PeerExchange
 from .retention import Retention
 from .trace_log import TraceLog
@@ -295,6 +296,12 @@ class MonitorParts:
             memory=self.store.kept,
             store=self.store,
             spool_bytes=lambda: self.store.size,
+            monitor=OwnFacts(
+                snapshot=lambda: self.view.snapshot(()),
+                refused=lambda: self.listeners.receiver.refused,
+                anomalies=self.traffic.current,
+                trouble=self._trouble,
+            ),
             judge=lambda: judge_snapshot(self.config, self.backends.judge, waiting, self.clock_ns() / 1e9),
             agreements=self.annotating.agreements if self.annotating else tuple,
             labels=self.annotating.labels if self.annotating else dict,

@@ -13,7 +13,10 @@ from .observed import Observed
 Unit: TypeAlias = Literal["ratio", "seconds", "bytes", "count", "metric"]
 """The unit of the value and the limit; ``metric``: that of the metric that the label names."""
 Scope: TypeAlias = tuple[
-    Literal["service", "environment", "rubric", "metric", "model", "period", "slice", "value"], ...
+    Literal[
+        "service", "environment", "rubric", "metric", "model", "period", "slice", "value", "connection", "code", "kind"
+    ],
+    ...,
 ]
 """The labels that distinguish its instances; none: there is one instance."""
 

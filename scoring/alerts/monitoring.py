@@ -15,6 +15,9 @@ from .observed import Observed
 from .quality import place, share_found
 
 _LEAST_LAGS = 5
+_MINUTE_NS = 60 * 10**9
+_WAITS_S = 3600.0
+_REFUSED = 5
 
 
 def monitoring(declared: Declaration) -> tuple[Condition, ...]:
@@ -63,7 +66,8 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
         Condition(
             id="evaluation_lag", severity=Severity.WARNING, scope=(), unit="seconds",
             title="Verdicts come late",
-            when=f"95th percentile of the time from a trace's end to its verdict above {limits.lag_s:g} s",
+            when=f"95th percentile of the time from a trace's end to its verdict above {limits.lag_s:g} s, or a trace "
+            "has waited longer to be judged",
             meaning="the status is as old as the verdicts it is made of", for_ns=limits.for_ns, keep_ns=limits.keep_ns,
             limit=limits.lag_s, find=lambda facts: _lag(facts, limits.lag_s),
         ),
@@ -73,6 +77,45 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
             when=f"the store is larger than {limits.spool_bytes / 2**20:g} MiB", for_ns=limits.for_ns // 2,
             meaning="a full disk would stop the intake; see what waits, or shorten the retention",
             limit=float(limits.spool_bytes), find=lambda facts: _spool(facts, limits.spool_bytes),
+        ),
+        Condition(
+            id="store_trouble", severity=Severity.WARNING, scope=(), unit="count",
+            title="Traces can be neither kept nor judged",
+            when="the store cannot be written (a full disk, `store.max_bytes` is reached, damage), or the loop that "
+            "judges has failed",
+            meaning="requests are refused meanwhile; what their senders do not send again is lost",
+            for_ns=_MINUTE_NS, keep_ns=5 * _MINUTE_NS, find=_trouble,
+        ),
+        Condition(
+            id="connection_stalled", severity=Severity.WARNING, scope=("connection",), unit="count",
+            title="A destination or a source cannot be used",
+            when="a destination, `sources.langfuse`, a prompt of Langfuse or a place of references is *retrying* or "
+            "*stopped* in any process",
+            meaning="scores wait, traces are not read, questions are asked in the text that was read last, or verdicts "
+            "are reached without their references",
+            for_ns=10 * _MINUTE_NS, keep_ns=5 * _MINUTE_NS, find=_unusable,
+        ),
+        Condition(
+            id="exports_waiting", severity=Severity.WARNING, scope=("connection",), unit="seconds",
+            title="Verdicts wait too long to be sent", when="the oldest score or event has waited for an hour",
+            meaning="more is judged than the destination takes: the budget of requests is too small, or it is slow",
+            limit=_WAITS_S, for_ns=10 * _MINUTE_NS, find=_waiting, muted_by="connection_stalled",
+        ),
+        Condition(
+            id="requests_refused", severity=Severity.WARNING, scope=("code",), unit="count",
+            title="Requests with traces are refused",
+            when=f"at least {_REFUSED} OTLP requests in 15 minutes were answered with an error",
+            meaning="their traces are seen by nobody unless the sender tries again; the status code shows what is "
+            "wrong",
+            limit=_REFUSED, for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS, find=_refused,
+        ),
+        Condition(
+            id="traffic_suspected", severity=Severity.WARNING, scope=("kind",), unit="count",
+            title="Something is odd about the traffic",
+            when="a monitor reports an anomaly: ids that are not random, traces that are torn, or claims about how "
+            "traces were drawn that are not believed",
+            meaning="verdicts are fewer than the configuration asks for, or weigh other than their senders claim",
+            for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS, find=_odd,
         ),
     )  # fmt: skip
 
@@ -130,6 +173,12 @@ def _budget(facts: Observed, limit: float) -> Iterator[AlertFinding]:
 
 def _lag(facts: Observed, limit_s: float) -> Iterator[AlertFinding]:
     known = facts.lag_s is not None and facts.lag_n >= _LEAST_LAGS
+    if facts.monitor is not None and facts.monitor.behind_s > limit_s:  # what is stuck has no lag yet
+        yield AlertFinding(
+            labels=(), breached=True, value=facts.monitor.behind_s, limit=limit_s,
+            stated=f"the oldest trace has waited for {facts.monitor.behind_s:.0f} s to be judged",
+        )  # fmt: skip
+        return
     yield AlertFinding(
         labels=(), breached=facts.lag_s > limit_s if known and facts.lag_s is not None else None,
         value=facts.lag_s if known else None, n=facts.lag_n, limit=limit_s,
@@ -144,3 +193,37 @@ def _spool(facts: Observed, limit: int) -> Iterator[AlertFinding]:
         limit=float(limit),
         stated="the size is not known" if size is None else f"{size / 2**20:.1f} MiB of {limit / 2**20:g} MiB",
     )  # fmt: skip
+
+
+def _trouble(facts: Observed) -> Iterator[AlertFinding]:
+    if facts.monitor is not None:
+        why = facts.monitor.trouble
+        yield AlertFinding(labels=(), breached=why is not None, stated=why or "traces are kept and judged")
+
+
+def _unusable(facts: Observed) -> Iterator[AlertFinding]:
+    for name, why in facts.monitor.unusable.items() if facts.monitor is not None else ():
+        yield AlertFinding(labels=(("connection", name),), breached=bool(why), stated=why or f"{name} can be used")
+
+
+def _waiting(facts: Observed) -> Iterator[AlertFinding]:
+    for name, waited_s in facts.monitor.waiting_s.items() if facts.monitor is not None else ():
+        yield AlertFinding(
+            labels=(("connection", name),), breached=waited_s > _WAITS_S, value=waited_s, limit=_WAITS_S,
+            stated=f"what goes to {name} has waited for {waited_s:.0f} s",
+        )  # fmt: skip
+
+
+def _refused(facts: Observed) -> Iterator[AlertFinding]:
+    for code, n in facts.monitor.refused.items() if facts.monitor is not None else ():
+        yield AlertFinding(
+            labels=(("code", code),), breached=n >= _REFUSED, value=float(n), limit=_REFUSED,
+            stated=f"{amount(n, 'request')} answered with {code} in the last 15 minutes",
+        )  # fmt: skip
+
+
+def _odd(facts: Observed) -> Iterator[AlertFinding]:
+    for kind, cause in facts.monitor.odd.items() if facts.monitor is not None else ():
+        yield AlertFinding(
+            labels=(("kind", kind),), breached=bool(cause), stated=cause or f"there are no {kind.replace('_', ' ')}"
+        )

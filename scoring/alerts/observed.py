@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from sidejudge.scoring.statistics.estimate import Estimate
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
@@ -11,6 +12,9 @@ from sidejudge.scoring.statistics.mean import MeanEstimate
 from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import ServiceStatus
+
+REFUSED_NS: Final = 15 * 60 * 10**9
+"""The time in which refused requests are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +44,30 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorFacts:
+    """What a monitor knows of itself.
+
+    ``unusable`` is by destination or source why it cannot be used, empty while it can. ``waiting_s`` is for how long
+    the oldest of what is to be sent has waited, by destination. ``refused`` counts requests with spans that were
+    answered with an error in the last ``REFUSED_NS``, by status. ``odd`` is by kind of anomaly of the traffic its
+    cause, empty while there is none. ``trouble`` is why nothing can be kept or judged, ``behind_s`` for how long the
+    oldest trace has waited to be judged.
+    """
+
+    unusable: Mapping[str, str] = field(default_factory=dict)
+    waiting_s: Mapping[str, float] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    odd: Mapping[str, str] = field(default_factory=dict)
+    trouble: str | None = None
+    behind_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """Everything that conditions read, at ``now_ns``. What is not known is ``None``, never 0.
 
-    ``lag_s`` is the 95th percentile of the evaluation lag over the last ``lag_n`` traces.
+    ``monitor`` is what the process knows of itself; None where a fleet is watched. ``lag_s`` is the 95th percentile of
+    the evaluation lag over the last ``lag_n`` traces.
     """
 
     now_ns: int
@@ -55,3 +79,4 @@ class Observed:
     agreements: Sequence[Agreement] = ()
     drifts: Sequence[JudgeDrift] = ()
     metrics: Sequence[MetricStatus] = ()
+    monitor: MonitorFacts | None = None

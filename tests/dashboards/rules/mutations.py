@@ -27,6 +27,8 @@ ALIKE = {
     ("SidejudgeMonitorSilent", "sum at 124"): "what is asked of the verdicts is whether there is any",
     ("SidejudgePassRateChange", "min"): "only the time in the text differs",
     ("SidejudgeScenarioDrift", "min"): "only the time in the text differs",
+    ("SidejudgeVersionWorse", "min"): "only the time in the text differs",
+    ("SidejudgeSliceWorse", "min"): "only the time in the text differs",
 }
 """Mutants that mean the same as the rule, and why: the rule's name and how what was done begins."""
 

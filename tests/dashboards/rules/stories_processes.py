@@ -42,6 +42,22 @@ def _from_processes() -> Iterator[Scenario]:
             },
             checks=(silent(alert, "4m"), fires(alert, "5m", severity=severity), fires(alert, "9m")),
         )
+    for by, other, alert in (
+        ("version", "metadata.tenant", "SidejudgeVersionWorse"), ("metadata.tenant", "model", "SidejudgeSliceWorse"),
+    ):  # fmt: skip
+        name = "sidejudge_slice_worse_timestamp_seconds"
+        yield Scenario(
+            name=f"{alert} is there while a process has it, for its parts of the traffic alone, and lasts a little longer",
+            under=(alert,),
+            given={
+                **points(name, {**PLACE, "slice": by, "value": "x", **target("a")}, [None] * 5 + [240] * 5 + [None] * 40),
+                **points(name, {**PLACE, "slice": by, "value": "x", **target("b")}, [None] * 7 + [300] * 3 + [None] * 40),
+                **points(name, {**PLACE, "slice": other, "value": "y", **target("a")}, [240] * 50),
+            },
+            checks=(
+                silent(alert, "4m"), fires(alert, "5m", severity="warning"), fires(alert, "24m"), silent(alert, "30m"),
+            ),
+        )  # fmt: skip
     for id_, alert, keep in (
         ("metric_mean_low", "SidejudgeMetricMeanLow", 15),
         ("judge_drift", "SidejudgeJudgeDrift", 0),

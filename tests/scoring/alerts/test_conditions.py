@@ -10,7 +10,7 @@ import pytest
 from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import ChangeRule, Declaration
-from sidejudge.scoring.alerts.observed import Agreement, Observed, WindowFacts
+from sidejudge.scoring.alerts.observed import Agreement, MonitorFacts, Observed, WindowFacts
 from sidejudge.scoring.alerts.quality import place_of
 from sidejudge.scoring.statistics.estimate import estimate
 from sidejudge.scoring.statistics.judge_drift import JudgeDrift
@@ -141,6 +141,26 @@ STORIES = {
         (window(violating=events(12, 100)), False),
         (window(violating=events(5, 10)), None),
     ],
+    "store_trouble": [
+        (Observed(now_ns=0, monitor=MonitorFacts(trouble="the disk is full")), True),
+        (Observed(now_ns=0, monitor=MonitorFacts()), False),
+    ],
+    "connection_stalled": [
+        (Observed(now_ns=0, monitor=MonitorFacts(unusable={"langfuse": "401"})), True),
+        (Observed(now_ns=0, monitor=MonitorFacts(unusable={"langfuse": ""})), False),
+    ],
+    "exports_waiting": [
+        (Observed(now_ns=0, monitor=MonitorFacts(waiting_s={"langfuse": 3601.0})), True),
+        (Observed(now_ns=0, monitor=MonitorFacts(waiting_s={"langfuse": 3600.0})), False),
+    ],
+    "requests_refused": [
+        (Observed(now_ns=0, monitor=MonitorFacts(refused={"503": 5})), True),
+        (Observed(now_ns=0, monitor=MonitorFacts(refused={"503": 4})), False),
+    ],
+    "traffic_suspected": [
+        (Observed(now_ns=0, monitor=MonitorFacts(odd={"skewed_sampling": "ids count up"})), True),
+        (Observed(now_ns=0, monitor=MonitorFacts(odd={"disbelieved_claims": ""})), False),
+    ],
     "judge_failure_rate": [
         (window(judge_failed=events(30, 100)), True),
         (window(judge_failed=events(0, 100)), False),
@@ -170,6 +190,7 @@ STORIES = {
         (Observed(now_ns=0, judge=judge(spent=0.5)), False),
     ],
     "evaluation_lag": [
+        (Observed(now_ns=0, monitor=MonitorFacts(behind_s=301.0)), True),  # what is stuck has no lag
         (Observed(now_ns=0, lag_s=400.0, lag_n=50), True),
         (Observed(now_ns=0, lag_s=4.0, lag_n=50), False),
         (Observed(now_ns=0, lag_s=400.0, lag_n=1), None),
