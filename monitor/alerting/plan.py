@@ -11,6 +11,7 @@ import random
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sidejudge.scoring.alerts.declaration import HOUR_NS, MONTH_NS, Declaration
 from sidejudge.scoring.statistics.baseline import MEMORY
@@ -23,6 +24,8 @@ from sidejudge.scoring.status.status import Status, appraise
 _MOST = 20_000
 """Verdicts of one run; a drop that takes longer is not noticed."""
 _LOOKS = 6_000
+_MOST_AFTER = 2_000
+"""Verdicts after a warning within which a drop is seen to be critical, or is not."""
 _BEFORE = 100.0
 """Verdicts before a drop, on average: a detector that has seen good ones."""
 
@@ -50,14 +53,17 @@ class Expected:
     """What to expect of one service under one rubric at ``per_hour`` verdicts.
 
     ``false_alarms`` a month at the good pass rate, at most (of a bound: in one simulated month); hours until a drop is
-    noticed, in half and in nine of ten cases, infinite where it is not; ``insufficient`` is the share of the time
-    without an answer, ``first_h`` the hours until the first one.
+    noticed, in half and in nine of ten cases, infinite where it is not; ``critical_median_h`` and ``critical_late_h``
+    until it is *critical*, which alone pages by default. ``insufficient`` is the share of the time without an answer,
+    ``first_h`` the hours until the first one. A look has to come; what a trace waits to be closed and judged is beside.
     """
 
     per_hour: float
     false_alarms: float
     median_h: float
     late_h: float
+    critical_median_h: float
+    critical_late_h: float
     insufficient: float
     first_h: float
 
@@ -67,12 +73,14 @@ def expected(declared: Declaration, traffic: PlannedTraffic, *, runs: int = 200)
     rng = random.Random(20)  # noqa: S311  # a simulation
     mode, per_hour = declared.policy.mode, traffic.per_hour
     run = _followed if mode in ("adaptive", "sequence") else _looked
-    delays = sorted(run(rng, declared, traffic) for _ in range(runs))
+    found = [run(rng, declared, traffic) for _ in range(runs)]
+    delays, pages = sorted(each.warning_h for each in found), sorted(each.critical_h for each in found)
     reach_h = (declared.longest_ns if mode == "adaptive" else declared.window_ns) / HOUR_NS
     needed = declared.policy.min_samples
     return Expected(
         per_hour=per_hour, false_alarms=_false_alarms(rng, declared, traffic),
         median_h=delays[len(delays) // 2], late_h=delays[int(len(delays) * 0.9)],
+        critical_median_h=pages[len(pages) // 2], critical_late_h=pages[int(len(pages) * 0.9)],
         insufficient=0.0 if mode == "sequence" else _poisson_below(needed, per_hour * reach_h),
         first_h=needed / per_hour,
     )  # fmt: skip
@@ -90,24 +98,46 @@ def proposed_rate(declared: Declaration, traffic: PlannedTraffic, *, within_h: f
     return None
 
 
-def _followed(rng: random.Random, declared: Declaration, traffic: PlannedTraffic) -> float:
-    """Hours from a drop until mode ``adaptive`` or ``sequence`` is at warning."""
-    adaptive, warning = declared.policy.mode == "adaptive", declared.policy.thresholds.warning
+class _Noticed(NamedTuple):
+    """Hours from a drop until a status is at *warning* or worse, and at *critical*; infinite where it never is."""
+
+    warning_h: float = math.inf
+    critical_h: float = math.inf
+
+
+def _followed(rng: random.Random, declared: Declaration, traffic: PlannedTraffic) -> _Noticed:
+    """One drop in mode ``adaptive`` or ``sequence``, noticed at the look that follows."""
+    adaptive, levels = declared.policy.mode == "adaptive", declared.policy.thresholds
+    warning, critical = levels.warning, levels.critical
     series = traffic.series if adaptive else 1
     chart = _chart(declared, traffic)
+    suspecting = declared.collapse_chart("", traffic.per_hour * declared.window_ns / HOUR_NS, series)
     error, period_ns = declared.new_sequence("").promise
-    sequence = ConfidenceSequence((warning,), error=error, period_ns=period_ns)
-    cusum, at_h = Cusum(), -_BEFORE / traffic.per_hour
+    sequence = ConfidenceSequence((warning, critical), error=error, period_ns=period_ns)
+    cusum, collapse, drop = Cusum(), Cusum(), declared.new_drop_level("")
+    look_h, at_h, noticed = declared.look_ns / HOUR_NS, -_BEFORE / traffic.per_hour, _Noticed()
     begin_ns = int(at_h * HOUR_NS)
-    for _ in range(_MOST):
+    left = _MOST
+    while left:
+        left -= 1
         at_h += rng.expovariate(traffic.per_hour)
         passed, at_ns = rng.random() < (traffic.good if at_h < 0 else traffic.bad), int(at_h * HOUR_NS) - begin_ns
-        cusum.add(chart, passed=passed, weight=1.0, at_ns=at_ns)
+        drop.add(passed=passed, weight=1.0)
+        for one, of in ((cusum, chart), (collapse, suspecting)):
+            one.add(of, passed=passed, weight=1.0, at_ns=at_ns)
+        drop.noticed(alarmed=adaptive and (cusum.alarmed or collapse.alarmed))
         sequence.add(passed=passed, weight=1.0, at_ns=at_ns)
         since = cusum.pass_ratio if adaptive and cusum.alarmed else None
-        if at_h > 0 and ((since is not None and since < warning) or sequence.evidence(warning) >= series):
-            return at_h
-    return math.inf
+        if at_h <= 0:
+            continue
+        seen_h, low = (math.floor(at_h / look_h) + 1) * look_h, drop.pass_ratio
+        if (drop.below and low is not None and low < critical) or sequence.evidence(critical) >= series:
+            return _Noticed(min(noticed.warning_h, seen_h), seen_h)
+        fell = (since is not None and since < warning) or sequence.evidence(warning) >= series
+        if fell and math.isinf(noticed.warning_h):
+            noticed = _Noticed(seen_h)
+            left = _MOST_AFTER if traffic.bad < critical else 0
+    return noticed
 
 
 def _chart(declared: Declaration, traffic: PlannedTraffic) -> Chart:
@@ -116,13 +146,19 @@ def _chart(declared: Declaration, traffic: PlannedTraffic) -> Chart:
     return declared.chart("", traffic.per_hour * declared.window_ns / HOUR_NS, traffic.series, known)
 
 
-def _looked(rng: random.Random, declared: Declaration, traffic: PlannedTraffic) -> float:
-    """Hours from a drop until mode ``bound`` or ``point`` is at warning."""
-    begin_h = 2 * declared.window_ns / HOUR_NS
+def _looked(rng: random.Random, declared: Declaration, traffic: PlannedTraffic) -> _Noticed:
+    """One drop in mode ``bound`` or ``point``."""
+    begin_h, noticed = 2 * declared.window_ns / HOUR_NS, _Noticed()
     for now_h, status in _statuses(rng, declared, traffic, from_h=begin_h, looks=_LOOKS):
-        if now_h > begin_h and status in (Status.WARNING, Status.CRITICAL):
-            return now_h - begin_h
-    return math.inf
+        if now_h <= begin_h:
+            continue
+        if status is Status.CRITICAL:
+            return _Noticed(min(noticed.warning_h, now_h - begin_h), now_h - begin_h)
+        if status is Status.WARNING and math.isinf(noticed.warning_h):
+            noticed = _Noticed(now_h - begin_h)
+            if traffic.bad >= declared.policy.thresholds.critical:
+                break
+    return noticed
 
 
 def _statuses(

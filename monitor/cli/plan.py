@@ -89,6 +89,8 @@ def _record(found: Expected) -> dict[str, object]:
     return {
         "verdicts_per_hour": found.per_hour, "false_alarms_per_month": found.false_alarms,
         "median_minutes": _finite(found.median_h * 60), "ninth_tenth_minutes": _finite(found.late_h * 60),
+        "critical_median_minutes": _finite(found.critical_median_h * 60),
+        "critical_ninth_tenth_minutes": _finite(found.critical_late_h * 60),
         "insufficient_share": found.insufficient, "first_hours": found.first_h,
     }  # fmt: skip
 
@@ -100,12 +102,16 @@ def _finite(value: float) -> float | None:
 def _show(rows: list[tuple[float, Expected]], share: float | None, what: str, within: str) -> None:
     from .table import table
 
-    head = ("sampling", "verdicts/h", "false alarms a month", "noticed, half", "9 of 10", "insufficient data", "first")
+    head = (
+        "sampling", "verdicts/h", "false alarms a month", "noticed, half", "9 of 10", "critical, half", "9 of 10",
+        "insufficient data", "first",
+    )  # fmt: skip
     click.echo(f"{what}\n")
     click.echo(table(head, [
         (
             f"{each:g}", f"{found.per_hour:g}", f"{found.false_alarms:.2g}", _hours(found.median_h),
-            _hours(found.late_h), f"{found.insufficient:.0%}", _hours(found.first_h),
+            _hours(found.late_h), _hours(found.critical_median_h), _hours(found.critical_late_h),
+            f"{found.insufficient:.0%}", _hours(found.first_h),
         )
         for each, found in rows
     ]))  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,19 @@ def test_the_default_notices_a_drop_within_three_quarters_of_an_hour_at_120_an_h
     assert max(found.false_alarms, thin.false_alarms) <= 1
     assert thin.insufficient == pytest.approx(0, abs=1e-6)
     assert thin.first_h == 1.5
+
+
+@pytest.mark.parametrize("declared", [ADAPTIVE, BOUND])
+def test_a_plan_says_when_a_drop_is_critical_which_alone_pages_and_that_a_smaller_one_never_is(declared):
+    found = expected(declared, replace(DROP, bad=0.4), runs=30)
+    assert found.median_h < found.critical_median_h <= found.critical_late_h < 6
+    assert math.isinf(expected(declared, DROP, runs=3).critical_median_h)
+
+
+def test_what_is_noticed_is_noticed_at_a_look():
+    found = expected(ADAPTIVE, replace(DROP, per_hour=6_000, bad=0.05), runs=9)
+    assert found.median_h * 60 == pytest.approx(round(found.median_h * 60))
+    assert found.median_h * 60 >= 1
 
 
 def test_a_service_that_is_just_good_keeps_within_the_budget():
