@@ -48,9 +48,7 @@ def tool_calls(trace: Trace, indexed: TraceIndex, runs: tuple[Span, ...]) -> tup
     order = in_order(spans, matched, requested)
     for index, span in enumerate(spans):
         call = _merge(span, requested[matched[index]] if index in matched else None)
-        # Without arguments the contents were not captured: then a result may be missing for that alone.
-        known = call.error is None and call.arguments is not None
-        if known and (below := error_below(trace, span, call.result)) is not None:
+        if call.error is None and (below := error_below(trace, span, call)) is not None:
             call = replace(call, result=None, error=below)
         handoff = call.handoff or _is_handoff(call, agents) or span.span_id in delegating
         found.append((order[index], _flagged(call, handoff), span.span_id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ _FOR_THEMSELVES: Final = frozenset({
 _NOTHING: Final[tuple[Json, ...]] = (None, "", "null", "None", [], {})
 _MOST_BELOW: Final = 1_000
 """Steps below one tool that are looked at."""
+_REQUEST: Final = re.compile(r"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|HTTPS?)\b", re.IGNORECASE)
 _LEAST_MESSAGE: Final = 12
 _HEAD: Final = 2_000
 _WITHIN = 4
@@ -61,13 +63,15 @@ def _upper(trace: Trace, span: Span) -> Span | None:
     return None
 
 
-def error_below(trace: Trace, span: Span, result: Json) -> str | None:
+def error_below(trace: Trace, span: Span, call: ToolCall) -> str | None:
     """The error with which the work of a tool ended, where its own span does not show it; None where there is none.
 
     Some clients end the span of a tool well though what it wraps has failed. An error below is the tool's where
     nothing came back and nothing was done after it, or where what came back repeats its message. Steps of models,
-    agents and other tools speak for themselves.
+    agents and other tools speak for themselves. Where contents were not captured, what came back is not known: then
+    only the step right below counts that the tool ended with, and no request to a server, whose failure it may handle.
     """
+    result = call.result
     last: Span | None = None
     waiting = list(trace.children.get(span.span_id, ()))
     seen = 0
@@ -84,7 +88,8 @@ def error_below(trace: Trace, span: Span, result: Json) -> str | None:
         waiting += trace.children.get(below.span_id, ())
     if last is None or last.kind in _FOR_THEMSELVES or result not in _NOTHING:
         return None
-    return last.error
+    hidden = call.arguments is None
+    return None if hidden and (last.parent_id != span.span_id or _REQUEST.match(last.name)) else last.error
 
 
 def _repeats(result: str, error: str) -> bool:

@@ -376,10 +376,13 @@ FAILED_BELOW = below("b1", 4, error="ConnectionError: registry of ships is down"
         (called(3, "the ship Aurora sails at 9", FAILED_BELOW), 1.0),
         (called(3, None, FAILED_BELOW, below("b2", 6)), 1.0),
         (called(3, None, below("m", 4, SpanKind.LLM, error="RateLimitError: x")), 1.0),
-        (called(3, None, FAILED_BELOW, arguments=False), 1.0),
+        (called(3, None, FAILED_BELOW, arguments=False), 0.0),
+        (called(3, None, below("b1", 4, name="GET", error="404"), arguments=False), 1.0),
+        (called(3, None, below("c", 4), below("b1", 5, parent="c", error="E: down"), arguments=False), 1.0),
         (called(3, None, below("b2", 6)), 1.0),
     ],
-    ids=["nothing came", "empty", "repeated", "deeper", "handled", "tried again", "a model", "no contents", "fine"],
+    ids=["nothing came", "empty", "repeated", "deeper", "handled", "tried again", "a model", "no contents",
+         "no contents, a request", "no contents, deeper", "fine"],
 )  # fmt: skip
 def test_an_error_below_a_tool_is_the_tools_where_nothing_came_of_it(steps, value):
     assert values(judged(run(*steps, SOUND[2])))["tool_success"] == value
