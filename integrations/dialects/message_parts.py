@@ -21,7 +21,7 @@ _ANY_ANSWER, _ANY_CALL = frozenset(_ANSWERS), frozenset(_CALLS)
 _NO_TEXT = frozenset((*_ANSWERS, *_CALLS, pyrepr.CLASS))
 """Keys by which a part that calls itself a text may be more."""
 
-_ARGUMENTS = ("arguments", "args", "input", "tool_kwargs", "toolInput", "tool_input")
+_ARGUMENTS = ("arguments", "args", "input", "tool_kwargs", "toolInput", "tool_input", "parameters")
 _TEXT_PARTS = (None, "text", "output_text", "input_text")
 _ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result")
 _CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
@@ -120,6 +120,8 @@ def _is_call(part: dict[str, Json], function: Json) -> bool:
     """Whether a part is marked as a call; OpenAI's list of calls stands in the content's place with some clients."""
     if part.get("type") == "function":
         return isinstance(function, dict) and "arguments" in function
+    if "type" not in part and "arguments" in part and "name" in part:
+        return "description" not in part
     return (part.get("type") or part.get("block_type")) in _CALL_PARTS or part.get(pyrepr.CLASS) == "ToolCall"
 
 

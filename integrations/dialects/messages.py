@@ -14,7 +14,8 @@ _ROLES = {
     "user": "user", "assistant": "assistant", "system": "system", "tool": "tool",
     "human": "user", "ai": "assistant", "model": "assistant", "function": "tool", "developer": "system",
     "humanmessage": "user", "aimessage": "assistant", "systemmessage": "system", "toolmessage": "tool",
-    "aimessagechunk": "assistant", "chatbot": "assistant",
+    "aimessagechunk": "assistant", "chatbot": "assistant", "usermessage": "user", "assistantmessage": "assistant",
+    "functionexecutionresultmessage": "tool",
 }  # fmt: skip
 _MORE = frozenset({"tool_call_id", "name", "_name", "status", "additional_kwargs"})
 """Fields of a message beside its content and its calls."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, Unpack
+from typing import Final, TypeAlias, Unpack
 
 from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json, Span, SpanKind, Usage
@@ -22,6 +22,11 @@ _NO_ERROR = frozenset({"", "none", "null", "no_error", "ok", "unset", "false", "
 _CONTROL_FLOW = re.compile(r"(?:langgraph\.errors\.)?(?:ParentCommand|GraphBubbleUp|GraphInterrupt|NodeInterrupt)")
 _PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
 """An exception as Python prints it: ``ValueError('no such order')``."""
+_VAGUE: Final = re.compile(r"(?:Base)?Exception|Error|[a-z_0-9]+")
+"""A kind that names no class: that of all exceptions, or a client's own category (``tool_error``)."""
+_CLASSED: Final = re.compile(r"\w+(?:Error|Exception)\b(?=[:(])")
+_STACK: Final = re.compile(r"(?P<message>.+?)\n\n(?P<kind>\w*Error): (?P=message)\n\s+at\s.*", re.DOTALL)
+"""What LangChain JS writes of an error: its message, then its stack, which opens with class and message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,15 +178,38 @@ def failure(raw: RawSpan) -> str | None:
     if raw.status_code == 1:
         return None
     stated = raw.attributes.get("error.type")
-    named = "" if stated is None or str(stated).strip().lower() in _NO_ERROR else str(stated).strip()
-    exception = next((event.attributes for event in raw.events if event.name == "exception"), {})
+    named = "" if stated is None or is_no_error(str(stated)) else str(stated).strip()
+    exception = _exception(raw)
     if raw.status_code != 2 and not named and str(exception.get("exception.escaped", "")).lower() != "true":
         return None
+    return _worded(raw, named, exception)
+
+
+def recorded(raw: RawSpan) -> str | None:
+    """``Type: message`` of the exception that a span recorded and whose status says nothing; None without one."""
+    exception = _exception(raw)
+    return _worded(raw, "", exception) if exception and raw.status_code != 1 else None
+
+
+def is_no_error(stated: str) -> bool:
+    """Whether a client writes this where nothing failed: ``none``, ``ok``, ``false``."""
+    return stated.strip().lower() in _NO_ERROR
+
+
+def _exception(raw: RawSpan) -> Mapping[str, AttributeValue]:
+    return next((event.attributes for event in raw.events if event.name == "exception"), {})
+
+
+def _worded(raw: RawSpan, named: str, exception: Mapping[str, AttributeValue]) -> str | None:
     kind = _string(exception.get("exception.type")) or ("" if named == "_OTHER" else named)
     if _CONTROL_FLOW.fullmatch(kind):
         return None
     message = raw.status_message or _string(exception.get("exception.message")) or ""
     message = message.partition(_TRACEBACK)[0].strip()[:_LONGEST_ERROR]
+    if (stack := _STACK.fullmatch(message)) is not None:
+        kind, message = stack["kind"], stack["message"]
+    if _VAGUE.fullmatch(kind) and (classed := _CLASSED.match(message)) is not None:
+        kind = classed[0]  # the message names what was raised
     if kind and (printed := _PRINTED.fullmatch(message)) and kind.rpartition(".")[2] == printed[1]:
         message = f"{printed[1]}: {printed[2] or printed[3]}"
     if kind and kind.rpartition(".")[2] not in message.partition(":")[0]:

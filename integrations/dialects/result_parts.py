@@ -31,8 +31,11 @@ def _is_text_part(others: Mapping[object, object], *, listed: bool) -> bool:
 
 
 def of_mcp(result: Mapping[str, Json]) -> tuple[Json, bool] | None:
-    """The parts of what a server of MCP returns, and whether it marks the call as failed; None for another map."""
-    if not isinstance(parts := result.get("content"), list) or _OF_MCP.isdisjoint(result):
+    """The parts of what a server of MCP returns, or AutoGen's text, and whether it marks the call as failed.
+
+    None for another map.
+    """
+    if not isinstance(parts := result.get("content"), list | str) or _OF_MCP.isdisjoint(result):
         return None
     return parts, result.get("isError") is True or result.get("is_error") is True
 

@@ -10,8 +10,8 @@ from sidejudge.scoring.trace.span import Json, Usage
 
 from .words import words
 
-_IN: Final = frozenset({"prompt", "input", "inputs", "request"})
-_OUT: Final = frozenset({"completion", "output", "outputs", "generated", "candidates", "response"})
+_IN: Final = frozenset({"prompt", "input", "inputs", "request", "in"})
+_OUT: Final = frozenset({"completion", "output", "outputs", "generated", "candidates", "response", "out"})
 _CACHED: Final = frozenset({"cache", "cached"})
 _PARTS: Final = frozenset({
     "audio", "text", "image", "video", "accepted", "rejected", "prediction", "per", "second", "creation", "write",
@@ -20,7 +20,9 @@ _PARTS: Final = frozenset({
 })  # fmt: skip
 """Words with which a count is one of a part, or none of tokens that were used."""
 _REASONED: Final = frozenset({"reasoning", "thoughts", "thinking"})
-_BODIES: Final = ("usage", "token_usage", "tokenUsage", "usage_metadata", "usageMetadata", "usage_details", "metrics")
+_BODIES: Final = ("usage", "token_usage", "tokenUsage", "usage_metadata", "usageMetadata", "usage_details", "metrics",
+                 "tokens", "token_counts", "tokenCounts")  # fmt: skip
+_COUNTED: Final = frozenset({"token", "tokens", "eval"})
 _DEEPEST, _MANY = 5, 20
 _FEW: Final = 3
 """Items of a list that are looked through: of several answers the first."""
@@ -94,6 +96,9 @@ def in_body(value: Json, depth: int = _DEEPEST) -> Usage | None:
         held = value.get(key)
         if isinstance(held, Mapping) and (found := of_map(held)) is not None:
             return found
+    beside = {key: held for key, held in list(value.items())[:_MANY] if not _COUNTED.isdisjoint(words(key))}
+    if len(beside) > 1 and (found := of_map(beside)) is not None:
+        return found
     for held in list(value.values())[:_MANY]:
         if isinstance(held, Mapping | list) and (found := in_body(held, depth - 1)) is not None:
             return found

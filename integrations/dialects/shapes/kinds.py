@@ -14,7 +14,7 @@ _KINDS: Final = {
     SpanKind.LLM: (
         "llm", "chat", "generation", "completion", "model", "chat_model", "llm_request", "llm_call", "model_call",
         "model_request", "model_inference", "model_generation", "text_completion", "chat_completion",
-        "generate_content", "generate", "inference", "text_generation",
+        "generate_content", "generate", "inference", "text_generation", "converse",
     ),
     SpanKind.TOOL: (
         "tool", "function", "tool_call", "execute_tool", "function_call", "tool_execution", "function_tool", "tool_use",
@@ -29,6 +29,7 @@ _KINDS: Final = {
         "chain", "workflow", "task", "flow", "step", "pipeline", "span", "default", "graph", "node", "invoke_workflow",
         "agent_step", "model_step", "unknown",
     ),
+    SpanKind.OTHER: ("create_agent",),
     SpanKind.EVALUATOR: ("evaluator", "evaluation", "evaluate"),
     SpanKind.GUARDRAIL: ("guardrail", "guardrails", "moderation"),
 }  # fmt: skip
@@ -50,7 +51,7 @@ def stated(value: object) -> SpanKind | None:
     """
     if isinstance(value, str) and value.startswith("{"):
         held = unwrap.decoded(value)
-        value = held.get("type") if isinstance(held, dict) else None
+        value = held.get("type") or held.get("kind") if isinstance(held, dict) else None
     return _BY_WORD.get("_".join(words(value))) if isinstance(value, str) and len(value) <= 40 else None
 
 

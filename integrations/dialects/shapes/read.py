@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from sidejudge.integrations.dialects import messages, unwrap
-from sidejudge.integrations.dialects.reading import failure
+from sidejudge.integrations.dialects import message_parts, messages, unwrap
+from sidejudge.integrations.dialects.reading import failure, is_no_error, recorded
 from sidejudge.integrations.dialects.span_fields import SpanFields
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
@@ -39,6 +39,8 @@ _UNDECIDED: Final = (None, "no operation")
 _PLAIN_IN: Final = frozenset({"input", "inputs", "prompt", "question", "user"})
 _PLAIN_OUT: Final = frozenset({"output", "outputs", "completion", "answer", "bot", "assistant"})
 """Words that are enough on a span of which nothing else is known; a ``response`` may be that of any server."""
+_OF_TOOLS: Final = frozenset({"arguments", "args", "result", "observation"})
+_OF_A_CALL: Final = frozenset({"tool", "call", "function", "action", "invocation"})
 _FAILED: Final = frozenset({"error", "failed", "failure"})
 _IN_EVENTS: Final = ("model", "requested_model", "response_id")
 """What an event says of its span; a tool or an agent that it names may be another's."""
@@ -54,6 +56,10 @@ _CERTAIN_KINDS: Final = frozenset(
 )
 
 
+_RUNNING: Final = frozenset({
+    "invoke", "run", "call", "execute", "start", "ask", "use", "agent", "tool", "function", "step", "task", "node",
+})  # fmt: skip
+"""What a span's name says beside the name of what it ran."""
 _LONGEST_NAME: Final = 200
 _NAME: Final = re.compile(r"[^./:\\()]+")
 """What a thing may be called; ``Client.receive_response`` is the name of code."""
@@ -169,6 +175,7 @@ class _Reader:
                 and isinstance(source.value, str)
                 and len(source.value) <= _LONGEST_NAME
                 and "\n" not in source.value
+                and source.value[:1] not in ("{", "[")
                 and source.value.strip().strip('"')
             }
             if len(found) == 1:
@@ -256,6 +263,8 @@ class _Reader:
             return False
         if self._kind not in _MODELED or not values.is_envelope(seen.read):
             return True
+        if source.meaning == "input":
+            return values.asked(seen.read) is not None
         return source.meaning == "output" and values.sole_text(seen.read) is not None
 
     def _went_in(self, source: NamedValue, seen: Seen) -> None:
@@ -264,7 +273,7 @@ class _Reader:
             if self._kind is SpanKind.LLM:
                 self._fields["input_messages"] = seen.messages
             self._fields["input"] = text if text is not None else None if self._kind is SpanKind.LLM else seen.value
-            beside = values.held_text(seen.read, ("system", "instructions"), depth=1)
+            beside = values.instructions(seen.read)
             if self._span.system_prompt is None and (system := messages.system_text(seen.messages) or beside):
                 self._fields["system_prompt"] = system
                 self._note("system_prompt", source.name)
@@ -301,7 +310,7 @@ class _Reader:
             self._fields["usage"] = used[0]
             self._note("usage", used[1])
         if span.model is None and (
-            model := self._text("model") or self._in_body("model", "model_version", "modelVersion")
+            model := self._text("model") or self._in_body("model", "model_version", "modelVersion", "model_name")
         ):
             self._fields["model"] = _PROVIDER.sub("", model[0])
             self._note("model", model[1])
@@ -322,7 +331,8 @@ class _Reader:
         beside = [(key, value) for key, value in self._raw.attributes.items() if key.endswith(".metadata")]
         for name, value in [*((each.name, each.value) for each in self._of("parameters", "input")), *beside]:
             held = unwrap.decoded(value)
-            if isinstance(held, dict) and isinstance(model := held.get("model"), str) and model:
+            models = (held.get(key) for key in ("model", "modelId", "model_id")) if isinstance(held, dict) else ()
+            if model := next((each for each in models if isinstance(each, str) and each), None):
                 self._fields["requested_model"] = _PROVIDER.sub("", model)
                 self._note("requested_model", name)
                 return
@@ -370,7 +380,11 @@ class _Reader:
             self._note("agent", named[1])
         elif self._kind is SpanKind.AGENT and self._span.kind is SpanKind.OTHER:
             span_name = self._span.name
-            named = self._text("node", "name") or (kinds.agent_name(span_name) or span_name, "span name")
+            named = (
+                self._text("node", "name")
+                or self._own_name()
+                or (kinds.agent_name(span_name) or span_name, "span name")
+            )
             if _NAME.fullmatch(named[0]):
                 self._fields["agent"] = named[0]
                 self._provenance["agent"] = NAMED_BY_SPAN if named[1] == "span name" else f"{named[1]} ({BY_SHAPE})"
@@ -392,6 +406,8 @@ class _Reader:
             outcome = unwrap.result(came[1].value)
             tool = replace(tool, result=outcome.result, error=outcome.error, call_id=tool.call_id or outcome.call_id)
             self._note("tool.result", came[0].name)
+        if tool.arguments is not None and tool.result is None and tool.error is None:
+            tool = replace(tool, error=self._stated_error())
         if tool.call_id is None and (call_id := self._text("call_id")):
             tool = replace(tool, call_id=call_id[0])
             self._note("tool.call_id", call_id[1])
@@ -408,16 +424,50 @@ class _Reader:
                 self._note("error", stated[1] if stated else source.name)
                 return
 
+    def _stated_error(self) -> str | None:
+        """An error that a client states beside no result: in an attribute or an event, without a status."""
+        if (stated := self._text("error")) is not None and not is_no_error(stated[0]):
+            self._note("error", stated[1])
+            return stated[0]
+        if (raised := recorded(self._raw)) is not None:
+            self._note("error", "event exception")
+        return raised
+
     def _tool_name(self) -> tuple[str, str] | None:
         """The tool by its attribute or by the span's name; None for a span that is called after tools in general."""
-        if named := self._text("tool", "name"):
+        if named := self._text("tool", "name") or self._own_name():
             return named
+        if (called := self._called()) is not None:
+            return called[0].name, called[1]
         span_name = self._span.name
         if (name := kinds.tool_name(span_name)) is None and "tool" not in words(span_name):
             name = span_name
         return None if name is None else (name, "span name")
 
+    def _own_name(self) -> tuple[str, str] | None:
+        """A part of the span's name that an attribute calls a name: ``research`` of ``run research``."""
+        held = {
+            source.value: source.name
+            for source in reversed(self._of("own_name"))
+            if isinstance(source.value, str) and 2 < len(source.value) < len(self._span.name)
+            and _NAME.fullmatch(source.value) and source.value in self._span.name
+            and _RUNNING.issuperset(words(self._span.name.replace(source.value, "", 1)))
+        }  # fmt: skip
+        return next(iter(held.items())) if len(held) == 1 else None
+
+    def _called(self) -> tuple[ToolCall, str] | None:
+        """The one call of a tool that an attribute holds whole: ``{"name": "lookup", "arguments": {…}}``."""
+        found: list[tuple[ToolCall, str]] = []
+        for source in self._sources:
+            if not _OF_A_CALL.isdisjoint(words(source.name)) and source.meaning not in ("input", "output"):
+                held = unwrap.decoded(source.value)
+                if values.is_call(held) and (calls := message_parts.calls([held])):
+                    found.append((calls[0], source.name))
+        return found[0] if len(found) == 1 else None
+
     def _arguments(self) -> tuple[Json, str] | None:
+        if self._span.tool is None and (called := self._called()) is not None:
+            return called[0].arguments, called[1]
         given = [(source, seen) for source, seen in self._ins if not seen.messages]
         if (found := self._best(given)) is not None:
             return unwrap.arguments(found[1].value), found[0].name
@@ -469,7 +519,10 @@ class _Reader:
     def _fits(self, kind: SpanKind) -> bool:
         if kind is SpanKind.LLM:
             return bool(self._ins or self._outs or self._of("usage"))
-        plain = any(_plain(source, _PLAIN_IN | _PLAIN_OUT) for source, _ in (*self._ins, *self._outs))
+        if kind is SpanKind.AGENT and any(_in_words(seen, unwrap.task) for _, seen in (*self._ins, *self._outs)):
+            return True
+        among = _PLAIN_IN | _PLAIN_OUT | (_OF_TOOLS if kind is SpanKind.TOOL else frozenset())
+        plain = any(_plain(source, among) for source, _ in (*self._ins, *self._outs))
         return plain or bool(self._of("tool", "agent", "documents"))
 
     def _shown_kind(self) -> tuple[SpanKind, str] | None:
@@ -484,21 +537,33 @@ class _Reader:
             return SpanKind.LLM, used[1]
         if model and self._ins and self._outs and not _CALLING.isdisjoint(words(self._span.name)):
             return SpanKind.LLM, model[1]
-        tool = self._text("tool")
-        if tool and not chat_in and (self._ins or self._outs or self._of("call_id", "parameters")):
-            return SpanKind.TOOL, tool[1]
-        given = self._arguments() if kinds.tool_name(self._span.name) else None
-        if given is not None and isinstance(given[0], dict):
-            return SpanKind.TOOL, "span name"
+        if not chat_in and not chat_out and (tool := self._shown_tool()) is not None:
+            return SpanKind.TOOL, tool
         for source in self._of("documents"):
             if values.is_documents(_unnested(unwrap.decoded(source.value))):
                 return SpanKind.RETRIEVER, source.name
-        agent = self._text("agent")
-        if (agent and agent[0] in self._span.name) or (kinds.agent_name(self._span.name) and (self._ins or self._outs)):
-            return SpanKind.AGENT, agent[1] if agent else "span name"
+        if (agent := self._shown_agent()) is not None:
+            return SpanKind.AGENT, agent
         if chat_in and chat_out:
             return SpanKind.CHAIN, chat_in
         return None
+
+    def _shown_tool(self) -> str | None:
+        """What shows that a tool was called: its name beside what it was given, the span's name, or the call itself."""
+        tool = self._text("tool")
+        if tool and (self._ins or self._outs or self._of("call_id", "parameters")):
+            return tool[1]
+        if (called := self._called()) is not None:
+            return called[1]
+        given = self._arguments() if kinds.tool_name(self._span.name) else None
+        return "span name" if given is not None and isinstance(given[0], dict) else None
+
+    def _shown_agent(self) -> str | None:
+        """What shows that an agent ran here: its name in the span's or beside what it was asked, or the span's name."""
+        agent = self._text("agent")
+        if agent and (agent[0] in self._span.name or any(_plain(source, _PLAIN_IN) for source, _ in self._ins)):
+            return agent[1]
+        return "span name" if kinds.agent_name(self._span.name) and (self._ins or self._outs) else None
 
     # ── what was not understood
 

@@ -15,17 +15,23 @@ from .words import words
 
 _CHAT: Final = re.compile(
     r"""["'](?:_?role|message\.role|lc|choices|generations|candidates)["']"""
-    r"""|["']type["']: ?["'](?:human|ai|function_call)["']|_?role=|Message\("""
+    r"""|["']type["']: ?["'](?:human|ai|function_call|\w{2,30}Message)["']|_?role=|Message\("""
 )
 """What nothing is a chat without. It is looked for in the text, so that other JSON is not read as messages."""
 _WRAPPED: Final = frozenset({"type", "value"})
 _SOLE: Final = frozenset({("answer",), ("reply",), ("completion",), ("query",), ("question",)})
 _AROUND: Final = ("inputs", "outputs")
 _CALLED: Final = frozenset((*_AROUND, "tags", "metadata", "kwargs"))
+_PARTS: Final = ("content", "parts")
 _CALLS: Final = ("tool_calls", "toolCalls", "function_calls", "tool_call", "toolCall")
 _CALL_NAMES: Final = ("name", "tool_name", "toolName", "function", "tool")
-_CALL_ARGUMENTS: Final = ("arguments", "args", "input", "toolInput", "tool_input", "tool_kwargs", "kwargs")
-_TEXTS: Final = ("text", "content", "output", "answer", "response", "message", "result", "completion")
+_CALL_ARGUMENTS: Final = (
+    "arguments", "args", "input", "toolInput", "tool_input", "tool_kwargs", "kwargs", "parameters",
+)  # fmt: skip
+_TEXTS: Final = (
+    "text", "content", "output", "answer", "response", "message", "result", "completion", "generated_text",
+    "outputText", "output_text", "generation",
+)  # fmt: skip
 _DOCUMENT_TEXTS: Final = ("content", "text", "page_content", "document", "chunk", "passage", "body")
 _PRINTED: Final = re.compile(r"[A-Z]\w*\(\w+=")
 """How an object of Python begins that was printed, often cut short: ``StopEvent(result=…``."""
@@ -37,12 +43,22 @@ _DESCRIBING: Final = frozenset({
 """Keys whose texts describe a message and are none of it."""
 _ENVELOPE: Final = frozenset({
     "usage", "finish_reason", "finishReason", "stop_reason", "object", "created", "choices", "candidates", "messages",
+    "done", "generation_id",
 })  # fmt: skip
 """Keys of a body that a server returned; what a model says in JSON has none."""
 _LONGEST: Final = 1 << 20
 _STATE_DEPTH = 4
-_ASKED, _INSTRUCTED = ("prompt", "question", "query", "input", "task"), ("system", "instructions", "system_prompt")
-_REQUEST: Final = frozenset((*_ASKED, *_INSTRUCTED, "model", "temperature", "max_tokens"))
+_ASKED: Final = ("prompt", "question", "query", "input", "task", "message")
+_INSTRUCTED: Final = (
+    "system", "instructions", "system_prompt", "systemPrompt", "system_instruction", "systemInstruction", "preamble",
+)  # fmt: skip
+_AROUND_IT: Final = ("config", "generation_config", "generationConfig", "kwargs")
+"""Maps of a request's settings, where some clients put the instructions."""
+_SETTINGS: Final = (
+    "model", "temperature", "max_tokens", "stream", "top_p", "options", "chat_history", "seed", "format", "raw",
+    "tools",
+)  # fmt: skip
+_REQUEST: Final = frozenset((*_ASKED, *_INSTRUCTED, *_SETTINGS))
 _DEEPEST, _WIDEST = 4, 40
 """Levels of maps that are looked through for a chat, and entries of one."""
 
@@ -105,8 +121,21 @@ def asked(value: Json) -> tuple[str, str | None] | None:
     if not isinstance(value, dict) or not value.keys() <= _REQUEST:
         return None
     text = next((held for key in _ASKED if isinstance(held := value.get(key), str) and held), None)
-    system = next((held for key in _INSTRUCTED if isinstance(held := value.get(key), str) and held), None)
-    return None if text is None else (text, system)
+    return None if text is None else (text, instructions(value))
+
+
+def instructions(value: Json) -> str | None:
+    """The instructions in the body of a request, which stand beside its messages: a text, or parts of one."""
+    if not isinstance(value, dict):
+        return None
+    settings = [inner for key in _AROUND_IT if isinstance(inner := value.get(key), dict)]
+    for held in (held for body in (value, *settings) for key in _INSTRUCTED if (held := body.get(key))):
+        if isinstance(held, str):
+            return held
+        content = held.get("parts", [held]) if isinstance(held, dict) else held
+        if (text := messages.system_text(messages.read({"role": "system", "content": content}))) is not None:
+            return text
+    return None
 
 
 def _bare(value: Json) -> Json:
@@ -165,6 +194,10 @@ def _answer_with_calls(value: Json) -> Message | None:
         if calls := message_parts.calls(listed):
             text = next((value[name] for name in _TEXTS if isinstance(value.get(name), str)), "")
             return Message(role="assistant", text=str(text), tool_calls=calls)
+    for key in _PARTS:
+        held = value.get(key)
+        if "role" not in value and isinstance(held, list) and held and all(map(is_call, held)):
+            return Message(role="assistant", tool_calls=message_parts.calls(held))
     return None
 
 
@@ -216,6 +249,8 @@ def of_parts(value: Json, role: str) -> tuple[Message, ...]:
 
 def sole_text(value: Json) -> str | None:
     """The only text in the body of a response that has one under a usual key: ``{"text": …, "usage": {…}}``."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
     if not isinstance(value, dict):
         return None
     texts = [held for key in _TEXTS if isinstance(held := value.get(key), str) and held]

@@ -11,10 +11,13 @@ from typing import Final, Literal, TypeAlias
 
 Meaning: TypeAlias = Literal[
     "input", "output", "content", "system", "documents", "parameters", "kind", "agent", "node", "tool", "name",
+    "own_name",
     "call_id", "model", "requested_model", "response_id", "usage", "cost_usd", "error", "outcome",
 ]  # fmt: skip
-"""``content`` may be an input or an output: its value decides. ``parameters`` are a tool's arguments or nothing."""
+"""``content`` may be an input or an output: its value decides. ``parameters`` are a tool's arguments or nothing.
+``own_name`` is a name of anything: of the span's own agent or tool where the span's name holds it."""
 
+_WAY: Final = re.compile(r"[.:](in|out)\Z")
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _FOREIGN: Final = re.compile(
     r"(?:http|url|db|rpc|net|network|messaging|exception|otel|aws|azure|cloud|faas|k8s|user_agent|feature_flag|graphql)"
@@ -37,7 +40,7 @@ _IN: Final = frozenset({
 _OUT: Final = frozenset({
     "output", "outputs", "completion", "completions", "response", "responses", "answer", "answers", "reply", "replies",
     "result", "results", "return", "returned", "returns", "generation", "generations", "choices", "choice",
-    "candidates",
+    "candidates", "generated", "observation",
 })  # fmt: skip
 _NEUTRAL: Final = frozenset({
     "text", "content", "contents", "message", "messages", "msg", "msgs", "body", "value", "data", "json", "raw",
@@ -47,7 +50,7 @@ _NEUTRAL: Final = frozenset({
 _BESIDE_IN: Final = frozenset({"user", "human", "customer", "start", "sent", "asked"})
 _BESIDE_OUT: Final = frozenset({"assistant", "bot", "end", "received", "answered"})
 """Words that give a direction to what stands behind them, and none alone: ``user.message``, ``ChatStart: messages``."""
-_SYSTEM: Final = frozenset({"system", "instructions"})
+_SYSTEM: Final = frozenset({"system", "instructions", "preamble"})
 _DOCUMENTS: Final = frozenset({"documents", "docs", "contexts", "chunks", "passages", "retrieved"})
 
 _PAIRS: Final[dict[tuple[str, ...], Meaning]] = {
@@ -70,7 +73,10 @@ _LAST: Final[dict[str, Meaning]] = {
     "model": "requested_model", "kind": "kind", "subtype": "kind", "type": "kind", "cost": "cost_usd", "usage": "usage",
     "metrics": "usage", "parameters": "parameters", "params": "parameters", "error": "error",
     "level": "outcome", "state": "outcome", "status": "outcome", "success": "outcome",
+    "operation": "kind", "op": "kind", "category": "kind", "span": "kind", "node": "kind",
+    "agent": "agent", "tool": "tool", "name": "own_name",
 }  # fmt: skip
+_BROWSER: Final = ("user", "agent")
 _OF_CALLS: Final = frozenset({("function", "name"), ("definition", "name")})
 _CALLING: Final = frozenset({"tool", "call", "calling"})
 _TOKENS: Final = frozenset({"token", "tokens", "usage"})
@@ -96,8 +102,10 @@ def meaning(key: str) -> Meaning | None:
     if _FOREIGN.match(key):
         return None
     named = words(key)
-    if not named:
+    if not named or named[-2:] == _BROWSER:
         return None
+    if (way := _WAY.search(key)) is not None:
+        return "input" if way[1] == "in" else "output"
     if (found := _PAIRS.get(named[-2:])) is not None or (found := _LAST.get(named[-1])) is not None:
         if found == "requested_model" and "response" in named:
             return "model"
@@ -120,7 +128,7 @@ def _contents(named: tuple[str, ...]) -> Meaning | None:
         word = named[place]
         if word in _DOCUMENTS:
             return "documents"
-        if word in _SYSTEM and (place < last or word == "instructions"):
+        if word in _SYSTEM and (place < last or word != "system"):
             return "system"
         if word in _IN:
             return "system" if place and named[place - 1] == "system" else "input"
@@ -139,6 +147,6 @@ def _contents(named: tuple[str, ...]) -> Meaning | None:
 def directness(key: str) -> int:
     """How directly a name says what it holds: 2 with its last word, 1 with one before; 0 where it only may."""
     named = words(key)
-    if named and (named[-1] in _IN or named[-1] in _OUT or named[-1] in _DOCUMENTS):
+    if named and (named[-1] in _IN or named[-1] in _OUT or named[-1] in _DOCUMENTS or _WAY.search(key)):
         return 2
     return 1 if meaning(key) in ("input", "output", "system") else 0

@@ -38,6 +38,13 @@ def exception(**attributes):
         (raw(status=2), "error"),
         (raw(status=2, message="no such order"), "no such order"),
         (raw(error__type="ConnectionError"), "ConnectionError"),
+        (raw(status=2, message="ConnectionError: down", error__type="tool_error"), "ConnectionError: down"),
+        (
+            raw(status=2, message="ConnectionError('down')", events=[exception(type="Exception")]),
+            "ConnectionError: down",
+        ),
+        (raw(status=2, message="no such order", error__type="tool_error"), "tool_error: no such order"),
+        (raw(status=2, message="down\n\nTypeError: down\n    at f (x.mjs:1:2)"), "TypeError: down"),
         (raw(error__type="tool_error"), "tool_error"),
         (raw(status=1, error__type="tool_error"), None),
         (raw(error__type="_OTHER"), "error"),

@@ -84,7 +84,77 @@ MODEL_CALLS: dict[str, Attributes] = {
         "gen_ai.usage.output_tokens": "3", "gen_ai.prompt": ["Where is A-1?"], "gen_ai.completion": ["On its way."],
     },
 }  # fmt: skip
+INSTRUCTED: dict[str, Attributes] = {
+    "Gemini": {
+        "x.request": json.dumps({
+            "contents": [{"role": "user", "parts": [{"text": "Where is A-1?"}]}],
+            "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        }),
+        "x.response": json.dumps({
+            "candidates": [{"content": {"role": "model", "parts": [{"text": "On its way."}]}}],
+            "usageMetadata": GEMINI_COUNTS, "modelVersion": "m",
+        }),
+    },
+    "Bedrock": {
+        "x.operation": "Converse", "x.modelId": "m",
+        "x.input": json.dumps({
+            "messages": [{"role": "user", "content": [{"text": "Where is A-1?"}]}], "system": [{"text": "Be brief."}],
+        }),
+        "x.output": json.dumps({
+            "output": {"message": {"role": "assistant", "content": [{"text": "On its way."}]}},
+            "usage": {"inputTokens": 10, "outputTokens": 3, "totalTokens": 13},
+        }),
+    },
+    "Cohere": {
+        "x.span": "chat", "x.model": "m",
+        "x.request": json.dumps({
+            "message": "Where is A-1?", "preamble": "Be brief.", "model": "m",
+            "chat_history": [{"role": "USER", "message": "hello"}, {"role": "CHATBOT", "message": "hi"}],
+        }),
+        "x.response": json.dumps({
+            "text": "On its way.", "finish_reason": "COMPLETE",
+            "meta": {"tokens": {"input_tokens": 10, "output_tokens": 3}},
+        }),
+    },
+    "Ollama": {
+        "x.op": "model",
+        "x.request": json.dumps({"model": "m", "messages": ASKED}),
+        "x.response": json.dumps({
+            "model": "m", "message": ANSWER, "done": True, "prompt_eval_count": 10, "eval_count": 3,
+        }),
+    },
+    "AutoGen": {
+        "x.span_type": "llm", "x.model": "m",
+        "x.messages": json.dumps([
+            {"content": "Be brief.", "type": "SystemMessage"}, {"content": "Where is A-1?", "type": "UserMessage"},
+        ]),
+        "x.response": json.dumps({
+            "content": "On its way.", "finish_reason": "stop", "usage": {"prompt_tokens": 10, "completion_tokens": 3},
+        }),
+    },
+    "JSON in JSON": {
+        "x.span": json.dumps({"kind": "llm"}),
+        "x.in": json.dumps(json.dumps({"model": "m", "messages": ASKED})),
+        "x.out": json.dumps(json.dumps({"choices": [CHOICE], "usage": COUNTS})),
+    },
+    "ways": {
+        "x.category": "llm", "x.model": "m", "x.chat.in": json.dumps(ASKED), "x.chat.out": json.dumps([ANSWER]),
+        "x.tokens_in": 10, "x.tokens_out": 3,
+    },
+    "one history": {
+        "x.model": "m", "x.history": json.dumps([*ASKED, ANSWER]),
+        "x.usage": json.dumps({"in": 10, "out": 3, "total": 13}),
+    },
+}  # fmt: skip
+CALL = json.dumps({"name": "lookup", "arguments": {"id": "A-1"}})
 TOOLS: dict[str, dict[str, AttributeValue]] = {
+    "an operation": {"x.operation": "tool.call", "x.tool": "lookup", "x.args": GIVEN, "x.observation": SHIPPED},
+    "a call as one value": {"x.tool_call": CALL, "x.tool_result": SHIPPED},
+    "one map": {"x": {"type": "tool", "name": "lookup", "arguments": {"id": "A-1"}, "result": SHIPPED}},
+    "AutoGen": {
+        "x.span_type": "tool", "x.tool_name": "lookup", "x.arguments": GIVEN,
+        "x.result": json.dumps({"content": SHIPPED, "is_error": False}),
+    },
     "span attributes as JSON": {
         "b.span_attributes": json.dumps({"type": "tool"}), "b.input_json": GIVEN, "b.output_json": json.dumps(SHIPPED),
     },
@@ -112,6 +182,67 @@ def test_a_model_call_is_read(attributes: dict[str, AttributeValue]) -> None:
     assert (case.input, case.model_output, case.model) == ("Where is A-1?", "On its way.", "m")
     assert (case.input_tokens, case.output_tokens) == (10, 3)
     assert case.unread == ()
+
+
+@pytest.mark.parametrize("attributes", INSTRUCTED.values(), ids=INSTRUCTED)
+def test_so_are_its_instructions_in_the_bodies_of_providers(attributes: dict[str, AttributeValue]) -> None:
+    test_a_model_call_is_read(attributes)
+    assert _case("call", attributes).system_prompt == "Be brief."
+
+
+def test_calls_in_a_body_without_a_role_are_those_of_the_model() -> None:
+    answered = {"content": [{"id": "c1", "name": "lookup", "arguments": GIVEN}], "finish_reason": "function_calls"}
+    for body in (answered, {"text": "", "tool_calls": [{"name": "lookup", "parameters": {"id": "A-1"}}]}):
+        case = _case("call", {"x.type": "llm", "x.model": "m", "x.input": "hi", "x.response": json.dumps(body)})
+        (call,) = case.tools_used or ()
+        assert (call.name, call.arguments) == ("lookup", {"id": "A-1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("invoke support", {"x.op": "agent.run", "x.agent": "support"}),
+        ("invoke support", {"x.type": "agent", "x.name": "support", "x.request": "Where?", "x.response": "There."}),
+        ("work", {"x.agent": "support", "x.input": "Where?", "x.output": "There."}),
+        ("agent support", {"x.node": "agent", "x.agent.name": "support"}),
+    ],
+)
+def test_an_agent_is_read_by_what_its_client_calls_it(name: str, attributes: dict[str, AttributeValue]) -> None:
+    assert _case(name, attributes).agents_called == ("support",)
+
+
+def test_a_span_that_makes_an_agent_is_no_run_of_it_and_a_browser_is_none() -> None:
+    for attributes in (
+        {"x.operation.name": "create_agent", "x.agent.name": "support"},
+        {"x.user_agent": "support", "x.input": "Where?"}, {"x.agent": '{"id": 7}', "x.input": "Where?"},
+    ):  # fmt: skip
+        assert _case("create_agent support", dict(attributes)).agents_called == ()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "error"),
+    [
+        ({"error.message": "down"}, "down"),
+        ({"error.message": "none"}, None),
+        ({"x.result": "fine", "x.error": "x"}, None),
+    ],
+)
+def test_a_tool_without_a_result_failed_with_the_error_that_is_stated(
+    attributes: dict[str, AttributeValue], error: str | None
+) -> None:
+    (call,) = _case("lookup", {"x.kind": "tool", "x.tool": "lookup", "x.args": GIVEN, **attributes}).tools_used or ()
+    assert call.error == error
+
+
+def test_so_did_one_that_recorded_an_exception_without_a_status() -> None:
+    raised = RawEvent(
+        name="exception", time_ns=1, attributes={"exception.type": "ValueError", "exception.message": "no such order"}
+    )
+    for given, error in ({}, "ValueError: no such order"), ({"x.result": "found elsewhere"}, None):
+        (call,) = (
+            _case("lookup", {"x.kind": "tool", "x.tool": "lookup", "x.args": GIVEN, **given}, raised).tools_used or ()
+        )
+        assert call.error == error
 
 
 @pytest.mark.parametrize("attributes", TOOLS.values(), ids=TOOLS)
