@@ -135,7 +135,7 @@ def is_english(text: str) -> bool:
     return sum(word in _ENGLISH for word in words) >= _LEAST_ENGLISH * len(words)
 
 
-def _nothing_assumed(case: Case) -> Result:
+def _no_stated_trouble(case: Case) -> Result:
     found = [(each.span_id, each.assumed) for each in case.once(_statements) if each.english]
     return _share(case, found)
 
@@ -161,14 +161,14 @@ def _share(case: Case, read: Sequence[tuple[str, Reason | None]]) -> Result:
     )
 
 
-nothing_assumed = Metric(
-    id="nothing_assumed",
-    title="Nothing assumed",
+no_stated_trouble = Metric(
+    id="no_stated_trouble",
+    title="No stated trouble",
     meaning="The share of the models' answers in which the model does not say that it assumes, simulates, guesses or "
     "recalls something, or cannot find it. A sign by English words.",
     formula="1 − answers that say so / answers in English",
     source=SOURCE,
-    measure=_nothing_assumed,
+    measure=_no_stated_trouble,
     bands=at_least(good=1.0, acceptable=0.8),
     methods=(Method.LEXICAL,),
     undefined="not applicable where no model answered in English, or contents were not captured",

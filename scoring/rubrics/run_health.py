@@ -16,7 +16,7 @@ from sidejudge.scoring.metrics.run_results import results_used
 from sidejudge.scoring.metrics.run_telemetry import telemetry
 from sidejudge.scoring.metrics.run_tools import error_variety, step_success, tool_success
 from sidejudge.scoring.metrics.run_values import values_founded
-from sidejudge.scoring.metrics.run_words import not_stuck, nothing_assumed
+from sidejudge.scoring.metrics.run_words import no_stated_trouble, not_stuck
 from sidejudge.scoring.result.bands import Blocker, Effect
 from sidejudge.scoring.result.result import Result, Scored
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
@@ -62,8 +62,8 @@ RUBRIC = Rubric(
     title="Run Health",
     source=SOURCE,
     formula="0.08 × completed + 0.08 × answered + 0.04 × answer_intact + 0.24 × tool_success + 0.08 × step_success "
-    "+ 0.08 × error_variety + 0.08 × no_repetition + 0.06 × calls_valid + 0.06 × tools_tried + 0.05 × nothing_assumed "
-    "+ 0.05 × not_stuck + 0.05 × outputs_vary + 0.05 × results_upheld",
+    "+ 0.08 × error_variety + 0.08 × no_repetition + 0.06 × calls_valid + 0.06 × tools_tried "
+    "+ 0.05 × no_stated_trouble + 0.05 × not_stuck + 0.05 × outputs_vary + 0.05 × results_upheld",
     criteria=(
         Criterion(metric=completed, weight=0.08, blocker=_FAILS),
         Criterion(metric=answered, weight=0.08, blocker=_FAILS),
@@ -76,7 +76,7 @@ RUBRIC = Rubric(
         Criterion(metric=tools_tried, weight=0.06),
         Criterion(metric=results_used),
         Criterion(metric=not_refused),
-        Criterion(metric=nothing_assumed, weight=0.05),
+        Criterion(metric=no_stated_trouble, weight=0.05),
         Criterion(metric=not_stuck, weight=0.05),
         Criterion(metric=outputs_vary, weight=0.05),
         Criterion(metric=sub_agents_answered),

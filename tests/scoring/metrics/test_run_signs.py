@@ -227,7 +227,7 @@ def test_a_trace_without_contents_has_a_verdict_and_no_sign():
     top = span("agent", None, SpanKind.AGENT, 0, agent="harbour")
     verdict = judged(extract(Trace.of("1" * 32, [top, silent, call], "batch")))
     assert verdict.passed is not None, verdict.to_json()
-    for name in ("nothing_assumed", "not_stuck", "outputs_vary", "results_upheld"):
+    for name in ("no_stated_trouble", "not_stuck", "outputs_vary", "results_upheld"):
         assert values(verdict)[name] == "not_applicable", "it takes no coverage from a verdict that needs no contents"
     assert values(verdict)["not_exhausted"] == "unavailable"
 

@@ -49,7 +49,7 @@ FOREIGN = (
 )
 
 
-WORDS = ("nothing_assumed", "not_stuck")
+WORDS = ("no_stated_trouble", "not_stuck")
 STUCK = TROUBLED[9:]
 """The others say that something is assumed or not found."""
 
@@ -97,8 +97,8 @@ def test_texts_of_other_languages_are_not_judged_by_english_words(text):
 
 def test_reasons_hold_no_contents():
     _, results = judged(run(model("m", 1, "I will assume that the card is 4111 1111 and that it is not blocked.")))
-    assert results["nothing_assumed"].value == 0.0
-    assert "4111" not in repr(results["nothing_assumed"])
+    assert results["no_stated_trouble"].value == 0.0
+    assert "4111" not in repr(results["no_stated_trouble"])
 
 
 @pytest.mark.parametrize("text", ["i assume ", "stuck in a ", '"is_in_loop": {', "the is a ", "we could not "])
