@@ -10,12 +10,13 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from .connection import connect, migrate
+from .damaged_files import at_full_length, mended_log
 from .errors import BROKEN, StoreError, explain
 from .lock import Lock
 from .statements import VERSION
@@ -46,6 +47,8 @@ def is_damaged(path: Path) -> bool:
     """Whether a store that is there cannot be used as it is: its structure and its texts are looked through, whole."""
     if not path.exists() or not path.stat().st_size:
         return False
+    if mended_log(_log_of(path)) is not None:
+        return True
     try:
         with closing(_reading(path)) as connection:
             if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != _Text(b"ok"):
@@ -87,7 +90,11 @@ def _salvaged(path: Path) -> Salvaged:
         with closing(connect(new)) as to:
             migrate(to, new)
             tables = [name for (name,) in to.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-            with closing(_reading(path)) as connection:
+            with (
+                _mended(_log_of(path), _log_of(found.kept_as)),
+                at_full_length(path),
+                closing(_reading(path)) as connection,
+            ):
                 _check_version(connection, path)
                 for table in sorted(name for name in tables if not name.startswith("sqlite_")):
                     _copy(connection, to, table, found)
@@ -98,6 +105,27 @@ def _salvaged(path: Path) -> Salvaged:
             Path(f"{path}{each}").replace(f"{found.kept_as}{each}")
     new.replace(path)
     return found
+
+
+def _log_of(path: Path) -> Path:
+    return Path(f"{path}-wal")
+
+
+@contextmanager
+def _mended(log: Path, kept_as: Path) -> Iterator[None]:
+    """Have a damaged write-ahead log be whole for as long as the store is read; it is put back as it was."""
+    mended = mended_log(log)
+    if mended is None:
+        yield
+        return
+    log.replace(kept_as)
+    try:
+        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(mended)
+        yield
+    finally:
+        kept_as.replace(log)
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:

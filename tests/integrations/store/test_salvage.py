@@ -20,10 +20,17 @@ TRACES, OPEN = 150, 100
 
 async def filled(path):
     store = Store(path)
+    await fill(store)
+    store.close()
+    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path
+
+
+async def fill(store, traces=TRACES):
     origin = ChunkOrigin("shop", None, 0)
     spans = [S(trace_id=trace(n), span_id=span(1), attributes={"text": "x" * 800}) for n in range(OPEN)]
     await store.append(split(request(spans), lambda _: origin).chunks, time.time_ns())
-    for n in range(TRACES):
+    for n in range(traces):
         tid = trace(1_000 + n)
         verdict = {
             "trace_id": tid.hex(), "case_id": "c", "service": "shop", "environment": None, "rubric": "qa",
@@ -33,9 +40,6 @@ async def filled(path):
             trace_id=tid, service="shop", reason="scored", closed_ns=time.time_ns(), completion="root_ended",
             revision=1, details={"name": "n" * 100}, chunks=0, verdicts=[verdict],
         ))  # fmt: skip
-    store.close()
-    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return path
 
 
 def held(path):
@@ -100,15 +104,56 @@ async def test_any_page_may_be_spoilt_and_most_of_the_rest_goes_on(tmp_path):
     assert sum(kept) / len(kept) > 0.6
 
 
-@pytest.mark.parametrize("share", [0.3, 0.7, 0.95])
-async def test_a_file_that_was_cut_off_gives_what_is_left_of_it(share, tmp_path):
+@pytest.mark.parametrize(("share", "chunks", "all_rows"), [(0.3, 0, 0), (0.7, 20, 20), (0.95, OPEN, 300)])
+async def test_a_file_that_was_cut_off_gives_what_is_left_of_it(share, chunks, all_rows, tmp_path):
     path = await filled(tmp_path / "s.sqlite")
     whole = path.read_bytes()
-    path.write_bytes(whole[: int(len(whole) * share)])
+    path.write_bytes(cut := whole[: int(len(whole) * share)])
     assert is_damaged(path)
     found = salvage(path)
     assert found.lost
+    assert found.kept_as.read_bytes() == cut
+    assert found.rows["chunks"] >= chunks
+    assert sum(found.rows.values()) >= all_rows
     Store(path).close()
+
+
+async def killed(tmp_path):
+    """A store as a process leaves it that is killed: its latest commits stand in the write-ahead log alone."""
+    store, path = Store(tmp_path / "s.sqlite"), tmp_path / "killed" / "s.sqlite"
+    await fill(store, 30)
+    path.parent.mkdir()
+    for each in ("", "-wal"):
+        shutil.copy(f"{store.path}{each}", f"{path}{each}")
+    store.close()
+    return path, path.with_name("s.sqlite-wal")
+
+
+def everything(folder):
+    return sum(held(folder / "s.sqlite").values())
+
+
+async def test_a_log_that_is_half_written_at_its_end_is_not_damaged(tmp_path):
+    path, log = await killed(tmp_path)
+    assert not is_damaged(path)
+    log.write_bytes(log.read_bytes()[:-3_000])
+    assert not is_damaged(path)
+
+
+@pytest.mark.parametrize(("share", "of_frame"), [(0.1, 500), (0.5, 20), (0.3, 9)])
+async def test_a_byte_of_the_log_does_not_cost_what_was_committed_behind_it(share, of_frame, tmp_path):
+    path, log = await killed(tmp_path)
+    before = everything(shutil.copytree(path.parent, tmp_path / "sound"))
+    frame = 8192 + 24
+    data = bytearray(log.read_bytes())
+    data[32 + int(share * (len(data) // frame)) * frame + of_frame] ^= 0x10
+    log.write_bytes(data)
+    assert everything(shutil.copytree(path.parent, tmp_path / "plain")) < before - 10, "SQLite leaves out the rest"
+    assert is_damaged(path)
+    found = salvage(path)
+    assert log.with_name(f"{found.kept_as.name}-wal").read_bytes() == data, "the damaged files are kept as they were"
+    assert everything(path.parent) >= before - 10
+    assert not is_damaged(path)
 
 
 async def test_a_file_whose_head_is_gone_is_kept_and_an_empty_store_takes_its_place(tmp_path):
