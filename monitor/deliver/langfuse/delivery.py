@@ -135,7 +135,9 @@ class ScoreDelivery(DeliveryTask):
             rows = await self._due()
             if rows:
                 await self._deliver(rows)
-            unseen = await asyncio.to_thread(self._outbox.unseen, self._clock_ns(), MOST_IDS)
+            # As many as were sent: while much waits, what did not arrive is named as soon as at other times.
+            most = max(MOST_IDS, len(rows))
+            unseen = await asyncio.to_thread(self._outbox.unseen, self._clock_ns(), most)
             if unseen:
                 await self._look_for(unseen)
             await self._ask_for_traces(self.server)
@@ -321,8 +323,9 @@ class ScoreDelivery(DeliveryTask):
             await self._outbox.seen(rows, now_ns)
             return
         there = await self._shown(server, rows)  # where this read is gone, it is probed anew what there is
-        seen = [row for row in rows if self._arrived(row, there.get(row.id))]
-        missed = [row for row in rows if row not in seen]
+        arrived = {row.id for row in rows if self._arrived(row, there.get(row.id))}
+        seen = [row for row in rows if row.id in arrived]
+        missed = [row for row in rows if row.id not in arrived]
         if seen:
             self._seen_ns = now_ns
             await self._outbox.seen(seen, now_ns)

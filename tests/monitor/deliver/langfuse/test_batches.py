@@ -9,6 +9,8 @@ import pytest
 from sidejudge.integrations.langfuse.scores import timestamp
 from sidejudge.integrations.langfuse.sending import EVENTS, traces_per_minute
 from sidejudge.integrations.store.archive import read_dead
+from sidejudge.integrations.store.outbox import LOOKS_NS
+from sidejudge.monitor.deliver.langfuse.delivery import MOST_AT_ONCE
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, only
 from tests.langfuse_bench import START_NS, score, trace
@@ -137,3 +139,13 @@ async def test_n_traces_of_13_scores_take_fewer_than_n_requests_reading_back_inc
     assert sum(map(len, batching.batches())) == traces * 13, "each score is sent once"
     assert used <= 0.7 * traces
     assert traces_per_minute(600, 13, scores_per_request=EVENTS) > 600
+
+
+async def test_reading_back_keeps_pace_with_sending_while_much_waits(batching):
+    for number in range(3 * MOST_AT_ONCE):
+        await batching.end(number, score(number))
+    await batching.step()
+    batching.now_ns += LOOKS_NS
+    await batching.step()
+    counts = batching.store.outbox.counts()
+    assert (counts.waiting, counts.unseen) == (MOST_AT_ONCE, MOST_AT_ONCE), "what was sent first is read back"
