@@ -12,6 +12,9 @@ from sidejudge.scoring.verdict.verdict import Selection, State
 
 from .response_body import Ratio, ResponseBody
 
+_NS = "ns since the epoch"
+_TRACE_URL = "the trace's page, where it is kept; absent: not known"
+
 
 class EscalationBody(BaseModel):
     """How far a verdict went through a cascade of judges."""
@@ -47,6 +50,31 @@ ReasonParts: TypeAlias = Annotated[
 ]
 
 
+class ScoreJudgementBody(BaseModel):
+    """The judge of a score, and the score's share of what its calls cost. Absent where no judge took part."""
+
+    model: str = ""
+    prompt_version: str = ""
+    cost_usd: float = 0.0
+    cached: bool = Field(default=False, description="whether the answer was known from an earlier call")
+    flags: list[str] = []
+    call_ids: list[str] = []
+    votes: list[dict[str, object]] = Field(default=[], description="of a panel, one for each member")
+    dissent: float | None = Field(default=None, description="of a panel: the share of its votes that differ")
+
+
+class VerdictJudgementBody(BaseModel):
+    """The judges' part in a verdict; null and 0 where none was asked."""
+
+    model: str | None
+    prompt_version: str | None
+    cost_usd: float
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    call_ids: list[str] = []
+
+
 class ScoreBody(BaseModel):
     """One metric's line in a verdict; ``value`` is null unless ``status`` is ``scored``."""
 
@@ -60,6 +88,7 @@ class ScoreBody(BaseModel):
     reason: str
     reason_parts: ReasonParts = None
     details: dict[str, object] = {}
+    judge: ScoreJudgementBody | None = None
 
 
 class VerdictBody(BaseModel):
@@ -68,9 +97,11 @@ class VerdictBody(BaseModel):
     model_config = ConfigDict(extra="allow")
     case_id: str
     trace_id: str | None
+    task: str | None
     rubric: str
     rubric_version: str
-    composite: float | None
+    composite: float | None = Field(description="the weighted mean, on the rubric's scale")
+    composite_norm: float | None = Field(description="the same in [0, 1]")
     coverage: Ratio
     state: State
     passed: bool | None = Field(description="null: neither passed nor failed")
@@ -80,32 +111,136 @@ class VerdictBody(BaseModel):
     reason: str
     reason_parts: ReasonParts = None
     scores: list[ScoreBody]
+    judge: VerdictJudgementBody
     service: str | None
     environment: str | None
+    session_id: str | None
     selection: Selection
     revision: Annotated[int, Field(ge=1)]
     sampling_probability: Annotated[float, Field(gt=0, le=1)]
-    cost_usd: float | None = Field(default=None, description="what the judged call cost; null: unknown")
+    cost_usd: float | None = Field(description="what the judged run cost; null: unknown")
     created_at: datetime
     cascade: EscalationBody | None = Field(default=None, description="absent without a cascade of judges")
-    trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
+    trace_url: str | None = Field(default=None, description=_TRACE_URL)
+
+
+class StoredVerdictBody(VerdictBody):
+    """A verdict with what a monitor's store knows of its trace."""
+
+    closed_ns: int | None = Field(default=None, description=f"when the trace ended, {_NS}")
+    name: str | None = Field(default=None, description="of the trace, in some lists")
+    cluster: str | None = Field(default=None, description="a digest of the session or the user; see alerts.cluster")
+    slices: dict[str, str] | None = Field(default=None, description="its values of `alerts.slices`")
+    input_beginning: str | None = Field(default=None, description="for callers who may see contents, in some lists")
 
 
 class VerdictsBody(ResponseBody):
     """A page of verdicts, newest first."""
 
-    verdicts: list[VerdictBody]
+    verdicts: list[StoredVerdictBody]
     next_cursor: str | None = Field(description="give it as `cursor` for the next page; null: this was the last")
 
 
+class DrawBody(BaseModel):
+    """How a trace was drawn; of one that was not, its ``randomness`` and the ``threshold`` (hex)."""
+
+    probability: float | None = None
+    rule: str | None = Field(default=None, description="the rule of `sampling.rules` that chose it")
+    selection: str | None = None
+    judged_share: float | None = Field(default=None, description="the share that the judge's budget reached for")
+    load_rate: float | None = Field(default=None, description="the rate that the load left")
+    upstream: float | None = Field(default=None, description="the probability that arrived with the trace")
+    over_budget: list[str] = Field(default=[], description="rubrics that the budget did not reach for")
+    randomness: str | None = None
+    threshold: str | None = None
+
+
+class UnmetRouteBody(BaseModel):
+    """A route that is for other traces."""
+
+    route: str
+    unmet: str = Field(description="its condition that does not hold")
+
+
+class LateReferenceBody(BaseModel):
+    """A reference that came after the verdict, and the progress of the re-evaluation."""
+
+    since: str
+    attempts: int
+    reason: str | None
+    given_up: bool
+    next_attempt: str | None
+
+
+class RunFiguresBody(BaseModel):
+    """What the run took: by name, and by model."""
+
+    values: dict[str, float]
+    models: dict[str, list[float]]
+    version: str | None
+
+
 class TraceBody(BaseModel):
-    """What happened to a trace and why. ``reason`` is null while it is open; more fields explain it."""
+    """What happened to a trace or a session, and why. Fields are absent where it did not come that far."""
 
     model_config = ConfigDict(extra="allow")
     trace_id: str
-    reason: str | None
-    verdicts: list[VerdictBody] = []
-    trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
+    kind: str | None = Field(default=None, description="`session`; absent: a trace")
+    reason: str | None = Field(description="how it ended; null while it is open")
+    why: str | None = Field(default=None, description="the same in one line, in lists")
+    completion: str | None = Field(default=None, description="why it was closed")
+    revision: int | None = None
+    closed_ns: int | None = Field(default=None, description=f"when it was closed, {_NS}")
+    first_ns: int | None = Field(default=None, description=f"its first start, {_NS}")
+    last_ns: int | None = Field(default=None, description=f"its last end, {_NS}")
+    service: str | None = None
+    environment: str | None = None
+    name: str | None = None
+    session_id: str | None = None
+    user: str | None = Field(default=None, description="a digest of the user's id")
+    release: str | None = None
+    prompt: str | None = Field(default=None, description="versions of the prompts that it was made with")
+    model: str | None = None
+    slices: dict[str, str] | None = Field(default=None, description="its values of `alerts.slices`")
+    session: str | None = Field(default=None, description="the session that it is a turn of")
+    cluster: str | None = Field(default=None, description="a digest of the session or the user; see alerts.cluster")
+    turns: int | None = Field(default=None, description="of a session")
+    traces: list[str] | None = Field(default=None, description="of a session, its turns")
+    spans: int | None = None
+    dialects: list[str] | None = Field(default=None, description="the instrumentations of its spans")
+    complete: bool | None = None
+    missing_parents: int | None = Field(default=None, description="spans whose parent never came")
+    damaged_chunks: int | None = Field(default=None, description="parts that could not be read")
+    left_out: int | None = Field(default=None, description="spans beyond the limits of a trace")
+    waiting_chunks: int | None = None
+    waits_for: str | None = Field(default=None, description="`judge` while it waits for one")
+    content_captured: bool | None = None
+    capture_switch: str | None = Field(default=None, description="what would have its contents captured")
+    answered: bool | None = None
+    agents: int | None = Field(default=None, description="agents that were called")
+    tools: int | None = Field(default=None, description="tools that were called")
+    tool_calls: dict[str, list[int]] | None = Field(default=None, description="by tool: calls, and failed ones")
+    calls: list[str] | None = Field(default=None, description="the tools in the order of the calls")
+    agents_called: list[str] | None = None
+    input_beginning: str | None = Field(default=None, description="for callers who may see contents")
+    reference: str | None = Field(default=None, description="where its reference was found")
+    read_again_at: str | None = Field(default=None, description="when its spans were read again from Langfuse")
+    belated: LateReferenceBody | None = None
+    sampling: DrawBody | None = None
+    route: str | None = Field(default=None, description="the route that chose its rubrics")
+    rubrics: list[str] | None = None
+    scenario: str | None = None
+    routes: list[UnmetRouteBody] | None = Field(default=None, description="where no route is for it: why not")
+    excluded: str | None = Field(default=None, description="why it is never judged")
+    error: str | None = None
+    effort: dict[str, float] | None = Field(default=None, description="what the run took, for run_health")
+    figures: RunFiguresBody | None = None
+    backfill: str | None = Field(default=None, description="the backfill that judged it")
+    verdicts: list[StoredVerdictBody] = []
+    trace_url: str | None = Field(default=None, description=_TRACE_URL)
+    case: dict[str, object] | None = Field(
+        default=None, description="what was read of it; null for callers who may not see contents, and once it is gone"
+    )
 
 
 class JudgeCallsBody(BaseModel):
@@ -134,12 +269,21 @@ class TraceSummaryBody(BaseModel):
 
     model_config = ConfigDict(extra="allow")
     trace_id: str
-    closed_ns: int = Field(description="when it ended, ns since the epoch")
+    kind: str | None = Field(default=None, description="`session`; absent: a trace")
+    closed_ns: int = Field(description=f"when it ended, {_NS}")
     reason: str
     service: str | None
+    environment: str | None = None
     name: str | None = None
+    session_id: str | None = None
+    completion: str | None = Field(default=None, description="why it was closed")
     revision: int
+    route: str | None = Field(default=None, description="the route that chose its rubrics")
+    routes: list[UnmetRouteBody] | None = Field(default=None, description="where no route is for it: why not")
+    excluded: str | None = Field(default=None, description="why it is never judged")
+    error: str | None = None
     why: str = Field(description="why it ended so, in one line")
+    trace_url: str | None = Field(default=None, description=_TRACE_URL)
     verdicts: list[VerdictSummaryBody] = []
 
 

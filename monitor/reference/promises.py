@@ -21,7 +21,7 @@ from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
 
 from .api_page import openapi
-from .schema_fields import schema_fields
+from .schema_fields import SchemaField, schema_fields
 
 EXIT_CODES: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "exit-codes.md"
 _FRONT: Final = ("sidejudge", "sidejudge.langfuse", "sidejudge.testing")
@@ -39,7 +39,12 @@ def api() -> Iterator[str]:
             for code, answer in operation["responses"].items():
                 for content in answer.get("content", {}).values():
                     for field in schema_fields(content.get("schema", {}), document):
-                        yield f"{place} {code} {field.path}: {field.type}"
+                        yield from _typed(f"{place} {code} ", field)
+
+
+def _typed(where: str, field: SchemaField) -> Iterator[str]:
+    yield f"{where}{field.path}: {field.type}"
+    yield from (f"{where}{field.path} = {value}" for value in field.values)
 
 
 def python() -> Iterator[str]:
@@ -87,8 +92,15 @@ def configuration() -> Iterator[str]:
     yield from (field.path for field in schema_fields(schema, schema))
 
 
+def configuration_values() -> Iterator[str]:
+    """What the keys of the configuration take: types, and the values of those that have few."""
+    schema = SCHEMAS["configuration"]()
+    for field in schema_fields(schema, schema):
+        yield from _typed("", field)
+
+
 def commands() -> Iterator[str]:
-    """Commands with their arguments, options and exit codes."""
+    """Commands with their arguments, options, the values that these take, and exit codes."""
     rows = [line for line in EXIT_CODES.read_text("utf-8").splitlines() if line.startswith("| ")]
     yield from (f"exit codes {' '.join(row.split())}" for row in rows[1:])
     context = click.Context(main, info_name="sidejudge")
@@ -103,6 +115,12 @@ def _command(command: click.Command, name: str) -> Iterator[str]:
     for each in command.params:
         words = [*each.opts, *each.secondary_opts] if isinstance(each, click.Option) else [f"argument {each.name}"]
         yield from (f"{name} {word}" for word in words)
+        if isinstance(each, click.Option) and each.is_flag:
+            yield f"{name} {words[0]} takes no value"
+        if isinstance(each.type, click.Choice):
+            yield from (f"{name} {words[0]} = {value}" for value in each.type.choices)
+    needed = [each.opts[0] for each in command.params if each.required]
+    yield f"{name} requires {', '.join(needed) or 'nothing'}"
     if isinstance(command, click.Group):
         context = click.Context(command, info_name=name)
         for inner in command.list_commands(context):
@@ -114,7 +132,8 @@ def files() -> Iterator[str]:
     """Fields of cases, scenarios and verdicts in files, and the columns of Parquet files."""
     for kind in ("case", "scenario", "verdict"):
         schema = SCHEMAS[kind]()
-        yield from (f"{kind} {field.path}: {field.type}" for field in schema_fields(schema, schema))
+        for field in schema_fields(schema, schema):
+            yield from _typed(f"{kind} ", field)
     rows = import_module("sidejudge.integrations.history.rows")  # it imports pyarrow, an extra
     for kind, columns in rows.SCHEMAS.items():
         yield from (f"parquet {kind} {column.name}: {column.type}" for column in columns)
@@ -124,6 +143,7 @@ KINDS: Mapping[str, Callable[[], Iterator[str]]] = {
     "api": api,
     "commands": commands,
     "configuration": configuration,
+    "configuration-values": configuration_values,
     "files": files,
     "metrics": metrics,
     "python": python,

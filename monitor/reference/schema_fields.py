@@ -16,11 +16,13 @@ class SchemaField:
         path: From the document's root; ``[]`` are the elements of a list, ``{}`` the values of a map.
         type: JSON's word for its type, several with ``or``.
         meaning: Its description; empty where it has none.
+        values: What it may be, where its schema lists that.
     """
 
     path: str
     type: str
     meaning: str
+    values: tuple[str, ...] = ()
 
 
 def schema_fields(schema: JsonRecord, document: JsonRecord, path: str = "") -> Iterator[SchemaField]:
@@ -41,7 +43,7 @@ def _fields(schema: JsonRecord, document: JsonRecord, path: str, entered: tuple[
             meaning = inner.get("description") or next(
                 (each["description"] for each, _ in _alternatives(inner, document, names) if "description" in each), ""
             )
-            yield SchemaField(place, _type(inner, document), " ".join(meaning.split()))
+            yield SchemaField(place, _type(inner, document), " ".join(meaning.split()), _values(inner, document))
             yield from _fields(inner, document, place, names)
         if isinstance(items := found.get("items"), Mapping):
             yield from _fields(items, document, f"{path}[]", names)
@@ -69,6 +71,16 @@ def _at(document: JsonRecord, reference: str) -> JsonRecord:
     for key in reference.removeprefix("#/").split("/"):
         found = found[key]
     return found
+
+
+def _values(schema: JsonRecord, document: JsonRecord) -> tuple[str, ...]:
+    """What a field may be; of a list, its elements."""
+    found = [each for each, _ in _alternatives(schema, document, ())]
+    found += [inner for each in found if "items" in each for inner, _ in _alternatives(each["items"], document, ())]
+    listed = (
+        value for each in found for value in (*each.get("enum", ()), *([each["const"]] if "const" in each else ()))
+    )
+    return tuple(dict.fromkeys(str(value) for value in listed if value is not None))
 
 
 def _type(schema: JsonRecord, document: JsonRecord) -> str:

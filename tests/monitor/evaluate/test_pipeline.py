@@ -109,6 +109,15 @@ def bench(tmp_path):
         one.store.close()
 
 
+OF_A_JUDGED_TRACE = {
+    "agents", "answered", "capture_switch", "closed_ns", "cluster", "complete", "completion", "content_captured",
+    "damaged_chunks", "dialects", "environment", "first_ns", "last_ns", "missing_parents", "model", "name", "prompt",
+    "reason", "release", "revision", "route", "rubrics", "sampling", "scenario", "service", "session_id", "slices",
+    "spans", "tools", "trace_id", "user", "verdicts",
+}  # fmt: skip
+"""What the API promises of every trace that was judged."""
+
+
 async def test_a_closed_trace_is_judged_committed_and_then_told(bench):
     b = bench()
     b.pipeline.listeners.insert(0, lambda ending: on_disk.append(b.store.details(ending.trace_id)))
@@ -129,6 +138,7 @@ async def test_a_closed_trace_is_judged_committed_and_then_told(bench):
     )
     assert details["sampling"] == {"probability": 1.0, "selection": "random", "rule": None}
     assert [verdict["passed"] for verdict in details["verdicts"]] == [True]
+    assert OF_A_JUDGED_TRACE - details.keys() == set(), "docs/reference/promises/api.txt: GET /v1/traces/{trace_id}"
     assert (b.waiting(), b.store.open_traces()) == ([], set())
 
 

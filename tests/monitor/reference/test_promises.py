@@ -25,6 +25,15 @@ def test_every_pinned_name_is_provided(path):
         ("commands", "score --rubric"),
         ("commands", "exit codes | `status` | healthy | warning |"),
         ("configuration", "alerts.thresholds.warning"),
+        ("configuration-values", "alerts.thresholds.warning: number"),
+        ("configuration-values", "alerts.mode = point"),
+        ("commands", "score requires cases, --out"),
+        ("commands", "score --overwrite takes no value"),
+        ("commands", "score --format = parquet"),
+        ("files", "verdict composite_norm: number or null"),
+        ("files", "verdict state = disqualified"),
+        ("api", "GET /v1/traces/{trace_id} 200 dialects: array or null"),
+        ("api", "GET /v1/status 200 services[].status = insufficient_data"),
         ("files", "verdict passed: boolean or null"),
         ("files", "parquet verdicts passed: bool"),
         ("metrics", "sidejudge_pass_ratio label rubric"),
@@ -59,6 +68,8 @@ def test_fields_of_a_schema_are_found_through_references_lists_maps_and_choices(
             "nodes": {"type": "array", "items": {"$ref": "#/$defs/Node"}, "description": "all  of\nthem"},
             "by": {"type": "object", "additionalProperties": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}},
             "one": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]},
+            "few": {"type": "array", "items": {"enum": ["a", 2]}},
+            "mode": {"anyOf": [{"const": "off", "type": "string"}, {"type": "null"}]},
         }
     }
     assert list(schema_fields(schema, document)) == [
@@ -71,4 +82,6 @@ def test_fields_of_a_schema_are_found_through_references_lists_maps_and_choices(
         SchemaField("one", "object or null", ""),
         SchemaField("one.name", "string", ""),
         SchemaField("one.next", "object", ""),
+        SchemaField("few", "array", "", ("a", "2")),
+        SchemaField("mode", "string or null", "", ("off",)),
     ]
