@@ -19,6 +19,8 @@ _PASSING: Final = {
     sqlite3.SQLITE_PERM: "access is refused; make the file and its folder writable",
 }
 BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_CHANGED: Final = ("Could not decode to UTF-8", "malformed JSON")
+"""How errors begin that a changed byte inside of a text causes, which SQLite itself does not notice."""
 
 
 class StoreError(SidejudgeError):
@@ -44,11 +46,23 @@ def explain(error: Exception, path: Path) -> StoreError:
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     if primary in BROKEN:
-        return StoreCorrupt(
-            f"store {path}: not a sound SQLite database ({error})\n"
-            f"'sidejudge store recover --store {path}' saves what can be read of it, and store.on_damage: recover does "
-            f"so at each start; or move it away (with {path.name}-wal and {path.name}-shm): then all of it is lost"
-        )
+        return damaged(f"not a sound SQLite database ({error})", path)
+    if isinstance(error, sqlite3.OperationalError) and str(error).startswith(_CHANGED):
+        return changed(path)
     if primary in _PASSING:
         return StoreUnavailable(f"store {path}: {error}: {_PASSING[primary]}")
     return StoreError(f"store {path}: {type(error).__name__}: {error}")
+
+
+def damaged(how: str, path: Path) -> StoreCorrupt:
+    """The error of a store that is damaged, with what helps."""
+    return StoreCorrupt(
+        f"store {path}: {how}\n"
+        f"'sidejudge store recover --store {path}' saves what can be read of it, and store.on_damage: recover does "
+        f"so at each start; or move it away (with {path.name}-wal and {path.name}-shm): then all of it is lost"
+    )
+
+
+def changed(path: Path) -> StoreCorrupt:
+    """The error of a store in which a text is not what was written. What it holds is not shown."""
+    return damaged("a text in it is no longer what was written: bytes of the file have changed", path)

@@ -13,7 +13,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,7 @@ from .capacity import Capacity
 from .compared import ComparedFilter, ComparedVerdict, read_compared
 from .connection import connect, identity, migrate
 from .contents import ContentsTable
-from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
+from .errors import StoreCorrupt, StoreError, StoreUnavailable, changed, explain
 from .finishing import finish
 from .health import StoreHealth
 from .judge_cache import JudgeCacheTable
@@ -365,10 +365,11 @@ class Store:
         ``cluster`` is what their trace belongs to, None for nothing; ``slices`` are its values of ``alerts.slices``.
         """
         rows = self._read("verdicts_since", (since_ns,))
-        return [
-            {**stored_verdict(text, at), "cluster": cluster, "slices": json.loads(slices) if slices else {}}
-            for text, at, cluster, slices in rows
-        ]
+        with self._as_written():
+            return [
+                {**stored_verdict(text, at), "cluster": cluster, "slices": json.loads(slices) if slices else {}}
+                for text, at, cluster, slices in rows
+            ]
 
     def figures_since(self, since_ns: int) -> list[tuple[str, str | None, TraceDocument, int, int]]:
         """What traces closed since then took, oldest first: what windows of figures are filled with at start.
@@ -377,14 +378,17 @@ class Store:
             Trace id in hex, service, details (figures, sampling, cluster, environment), when it was closed, revision.
         """
         rows = self._read("figures_since", (since_ns,))
-        return [
-            (trace_id.hex(), service, json.loads(text), at, revision) for trace_id, service, text, at, revision in rows
-        ]
+        with self._as_written():
+            return [
+                (trace_id.hex(), service, json.loads(text), at, revision)
+                for trace_id, service, text, at, revision in rows
+            ]
 
     def fact(self, name: str) -> JsonRecord | None:
         """The stored finding of this name, as JSON; None for none yet."""
         rows = self._read("fact", (name,))
-        return json.loads(rows[0][0]) if rows else None
+        with self._as_written():
+            return json.loads(rows[0][0]) if rows else None
 
     async def keep_fact(self, name: str, value: Mapping[str, object]) -> None:
         """Remember what was found out, in place of what was known before."""
@@ -415,6 +419,14 @@ class Store:
             self._reading.close()
             self._write_connection.close()
             self._one.release()
+
+    @contextmanager
+    def _as_written(self) -> Iterator[None]:
+        """Name a text that is no JSON for what it is: damage."""
+        try:
+            yield
+        except ValueError as error:
+            raise changed(self.path) from error
 
     def _read(self, name: str, wanted: Sequence[object] | Mapping[str, object]) -> list[Any]:
         with self._lock:

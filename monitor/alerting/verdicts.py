@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, TypeVar
 
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.evaluate.result import TraceResult
@@ -14,6 +16,11 @@ from .observation import Key, Observation, observe, observe_stored
 from .schedule import EvaluationSchedule
 from .watch import Watch
 from .windows import Windows
+
+log = logging.getLogger("sidejudge.alerting")
+_Row = TypeVar("_Row")
+_LEAST_WEIGHT: Final = 1 - 1e-9
+"""Of a probability of 1, but for rounding."""
 
 
 class VerdictObserver:
@@ -62,7 +69,7 @@ class VerdictObserver:
         self._restore_figures(now_ns)
         begin_ns, known_ns = now_ns - self._windows.reach_ns, self._watch.cursor_ns
         stored = self._store.verdicts_since(min(begin_ns, known_ns or begin_ns))
-        for stated, (key, seen) in zip(stored, observe_stored(stored), strict=True):
+        for stated, key, seen in _intact(stored, observe_stored):
             if seen.at_ns > begin_ns and self._in_force(key.rubric, stated.get("rubric_version")):
                 self._add(key, seen)
             if seen.at_ns > known_ns:
@@ -72,7 +79,8 @@ class VerdictObserver:
         if self._figures is None:
             return
         begin_ns, known_ns = now_ns - self._figures.reach_ns, self._watch.metrics.cursor_ns
-        for key, seen in observe_stored_figures(self._store.figures_since(min(begin_ns, known_ns or begin_ns))):
+        stored = self._store.figures_since(min(begin_ns, known_ns or begin_ns))
+        for _, key, seen in _intact(stored, observe_stored_figures):
             if seen.at_ns > begin_ns:
                 self._add_figures(self._figures, key, seen)
             if seen.at_ns > known_ns:
@@ -91,3 +99,24 @@ class VerdictObserver:
         """The verdict that stood until now goes."""
         if self._published is not None and (at_ns := self._windows.time_of(identity, rubric)) is not None:
             self._published.touched(at_ns)
+
+
+def _intact(
+    rows: Iterable[_Row], observed: Callable[[Iterable[_Row]], Iterable[tuple[Key, Observation]]]
+) -> Iterator[tuple[_Row, Key, Observation]]:
+    """Rows of the store and what they say. One that says nothing that was ever written is left out and counted.
+
+    A byte that changed in a name or a number of a row leaves it readable, and must not keep a monitor from starting.
+    """
+    left_out = 0
+    for row in rows:
+        try:
+            found = list(observed((row,)))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            found = None
+        if found is None or any(seen.weight < _LEAST_WEIGHT for _, seen in found):
+            left_out += 1
+            continue
+        yield from ((row, key, seen) for key, seen in found)
+    if left_out:
+        log.warning("rows of the store are not what was written, and count nowhere", extra={"rows": left_out})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 
 import pytest
 from click.testing import CliRunner
@@ -57,3 +58,45 @@ async def test_without_it_a_start_names_the_command_that_recovers_which_then_doe
     assert (again.exit_code, "nothing is damaged" in again.stdout) == (0, True)
     app = await started(**ANY, store={"path": str(path)})
     assert app.monitor.outcomes.open == 0
+
+
+async def judged(started, path):
+    """A monitor that has judged traces and is gone."""
+    app = await started(**ANY, store={"path": str(path)})
+    for number in range(NUMBER):
+        await app.post(request([root(number + 1, HIGH)]))
+    await app.settled(NUMBER)
+    await app.monitor.stop()
+    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return bytearray(path.read_bytes())
+
+
+@pytest.mark.parametrize("byte", [0xFF, ord("}")], ids=["no text", "no JSON"])
+async def test_a_text_that_changed_is_reported_as_damage_with_the_command_that_helps(started, tmp_path, byte):
+    path = tmp_path / "s.sqlite"
+    data = await judged(started, path)
+    data[data.index(b'"rubric_version"') - 1] = byte
+    path.write_bytes(data)
+    (again := tmp_path / "again.sqlite").write_bytes(data)
+    with pytest.raises(StoreCorrupt, match=f"bytes of the file have changed\n'sidejudge store recover --store {path}'"):
+        await started(**ANY, store={"path": str(path)})
+    app = await started(**ANY, store={"path": str(again), "on_damage": "recover"})
+    assert len(app.monitor.windows) == NUMBER - 1
+
+
+@pytest.mark.parametrize(
+    ("written", "damaged"),
+    [(b'"sampling_probability":1.0', b'"sampling_probability":8.0'), (b'"rubric":', b'"rubsic":'),
+     (b'"sampling_probability":1.0', b'"sampling_probability":0.0')],
+)  # fmt: skip
+async def test_a_changed_name_or_number_costs_its_verdict_and_no_start(started, tmp_path, caplog, written, damaged):
+    path = tmp_path / "s.sqlite"
+    data = await judged(started, path)
+    at = data.index(written)
+    data[at : at + len(written)] = damaged
+    path.write_bytes(data)
+    caplog.set_level("WARNING", "sidejudge")
+    app = await started(**ANY, store={"path": str(path)})
+    assert len(app.monitor.windows) == NUMBER - 1
+    (record,) = [each for each in caplog.records if "not what was written" in each.getMessage()]
+    assert record.rows == 1
