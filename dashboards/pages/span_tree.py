@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sidejudge.scoring.case.grounds import written
 from sidejudge.scoring.trace.span import Json, Message, Span
 from sidejudge.scoring.trace.trace import Trace
 
+from .failing_metrics import scores_of
+
 MOST = 200
-"""Spans that are shown, in the order of the tree."""
+"""Spans that are shown, in the order of the tree, besides those with signs."""
 _DEEPEST = 12
 _TEXT, _LONGEST = 150_000, 1500
 """Characters of all spans together, and of one text, that are shown."""
 _MOST_MESSAGES = 20
 """Messages of one span that are shown: the last ones."""
 _WIDTH = 160
+_NONE: Mapping[str, Sequence[str]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +27,7 @@ class SpanRow:
     """One span. ``opens``: its list begins here; ``closes``: so many lists end before it.
 
     ``x`` and ``length`` are when it ran, in the units of the drawing. ``call`` is what went in and what came
-    out, ``facts`` are tokens, cost and why a model stopped.
+    out, ``facts`` are tokens, cost and why a model stopped. ``signs`` is what verdicts found wrong at it.
     """
 
     span: Span
@@ -36,6 +39,7 @@ class SpanRow:
     length: float
     call: Sequence[tuple[str, str]]
     facts: Sequence[tuple[str, str]]
+    signs: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +53,28 @@ class SpanTree:
     width: int = _WIDTH
 
 
-def span_tree(trace: Trace) -> SpanTree | None:
-    """The tree, as deep as a page can show; None without a span."""
+def signs_of(verdicts: Sequence[Mapping[str, object]]) -> dict[str, list[str]]:
+    """By span, what verdicts (in their JSON form) found wrong at it: signs, and a judge's errors with evidence."""
+    found: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        stated: dict[tuple[object, object], str] = {}
+        for score in scores_of(verdict):
+            details = score.get("details")
+            for each in _records(details.get("findings") if isinstance(details, Mapping) else None):
+                key = each.get("span_id"), f"{each.get('category')} error, {each.get('impact')} impact"
+                stated[key] = f"{key[1]}: {each.get('evidence')} “{each.get('quotation')}”"
+        for each in _records(verdict.get("signs")):
+            sign = stated.get((each.get("span_id"), each.get("sign")), str(each.get("sign")))
+            found.setdefault(str(each.get("span_id")), []).append(f"{each.get('metric')}: {sign}")
+    return {span: list(dict.fromkeys(signs)) for span, signs in found.items()}
+
+
+def _records(value: object) -> list[Mapping[str, object]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def span_tree(trace: Trace, signs: Mapping[str, Sequence[str]] = _NONE) -> SpanTree | None:
+    """The tree, as deep as a page can show; None without a span. Spans with signs are shown however many there are."""
     if not trace.spans:
         return None
     begin = min(span.start_ns for span in trace.spans)
@@ -58,8 +82,10 @@ def span_tree(trace: Trace) -> SpanTree | None:
     rows: list[SpanRow] = []
     depth, left = 0, _TEXT
     for span, level in _walk(trace):
-        if len(rows) == MOST:
-            break
+        marks = signs.get(span.span_id, ())
+        if len(rows) >= MOST and not marks:
+            continue
+        level = min(level, depth + 1)  # noqa: PLW2901  # what stands between may be left out
         call = [(name, text[: min(left, _LONGEST + 1)]) for name, text in _call(span)] if left > 0 else []
         left -= sum(len(text) for _, text in call)
         x = min(_WIDTH - 2.0, (span.start_ns - begin) / whole * _WIDTH)
@@ -69,10 +95,11 @@ def span_tree(trace: Trace) -> SpanTree | None:
                 length=min(_WIDTH - x, max(2.0, (span.end_ns - span.start_ns) / whole * _WIDTH)),
                 call=call,
                 facts=list(_facts(span)),
+                signs=marks,
             )
         )  # fmt: skip
         depth = level
-    return SpanTree(rows=rows, depth=depth, count=len(trace.spans), more=max(0, len(trace.spans) - MOST))
+    return SpanTree(rows=rows, depth=depth, count=len(trace.spans), more=len(trace.spans) - len(rows))
 
 
 def _walk(trace: Trace) -> Iterator[tuple[Span, int]]:

@@ -18,7 +18,7 @@ from .failing_metrics import fails, scores_of
 from .regression_test_text import regression_test_text
 from .rendering import render
 from .scenario_text import scenario_text
-from .span_tree import span_tree
+from .span_tree import signs_of, span_tree
 from .transcript import transcript
 from .workflow_diff import WorkflowDiff, workflow_diff
 
@@ -90,7 +90,7 @@ def trace_page(page: TracePage) -> str:
         turns=[str(each) for each in _list(details.get("traces"))],
         verdicts=[_shown(each, marked) for each in verdicts],
         transcript=shown, absent=_ABSENT[page.absent] if case is None and page.absent else "", ratings=_RATINGS,
-        tree=span_tree(page.trace) if page.trace is not None else None,
+        tree=span_tree(page.trace, signs_of(verdicts)) if page.trace is not None else None,
         unread=unread_counts([page.trace])[:_MOST_UNREAD] if page.trace is not None else (),
         redacted=page.redacted,
         rubrics=[str(each.get("rubric") or "") for each in verdicts] if case is not None else (),

@@ -29,7 +29,10 @@ class ExchangeDocument(TypedDict, total=False):
 
 
 class AnswerDocument(TypedDict, total=False):
-    """What was read as the answer to one question, or the fault of the answer."""
+    """What was read as the answer to one question, or the fault of the answer.
+
+    ``steps_shown`` and ``steps_not_shown`` are numbers of steps of a long run (``1-3, 7``), in full or not.
+    """
 
     id: str
     metric: str
@@ -39,6 +42,8 @@ class AnswerDocument(TypedDict, total=False):
     votes: dict[str, Json]
     dissent: float
     fault: str
+    steps_shown: str
+    steps_not_shown: str
 
 
 class JudgeCallDocument(TypedDict, total=False):

@@ -225,6 +225,9 @@ def _exchange(each: ExchangeDocument) -> Iterator[str]:
 
 
 def _question(question: AnswerDocument) -> Iterator[str]:
+    if question.get("steps_shown"):
+        left = question.get("steps_not_shown") or "none"
+        yield f"  {question['id']} {question['metric']}: steps in full: {question['steps_shown']}; in outline: {left}"
     if question.get("fault"):
         yield f"  {question['id']} {question['metric']}: no answer: {question['fault']}"
         return

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.units import Duration, size_text
 from sidejudge.monitor.config.warnings import is_loopback
+from sidejudge.scoring.metrics.trajectory_selection import Budget
 
 _NAMES = 12
 """Names of scores that are shown."""
 _ROUTES = 8
 """Routes that are shown one by one."""
+_ANSWER_TOKENS = 1_000
+"""Tokens of a judge's answer about a part of a long run, about."""
 
 
 def outline(config: Config, memory_bytes: int) -> Iterator[tuple[str, str]]:
@@ -28,6 +31,7 @@ def outline(config: Config, memory_bytes: int) -> Iterator[tuple[str, str]]:
     yield "draws", _sampling(config)
     yield from _routes(config)
     yield "decides", _evaluators(config)
+    yield from _long_runs(config)
     thresholds = config.alerts.thresholds
     yield (
         "alerts",
@@ -83,6 +87,26 @@ def _routes(config: Config) -> Iterator[tuple[str, str]]:
     if config.sessions is not None:
         named = dict.fromkeys(name for route in config.sessions.routes for name in route.rubrics)
         yield "", f"conversations, {Duration(config.sessions.idle.ns)} after their last trace: {', '.join(named)}"
+
+
+def _long_runs(config: Config) -> Iterator[tuple[str, str]]:
+    """What a run may cost by the rubric trajectory, where a route leads to it."""
+    judge = config.evaluators.judge
+    named = {*config.default_rubrics, *(name for route in config.routes for name in route.rubrics)}
+    if judge is None or "trajectory" not in named:
+        return
+    section = config.rubrics.get("trajectory")
+    own = None if section is None else section.trajectory
+    budget = Budget() if own is None else own.budget
+    requests = -(-budget.most // budget.request)
+    price = judge.price
+    if price is None:
+        cost = "what that costs is shown where evaluators.judge.price is set"
+    else:
+        answers = requests * _ANSWER_TOKENS * price.output_usd_per_million
+        cost = f"${(budget.most * price.input_usd_per_million + answers) / 1e6:.2f} a run at most"
+    most = f"{budget.most:,} in about {requests} requests"
+    yield "", f"a long run takes {budget.share:.0%} of its tokens, at most {most}; {cost}"
 
 
 def _evaluators(config: Config) -> str:

@@ -13,10 +13,10 @@ from sidejudge.scoring.trace.span import SpanKind
 
 from .trajectory_steps import Trajectory, TrajectoryStep
 
-_BY_SIGNS: Final = 0.7
+_BY_SIGNS: Final = 0.85
 """Share of the tokens that goes to steps by their own signs, before what they rest on is added."""
-_LONG: Final = 0.005
-"""Share of the tokens from which on a step counts as long: it has to have more signs to be shown."""
+_LONG: Final = 0.25
+"""Share of the average step from which on a step counts as long: it has to have more signs to be shown."""
 INSTRUCTIONS: Final = 2_500
 """Tokens of what a judge is told in one request, of the task and of the schema, about."""
 _FOR_THE_END: Final = 8
@@ -80,6 +80,7 @@ def select(run: Trajectory, tokens: int, *, first: Sequence[int] = ()) -> tuple[
     """
     chosen: dict[int, None] = {}
     left = tokens
+    unit = max(1.0, _LONG * run.tokens / max(1, len(run.steps)))
 
     def take(step: TrajectoryStep, most: float) -> bool:
         nonlocal left
@@ -92,7 +93,7 @@ def select(run: Trajectory, tokens: int, *, first: Sequence[int] = ()) -> tuple[
     for number in first:
         if number in run:
             take(run[number], tokens)
-    ordered = sorted(run.steps, key=lambda step: (-_worth(step, tokens), step.number))
+    ordered = sorted(run.steps, key=lambda step: (-_worth(step, unit), step.number))
     kept_back = (1 - _BY_SIGNS) * left
     plain = [step for step in run.steps if max(step.signs.values(), default=0.0) >= PLAIN]
     for step in (*sorted(plain, key=lambda step: (-_telling(step), step.number)), *ordered):
@@ -106,9 +107,9 @@ def select(run: Trajectory, tokens: int, *, first: Sequence[int] = ()) -> tuple[
     return tuple(sorted(chosen))
 
 
-def _worth(step: TrajectoryStep, tokens: int) -> float:
-    """How telling a step promises to be, for its length."""
-    return _telling(step) / (1 + step.tokens / max(1.0, _LONG * tokens))
+def _worth(step: TrajectoryStep, unit: float) -> float:
+    """How telling a step promises to be, for its length in units of so many tokens."""
+    return _telling(step) / (1 + step.tokens / unit)
 
 
 def _telling(step: TrajectoryStep) -> float:

@@ -28,6 +28,7 @@ Sign: TypeAlias = tuple[TrajectoryStep, str, float]
 FAILED: Final = "failed"
 FAILED_AGAIN: Final = "failed as before"
 AGAIN: Final = "equal call again"
+ASKS_AGAIN: Final = "asks for an equal call again"
 NEW_FIGURE: Final = "states what stands nowhere before"
 UNASKED: Final = "asks for what stands nowhere before"
 LOST: Final = "nothing of the report before it comes again"
@@ -68,7 +69,7 @@ def trajectory(case: Case) -> Trajectory:
 
 def _signs(case: Case, trace: Trace, run: Trajectory) -> Iterator[Sign]:
     yield from _failures(run.steps)
-    yield from _repeats(run.steps)
+    yield from _repeats(run)
     yield from _of_metrics(case, run)
     yield from _places(trace, run.steps)
     yield from _words(case, run)
@@ -95,9 +96,10 @@ def _failures(steps: Sequence[TrajectoryStep]) -> Iterator[Sign]:
             failed = False
 
 
-def _repeats(steps: Sequence[TrajectoryStep]) -> Iterator[Sign]:
+def _repeats(run: Trajectory) -> Iterator[Sign]:
+    """Equal calls with equal results, and the steps of models that asked for them."""
     seen: Counter[tuple[str, str, str]] = Counter()
-    for step in steps:
+    for step in run.steps:
         call = step.span.tool
         if call is None or call.arguments is None:
             continue
@@ -105,6 +107,9 @@ def _repeats(steps: Sequence[TrajectoryStep]) -> Iterator[Sign]:
         seen[key] += 1
         if seen[key] > 1:
             yield step, AGAIN, 2.5 / (seen[key] - 1) ** 0.5
+            for ground in step.rests_on:
+                if run[ground].span.kind is SpanKind.LLM:
+                    yield run[ground], ASKS_AGAIN, 2.5 / (seen[key] - 1) ** 0.5
 
 
 def _of_metrics(case: Case, run: Trajectory) -> Iterator[Sign]:

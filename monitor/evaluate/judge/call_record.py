@@ -9,7 +9,9 @@ from typing import Final, Protocol
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.judging.layout import form_for
 from sidejudge.scoring.judging.request import JudgeRequest
+from sidejudge.scoring.lexical.ranges import ranges
 from sidejudge.scoring.questions.question import NoAnswer, Question
+from sidejudge.scoring.questions.trajectory import FindErrors, ReachedGoal
 
 from .answer_cache import CachedAnswer
 
@@ -72,10 +74,23 @@ def record_of(
         "messages": [{**message, "content": shown(message["content"])} for message in request.messages],
         "exchanges": [{name: getattr(each, name) for name in Exchange.__dataclass_fields__} for each in exchanges],
         "questions": [
-            {"id": name, "metric": form_for(question).metric, **_answer(answers.get(question), shown)}
+            {
+                "id": name,
+                "metric": form_for(question).metric,
+                **_answer(answers.get(question), shown),
+                **_extent(question),
+            }
             for name, question in zip(ids, request.questions, strict=True)
         ],
     }
+
+
+def _extent(question: Question) -> dict[str, object]:
+    """Which steps of a long run were shown in full, and which were not."""
+    if not isinstance(question, FindErrors | ReachedGoal):
+        return {}
+    left = sorted(set(range(1, question.of + 1)) - set(question.shown))
+    return {"steps_shown": ranges(question.shown), "steps_not_shown": ranges(left)}
 
 
 def _answer(given: CachedAnswer | NoAnswer | None, shown: Callable[[str], str]) -> dict[str, object]:

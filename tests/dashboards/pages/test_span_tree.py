@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sidejudge.dashboards.pages.scenario_text import scenario_text
-from sidejudge.dashboards.pages.span_tree import span_tree
+from sidejudge.dashboards.pages.span_tree import MOST, signs_of, span_tree
 from sidejudge.monitor.config import load
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
@@ -59,3 +59,15 @@ def test_a_run_as_a_scenario_is_one_that_the_configuration_takes(tmp_path) -> No
 
 def test_a_run_without_agents_and_tools_is_no_scenario() -> None:
     assert scenario_text(Case(case_id="c", model_output="x")) == ""
+
+
+def test_what_a_verdict_found_wrong_stands_at_its_span_however_many_spans_there_are() -> None:
+    error = {"span_id": f"{900:016x}", "category": "planning", "impact": "high", "evidence": "Leaves it out.",
+             "quotation": "the plan is"}  # fmt: skip
+    sign = {"metric": "sound_steps", "span_id": f"{900:016x}", "sign": "planning error, high impact"}
+    verdict = {"signs": [sign], "scores": [{"metric": "sound_steps", "details": {"findings": [error]}}]}
+    tree = span_tree(whole(*(a_span(number) for number in range(1, 1000))), signs_of([verdict, {"signs": "x"}]))
+    assert tree is not None
+    assert len(tree.rows) == MOST + 1
+    assert tree.more == 999 - MOST - 1
+    assert tree.rows[-1].signs == ["sound_steps: planning error, high impact: Leaves it out. “the plan is”"]

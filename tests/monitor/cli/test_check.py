@@ -67,3 +67,16 @@ def test_many_routes_are_counted_and_not_listed(check) -> None:
     shown = check(f"routes: [{routes}]")
     assert "and 22 more routes" in shown
     assert len(shown.splitlines()) < 45
+
+
+LONG_RUNS = """
+routes: [{match: {}, rubrics: [trajectory]}]
+rubrics: {trajectory: {trajectory: {share: 0.05, most_tokens: 100000}}}
+evaluators: {judge: {model: openai/gpt-4.1-2025-04-14, price: {input_usd_per_million: 2, output_usd_per_million: 8}}}
+"""
+
+
+def test_what_a_long_run_may_cost_is_shown_before_one_comes(check) -> None:
+    shown = check(LONG_RUNS)
+    assert "a long run takes 5% of its tokens, at most 100,000 in about 5 requests; $0.24 a run at most" in shown
+    assert "long run" not in check(FULL)

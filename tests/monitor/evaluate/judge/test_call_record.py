@@ -10,12 +10,15 @@ from click.testing import CliRunner
 from sidejudge.integrations.store.erasure import erase
 from sidejudge.monitor.api.explain import judge_explanation
 from sidejudge.monitor.cli.explain import explain
-from sidejudge.monitor.evaluate.judge.call_record import KeptCalls
+from sidejudge.monitor.evaluate.judge.call_record import KeptCalls, record_of
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.redaction import redaction_of
+from sidejudge.scoring.judging.request import requests
 from sidejudge.scoring.questions.question import CitesTranscript
 from sidejudge.scoring.questions.text import SameIntent
+from sidejudge.scoring.questions.trajectory import FindErrors
 from tests.fakes import openai as fake
+from tests.simulation.long_runs import cases
 
 TRACE = "ab" * 16
 CASE = Case(case_id="c", trace_id=TRACE, transcript="Mail me at eve@example.com.", model_output="Done.")
@@ -85,3 +88,14 @@ async def test_explain_shows_it_from_the_file_and_forget_erases_it(made, store):
     gone = CliRunner().invoke(explain, [TRACE, "--judge", "--store", str(store.path)], standalone_mode=False)
     assert gone.output.startswith(f"no call to a judge is kept of trace {TRACE}")
     assert gone.return_value == 1
+
+
+def test_of_a_long_run_it_is_shown_which_steps_the_judge_saw_in_full():
+    case = next(iter(cases(3, 4, 60)))[1]
+    question = FindErrors("task", "outline", "=== step 2\nx", (2, 3, 7), 9)
+    ((request,), _) = requests(case, [question], context_tokens=32_000)
+    body = record_of(request, (), {}, None)
+    (asked,) = body["questions"]
+    assert (asked["steps_shown"], asked["steps_not_shown"]) == ("2-3, 7", "1, 4-6, 8-9")
+    lines = list(judge_explanation([{"call": "c", "at": "now", **body}]))
+    assert any("steps in full: 2-3, 7; in outline: 1, 4-6, 8-9" in line for line in lines)
