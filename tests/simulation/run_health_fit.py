@@ -67,6 +67,8 @@ REFUSALS = ("I'm sorry, but I can't help with that request.", "Es tut mir leid, 
 ROUNDS = ("Maximum number of rounds reached.", "Agent stopped due to iteration limit or time limit.")
 NOTHING_THERE = "The register has no entry for that ship on the day that was asked for."
 HEALTH = RUBRICS["run_health"]
+SIGNS = ("no_stated_trouble", "not_stuck", "outputs_vary", "results_upheld")
+"""Signs by words that have a weight."""
 METRICS = tuple(criterion.metric.id for criterion in HEALTH.criteria if criterion.metric.id != "telemetry")
 
 
@@ -264,14 +266,16 @@ def places(runs: list[Judged], metrics: frozenset[str]) -> tuple[float, float]:
 
 def failing(runs: list[Judged], weights: np.ndarray, mark: float) -> tuple[float, float]:
     """The share that fails of runs that a fault spoils, and of runs without any fault."""
-    values = np.stack([run.values for run in runs])
-    known = ~np.isnan(values)
-    total = (known * weights).sum(axis=1)
-    composite = np.where(total > 0, np.nansum(values * weights, axis=1) / np.maximum(total, 1e-9), 1.0)
-    failed = (composite < mark - 1e-9) | np.array([run.blocked for run in runs])
+    failed = (_composite(runs, weights) < mark - 1e-9) | np.array([run.blocked for run in runs])
     high = np.array([run.fault in HIGH for run in runs])
     sound = np.array([run.fault is None for run in runs])
     return float(failed[high].mean()), float(failed[sound].mean())
+
+
+def _composite(runs: list[Judged], weights: np.ndarray) -> np.ndarray:
+    values = np.stack([run.values for run in runs])
+    total = (~np.isnan(values) * weights).sum(axis=1)
+    return np.where(total > 0, np.nansum(values * weights, axis=1) / np.maximum(total, 1e-9), 1.0)
 
 
 def fitted(runs: list[Judged], seed: int) -> tuple[np.ndarray, float]:
@@ -304,41 +308,67 @@ def in_force() -> tuple[np.ndarray, float]:
     return np.array([weights[name] for name in METRICS]), float(HEALTH.pass_mark)
 
 
+def auc(runs: list[Judged], weights: np.ndarray) -> float:
+    """The chance that a run that a fault spoils has a lower value than one without any; a blocker is below all."""
+    values = _composite(runs, weights) - np.array([run.blocked for run in runs])
+    high = values[np.array([run.fault in HIGH for run in runs])][:, None]
+    sound = values[np.array([run.fault is None for run in runs])][None, :]
+    return float((high < sound).mean() + (high == sound).mean() / 2)
+
+
+def precision(runs: list[Judged], metric: str) -> tuple[float | None, float]:
+    """Of the steps that a metric names, the share that goes wrong, None without any; of all steps, the share named."""
+    found = sum(len(run.named[metric]) for run in runs)
+    right = sum(len(run.named[metric] & run.wrong) for run in runs)
+    return (right / found if found else None), found / sum(run.places for run in runs)
+
+
 def page() -> str:
     half = [judged(n, DIALECTS[n % 2], seed=17) for n in range(RUNS)]
-    rest = [judged(n, DIALECTS[2], seed=18) for n in range(RUNS)]
+    rest = {dialect.__name__: [judged(n, dialect, seed=18) for n in range(RUNS)] for dialect in DIALECTS}
+    last = rest[DIALECTS[2].__name__]
     weights, mark = in_force()
     other, other_mark = fitted(half, seed=19)
     weighed = frozenset(name for name, weight in zip(METRICS, weights, strict=True) if weight)
+    shown = frozenset(METRICS) - {"results_used"}
     rows = []
     for name, own, fit in zip(METRICS, weights, other, strict=True):
-        noticed, flagged = places(rest, frozenset({name}))
-        rows.append(f"| `{name}` | {own:.3g} | {fit:.3f} | {noticed:.1%} | {flagged:.2%} |")
-    kinds = Counter(run.fault for run in rest if run.fault in HIGH)
-    seen = Counter(run.fault for run in rest if run.fault in HIGH and _named(run, weighed))
+        noticed = places(last, frozenset({name}))[0]
+        right, flagged = zip(*(precision(runs, name) for runs in rest.values()), strict=True)
+        figures = " / ".join("–" if share is None else f"{share:.0%}" for share in right)
+        rows.append(
+            f"| `{name}` | {own:.3g} | {fit:.3f} | {noticed:.1%} | {figures} | "
+            f"{' / '.join(f'{share:.2%}' for share in flagged)} |"
+        )
+    kinds = Counter(run.fault for run in last if run.fault in HIGH)
+    seen = Counter(run.fault for run in last if run.fault in HIGH and _named(run, shown))
     by_kind = ", ".join(f"{kind.replace('_', ' ')} {seen[kind]} of {kinds[kind]}" for kind in HIGH)
-    lines, caught_by = [], {}
-    strict = np.where(np.array(METRICS) == "tools_tried", 4 * weights, weights)
-    tried = {"in force": (weights, mark), "fitted": (other, other_mark), "in force, `tools_tried` × 4": (strict, mark)}
+    each = []
+    for what, runs in rest.items():
+        (noticed, flagged), (caught, wrong) = places(runs, shown), failing(runs, weights, mark)
+        each.append(
+            f"| {what} | {noticed:.1%} | {flagged:.2%} | {auc(runs, weights):.3f} | {caught:.1%} | {wrong:.1%} |"
+        )
+    lines, held_out = [], {}
+    without = weights * np.array([name not in SIGNS for name in METRICS])
+    tried = {"in force": (weights, mark), "without signs": (without, mark), "fitted": (other, other_mark)}
     for what, (w, m) in tried.items():
-        for whom, runs in (("fitted to", half), ("held out", rest)):
-            caught, wrong = failing(runs, w, m)
-            caught_by[what] = caught
-            lines.append(f"| {what}, pass mark {m:.2f} | {whom} | {caught:.1%} | {wrong:.1%} |")
+        for whom, runs in (("fitted to", half), ("held out", last)):
+            caught, wrong = held_out[what] = failing(runs, w, m)
+            lines.append(f"| {what}, pass mark {m:.2f} | {whom} | {caught:.1%} | {wrong:.1%} | {auc(runs, w):.3f} |")
     sets = []
-    for what, names in (
-        ("with a weight", weighed),
-        ("all but `results_used`", frozenset(METRICS) - {"results_used"}),
-        ("all", frozenset(METRICS)),
-    ):
-        noticed, flagged = places(rest, names)
+    for what, names in (("with a weight", weighed), ("all but `results_used`", shown), ("all", frozenset(METRICS))):
+        noticed, flagged = places(last, names)
         sets.append(f"| {what} | {noticed:.1%} | {flagged:.2%} |")
-    chance = 2 * (caught_by["in force"] * (1 - caught_by["in force"]) / sum(kinds.values())) ** 0.5
-    gain = caught_by["fitted"] - caught_by["in force"]
+    high = sum(kinds.values())
+    chance = 2 * (held_out["in force"][0] * (1 - held_out["in force"][0]) / high) ** 0.5
+    gain, wrong = held_out["fitted"][0] - held_out["in force"][0], held_out["fitted"][1]
+    stays = KEPT if gain <= chance else UNSAFE if wrong > MOST_FAILED else WORSE
+    most = f"{MOST_FAILED:.1%}"
     return TEXT.format(
-        verdict=(KEPT if gain <= chance else WORSE).format(gain=f"{gain:+.1%}", chance=f"{chance:.1%}"),
-        rows="\n".join(rows), lines="\n".join(lines), sets="\n".join(sets), by_kind=by_kind, runs=RUNS,
-        high=sum(kinds.values()), flagged=f"{MOST_FLAGGED:.0%}", failed=f"{MOST_FAILED:.0%}",
+        verdict=stays.format(gain=f"{gain:+.1%}", chance=f"{chance:.1%}", wrong=f"{wrong:.1%}", most=most),
+        rows="\n".join(rows), lines="\n".join(lines), sets="\n".join(sets), by_kind=by_kind, each="\n".join(each),
+        runs=RUNS, high=high, flagged=f"{MOST_FLAGGED:.0%}", failed=most, notes=NOTES,
     )  # fmt: skip
 
 
@@ -348,27 +378,42 @@ def _named(run: Judged, metrics: frozenset[str]) -> bool:
 
 KEPT = """\
 - The weights stay. On the held-out runs the fitted ones fail {gain} more of the spoilt runs, where chance alone
-  makes {chance} (two standard errors).
-- What decides are the blockers (no answer, an error, a cut-off, a loop) and the pass mark; between them many
-  weights do as well.
-- `results_used` has no weight, and its signs stand with it alone: with it more faults would be named, but more steps
-  of other runs than are allowed.
-- A run that answers without any of its tools is named and passes. Four times the weight fails such runs, and with
-  them greetings of agents that have tools: choose it by a rubric of your own where an answer without a tool is
-  always wrong."""
+  makes {chance} (two standard errors)."""
+UNSAFE = """\
+- The weights stay. On the held-out runs the fitted ones fail {gain} more of the spoilt runs, and {wrong} of the sound
+  ones, where at most {most} are allowed: what the fit found in one half does not hold in the other."""
 WORSE = """\
 - The fitted weights fail {gain} more of the spoilt held-out runs than those in force, more than chance makes
   ({chance}): they should be changed."""
+NOTES = """\
+- Signs by words lower the value of a run, so that worse runs stand below better ones, and fail none alone: how often
+  they are right on other people's agents depends on how those write.
+- `sub_agents_answered` and `not_exhausted` have no weight, because `step_success`, `completed` and `answer_intact`
+  weigh the same failures: one failure counts once. `values_founded` has none, because some values are known by heart.
+- `results_used` has no weight, and its signs stand with it alone: with it more faults would be named, but more steps
+  of other runs than are allowed.
+- A run that answers without any of its tools is named and passes: choose `tools_tried` with more weight by a rubric of
+  your own where an answer without a tool is always wrong."""
 TEXT = """\
 <!-- Generated by `python -m tests.simulation.run_health_fit`; changes here are lost. -->
 # Where the weights of run_health come from
 
 `run_health` names the spans at which a run shows trouble, and fails a run by a weighted mean of its metrics or by a
 blocker. Its weights and pass mark are held against {runs} simulated runs that they were fitted to, reported by two
-instrumentations, and {runs} others, reported by a third. A program knows what each run does wrong, and where. Three
-of four runs go well and still show what healthy agents show: calls that fail and are tried again, polling, calls
-beside each other, answers that need no tool. A quarter of the kinds of fault that spoil a run leaves no sign at
-all.
+instrumentations, and {runs} others, each reported by all three. A program knows what each run does wrong, and where.
+Three of four runs go well and still show what healthy agents show: calls that fail and are tried again, polling, calls
+beside each other, answers that need no tool, assumptions that hold. A quarter of the kinds of fault that spoil a run
+leaves no sign at all.
+
+## In each instrumentation
+
+The same held-out runs, as three instrumentations report them: faults that spoil a run and are noticed at their step,
+other steps that are named too, the chance that a spoilt run has a lower value than a sound one (AUC), spoilt runs and
+sound runs that fail.
+
+| instrumentation | noticed | flagged | AUC | spoilt runs that fail | sound runs that fail |
+|---|---|---|---|---|---|
+{each}
 
 ## Places
 
@@ -386,24 +431,27 @@ By kind of fault: {by_kind}.
 Of the runs that a fault spoils, the share that fails; of the runs without a fault, the share that fails too. The
 fit looks for the most of the former with at most {failed} of the latter:
 
-| weights | runs | spoilt runs that fail | sound runs that fail |
-|---|---|---|---|
+| weights | runs | spoilt runs that fail | sound runs that fail | AUC |
+|---|---|---|---|---|
 {lines}
 
 ## Metrics
 
-Each alone, on the held-out runs:
+Each alone, on the held-out runs: faults that spoil a run and are noticed at their step, and, in each of the three
+instrumentations, the share of the named steps that go wrong (precision) and the share of all steps that are named.
 
-| metric | weight in force | fitted | noticed | flagged |
-|---|---|---|---|---|
+| metric | weight in force | fitted | noticed | precision | flagged |
+|---|---|---|---|---|---|
 {rows}
 
 ## What follows
 
 {verdict}
+{notes}
 
-The mixture of faults is the program's. These figures say what the rules can do and that the weights do not hold
-them back; how often agents of other people show which fault is not known here. Faults of reasoning need a judge.
+The mixture of faults is the program's, and so are all shares that depend on how frequent a fault is, precision first.
+These figures say what the rules can do and that they do the same in each instrumentation; how often agents of other
+people show which fault is not known here. Faults of reasoning need a judge.
 """
 
 
