@@ -8,7 +8,7 @@ from typing import Final
 
 from sidejudge.scoring.lexical.label import MAX_LABEL, label
 from sidejudge.scoring.statistics.estimate import Estimate
-from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.service_status import ServiceStatus, StatusChange
 from sidejudge.scoring.status.slice_status import RELEASED
 from sidejudge.scoring.status.status import UNKNOWN, Policy, Status
 
@@ -165,8 +165,8 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
                 labels=place(status),
                 breached=state in breaching if known else None,
                 stated=status.appraisal.reason,
-                value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
-                upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0,
+                value=estimate.pass_ratio if estimate else None, lower=estimate.pair.lower if estimate else None,
+                upper=estimate.pair.upper if estimate else None, n=estimate.n if estimate else 0,
                 limit=getattr(declared.policy_of(status.rubric).thresholds, level),
                 changed_ns=status.change.since_ns if status.change and status.change.alarmed else None,
                 undecided=not known and status.appraisal.undecided,
@@ -181,11 +181,21 @@ def _changed(facts: Observed) -> Iterator[AlertFinding]:
         if change is not None:
             yield AlertFinding(
                 labels=place(window.status), breached=change.alarmed if window.status.silence is None else None,
-                stated=f"the verdicts fit a pass ratio of {change.bad:.3g} better than one of {change.good:.3g}: "
-                f"{change.share:.0%} of what raises the early warning",
-                value=estimate.pass_ratio if estimate else None, lower=estimate.lower if estimate else None,
-                upper=estimate.upper if estimate else None, n=estimate.n if estimate else 0, changed_ns=change.since_ns,
+                stated=_moved(change, "pass"),
+                value=estimate.pass_ratio if estimate else None, lower=estimate.pair.lower if estimate else None,
+                upper=estimate.pair.upper if estimate else None, n=estimate.n if estimate else 0,
+                changed_ns=change.since_ns,
             )  # fmt: skip
+
+
+def _moved(change: StatusChange, what: str) -> str:
+    """What the detector of changes found, in a sentence: how far its evidence goes, whichever way it points."""
+    evidence = f"{change.share:.1f} times" if change.share >= 1 else f"{change.share:.0%} of"
+    if change.alarmed:
+        found = f"about {change.bad:.1%} {what} instead of the usual {change.good:.1%}: the evidence is"
+    else:
+        found = f"{change.good:.1%} {what}, as usual: the evidence for a fall to {change.bad:.1%} is"
+    return f"{found} {evidence} what raises the early warning"
 
 
 def _silent(facts: Observed) -> Iterator[AlertFinding]:
@@ -209,8 +219,8 @@ def _sliced(facts: Observed, *, released: bool) -> Iterator[AlertFinding]:
             yield AlertFinding(
                 labels=(*place(window.status), ("slice", each.by), ("value", _name(each.value))),
                 breached=each.worse if window.status.silence is None else None, stated=each.stated,
-                value=found.pass_ratio if found else None, lower=found.lower if found else None,
-                upper=found.upper if found else None, n=found.n if found else 0, changed_ns=each.since_ns,
+                value=found.pass_ratio if found else None, lower=found.pair.lower if found else None,
+                upper=found.pair.upper if found else None, n=found.n if found else 0, changed_ns=each.since_ns,
             )  # fmt: skip
 
 
@@ -220,10 +230,9 @@ def _drifting(facts: Observed) -> Iterator[AlertFinding]:
         if drift is not None:
             yield AlertFinding(
                 labels=place(window.status), breached=drift.alarmed if window.status.silence is None else None,
-                stated=f"the runs fit a share of {drift.bad:.3g} that keeps to the scenario better than one of "
-                f"{drift.good:.3g}: {drift.share:.0%} of what raises the early warning",
-                value=departing.pass_ratio if departing else None, lower=departing.lower if departing else None,
-                upper=departing.upper if departing else None, n=departing.n if departing else 0,
+                stated=_moved(drift, "keep to their scenario"),
+                value=departing.pass_ratio if departing else None, lower=departing.pair.lower if departing else None,
+                upper=departing.pair.upper if departing else None, n=departing.n if departing else 0,
                 changed_ns=drift.since_ns,
             )  # fmt: skip
 

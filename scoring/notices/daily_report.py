@@ -12,7 +12,7 @@ from sidejudge.scoring.trace.span import JsonRecord
 class ServiceDay:
     """One (service, environment, rubric): its verdicts of the time covered, and its status at the end of it.
 
-    The pass ratio is the weighted estimate with its one-sided 95 % bounds, ``None`` where nothing passed or failed.
+    The pass ratio is the weighted estimate with the 95 % interval of the pages; ``None``: nothing passed or failed.
     """
 
     service: str

@@ -273,3 +273,30 @@ def test_the_run_length_is_a_months_worth_of_the_windows_verdicts_and_moves_in_p
         length = DECLARED.chart("qa", n).run_length
         assert max(32, n) * 720 <= length < 2 * max(32, n) * 720
     assert DECLARED.chart("qa", 100) == DECLARED.chart("qa", 110)
+
+
+def test_a_pass_ratio_has_one_interval_in_statuses_reasons_and_alerts():
+    shown = standing(Status.CRITICAL, change=change(alarmed=True), drift=change(alarmed=True))
+    departing = shown.estimate
+    facts = window(status=shown, violating=departing)
+    for name in ("pass_rate_critical", "pass_rate_warning", "pass_rate_change", "scenario_drift"):
+        (found,) = next(each for each in ALL if each.id == name).find(facts)
+        assert (found.lower, found.upper) == (departing.pair.lower, departing.pair.upper)
+        assert (found.lower, found.upper) != (departing.lower, departing.upper)
+    part_of = window(status=standing(slices=part("version", worse=True)))
+    (found,) = next(each for each in ALL if each.id == "version_worse").find(part_of)
+    assert (found.lower, found.upper) == (events(20, 40).pair.lower, events(20, 40).pair.upper)
+
+
+@pytest.mark.parametrize(
+    ("alarmed", "share", "said"),
+    [
+        (True, 1.07, "about 75.0% pass instead of the usual 90.0%: the evidence is 1.1 times what"),
+        (True, 0.4, "about 75.0% pass instead of the usual 90.0%: the evidence is 40% of what"),
+        (False, 0.0, "90.0% pass, as usual: the evidence for a fall to 75.0% is 0% of what"),
+    ],
+)
+def test_a_change_is_said_in_words_that_a_tired_person_understands(alarmed, share, said):
+    moved = replace(change(alarmed=alarmed), share=share)
+    (found,) = next(each for each in ALL if each.id == "pass_rate_change").find(window(status=standing(change=moved)))
+    assert found.stated == f"{said} raises the early warning"
