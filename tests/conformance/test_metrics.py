@@ -109,6 +109,31 @@ RUN = extract(
     )
 )
 """A run of two calls, with the tools that its model was offered."""
+SPOKEN = extract(
+    Trace.of(
+        "1" * 32,
+        [
+            Span(
+                span_id="a", parent_id=None, name="desk", kind=SpanKind.AGENT, end_ns=9, agent="desk", **_AT,
+                input="Refund the order ORD-4711.", output="The order ORD-4711 is refundable, and I have refunded it.",
+            ),
+            Span(
+                span_id="b", parent_id="a", name="t", kind=SpanKind.TOOL, end_ns=4, **_AT,
+                tool=ToolCall(name="t", arguments={"order_id": "ORD-4711"}, result={"refundable": True}),
+            ),
+            Span(
+                span_id="c", parent_id="a", name="registry", kind=SpanKind.AGENT, end_ns=5, agent="registry", **_AT,
+                output="The registry has one entry for the order ORD-4711.",
+            ),
+            Span(
+                span_id="d", parent_id="a", name="chat", kind=SpanKind.LLM, end_ns=8, **_AT,
+                output_messages=(Message(role="assistant", text="The order is refundable, and I refund it."),),
+            ),
+        ],
+        "batch",
+    )
+)  # fmt: skip
+"""A run in words: an identifier, a result with a yes, a sub-agent, a model that speaks English."""
 COMPARED = RUN.drawn(
     1.0, None, usual=Usual(limits={"steps": 9}, medians={"steps": 3}, runs=60, needed=50), budget={"steps": 9}
 )
@@ -122,6 +147,7 @@ HONEST = [
     Case(case_id="text in other words", model_output=OTHER_TEXT, expected_outcome=TEXT, **FULL),
     Case(case_id="run twice", model_output=OTHER_TEXT, expected_outcome=TEXT, repeats=(TEXT, None, SURE), **FULL),
     RUN,
+    SPOKEN,
     COMPARED,
     Case(
         case_id="asked",
