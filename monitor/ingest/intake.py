@@ -451,7 +451,7 @@ class Intake:
                 self._assembler.restore(*closed)
                 closed = None
             try:
-                chunk = _restored(stored, states=self._states)
+                chunk = _restored(stored, states=self._states, hashed=self._hashed)
             except Undecodable as error:
                 _log.error("%s", error)
                 continue
@@ -484,10 +484,10 @@ class _Turns:
         return True
 
 
-def _restored(stored: StoredChunk, *, states: bool) -> Chunk:
+def _restored(stored: StoredChunk, *, states: bool, hashed: bool) -> Chunk:
     return Chunk(
         trace_id=stored.trace_id,
         payload=stored.payload,
         headers=read_headers(stored.payload, stored.trace_id, states=states),
-        origin=ChunkOrigin(stored.service, stored.environment, stored.threshold),
+        origin=ChunkOrigin(stored.service, stored.environment, stored.threshold, hashed),
     )

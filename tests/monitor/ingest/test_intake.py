@@ -23,15 +23,16 @@ from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 class Monitor:
     """The parts that an intake ties together, real ones, at a time that stands still."""
 
-    def __init__(self, path, rate=0.5, rules=(), **more):
+    def __init__(self, path, rate=0.5, rules=(), randomness="trace_id", **more):
         self.now = 1_000
         self.woken = 0
         self.store = more.pop("store", None) or Store(path)
         self.assembler = Assembler(more.pop("assembly", AssemblyLimits(grace_ns=2, idle_ns=30, late_ns=100)))
         self.outcomes = TraceOutcomes()
+        sampling = SamplingSection(rate=rate, rules=tuple(rules), randomness=randomness)
         self.intake = Intake(
-            sampler=Sampler(SamplingSection(rate=rate, rules=tuple(rules))), store=self.store, assembler=self.assembler,
-            outcomes=self.outcomes, clock_ns=lambda: self.now, wake=self.wake, **more,
+            sampler=Sampler(sampling), store=self.store, assembler=self.assembler, outcomes=self.outcomes,
+            clock_ns=lambda: self.now, wake=self.wake, **more,
         )  # fmt: skip
 
     def wake(self):
@@ -188,6 +189,20 @@ async def test_resources_are_looked_at_once_and_their_memory_is_bounded(monitor)
         await m.intake.consume(request([S(trace_id=trace(n, LOW), span_id=span(1))], {"pod": str(n)}))
     assert sum(map(len, m.intake._origins)) <= 4 << 20
     assert len(m.intake._shared) == 1
+
+
+@pytest.mark.parametrize("randomness", ["trace_id", "hashed"])
+async def test_what_a_restart_resumes_is_drawn_by_the_same_randomness_as_before(monitor, randomness):
+    before = monitor(rate=1.0, randomness=randomness)
+    await before.intake.consume(request([S(trace_id=trace(1, LOW), span_id=span(1))]))
+    before.store.close()
+
+    after = monitor(rate=1.0, randomness=randomness)
+    after.now = before.now + 2
+    after.intake.restore()
+    (old,), (new,) = (list(each.assembler.due(after.now)) for each in (before, after))
+    assert new.origin == old.origin
+    assert new.origin.hashed is (randomness == "hashed")
 
 
 async def test_a_restart_resumes_what_was_open_and_remembers_what_was_finished(monitor):
