@@ -100,6 +100,8 @@ def _whole(span: Span) -> bool:
             )
         case SpanKind.RETRIEVER:
             return bool(span.documents)
+        case SpanKind.OTHER if span.provenance.get("kind") in _UNDECIDED:
+            return False
         case SpanKind.AGENT | SpanKind.CHAIN | SpanKind.OTHER:
             return span.input is not None and span.output is not None
     return True
@@ -518,7 +520,8 @@ class _Reader:
 
     def _fits(self, kind: SpanKind) -> bool:
         if kind is SpanKind.LLM:
-            return bool(self._ins or self._outs or self._of("usage"))
+            mapped = self._span.input is not None or self._span.output is not None
+            return mapped or bool(self._ins or self._outs or self._of("usage"))
         if kind is SpanKind.AGENT and any(_in_words(seen, unwrap.task) for _, seen in (*self._ins, *self._outs)):
             return True
         among = _PLAIN_IN | _PLAIN_OUT | (_OF_TOOLS if kind is SpanKind.TOOL else frozenset())

@@ -77,3 +77,9 @@ def test_a_span_without_any_of_the_names_is_as_it_was() -> None:
     before = _span(attributes)
     map_attributes({"acme.a": "input", "event acme: b": "output"})
     assert _span(attributes) == before
+
+
+def test_what_a_span_did_is_read_by_shape_beside_what_is_mapped() -> None:
+    map_attributes({"acme.a": "input", "acme.b": "output"})
+    span = _span({"acme.a": "Where is A-1?", "acme.b": "On its way.", "acme.kind": "llm", "acme.model": "m"})
+    assert (span.kind, span.output, span.requested_model) == (SpanKind.LLM, "On its way.", "m")
