@@ -7,7 +7,7 @@ request of the trace that upstream takes.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from .part import Part, Read, Write
@@ -15,6 +15,10 @@ from .statements import queries
 
 ASK_AFTER_NS: Final = 60 * 10**9
 """After how long a destination is first asked whether it has the trace all the same."""
+KEPT_NS: Final = 6 * 24 * 3600 * 10**9
+"""How much longer a mark stays, at most, while the spans of its trace may be kept to go on later."""
+_EARLIER_NS: Final = 300 * 10**9
+"""How much earlier than its request is kept a trace may be marked."""
 
 
 def mark(connection: sqlite3.Connection, trace_ids: Iterable[bytes], now_ns: int) -> None:
@@ -28,6 +32,8 @@ class Untaken(Part):
 
     def __init__(self, *, write: Write, read: Read) -> None:
         super().__init__(write=write, read=read)
+        self.kept_since_ns: Callable[[], int | None] = lambda: None
+        """Since when requests are kept that are to go on, ns since the epoch; None: there are none."""
         self.any = bool(read("untaken_any", ())[0][0])
         """Whether there may be marks; without any, nothing is written about what upstream took."""
 
@@ -49,9 +55,15 @@ class Untaken(Part):
         await self._do("untaken_asked", {"trace_id": trace_id, "due": due_ns})
 
     async def forget(self, before_ns: int) -> int:
-        """Let go the marks that were made before, with the scores that they hold back; the number of these."""
+        """Let go the marks that were made before, with the scores that they hold back; the number of these.
+
+        Those of traces whose spans may be kept stay longer, by ``KEPT_NS`` at most.
+        """
         if not self.any:
             return 0
+        kept_ns = self.kept_since_ns()
+        if kept_ns is not None:
+            before_ns = max(min(before_ns, kept_ns - _EARLIER_NS), before_ns - KEPT_NS)
 
         def work(connection: sqlite3.Connection) -> int:
             scores = connection.execute(self._sql["untaken_scores_forget"], {"before": before_ns}).rowcount

@@ -128,10 +128,13 @@ class ForwardBuffer:
         """Requests that are kept."""
         return self._store.count if self._store is not None else 0
 
+    def oldest_ns(self) -> int | None:
+        """Since when the oldest request is kept, ns since the epoch; None: none is."""
+        return self._store.oldest_ns if self._store is not None else None
+
     def snapshot(self) -> Buffered:
         """What is kept, and what became of what was."""
-        store = self._store
-        oldest_ns = store.oldest_ns if store is not None else None
+        store, oldest_ns = self._store, self.oldest_ns()
         return Buffered(
             works=store is not None, max_bytes=self._max_bytes,
             waiting=self.waiting, bytes=store.size if store is not None else 0,

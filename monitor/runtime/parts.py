@@ -176,15 +176,21 @@ class MonitorParts:
             commit=self.commit, under_way=self._judges, clock_ns=clock_ns,
         )  # fmt: skip
         # What listens, and what is shown.
-        try:
-            self.listeners = Listeners(config, self.intake, self._active, self.keys)
-        except CertificateError:
-            self.store.close()
-            raise
+        self.listeners = self._build_listeners(config)
         self.receiver = self.listeners.receiver
         self.view = self._build_queries()
         self.exporter.watch(self.view.snapshot)
         self.retention = Retention(config, self.store, self.assembler, self.sessions, clock_ns, contents=self.contents)
+
+    def _build_listeners(self, config: Config) -> Listeners:
+        try:
+            listeners = Listeners(config, self.intake, self._active, self.keys)
+        except CertificateError:
+            self.store.close()
+            raise
+        if listeners.buffer is not None:
+            self.store.untaken.kept_since_ns = listeners.buffer.oldest_ns
+        return listeners
 
     def _listening(self, clock_ns: Callable[[], int]) -> Callable[[str, EndReason, int], None]:
         """Who receives the ends of traces: the counters, and the watch, which asks why a service is silent."""

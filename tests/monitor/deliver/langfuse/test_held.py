@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from sidejudge.integrations.langfuse.client import Access, Langfuse
@@ -119,6 +121,21 @@ async def test_scores_of_what_is_kept_for_upstream_wait_until_it_is_sent(sidecar
     assert scored(fake) == set()
     fake.standing_fault = None
     await until(lambda: scored(fake) == {trace(n).hex() for n in (1, 2, 3)}, 60)
+
+
+async def test_scores_are_held_while_the_spans_of_their_traces_are_kept_though_not_for_ever(sidecar, fake, monkeypatch):
+    monkeypatch.setattr("sidejudge.monitor.deliver.langfuse.delivery.HELD_NS", 0)
+    app = await sidecar(buffer="1MiB")
+    fake.standing_fault = only(*FORWARDED, resets())
+    for n in (1, 2):
+        assert (await post(app, one(n))).status_code == 200
+    await is_held(app, 2)
+    assert await app.monitor.store.untaken.forget(time.time_ns()) == 0
+    fake.standing_fault = only(*FORWARDED, lambda request: None if trace(1) in request.raw else resets()(request))
+    await until(lambda: scored(fake) == {trace(1).hex()}, 60)
+    monkeypatch.setattr("sidejudge.integrations.store.untaken.KEPT_NS", 0)
+    await until(lambda: export(app).waiting == 0)
+    assert scored(fake) == {trace(1).hex()}
 
 
 async def test_what_is_held_is_held_after_a_restart_and_let_go_in_the_end(sidecar, fake, monkeypatch):
