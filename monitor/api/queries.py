@@ -301,6 +301,9 @@ class MonitorQueries:
     async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
         return await self._details.found(trace_id, contents=contents)
 
+    async def spans(self, trace_id: str) -> bytes | None:
+        return await self._details.spans(trace_id)
+
     async def judge_calls(self, trace_id: str) -> Mapping[str, object]:
         judge = self.config.evaluators.judge
         if judge is None or judge.keep_calls_bytes is None:

@@ -43,10 +43,15 @@ from .shared_result import SharedResult
 from .verdict_schemas import JudgeCallsBody, ProblemBody, TraceBody, TracesBody, VerdictsBody
 
 MAX_LIMIT = 1000
+CONTENTS_REMEDY = "ask with the token beside the store, on the monitor's own machine, or set api.contents"
 """Verdicts on one page, at most."""
 _TRACE_ID = "^[0-9a-fA-F]{32}$"
 _Responses: TypeAlias = dict[int | str, dict[str, object]]
 _WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is wrong; the body describes how."}}
+
+
+class _Protobuf(Response):
+    media_type = "application/x-protobuf"
 
 
 class MonitorView(PagesView, ComparedView, FleetQueries, Protocol):
@@ -65,6 +70,9 @@ class MonitorView(PagesView, ComparedView, FleetQueries, Protocol):
 
     async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
         """The details of a trace (32 lower-case hex digits), None when unknown; ``contents`` if they are shown."""
+
+    async def spans(self, trace_id: str) -> bytes | None:
+        """The spans of a trace as a request of OTLP in protobuf, None where none are held."""
 
     async def judge_calls(self, trace_id: str) -> Mapping[str, object]:
         """The calls to judges about a trace, and where they are not kept, how they would be."""
@@ -255,13 +263,26 @@ def _traces(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
             raise unknown_trace(known)
         return await asyncio.to_thread(_json, found, request)
 
+    @app.get("/v1/traces/{trace_id}/spans", response_class=_Protobuf, responses=unknown, tags=["v1"])
+    async def spans(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
+        """The spans of one trace while they are held: an OTLP request in protobuf, as 'try' and 'inspect' read it."""
+        if not rules.shows_contents(request):
+            error = "spans hold contents of traces, which are not shown to this caller"
+            raise ProblemError(error, CONTENTS_REMEDY, HTTPStatus.FORBIDDEN)
+        known = trace_id_of(trace_id)
+        found = await view.spans(known)
+        if found is None:
+            error = f"no spans of trace {known} are held"
+            remedy = "see store.keep_contents for which stay once late spans can no longer come"
+            raise ProblemError(error, remedy, HTTPStatus.NOT_FOUND)
+        return _Protobuf(found)
+
     @app.get("/v1/traces/{trace_id}/judge", response_model=JudgeCallsBody, responses=_WRONG, tags=["v1"])
     async def judge_calls(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
         """What judges were sent about one trace and what they answered, as far as that is kept."""
         if not rules.shows_contents(request):
             error = "calls to judges hold contents of traces, which are not shown to this caller"
-            remedy = "ask with the token beside the store, on the monitor's own machine, or set api.contents"
-            raise ProblemError(error, remedy, HTTPStatus.FORBIDDEN)
+            raise ProblemError(error, CONTENTS_REMEDY, HTTPStatus.FORBIDDEN)
         return await asyncio.to_thread(_json, await view.judge_calls(trace_id_of(trace_id)), request)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from sidejudge.dashboards.pages.trace_page import Absence, TracePage
+from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.integrations.packed_spans import PackedSpansError
 from sidejudge.integrations.store.late_references import PendingRevisions
 from sidejudge.integrations.store.sqlite import Store
@@ -55,6 +56,14 @@ class TraceDetails:
             return {**kept, "case": None}
         read, _ = await asyncio.to_thread(self._read, bytes.fromhex(trace_id))
         return {**kept, "case": read.to_json() if read is not None else None}
+
+    async def spans(self, trace_id: str) -> bytes | None:
+        """The spans of a trace as a request of OTLP in protobuf; None once they are let go, or cannot be read."""
+        try:
+            found = await asyncio.to_thread(held_spans, self.store, bytes.fromhex(trace_id))
+        except PackedSpansError:
+            return None
+        return await asyncio.to_thread(encode_spans, found.spans) if found.spans else None
 
     async def page(self, trace_id: str, *, contents: bool) -> TracePage | None:
         """The data of the trace's page."""

@@ -46,6 +46,16 @@ def ask(url: str, path: str) -> Any:
 
     The API's body models do not read it: they take 0.4 s to import, and refuse what a monitor of another version sends.
     """
+    return _asked(url, path, json.loads)
+
+
+def ask_bytes(url: str, path: str) -> bytes | None:
+    """The body at ``path`` as it is; ``None`` where the monitor does not know it, or does not show it here."""
+    found: bytes | None = _asked(url, path, bytes, shown=False)
+    return found
+
+
+def _asked(url: str, path: str, read: Callable[[bytes], Any], *, shown: bool = True) -> Any:
     if not url.startswith(("http://", "https://")):
         raise CommandError(f"--url: must begin with http:// or https://, got {url!r}", f"for example {DEFAULT_URL}")
     try:
@@ -53,10 +63,10 @@ def ask(url: str, path: str) -> Any:
         with waiting(f"asking {url}"):
             if path.startswith(_WITH_CONTENTS):
                 headers |= _contents_token(url)
-            return _answer(url, path, headers)
+            return read(_answer(url, path, headers))
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == HTTPStatus.NOT_FOUND:
+        if error.code == HTTPStatus.NOT_FOUND or (error.code == HTTPStatus.FORBIDDEN and not shown):
             return None
         remedy = f"set {TOKEN}" if error.code == HTTPStatus.UNAUTHORIZED else "see the monitor's log"
         raise CommandError(f"{url}{path} answered {error.code} {error.reason}", remedy) from None
@@ -67,12 +77,12 @@ def ask(url: str, path: str) -> Any:
         ) from None
 
 
-def _answer(url: str, path: str, headers: Mapping[str, str]) -> object:
+def _answer(url: str, path: str, headers: Mapping[str, str]) -> bytes:
     # A monitor is called directly: a proxy of the environment has no business between the two.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     request = urllib.request.Request(url.rstrip("/") + path, headers=dict(headers))  # noqa: S310  # the caller checks it
     with opener.open(request, timeout=TIMEOUT_S) as answer:
-        found: object = json.loads(answer.read(_LONGEST))
+        found: bytes = answer.read(_LONGEST)
         return found
 
 
@@ -87,7 +97,7 @@ def _contents_token(url: str) -> dict[str, str]:
     token = os.environ.get(CONTENTS_TOKEN)
     if not token:
         try:
-            found = _answer(url, FILE_PATH, _credentials())
+            found = json.loads(_answer(url, FILE_PATH, _credentials()))
         except urllib.error.HTTPError:  # one of another version
             return {}
         file = found.get("token_file") if isinstance(found, dict) else None

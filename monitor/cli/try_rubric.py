@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .ask import url_option
+from .ask import ask_bytes, url_option
 from .errors import DATA, CommandError, ending
 from .fetched_trace import TRACE_ID, fetched_trace
 from .progress import waiting
@@ -89,10 +89,8 @@ def _rubric(name: str, settings: Config) -> Rubric:
 
 
 def _case(what: str, case_id: str | None, url: str) -> Case:
-    from sidejudge.integrations.cases import case_of
-
     if TRACE_ID.fullmatch(what):
-        return case_of(fetched_trace(what, url)[1])
+        return _fetched(what, url)
     cases = list(_cases(Path(what)))
     if case_id is not None:
         cases = [each for each in cases if each.case_id == case_id]
@@ -100,6 +98,17 @@ def _case(what: str, case_id: str | None, url: str) -> Case:
         wanted = f" {case_id!r}" if case_id is not None else ""
         raise CommandError(f"{what}: there is no case{wanted}", "name another file or another --case")
     return cases[0]
+
+
+def _fetched(trace_id: str, url: str) -> Case:
+    """The case of a trace with its spans; without them from a monitor that does not give them."""
+    from sidejudge.integrations.cases import case_of
+    from sidejudge.integrations.otlp.wire.decode import decode_spans
+    from sidejudge.monitor.api.inspect import inspect_spans
+
+    body = ask_bytes(url, f"/v1/traces/{trace_id.lower()}/spans")
+    read = next(iter(inspect_spans(decode_spans(body))), None) if body is not None else None
+    return case_of(fetched_trace(trace_id, url)[1]) if read is None else read.case
 
 
 def _cases(path: Path) -> Iterator[Case]:

@@ -26,7 +26,8 @@ from tests.monitor.cli.conftest import monitor_at  # noqa: F401  # a fixture
 from tests.otlp_requests import HIGH, S, request, span, trace
 
 TRACE = trace(1, HIGH).hex()
-CONTENTS = ("/", "/verdicts", f"/traces/{TRACE}", "/v1/verdicts", f"/v1/traces/{TRACE}", f"/v1/traces/{TRACE}/judge")
+CONTENTS = ("/", "/verdicts", f"/traces/{TRACE}", "/v1/verdicts", f"/v1/traces/{TRACE}", f"/v1/traces/{TRACE}/spans",
+            f"/v1/traces/{TRACE}/judge")  # fmt: skip
 OPEN = {
     "scenarios": {"any": {"tools_should_include": ["lookup"]}},
     "routes": [{"rubrics": ["workflow"], "scenario": "any"}],

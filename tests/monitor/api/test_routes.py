@@ -76,6 +76,9 @@ class View:
     async def trace(self, trace_id, *, contents):
         return self.stories.get(trace_id)
 
+    async def spans(self, trace_id):
+        return self.stories[trace_id].get("spans") if trace_id in self.stories else None
+
     async def judge_calls(self, trace_id):
         return {"off": None, "calls": [{"call": "c", "messages": []}]}
 
@@ -341,7 +344,7 @@ async def test_openapi_describes_every_path_with_its_own_shape_of_errors(client)
     document = (await client.get("/openapi.json")).json()
     assert set(document["paths"]) == {
         "/livez", "/readyz", "/startupz", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces",
-        "/v1/traces/{trace_id}", "/v1/traces/{trace_id}/judge",
+        "/v1/traces/{trace_id}", "/v1/traces/{trace_id}/spans", "/v1/traces/{trace_id}/judge",
         "/v1/alerts", "/v1/compare", "/v1/fleet",
         "/config/available-metrics",
     }  # fmt: skip
@@ -413,6 +416,19 @@ async def test_a_store_that_cannot_be_read_is_503_and_its_path_stays_in_the_log(
         response = await client.get(path, headers={"accept": accept})
         assert (response.status_code, "secret" in response.text) == (503, False)
         assert "try again" in response.text
+
+
+@pytest.mark.parametrize(("contents", "status"), [("always", 200), ("never", 403)])
+async def test_spans_are_given_to_those_who_may_see_contents_while_they_are_held(view, contents, status):
+    view.stories |= {TRACE: {"spans": b"\x0a\x00"}, "cd" * 16: {}}
+    app = create_app(view, rules=AccessRules(contents=contents))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://monitor") as client:
+        answer = await client.get(f"/v1/traces/{TRACE}/spans")
+        assert answer.status_code == status
+        if status == 200:
+            assert (answer.content, answer.headers["content-type"]) == (b"\x0a\x00", "application/x-protobuf")
+            gone = await client.get(f"/v1/traces/{'cd' * 16}/spans")
+            assert (gone.status_code, "keep_contents" in gone.json()["remedy"]) == (404, True)
 
 
 @pytest.mark.parametrize(("contents", "status"), [("always", 200), ("never", 403)])

@@ -8,6 +8,8 @@ import re
 import pytest
 from click.testing import CliRunner
 
+from sidejudge.integrations.otlp.wire.encode import encode_spans
+from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.cli.try_rubric import try_rubric
 from tests.fakes.openai import Provider, states
 from tests.forked import sidejudge
@@ -90,3 +92,21 @@ def test_a_case_is_held_to_the_scenario_of_its_route(tmp_path):
     )
     call = ["workflow", str(tmp_path / "cases.jsonl"), "--config", str(tmp_path / "sidejudge.yaml")]
     assert "missing: look" in CliRunner().invoke(try_rubric, call, standalone_mode=False).output
+
+
+def test_a_trace_of_a_monitor_is_judged_with_its_spans_and_as_its_case_where_these_are_not_given(monitor_at):
+    trace, steps = "ab" * 16, [{"gen_ai.operation.name": "chat", "error.type": "TimeoutError"}] * 2
+    spans = [
+        RawSpan(
+            trace_id=trace, span_id=f"{n:016x}", parent_id=None if n == 1 else f"{1:016x}", name="step", start_ns=n,
+            end_ns=n + 1, attributes=attributes,
+        )
+        for n, attributes in enumerate([{"gen_ai.operation.name": "invoke_agent"}, *steps], 1)
+    ]  # fmt: skip
+    case = {"case_id": trace, "trace_id": trace, "model_output": "On its way.", "agents_called": ["support"]}
+    answers = {f"/v1/traces/{trace}": {"verdicts": [], "case": case}}
+    tried = [
+        CliRunner().invoke(try_rubric, ["run_health", trace.upper(), "--url", monitor_at(each)])
+        for each in (answers, answers | {f"/v1/traces/{trace}/spans": encode_spans(spans)})
+    ]
+    assert [re.search(r"step_success +(\S+)", done.output)[1] for done in tried] == ["not_applicable", "0"]
