@@ -27,6 +27,13 @@ _READINGS = 2
 @format_option
 @click.option("--embedding", "pairs", metavar="PAIRS", help="Fit the model's thresholds; 'shipped': to our pairs.")
 @click.option("--write", is_flag=True, help="With --embedding: write the thresholds into the file of --config.")
+@click.option(
+    "--prompts",
+    nargs=2,
+    type=click.Path(path_type=Path),
+    metavar="A B",
+    help="Two files of verdicts on the labelled cases: which judge or wording do people agree with more?",
+)
 @engine_options
 @config_option
 def calibrate(
@@ -36,6 +43,7 @@ def calibrate(
     *,
     pairs: str | None,
     write: bool,
+    prompts: tuple[Path, Path] | None,
     config: Path | None,
     engine: EngineChoice,
 ) -> int:
@@ -51,6 +59,10 @@ def calibrate(
     {"kind": "statement", "one": "…", "other": "…", "same": true}; the other kind is "entity", for names. The thresholds
     of evaluators.embedding are fitted to them, and shown beside those of the seeds with how well both separate.
 
+    With --prompts two wordings of a prompt, or two judges, are compared on the same labels, case by case: A and B are
+    verdicts that 'score' wrote of these cases under two configurations. Shown are the share of right answers of each
+    (for numbers the mean distance), the difference with its 95 % interval, its p-value, and the cost of both.
+
     --workers and --engine have the verdicts read and compared by several processes; every figure is the same.
     """
     from sidejudge.scoring.runs.calibration import Calibration
@@ -61,10 +73,17 @@ def calibrate(
         return calibrate_embedding(pairs, config, form, write=write)
     if labels is None:
         raise CommandError("no LABELS are given, and no --embedding", "'sidejudge calibrate --help' shows both")
-    for name, file in (("LABELS", labels), ("--verdicts", verdicts)):
+    if prompts is not None and verdicts is not None:
+        raise CommandError("--prompts and --verdicts are both given", "--prompts names both files of verdicts")
+    for name, file in (("LABELS", labels), ("--verdicts", verdicts), *(("--prompts", each) for each in prompts or ())):
         if file is not None and not file.is_file():
             cause = "is no regular file" if file.exists() else "does not exist"
             raise CommandError(f"{name}: {file} {cause}", "name a file of JSON Lines; 'sidejudge calibrate --help'")
+    if prompts is not None:
+        from .calibrate_prompts import calibrate_prompts
+
+        with engine_of(engine) as working:
+            return calibrate_prompts(labels, prompts, form, working)
     calibration = Calibration()
     with engine_of(engine) as working:
         clean = _read(labels, verdicts, calibration, working)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import orjson
 
-from sidejudge.scoring.runs.calibration import Calibration
 from sidejudge.scoring.runs.label_line import LabelLine, LabelLineError, read_label
 
 from .lines import NumberedLine, lines
@@ -16,7 +16,14 @@ MAX_LABEL_LINE = 2**20
 """Bytes of one label, far more than it needs."""
 
 
-def read_labels(path: Path, calibration: Calibration, complain: Callable[[str], None], *, with_verdicts: bool) -> int:
+class TakesLabels(Protocol):
+    """Takes labels one by one; ``LabelLineError`` for one that does not fit those before it."""
+
+    def take(self, given: LabelLine) -> None:
+        """Take a label."""
+
+
+def read_labels(path: Path, calibration: TakesLabels, complain: Callable[[str], None], *, with_verdicts: bool) -> int:
     """Have every label taken; returns how many lines are none. ``with_verdicts`` asks each to state our verdict too."""
     bad = 0
     with path.open("rb", buffering=1 << 20) as file:

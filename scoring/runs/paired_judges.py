@@ -1,0 +1,176 @@
+"""Two judges, or two wordings of a prompt, on the same labelled cases: with which people agree more, at what cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sidejudge.scoring.statistics.paired import signed_ranks, symmetry
+
+from .label_line import PASS, LabelLine, Said, Subject
+from .verdict_line import VerdictLine
+
+_Z: Final = 1.959964
+LEAST: Final = 10
+"""Cases that both judged, below which nothing is said of a difference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedJudges:
+    """One metric. ``n`` labels met a value of both; ``missing`` are those without a value, of A and of B.
+
+    For categories and passes ``a`` and ``b`` are shares of right answers, for numbers mean distances from the label.
+    ``difference`` is B less A with its 95 % interval, ``p`` the chance of one as large where both are alike. All four
+    are None below ``LEAST`` cases.
+    """
+
+    rubric: str
+    metric: str
+    unit: str
+    n: int
+    missing: tuple[int, int]
+    a: float | None
+    b: float | None
+    difference: float | None
+    lower: float | None
+    upper: float | None
+    p: float | None
+
+    @property
+    def better(self) -> str:
+        """``A``, ``B``, or that the cases do not tell."""
+        if self.lower is None or self.upper is None or self.lower <= 0 <= self.upper:
+            return "not told apart"
+        higher = self.lower > 0
+        return "B" if higher == (self.unit == "right") else "A"
+
+    def to_json(self) -> dict[str, object]:
+        stated = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**stated, "missing": list(self.missing), "better": self.better}
+
+
+@dataclass(slots=True)
+class JudgedCases:
+    """The values of one judge on labelled cases, taken verdict by verdict, and what they cost."""
+
+    labels: Mapping[tuple[Subject, str], Sequence[LabelLine]]
+    values: dict[tuple[Subject, str, str], Said] = field(default_factory=dict)
+    usd: float = 0.0
+    cases: int = 0
+    unpriced: int = 0
+
+    def part(self) -> JudgedCases:
+        """An empty part, for the same labels."""
+        return JudgedCases(self.labels)
+
+    @property
+    def sums(self) -> JudgedCases:
+        """What this part has taken."""
+        return self
+
+    def merge(self, later: JudgedCases, /) -> None:
+        """Take what a part has taken of the verdicts that follow."""
+        self.values |= later.values
+        self.usd += later.usd
+        self.cases += later.cases
+        self.unpriced += later.unpriced
+
+    def add(self, line: VerdictLine, /) -> None:
+        """Take a verdict; one without a label costs nothing here."""
+        met = False
+        for subject in (("case_id", line.case_id), ("trace_id", line.identity)):
+            if subject[1] is None:
+                continue
+            key = subject[0], subject[1]
+            for given in self.labels.get((key, line.rubric), ()):
+                met = True
+                if (value := _value(line, given)) is not None:
+                    self.values[key, line.rubric, given.metric] = value
+        if met:
+            self.cases += 1
+            self.usd += line.cost_usd or 0.0
+            self.unpriced += line.cost_usd is None
+
+
+def _value(line: VerdictLine, given: LabelLine) -> Said | None:
+    if given.metric == PASS:
+        return None if line.passed is None else float(line.passed)
+    score = line.scores.get(given.metric)
+    if score is None:
+        return None
+    return score.rating if isinstance(given.stated, str) else score.value
+
+
+def grouped(labels: Iterable[LabelLine]) -> dict[tuple[Subject, str], list[LabelLine]]:
+    """Labels by what they are about; of several of one metric the last counts."""
+    found: dict[tuple[Subject, str], dict[str, LabelLine]] = {}
+    for given in labels:
+        found.setdefault((given.subject, given.rubric), {})[given.metric] = given
+    return {key: list(metrics.values()) for key, metrics in found.items()}
+
+
+def compare(a: JudgedCases, b: JudgedCases) -> Iterator[PairedJudges]:
+    """Both judges beside the labels, metric by metric; both were made for the same labels."""
+    by_metric: dict[tuple[str, str], list[LabelLine]] = {}
+    for listed in a.labels.values():
+        for given in listed:
+            by_metric.setdefault((given.rubric, given.metric), []).append(given)
+    for (rubric, metric), listed in by_metric.items():
+        pairs, missing = [], [0, 0]
+        for given in listed:
+            key = given.subject, rubric, metric
+            values = a.values.get(key), b.values.get(key)
+            missing[0] += values[0] is None
+            missing[1] += values[1] is None
+            if values[0] is not None and values[1] is not None:
+                pairs.append((given.stated, values[0], values[1]))
+        numeric = metric != PASS and any(
+            isinstance(each, float) and each not in (0.0, 1.0) for row in pairs for each in row
+        )
+        compared = _distances(pairs) if numeric else _right(pairs)
+        unit = "distance" if numeric else "right"
+        yield PairedJudges(
+            rubric=rubric, metric=metric, unit=unit, n=len(pairs), missing=(missing[0], missing[1]), **compared
+        )  # fmt: skip
+
+
+def _right(pairs: Sequence[tuple[Said, Said, Said]]) -> dict[str, float | None]:
+    """Shares of right answers, and their difference by Agresti and Min's interval for paired shares."""
+    n = len(pairs)
+    right = [(_same(label, a), _same(label, b)) for label, a, b in pairs]
+    only_a, only_b = sum(a and not b for a, b in right), sum(b and not a for a, b in right)
+    if n < LEAST:
+        return _nothing()
+    more, less, whole = only_b + 0.5, only_a + 0.5, n + 2
+    middle = (more - less) / whole
+    half = _Z * math.sqrt(more + less - (more - less) ** 2 / whole) / whole
+    return {
+        "a": sum(a for a, _ in right) / n, "b": sum(b for _, b in right) / n, "difference": (only_b - only_a) / n,
+        "lower": max(-1.0, middle - half), "upper": min(1.0, middle + half), "p": symmetry(right),
+    }  # fmt: skip
+
+
+def _same(label: Said, value: Said) -> bool:
+    return label == value or (isinstance(label, float) and isinstance(value, float) and abs(label - value) < 1e-9)
+
+
+def _distances(pairs: Sequence[tuple[Said, Said, Said]]) -> dict[str, float | None]:
+    """Mean distances from the labels, and their difference by its standard error."""
+    n = len(pairs)
+    if n < LEAST:
+        return _nothing()
+    of_a = [abs(float(a) - float(label)) for label, a, _ in pairs]
+    of_b = [abs(float(b) - float(label)) for label, _, b in pairs]
+    differences = [b - a for a, b in zip(of_a, of_b, strict=True)]
+    mean = math.fsum(differences) / n
+    spread = math.sqrt(math.fsum((each - mean) ** 2 for each in differences) / (n - 1) / n)
+    return {
+        "a": math.fsum(of_a) / n, "b": math.fsum(of_b) / n, "difference": mean, "lower": mean - _Z * spread,
+        "upper": mean + _Z * spread, "p": signed_ranks(differences),
+    }  # fmt: skip
+
+
+def _nothing() -> dict[str, float | None]:
+    return dict.fromkeys(("a", "b", "difference", "lower", "upper", "p"))

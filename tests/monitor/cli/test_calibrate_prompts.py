@@ -1,0 +1,96 @@
+"""``sidejudge calibrate --prompts``: two judges on the same labels, paired, with intervals and costs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.verdict_lines import metric_line, verdict_line
+
+
+@pytest.fixture
+def compared(call, tmp_path):
+    def run(labels, a, b, *more):
+        paths = []
+        for name, lines in (("l", labels), ("a", a), ("b", b)):
+            paths.append(tmp_path / f"{name}.jsonl")
+            paths[-1].write_text("".join(json.dumps(each) + "\n" for each in lines))
+        return call("calibrate", paths[0], "--prompts", paths[1], paths[2], *more)
+
+    return run
+
+
+def cases(n, right_a, right_b):
+    """Labels (every second case passes), and verdicts of two judges of which the first so many are right."""
+    labels = [{"case_id": f"c{i}", "rubric": "qa", "label": i % 2 == 0, "by": "ann"} for i in range(n)]
+    judged = [
+        [verdict_line(f"c{i}", passed=(i % 2 == 0) == (i < right)) for i in range(n)] for right in (right_a, right_b)
+    ]
+    return labels, *judged
+
+
+def read(done):
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    return found["metrics"][0], found
+
+
+def test_a_judge_that_is_right_more_often_is_named_with_the_interval_of_the_difference(compared):
+    metric, whole = read(compared(*cases(60, 35, 55), "--format", "json"))
+    assert (metric["n"], metric["a"], metric["b"]) == (60, pytest.approx(35 / 60), pytest.approx(55 / 60))
+    assert metric["difference"] == pytest.approx(20 / 60)
+    assert 0 < metric["lower"] < metric["difference"] < metric["upper"] < 1
+    assert metric["p"] < 0.001
+    assert metric["better"] == "B"
+    assert whole["a"]["verdicts"] == whole["b"]["verdicts"] == 60
+
+
+def test_the_other_way_round_the_other_one_is_named(compared):
+    assert read(compared(*cases(60, 55, 35), "--format", "json"))[0]["better"] == "A"
+
+
+@pytest.mark.parametrize(("a", "b"), [(30, 30), (30, 32), (60, 60)])
+def test_judges_that_cannot_be_told_apart_are_not(compared, a, b):
+    metric, _ = read(compared(*cases(60, a, b), "--format", "json"))
+    assert metric["better"] == "not told apart"
+    assert metric["lower"] <= 0 <= metric["upper"]
+
+
+def test_too_few_cases_say_nothing(compared):
+    metric, _ = read(compared(*cases(9, 0, 9), "--format", "json"))
+    assert (metric["n"], metric["difference"], metric["better"]) == (9, None, "not told apart")
+
+
+def test_cases_of_one_judge_alone_count_as_missing_and_are_not_compared(compared):
+    labels, a, b = cases(40, 20, 40)
+    metric, _ = read(compared(labels, a[:30], b, "--format", "json"))
+    assert (metric["n"], metric["missing"]) == (30, [10, 0])
+
+
+def test_numbers_are_compared_by_their_distance_from_the_label(compared):
+    labels = [{"case_id": f"c{i}", "rubric": "qa", "metric": "m", "label": 0.5, "by": "ann"} for i in range(30)]
+    far = [verdict_line(f"c{i}", scores=[metric_line("m", 0.9 - i / 100)]) for i in range(30)]
+    near = [verdict_line(f"c{i}", scores=[metric_line("m", 0.55)]) for i in range(30)]
+    metric, _ = read(compared(labels, near, far, "--format", "json"))
+    assert (metric["unit"], metric["better"]) == ("distance", "A")
+
+
+def test_yes_or_no_labels_of_a_graded_metric_are_compared_by_distance(compared):
+    labels = [{"case_id": f"c{i}", "rubric": "qa", "metric": "m", "label": i % 2 == 0, "by": "ann"} for i in range(30)]
+    a, b = (
+        [verdict_line(f"c{i}", scores=[metric_line("m", near if i % 2 == 0 else 1 - near)]) for i in range(30)]
+        for near in (0.9, 0.6)
+    )
+    metric, _ = read(compared(labels, a, b, "--format", "json"))
+    assert (metric["unit"], metric["better"]) == ("distance", "A")
+
+
+def test_people_get_a_table_and_a_file_that_does_not_fit_is_named(compared):
+    done = compared(*cases(60, 35, 55))
+    assert "PEOPLE AGREE MORE WITH" in done.stdout
+    assert "0.202 to 0.443  < 0.001  B" in done.stdout
+    labels, a, _ = cases(12, 6, 6)
+    done = compared(labels, a, [verdict_line("another")])
+    assert done.exit_code != 0
+    assert "holds no verdict on a case that was labelled" in done.stderr
