@@ -13,7 +13,7 @@ from sidejudge.scoring.case.feedback import negative
 from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.result.reason import Reason, own, part, quoted, together
 from sidejudge.scoring.result.result import Method, Result, Scored, Unavailable
-from sidejudge.scoring.trace.reported import ReportedScore
+from sidejudge.scoring.trace.reported import WRONG_VALUES, ReportedScore
 
 _SHOWN: Final = 5
 """Evaluators that a reason names, and explanations that it quotes."""
@@ -61,7 +61,8 @@ class ReportedMeasure:
         """The value of a score, else why it has none."""
         by = part(whose(score))
         if score.invalid is not None:
-            return Reason("{by} reported no value: {what}", by=by, what=own(score.invalid))
+            what = own(score.invalid) if score.invalid in WRONG_VALUES else quoted(label(score.invalid))
+            return Reason("{by} reported no value: {what}", by=by, what=what)
         if self.passes:
             if score.label is None:
                 return Reason("{by} reported no label", by=by)

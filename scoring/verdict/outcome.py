@@ -124,7 +124,7 @@ def outcome(rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[s
         blockers=blockers,
         scores=scores,
         reason=_reason(
-            state, scores, blockers, unknown + unchecked, failed=passed is False, enough=_reaches(rubric, composite)
+            rubric, state, scores, blockers, unknown + unchecked, failed=passed is False, composite=composite
         ).cut(MAX_REASON),
         results=results,
     )
@@ -208,18 +208,19 @@ def _rating(rubric: Rubric, state: State, composite: float | None) -> str | None
 
 
 def _reason(
+    rubric: Rubric,
     state: State,
     scores: Sequence[Score],
     blocking: Sequence[str],
     unchecked: Sequence[str],
     *,
     failed: bool,
-    enough: bool,
+    composite: float | None,
 ) -> Reason:
     """One line for people: why there is no composite, why it does not count, or what keeps the case from passing."""
     if state in (State.INVALID, State.DISQUALIFIED):
         return together(_named(s, s.result.reason or own(s.rating or "")) for s in scores if s.metric in blocking)
-    parts = [_worst(scores, enough=enough)] if failed else []
+    parts = [_worst(scores) or _shortfall(rubric, composite, scores)] if failed else []
     if state in (State.INCOMPLETE, State.PARTIAL):
         gaps = [s for s in scores if isinstance(s.result, _GAPS)]
         # What has neither weight nor a check to make is named only when nothing else is missing: it decided the
@@ -235,13 +236,27 @@ def _named(score: Score, why: Value, status: str = "") -> Reason:
     return Reason("{metric}{status}: {why}", metric=own(score.metric), status=own(status), why=why)
 
 
-def _worst(scores: Sequence[Score], *, enough: bool) -> Reason:
-    """What is rated a failure, with its reason; where no single metric is, all of them together were too little."""
-    failures = [
+def _worst(scores: Sequence[Score]) -> Reason:
+    """What is rated a failure, with its reason; empty where no single metric is."""
+    return together(
         _named(s, s.result.reason or Reason("{value:g}", value=s.result.value))
         for s in scores
         if s.rating == "fail" and isinstance(s.result, Scored)
-    ]
-    if not failures and enough:
+    )
+
+
+def _shortfall(rubric: Rubric, composite: float | None, scores: Sequence[Score]) -> Reason:
+    """Why a case fails though no single metric is rated so: the composite, the mark, and where most of it is lost."""
+    if composite is None or rubric.pass_mark is None or _reaches(rubric, composite):
         return Reason("the composite is enough, but another condition of the rubric does not hold")
-    return together(failures) or Reason("no metric fails, but together they are below the pass mark")
+    lost = [
+        (criterion.weight * (1.0 - criterion.component(score.result.value)), score)
+        for criterion, score in zip(rubric.criteria, scores, strict=True)
+        if criterion.weight and isinstance(score.result, Scored)
+    ]
+    _, most = max(lost, key=lambda each: each[0])
+    return Reason(
+        "the composite of {composite:.6g} is below the pass mark of {mark:g}; most of it is lost by {metric}{value}",
+        composite=composite, mark=rubric.pass_mark, metric=own(most.metric),
+        value=Reason(": {why}", why=most.result.reason) if most.result.reason else Reason(""),
+    )  # fmt: skip

@@ -11,7 +11,7 @@ from sidejudge.integrations.raw import RawEvent
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.reported_score import ReportedMeasure
 from sidejudge.scoring.result.result import Method, Scored, Unavailable
-from sidejudge.scoring.trace.reported import MOST_REPORTED
+from sidejudge.scoring.trace.reported import MOST_REPORTED, WRONG_VALUES, ReportedScore, number
 
 
 def event(name: object = "helpfulness", at_ns: int = 1, **more: object) -> RawEvent:
@@ -56,6 +56,18 @@ def test_what_is_no_value_is_unavailable_with_the_reason(given, why):
     found = measured(event(**given))
     assert isinstance(found, Unavailable)
     assert why in found.reason
+
+
+def test_what_a_case_calls_no_value_is_content_unless_the_words_are_ours():
+    def why(invalid):
+        score = ReportedScore(name="helpfulness", by="ragas", via="case", invalid=invalid)
+        return ReportedMeasure(name="helpfulness")(Case(case_id="1", model_output="ok", reported=(score,))).reason
+
+    assert why("card 4111 1111").shown() == "ragas (case) reported no value: …"
+    for known in WRONG_VALUES:
+        assert why(known).shown() == f"ragas (case) reported no value: {known}"
+    found = [event(value=each).attributes["gen_ai.evaluation.score.value"] for each in (math.nan, "great", [0.9])]
+    assert {number(each)[1] for each in found} < set(WRONG_VALUES)
 
 
 def test_what_nobody_reported_is_unavailable():

@@ -90,11 +90,13 @@ def test_equal_results_are_reckoned_once_and_only_the_latest_outcomes_are_kept()
     assert memo.outcome(RUBRIC, found, {}) is not first
 
 
-@pytest.mark.parametrize(("composite", "stated"), [(0.9, "the composite is enough"), (0.6, "no metric fails, but")])
+@pytest.mark.parametrize(("composite", "stated"), [(0.9, "the composite is enough"), (0.6, "the composite of ")])
 def test_the_reason_of_a_failure_without_a_failing_metric_is_true(composite, stated):
     rubric = replace(RUBRIC, passes=lambda *_: False)
     results = {name: Scored(value=1.0 if name in ("gate", "guard") else composite) for name in IDS}
     verdict = reach_verdict(rubric, CASE, results, created_at="2026-01-01T00:00:00Z")
     assert verdict.passed is False
     assert verdict.reason.startswith(stated)
+    if composite < RUBRIC.pass_mark:
+        assert verdict.reason.endswith(f"is below the pass mark of {RUBRIC.pass_mark:g}; most of it is lost by a")
     assert verdict.reason.shown() == verdict.reason
