@@ -34,6 +34,7 @@ _PARTS: Final = (
     "design",
     "serial",
     "baseline",
+    "keeping",
     "recent",
     "anchor",
     "arrivals",
@@ -60,6 +61,7 @@ class Tracked:
         "drift",
         "drop",
         "held",
+        "keeping",
         "recent",
         "rubric",
         "sequence",
@@ -73,6 +75,7 @@ class Tracked:
         self.rubric = rubric
         self.baseline, self.recent, self.anchor = Baseline(good), Baseline(good, RECENT), Anchor(good)
         self.cusum, self.collapse, self.slide, self.drift = Cusum(), Cusum(), Cusum(), Cusum()
+        self.keeping = Baseline(declared.change.drift_good)
         self.drop = declared.new_drop_level(rubric)
         self.design, self.serial = DesignEffect(), SerialDependence()
         self.arrivals = Arrivals()
@@ -94,7 +97,9 @@ class Tracked:
         unnamed = max(1.0, self.serial.value / self.design.value)
         worth = self.design.add(cluster, passed=passed, weight=weight) / unnamed
         if kept is not None:
-            self.drift.add(declared.drift_chart(*pace), passed=kept, weight=weight, at_ns=at_ns, worth=worth)
+            chart = self.drift_chart(declared, pace)
+            self.drift.add(chart, passed=kept, weight=weight, at_ns=at_ns, worth=worth)
+            self.keeping.add(passed=kept, weight=weight, worth=worth)
         if declared.policy.mode == "adaptive":
             self.drop.add(passed=passed, weight=weight, worth=worth)
             for cusum, chart in (
@@ -133,7 +138,8 @@ class Tracked:
         if kept and checked:
             worth = sum(each.worth for each in group) / sum(each.n for each in group)
             runs = [Together(passed, weight, n, n * worth) for (passed, weight), n in sorted(kept.items())]
-            self.drift.add_together(declared.drift_chart(*pace), runs, at_ns=begin_ns)
+            self.drift.add_together(self.drift_chart(declared, pace), runs, at_ns=begin_ns)
+            self.keeping.add_together(runs)
         adaptive, known, collapsed = declared.policy.mode == "adaptive", self.drop.watches, 1.0
         if adaptive:
             self.drop.add_together(group)
@@ -160,6 +166,10 @@ class Tracked:
     def chart(self, declared: Declaration, pace: ChartPace) -> Chart:
         """The chart of a drop."""
         return declared.chart(self.rubric, *pace, self.baseline.lower)
+
+    def drift_chart(self, declared: Declaration, pace: ChartPace) -> Chart:
+        """The chart of a drift from the scenario."""
+        return declared.drift_chart(*pace, self.keeping.lower)
 
     def slide_chart(self, declared: Declaration, pace: ChartPace) -> Chart:
         """The chart of a decay."""

@@ -334,7 +334,7 @@ class Watch:
         pace = self._pace(key)
         current = replace(moment, change=tracked.change(self.declared, pace))
         if self._checks_scenario(key):
-            current = replace(current, drift=change_of(tracked.drift, self.declared.drift_chart(*pace)))
+            current = replace(current, drift=change_of(tracked.drift, tracked.drift_chart(self.declared, pace)))
         if tracked.sequence is not None:
             current = replace(current, sequence_upper=tracked.sequence.upper)
         current = replace(current, slices=tracked.sliced.statuses)

@@ -204,11 +204,18 @@ class Declaration:
             return design(good, bad, self._run_length(verdicts_per_window, series, _OF_CHANGE))
         return self._design(good, bad, verdicts_per_window)
 
-    def drift_chart(self, verdicts_per_window: float, series: int = 1) -> Chart:
-        """The same for the share of runs that keep to their scenario; mode ``adaptive`` has a part of its budget."""
+    def drift_chart(self, verdicts_per_window: float, series: int = 1, baseline: float | None = None) -> Chart:
+        """The same for the share of runs that keep to their scenario; mode ``adaptive`` has a part of its budget.
+
+        It measures from the ``baseline`` of the service, between what may depart at most and ``drift_good``.
+        """
         if self.policy.mode == "adaptive":
             wanted = self._run_length(verdicts_per_window, series, _OF_DRIFT)
-            return design(self.change.drift_good, self.change.drift_bad, wanted)
+            good, bad = self.change.drift_good, self.change.drift_bad
+            if baseline is not None:
+                good = min(good, max(1 - self.limits.violation_ratio, math.floor(100 * baseline + 1e-9) / 100))
+                bad = max(min(bad, good - (1 - good) / 2), good / 100)
+            return design(good, bad, wanted)
         return self._design(self.change.drift_good, self.change.drift_bad, verdicts_per_window)
 
     def _design(self, good: float, bad: float, verdicts_per_window: float) -> Chart:

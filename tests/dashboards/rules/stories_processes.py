@@ -61,6 +61,7 @@ def _from_processes() -> Iterator[Scenario]:
     for id_, alert, keep in (
         ("metric_mean_low", "SidejudgeMetricMeanLow", 15),
         ("judge_drift", "SidejudgeJudgeDrift", 0),
+        ("store_trouble", "SidejudgeStoreTrouble", 5),
     ):
         labels = {**SITE, "alert": id_, "severity": "warning"}
         reported = {
