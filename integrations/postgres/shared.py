@@ -97,12 +97,15 @@ async def put_windows(transaction: Transaction, monitor: str, windows: Mapping[s
 
 
 async def windows(transaction: Transaction, *, younger_s: float | None = None) -> list[WindowRow]:
-    """Windows of all monitors, or those that were written within so many seconds."""
+    """Windows of all monitors, or those that registered monitors have written within so many seconds."""
     sql = "SELECT monitor, name, body, extract(epoch FROM now() - written_at)::float8 FROM windows"
     if younger_s is None:
         found = await transaction.rows(sql + " ORDER BY name, monitor")
     else:
-        since = " WHERE written_at >= now() - make_interval(secs => %s) ORDER BY name, monitor"
+        since = (
+            " WHERE written_at >= now() - make_interval(secs => %s) AND monitor IN (SELECT monitor FROM monitors)"
+            " ORDER BY name, monitor"
+        )
         found = await transaction.rows(sql + since, (younger_s,))
     return [WindowRow(monitor, name, bytes(body), age_s) for monitor, name, body, age_s in found]
 

@@ -38,8 +38,8 @@ MOST_BYTES: Final = 64 * 2**20
 """A slice of more is not read: it is no slice of ours."""
 MOST_KEYS: Final = 20_000
 """Services under rubrics of one monitor in one minute."""
-MOST_COUNT: Final = 10**9
-"""Verdicts of one monitor in one minute; more is an error of who wrote it."""
+MOST_COUNT: Final = 10**6
+"""Verdicts of one monitor in one minute, fifty times what its windows hold; more is an error of who wrote it."""
 MOST_TOTAL: Final = 1e100
 """A part of a total. Sums of this many digits are still quick, and a product of two is still a float."""
 

@@ -45,6 +45,14 @@ async def test_a_monitor_of_the_version_before_goes_on_beside_the_next(database:
     assert await schema.migrate(database) == (VERSION + 1, VERSION + 1), "the older one changes nothing"
 
 
+async def test_windows_of_a_monitor_that_never_registered_count_nowhere(database: Database) -> None:
+    async with database.transaction() as transaction:
+        await shared.heartbeat(transaction, "known", version="1", host="h", started_s=0.0)
+        for monitor in ("known", "stranger"):
+            await shared.put_windows(transaction, monitor, {"29833333": b"x"})
+        assert [row.monitor for row in await shared.windows(transaction, younger_s=60.0)] == ["known"]
+
+
 async def test_a_migration_that_fails_leaves_nothing_behind(database: Database) -> None:
     with pytest.raises(DatabaseRefuses):
         await schema.migrate(database, to=VERSION + 1, read=lambda _: NEXT + "; CREATE TABLE windows ()")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import random
+import tracemalloc
 import zlib
 from contextlib import asynccontextmanager
 
@@ -295,6 +296,8 @@ def _slice(**changed):
 
 
 ABSURD = {
+    "more than any monitor has": _slice(n={"members": 10**9, "n": 10**9, "alone": 10**9}, sum={"weight": [1e9]}),
+    "a name without end": _slice(slices=[["name", "x" * 10_000, True, 1.0, 1]]),
     "NaN": _slice(sum={"weight": [math.nan]}),
     "infinite": _slice(sum={"weight": [math.inf]}),
     "overflows": _slice(sum={"weight": [1e308] * 9}),
@@ -343,6 +346,24 @@ def test_slices_and_states_of_a_broken_version_leave_the_status_as_it_is_without
     harmed.tables.states["alerts/status"] = zlib.compress(b'{"at_ns": 5, "leader": "x", "alerts": [{}]}')
     asyncio.run(harmed.members[0].round(leading=False))
     assert harmed.members[0].status.document == of[1]
+
+
+def test_a_state_that_unpacks_to_more_than_any_leader_writes_is_not_unpacked():
+    packed = zlib.compressobj(1)
+    bomb = b"".join(packed.compress(b" " * (1 << 20)) for _ in range(400)) + packed.flush()
+    fleet = Simulated(1)
+    fleet.run(1, failing=0.1)
+    body = fleet.tables.states["alerts/state"]
+    fleet.tables.states["alerts/state"] = bomb
+    tracemalloc.start()
+    try:
+        fleet.members.append(Member("m1", fleet))
+        fleet.leader = fleet.members[1]
+        fleet.run(1, failing=0.1)
+        assert tracemalloc.get_traced_memory()[1] < 250 << 20
+    finally:
+        tracemalloc.stop()
+    assert zlib.decompress(fleet.tables.states["alerts/state"])[:1] == zlib.decompress(body)[:1] == b"{"
 
 
 def test_two_configurations_in_one_fleet_are_named_after_an_hour_and_not_while_one_is_rolled_out(caplog):
