@@ -22,7 +22,7 @@ from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 from . import counts, kinds, values
 from .sources import NamedValue, sources, turns
 from .values import Seen
-from .words import words
+from .words import is_way, words
 
 Candidate: TypeAlias = tuple[NamedValue, Seen]
 BY_SHAPE: Final = "by shape"
@@ -76,11 +76,18 @@ def complete(raw: RawSpan, span: Span) -> Span:
     if _whole(span) or (span.kind in _STEPS and span.dialect not in _GENERAL):
         return span
     there = sources(raw, tuple(raw.attributes))
-    if not any(source.meaning is not None or values.may_be_chat(source.value) for source in there):
+    if not any(_tells(source) for source in there):
         return span
     reader = _Reader(raw, span, there)
     reader.read()
     return reader.span()
+
+
+def _tells(source: NamedValue) -> bool:
+    """Whether a source alone is reason to read a span; a name of something or a kind of another program's is none."""
+    if source.meaning is None or source.meaning == "own_name":
+        return values.may_be_chat(source.value)
+    return source.meaning != "kind" or kinds.stated(source.value) is not None
 
 
 def _whole(span: Span) -> bool:
@@ -503,6 +510,13 @@ class _Reader:
             self._kind = kind
             self._note("kind", source)
 
+    def _converses(self) -> bool:
+        """Whether the span was asked something in words and answered so: an agent in a shop's records does neither."""
+        asked = any(_plain(source, _PLAIN_IN) and _in_words(seen, unwrap.task) for source, seen in self._ins)
+        return asked and any(
+            _plain(source, _PLAIN_OUT) and _in_words(seen, unwrap.answer) for source, seen in self._outs
+        )
+
     def _stated_kind(self) -> tuple[SpanKind, str] | None:
         """The kind that an attribute names; a bare ``type`` only where the span shows something that fits it."""
         stated = [
@@ -525,7 +539,7 @@ class _Reader:
         if kind is SpanKind.AGENT and any(_in_words(seen, unwrap.task) for _, seen in (*self._ins, *self._outs)):
             return True
         among = _PLAIN_IN | _PLAIN_OUT | (_OF_TOOLS if kind is SpanKind.TOOL else frozenset())
-        plain = any(_plain(source, among) for source, _ in (*self._ins, *self._outs))
+        plain = any(_plain(source, among) or is_way(source.name) for source, _ in (*self._ins, *self._outs))
         return plain or bool(self._of("tool", "agent", "documents"))
 
     def _shown_kind(self) -> tuple[SpanKind, str] | None:
@@ -554,7 +568,9 @@ class _Reader:
     def _shown_tool(self) -> str | None:
         """What shows that a tool was called: its name beside what it was given, the span's name, or the call itself."""
         tool = self._text("tool")
-        if tool and (self._ins or self._outs or self._of("call_id", "parameters")):
+        if tool and _says_name(tool[1]) and (self._ins or self._outs or self._of("call_id", "parameters")):
+            return tool[1]
+        if tool and (given := self._arguments()) is not None and isinstance(given[0], dict):
             return tool[1]
         if (called := self._called()) is not None:
             return called[1]
@@ -564,7 +580,9 @@ class _Reader:
     def _shown_agent(self) -> str | None:
         """What shows that an agent ran here: its name in the span's or beside what it was asked, or the span's name."""
         agent = self._text("agent")
-        if agent and (agent[0] in self._span.name or any(_plain(source, _PLAIN_IN) for source, _ in self._ins)):
+        if agent and _says_name(agent[1]) and agent[0] in self._span.name:
+            return agent[1]
+        if agent and self._converses():
             return agent[1]
         return "span name" if kinds.agent_name(self._span.name) and (self._ins or self._outs) else None
 
@@ -593,6 +611,11 @@ class _Reader:
 
 def _plain(source: NamedValue, among: frozenset[str]) -> bool:
     return not among.isdisjoint(words(source.name))
+
+
+def _says_name(key: str) -> bool:
+    """Whether a key says that its value is a name, and not only whose it is: ``agent.name``, no ``agent``."""
+    return words(key)[-1:] != ("agent",) and words(key)[-1:] != ("tool",)
 
 
 def _in_words(seen: Seen, peeled: Callable[[Json], Json]) -> bool:

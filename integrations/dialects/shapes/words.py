@@ -143,10 +143,15 @@ def _contents(named: tuple[str, ...]) -> Meaning | None:
     return "content"
 
 
+def is_way(key: str) -> bool:
+    """Whether a name ends with ``.in`` or ``.out``."""
+    return _WAY.search(key) is not None
+
+
 @lru_cache(maxsize=4096)
 def directness(key: str) -> int:
     """How directly a name says what it holds: 2 with its last word, 1 with one before; 0 where it only may."""
     named = words(key)
-    if named and (named[-1] in _IN or named[-1] in _OUT or named[-1] in _DOCUMENTS or _WAY.search(key)):
+    if named and (named[-1] in _IN or named[-1] in _OUT or named[-1] in _DOCUMENTS or is_way(key)):
         return 2
     return 1 if meaning(key) in ("input", "output", "system") else 0

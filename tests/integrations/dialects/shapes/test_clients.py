@@ -271,6 +271,10 @@ def test_messages_that_azure_puts_into_one_attribute_of_an_event_are_read() -> N
         {"job.type": "task", "job.input": GIVEN, "job.output": json.dumps({"ok": True})},
         {"app.request.body": GIVEN, "app.response.body": json.dumps({"status": "ok", "id": 7})},
         {"widget.definition.name": "lookup", "widget.input": GIVEN},
+        {"estate.agent": "work", "estate.input": GIVEN, "estate.result": "sold"},
+        {"estate.agent": "Ann", "estate.client": "Bob"},
+        {"mill.tool": "drill", "mill.request": "plate 7", "mill.result": "done"},
+        {"shop.category": "tool", "shop.response": "12 hammers"},
     ],
 )
 def test_a_step_of_any_program_is_neither_a_tool_nor_an_answer(attributes: dict[str, AttributeValue]) -> None:
