@@ -39,7 +39,7 @@ from sidejudge.scoring.status.service_status import ServiceStatus
 from .document import DOCUMENT, FleetDocument, read_document
 from .publish import SlicePublisher
 from .settings import REMEDY, settings_digest
-from .slices import SLICE_NS, end_ns, slice_of
+from .slices import MOST_BYTES, SLICE_NS, end_ns, slice_of
 from .values import FleetValues, divided
 from .windows import MAX_KEYS, FleetWindows, InForce
 
@@ -401,8 +401,8 @@ class _Leader:
         return zlib.compress(json.dumps(kept).encode(), 6)
 
     def restore(self, body: bytes) -> None:
-        """Go on from what ``state`` wrote."""
-        kept = json.loads(zlib.decompress(body))
+        """Go on from what ``state`` wrote. Raises one of ``_UNREADABLE`` for anything else."""
+        kept = json.loads(zlib.decompressobj().decompress(body, MOST_BYTES))
         self.watch.restore(kept["watch"])
         self._learned = {monitor: int(number) for monitor, number in kept["learned"].items()}
         self._sent = list(kept["sent"])
