@@ -28,6 +28,11 @@ MAX_EXPRESSION: Final = 4000
 """Characters of an expression."""
 MAX_TEXT: Final = 1_000_000
 """Characters of a text that an expression may look at."""
+MAX_JOINED: Final = 20_000_000
+"""Characters that an expression may join with ``+`` inside of loops: the library keeps each result until the end."""
+_MOST_ROUNDS: Final = 1_000_000
+_LITERAL: Final = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
+_LOOP: Final = re.compile(r"\.\s*(?:map|filter|all|exists|exists_one|existsOne|transformList|transformMap)\s*\(")
 _UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
 _MISSING: Final = re.compile(r"missing ('[^']*')")
 _QUOTED: Final = re.compile(r"(?:at: |input |at )'([^']*)'")
@@ -151,9 +156,11 @@ def compile_cel(source: str) -> Program:
         raise CelError(f"gives a {kind.lower()}; a condition gives a bool, a measure a number")
     names = tuple(name for name in VIEW if re.search(rf"\b{name}\b", source))
     evaluate, view = compiled.eval, _view(names)
+    stated = _LITERAL.sub("", source)
+    joins, loops = stated.count("+"), len(_LOOP.findall(stated))
 
     def measure(case: Case) -> Result:
-        found = case.once(view)
+        found = (_joined_too_much(case, names, joins, loops) if joins and loops else None) or case.once(view)
         if isinstance(found, Unavailable | Failed):
             return found
         try:
@@ -169,6 +176,22 @@ def compile_cel(source: str) -> Program:
         return _failed(_cause(str(value))) if value is not None else Failed(Reason("CEL: the value is null"))
 
     return Program(source=source, kind=kind, measure=measure)
+
+
+def _joined_too_much(case: Case, names: tuple[str, ...], joins: int, loops: int) -> Unavailable | None:
+    """Why a case is too large for an expression with so many ``+`` and loops, which may stand in each other."""
+    characters, longest = 0, 1
+    left: list[object] = [VIEW[name].read(case) for name in names]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            characters += len(value)
+        elif isinstance(value, Mapping | list | tuple):
+            longest = max(longest, len(value))
+            left += [*value, *value.values()] if isinstance(value, Mapping) else value
+    if joins * characters * min(_MOST_ROUNDS, longest**loops) <= MAX_JOINED:
+        return None
+    return Unavailable(Reason("it joins more than {most} characters in loops", most=MAX_JOINED))
 
 
 _HOLDS: Final = Scored(value=1.0)

@@ -103,6 +103,29 @@ def test_a_condition_that_cannot_be_decided_fails_alone_and_soon(source, about):
     assert time.process_time() - before < 1.0
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "tools.map(t, output + input + output).size() > 0",
+        "tools.all(t, size(output + t.name) > 0)",
+        "tools.exists(t, tools . exists_one (u, t.name + u.name == '+'))",
+    ],
+)
+def test_what_a_trace_holds_does_not_decide_how_much_memory_a_loop_takes(source):
+    many = tuple(ToolCall(name=f"tool {n}") for n in range(2_000))
+    large = Case(case_id="c", model_output="y" * 900_000, input="z" * 900_000, tools_used=many)
+    found = compile_cel(source).measure(large)
+    assert isinstance(found, Unavailable)
+    assert "joins more than 20000000 characters in loops" in str(found.reason)
+    assert isinstance(compile_cel(source).measure(CASE), Scored)
+
+
+def test_a_loop_that_joins_nothing_may_look_at_all_of_it():
+    many = tuple(ToolCall(name=f"tool {n}") for n in range(2_000))
+    large = Case(case_id="c", model_output="y" * 900_000, tools_used=many)
+    assert isinstance(compile_cel("tools.all(t, t.name != 'a+b' && output != '')").measure(large), Scored)
+
+
 def test_every_name_of_the_view_has_a_meaning_and_can_be_used():
     for name, variable in VIEW.items():
         assert variable.meaning
