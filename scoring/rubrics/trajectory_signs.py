@@ -28,6 +28,7 @@ Sign: TypeAlias = tuple[TrajectoryStep, str, float]
 FAILED: Final = "failed"
 FAILED_AGAIN: Final = "failed as before"
 AGAIN: Final = "equal call again"
+SELDOM_USED: Final = "calls a tool that is seldom used"
 ASKS_AGAIN: Final = "asks for an equal call again"
 NEW_FIGURE: Final = "states what stands nowhere before"
 UNASKED: Final = "asks for what stands nowhere before"
@@ -52,6 +53,8 @@ _NAME: Final = re.compile(r"(?<=[^.!?\s]\s)[A-Z][a-z]{3,}")
 """Names, by their capital within a sentence."""
 _LONGEST: Final = 200_000
 """Characters of one text in which words are looked for."""
+_SELDOM: Final = 20
+"""Of so many calls at most one is of a tool that is seldom used."""
 _RARE: Final = 3
 """Steps in which a word may stand first or again, so that it is telling of one."""
 
@@ -70,6 +73,7 @@ def trajectory(case: Case) -> Trajectory:
 def _signs(case: Case, trace: Trace, run: Trajectory) -> Iterator[Sign]:
     yield from _failures(run.steps)
     yield from _repeats(run)
+    yield from _seldom_used(run.steps)
     yield from _of_metrics(case, run)
     yield from _places(trace, run.steps)
     yield from _words(case, run)
@@ -110,6 +114,16 @@ def _repeats(run: Trajectory) -> Iterator[Sign]:
             for ground in step.rests_on:
                 if run[ground].span.kind is SpanKind.LLM:
                     yield run[ground], ASKS_AGAIN, 2.5 / (seen[key] - 1) ** 0.5
+
+
+def _seldom_used(steps: Sequence[TrajectoryStep]) -> Iterator[Sign]:
+    """The steps of models that call a tool which the run seldom calls: what most of its work needs is known."""
+    asked = ((step, message) for step in steps for message in step.span.output_messages)
+    calls = [(step, call.name) for step, message in asked for call in message.tool_calls]
+    counts = Counter(name for _, name in calls)
+    for step, name in calls:
+        if counts[name] * _SELDOM <= len(calls):
+            yield step, SELDOM_USED, 2.0
 
 
 def _of_metrics(case: Case, run: Trajectory) -> Iterator[Sign]:

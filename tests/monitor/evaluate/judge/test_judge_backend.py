@@ -19,6 +19,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.questions.question import Answer, GradeAnswer, NoAnswer
 from sidejudge.scoring.questions.text import SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.questions.trajectory import ReachedGoal
 from sidejudge.scoring.questions.translation import SentenceSimilarity
 from sidejudge.scoring.result.result import Method
 from tests.fakes import openai as fake
@@ -610,3 +611,12 @@ async def test_personal_data_leaves_for_no_judge_and_its_answers_are_flagged(pro
     assert "C-4711" not in sent
     assert "[email]" in sent
     assert found[SUPPORTED].judgement.flags == ("redacted",)
+
+
+async def test_what_a_run_achieved_may_be_untold_and_is_no_value_then(made, provider):
+    provider.will(fake.states('{"metric": "goal_reached", "reason": "Not shown.", "achieved": "cannot tell"}'))
+    question = ReachedGoal("task", "1 llm m", "=== step 1", (1,), 1)
+    reply = (await made().answer(Case(case_id="c", model_output="x"), [question]))[question]
+    assert isinstance(reply, NoAnswer)
+    assert reply.final
+    assert "cannot tell: Not shown." in reply.reason
