@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from sidejudge.dashboards.pages.rubric_page import MetricCard, RubricPage, rubric_page
 from sidejudge.monitor.config.rubrics import Card, cards
-from sidejudge.monitor.config.which_rubric import citation
+from sidejudge.monitor.config.which_rubric import choice, citation
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .errors import ProblemError
@@ -45,6 +45,7 @@ def _page(rubric: Rubric) -> RubricPage:
         facts=[
             ("score", f"{rubric.formula}, from 0 to {rubric.scale:g}"), ("passes", passes),
             ("needs", f"values for {rubric.min_coverage:.0%} of the weight"), ("version", rubric.version),
+            *(("without a judge", each) for each in [choice(rubric).without_judge] if each),
         ],
         metrics=[_card(card) for card in cards({rubric.id: rubric})],
     )  # fmt: skip

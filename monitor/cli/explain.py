@@ -179,6 +179,7 @@ def _rubric(rubric: Rubric) -> Iterator[str]:
         ("for", chosen.purpose),
         ("needs", ", ".join(chosen.needs) or "nothing but the trace"),
         ("judge", chosen.cost),
+        *(("no judge", each) for each in [chosen.without_judge] if each),
         ("source", citation(rubric.source)),
     )
     for name, value in rows:

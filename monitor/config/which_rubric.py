@@ -32,15 +32,25 @@ _SEEDS = {
 }  # fmt: skip
 
 
+BY_WORDS = (
+    "words notice figures, names and quotes that are made up; they do not notice invented sentences, swapped roles or "
+    "denials, which a judge adds (docs/lexical.md)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A rubric as somebody chooses it. ``needs`` is empty where traces alone suffice."""
+    """A rubric as somebody chooses it. ``needs`` is empty where traces alone suffice.
+
+    ``without_judge`` says what is noticed of texts without a judge, and what is not; empty where words decide nothing.
+    """
 
     id: str
     purpose: str
     needs: Sequence[str]
     helps: Sequence[str]
     cost: str
+    without_judge: str = ""
 
 
 def choice(rubric: Rubric) -> Choice:
@@ -72,6 +82,7 @@ def choice(rubric: Rubric) -> Choice:
     return Choice(
         id=rubric.id, purpose=PURPOSES.get(rubric.id, rubric.title), needs=needs,
         helps=[each for each in helps if each not in needs], cost=asks,
+        without_judge=BY_WORDS if {Method.LEXICAL, Method.JUDGE} <= used else "",
     )  # fmt: skip
 
 

@@ -25,6 +25,13 @@ def test_what_a_rubric_needs_is_read_from_its_metrics(name: str, needs: list[str
     assert choice(RUBRICS[name]).needs == needs
 
 
+def test_what_words_do_not_notice_is_stated_where_words_may_decide() -> None:
+    stated = {name for name, rubric in RUBRICS.items() if choice(rubric).without_judge}
+    assert stated == {"qa", "text", "translation", "benchmarks"}
+    for missed in ("invented sentences", "swapped roles", "denials"):
+        assert missed in choice(RUBRICS["text"]).without_judge
+
+
 def test_a_ready_rubric_that_asks_needs_a_judge() -> None:
     needs = {each.id: each.needs for each in ready_choices()}
     assert needs["pii"] == []
