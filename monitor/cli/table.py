@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import struct
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -11,8 +12,10 @@ from itertools import zip_longest
 
 import click
 
-_UNSEEN = re.compile("[\\x7f-\\x9f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]")
-"""Characters that a terminal acts upon, or by which it shows text in another order: C1 controls, marks of Unicode."""
+_UNSEEN = re.compile(
+    "[\\x7f-\\x9f\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\U000e0000-\\U000e01ef]"
+)
+"""Characters that a terminal acts upon, shows in another order, or hides: C1 controls, marks and tags of Unicode."""
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*( ?%)?|-")
 _COLOURS = {"ok": "green", "healthy": "green", "warn": "yellow", "warning": "yellow", "fail": "red", "critical": "red"}
@@ -108,4 +111,9 @@ def in_clusters(n: int, clusters: int | None, what: str) -> str:
 
 def escaped(text: str) -> str:
     """JSON with what a terminal would act upon as escapes; to a program it is the same."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSEEN.sub(lambda found: "".join(f"\\u{unit:04x}" for unit in _utf16(found[0])), text)
+
+
+def _utf16(text: str) -> tuple[int, ...]:
+    """The units that JSON's escapes write."""
+    return struct.unpack(f">{len(text.encode('utf-16-be')) // 2}H", text.encode("utf-16-be"))

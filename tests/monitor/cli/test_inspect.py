@@ -218,12 +218,12 @@ def test_unread_lists_what_was_not_understood_and_a_mapping_makes_it_understood(
 
 
 def test_marks_that_a_terminal_acts_upon_are_escaped_and_read_back_as_they_were(tmp_path: Path) -> None:
-    hostile = "a\x9b31m b\u202ec d\u2066e \x85 \u200f"
+    hostile = "a\x9b31m b\u202ec d\u2066e \x85 \u200f \U000e0041\x7f"
     spans = [S(trace_id=trace(1), span_id=span(1), attributes={"langfuse.observation.input": hostile})]
     path = tmp_path / "hostile.pb"
     path.write_bytes(request(spans))
     for form in ("json", "tree"):
         shown = _inspect(path, "--format", form).stdout
-        assert not set(shown) & set("\x9b\u202e\u2066\x85\u200f"), form
+        assert not set(shown) & set("\x9b\u202e\u2066\x85\u200f\U000e0041\x7f"), form
     (found,) = map(json.loads, _inspect(path, "--format", "json").stdout.splitlines())
     assert found["input"] == hostile
