@@ -14,6 +14,7 @@ import pytest
 from sidejudge.monitor.alerting.examples import illustrated
 from sidejudge.monitor.ingest.outcomes import EndReason
 from sidejudge.monitor.runtime.trace_log import TraceLog
+from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.evaluators import lexical
 from sidejudge.scoring.lexical.label import MAX_LABEL
 from sidejudge.scoring.questions.question import Answer, NoAnswer
@@ -22,6 +23,8 @@ from sidejudge.scoring.result.result import Failed, Method
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.rubrics.open_verdict import open_verdict
 from sidejudge.scoring.status.failure_groups import failure_groups, without_contents
+from sidejudge.scoring.trace.span import Message, Span, SpanKind, ToolCall
+from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.verdict import reach_verdict
 from tests.alert_events import event
 from tests.conformance.test_metrics import CRITERIA, HONEST, HOSTILE, evaluate, yes
@@ -93,6 +96,73 @@ def test_names_are_short_and_of_plain_characters(rubric, criterion):
         assert not any(char in shown for char in '\u202e\x00"')
         for name in (each.text for each in getattr(reason, "parts", ()) if each.kind is Kind.NAME):
             assert len(Reason("{name}", name=name).shown()) <= MAX_LABEL + 1
+
+
+def failing_run(spot: str) -> Trace:
+    """A run in which everything goes wrong, with a canary in one kind of content."""
+
+    def text(kind, otherwise=""):
+        return f"{otherwise} {CANARY}".strip() if kind == spot else otherwise
+
+    def tool(number, **given):
+        arguments = {"city": text("argument", "Rome"), "page": text("argument", "one")}
+        return Span(
+            span_id=f"t{number}", parent_id="a", name="find", kind=SpanKind.TOOL, start_ns=number + 2, **AT,
+            end_ns=number + 3, tool=ToolCall(name="find", arguments=arguments, **given), error=given.get("error"),
+        )  # fmt: skip
+
+    offered = '{"name": "find", "parameters": {"type": "object", "properties": {"page": {"type": "integer"}}}}'
+    said = Message(
+        role="assistant", text=text("message", "I look."),
+        tool_calls=(ToolCall(name="find", arguments={"page": text("argument", "one")}),),
+    )  # fmt: skip
+    spans = [
+        Span(
+            span_id="a", parent_id=None, name="desk", agent="desk", kind=SpanKind.AGENT, start_ns=1, end_ns=90, **AT,
+            input=text("input", "Where is my order?"), output=text("output", "RateLimitError: too many requests"),
+            error=text("error", "RuntimeError: it is down"),
+        ),
+        Span(
+            span_id="m", parent_id="a", name="chat", kind=SpanKind.LLM, start_ns=2, end_ns=3, **AT,
+            tool_definitions=(offered,), output_messages=(said,), error=text("error", "TimeoutError: no answer"),
+        ),
+        *(tool(number, error=text("error", "ValueError: no such city")) for number in range(3)),
+        tool(4, result=text("result", "Error: no such page")),
+        Span(
+            span_id="s", parent_id="a", name="sub", agent="sub", kind=SpanKind.AGENT, start_ns=20, end_ns=21, **AT,
+            output=text("output", "Internal Server Error"), error=text("error", "KeyError: 'order'"),
+        ),
+    ]  # fmt: skip
+    return Trace.of("1" * 32, spans, "batch")
+
+
+AT = {"trace_id": "1" * 32, "dialect": "test"}
+
+
+def reasons_of_runs(spot: str) -> Iterator[tuple[str, str]]:
+    """Reasons on the failing run, by metric, of every rubric; each metric is answered by words, and by a judge."""
+    case = extract(failing_run(spot)).drawn(
+        1.0, {"tools_should_include": ["search"], "arguments": {"find": {"city": 7}}}
+    )
+    for rubric, criterion in (param.values for param in CRITERIA):
+        for answer in (yes, lambda question: lexical.answer(case, question)):
+            yield f"{rubric.id}.{criterion.metric.id}", evaluate(criterion.metric, case, answer).reason
+
+
+def test_no_reason_about_a_run_shows_what_it_holds():
+    quoting = set()
+    for spot in ("input", "output", "message", "argument", "result", "error"):
+        for metric, reason in reasons_of_runs(spot):
+            shown = Reason("{why}", why=reason)
+            texts = (shown.shown(), shown.shown(Rights.OWN), shown.alike(), json.dumps(shown.to_json()))
+            assert [text for text in texts if CANARY in text] == [], (metric, spot)
+            quoting |= {(metric, spot)} if CANARY in reason else set()
+    stated = {
+        ("run_health.completed", "error"),
+        ("run_health.tool_success", "error"),
+        ("run_health.tool_success", "result"),
+    }
+    assert stated <= quoting, "whole reasons do quote, so that the canaries prove something"
 
 
 def test_a_log_line_about_a_judge_quotes_nothing(caplog):
