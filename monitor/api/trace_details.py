@@ -109,6 +109,7 @@ class TraceDetails:
             details["belated"] = _pending(pending)
         if not contents:
             details.pop("input_beginning", None)
+            details.pop("output_beginning", None)
         if details.get("error") and not contents:
             details["error"] = f"{str(details['error']).partition(':')[0]}: {GAP}"  # what failed may quote
         verdicts = [self.shown(verdict, contents=contents) for verdict in details["verdicts"]]

@@ -222,7 +222,8 @@ class TraceBody(BaseModel):
     tool_calls: dict[str, list[int]] | None = Field(default=None, description="by tool: calls, and failed ones")
     calls: list[str] | None = Field(default=None, description="the tools in the order of the calls")
     agents_called: list[str] | None = None
-    input_beginning: str | None = Field(default=None, description="for callers who may see contents")
+    input_beginning: str | None = Field(default=None, description="200 characters, for callers who may see contents")
+    output_beginning: str | None = Field(default=None, description="likewise")
     reference: str | None = Field(default=None, description="where its reference was found")
     read_again_at: str | None = Field(default=None, description="when its spans were read again from Langfuse")
     belated: LateReferenceBody | None = None

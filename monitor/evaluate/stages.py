@@ -22,6 +22,7 @@ from sidejudge.monitor.sessions.turns import SessionTurns
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.conversation import question_of
 from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.case.grounds import written as as_text
 from sidejudge.scoring.case.run_figures import run_figures
 from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.metrics.run_effort import run_effort
@@ -42,8 +43,8 @@ from .result import TraceResult, reason_of, revise
 
 MOST_CALLS: Final = 200
 """Tool calls of a run whose names stay in the details of its result."""
-INPUT_BEGINNING: Final = 120
-"""Characters of a trace's input that stay in its details."""
+BEGINNING: Final = 200
+"""Characters of a trace's input, and of its output, that stay in its details (seed 004)."""
 FIGURES: Final = "figures"
 """Key of what a run took, in the details of its result."""
 TOOLS: Final = "tool_calls"
@@ -85,7 +86,7 @@ class EvaluationStages:
     ``cluster`` names what traces belong to: ``session``, ``user``, ``metadata.KEY`` or ``none``.
     ``slices`` are what alerts on a pass ratio are explained by: ``version``, ``prompt``, ``model``, ``name``,
     ``metadata.KEY``.
-    ``quotes_input``: the details of a judged trace hold the beginning of its input, by which people recognise it.
+    ``quotes``: the details of a judged trace hold the beginnings of its input and output, by which people recognise it.
     ``give_way`` is called wherever judging may pause for a request that waits.
     """
 
@@ -97,7 +98,7 @@ class EvaluationStages:
     conversations: SessionTurns | None = None
     references: References | None = None
     baselines: Baselines | None = None
-    quotes_input: bool = False
+    quotes: bool = False
     cluster: str = "session"
     slices: Sequence[str] = ()
     give_way: Callable[[], None] = _go_on
@@ -263,8 +264,8 @@ class EvaluationStages:
             job.details["calls"] = [call.name for call in case.tools_used if not call.handoff]
             job.details["agents_called"] = list(case.agents_called or ())
         job.details |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
-        if self.quotes_input and (question := question_of(case)[:INPUT_BEGINNING]):
-            job.details["input_beginning"] = question
+        if self.quotes:
+            _quote(job.details, case)
         job.scenario, job.priority = route.scenario_name, route.priority
         scenario = case.scenario if route.scenario is None else route.scenario
         if not job.closing.session and (figures := run_figures(case)) is not None:
@@ -290,6 +291,13 @@ class EvaluationStages:
             EndReason.OVER_BUDGET if evaluation.dropped and not decided else reason_of(evaluation.case, verdicts)
         )
         return verdicts
+
+
+def _quote(details: TraceDocument, case: Case) -> None:
+    if question := question_of(case)[:BEGINNING]:
+        details["input_beginning"] = question
+    if case.model_output not in (None, ""):
+        details["output_beginning"] = as_text(case.model_output)[:BEGINNING]
 
 
 def _assembled(trace: Trace, damaged: int) -> TraceDocument:

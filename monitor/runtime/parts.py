@@ -267,7 +267,7 @@ class MonitorParts:
             conversations=conversations(self.config),
             references=self.references,
             baselines=self.baselines,
-            quotes_input=self.config.api.contents != "never",
+            quotes=self.config.api.contents != "never",
             give_way=YieldToRequests(self._active),
         )
 

@@ -94,6 +94,7 @@ class TraceDocument(TypedDict, total=False):
     calls: list[str]
     agents_called: list[str]
     input_beginning: str
+    output_beginning: str
     reference: str | None
     read_again_at: str
     belated: LateReferenceDocument

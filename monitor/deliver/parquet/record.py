@@ -27,6 +27,7 @@ def history_record(result: TraceResult, *, contents: bool, redaction: Redaction 
     if not contents:
         verdicts = [open_verdict(each) for each in verdicts]
         details.pop("input_beginning", None)
+        details.pop("output_beginning", None)
         if details.get("error"):
             details["error"] = f"{str(details['error']).partition(':')[0]}: {GAP}"
     elif redaction is not None:

@@ -128,15 +128,16 @@ async def test_the_story_of_an_open_trace_says_so_and_that_of_an_ended_one_why(s
 
 
 @pytest.mark.parametrize(("contents", "shown"), [("loopback", "When?"), ("never", None)])
-async def test_the_beginning_of_the_input_is_shown_with_contents_alone_and_not_stored_where_nobody_may_see(
+async def test_the_beginnings_of_input_and_output_are_shown_with_contents_alone_and_not_stored_where_nobody_may_see(
     still, contents, shown
 ):
     s = still(api={"contents": contents})
     await s.take(root(1))
     await s.judge()
     known = trace(1).hex()
-    assert (await s.view.trace(known, contents=True)).get("input_beginning") == shown
-    assert "input_beginning" not in await s.view.trace(known, contents=False)
+    told = await s.view.trace(known, contents=True)
+    assert (told.get("input_beginning"), told.get("output_beginning")) == (shown, shown and "Tomorrow.")
+    assert not {"input_beginning", "output_beginning"} & (await s.view.trace(known, contents=False)).keys()
     for visible, wanted in ((True, shown), (False, None)):
         found = await s.view.search(VerdictSearch(), contents=visible)
         assert [verdict.get("input_beginning") for verdict in found.verdicts] == [wanted] * 2
