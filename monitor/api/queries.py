@@ -380,7 +380,7 @@ class MonitorQueries:
             connections={
                 **{export.destination: export.state for export in exports},
                 **({} if pull is None else {"sources.langfuse": pull.state}),
-                **({} if fleet is None else {"fleet.database": fleet.state}),
+                **({} if fleet is None else {"fleet.database": "stopped" if fleet.wrong_clock else fleet.state}),
                 **self.places(),
                 **({} if not prompts else {PROMPTS: "retrying" if any(each.reason for each in prompts) else "ok"}),
             },

@@ -337,7 +337,10 @@ class PullBody(ResponseBody):
 class FleetBody(ResponseBody):
     """What this monitor shares with others by the fleet's database."""
 
-    state: FleetState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
+    state: FleetState = Field(
+        description="`wrong_clock`: this monitor's clock is off, `reason` says by how much; `retrying`: waiting helps; "
+        "`stopped`: only a person can"
+    )
     reason: Text = Field(description="why it is not `ok`; empty when it is")
     name: str = Field(description="name of this monitor in the fleet")
     database: Text = Field(description="address, without credentials")

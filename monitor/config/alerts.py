@@ -90,7 +90,11 @@ class ChangeSection(Section):
     )
 
     drift_good: float = Field(
-        default=0.98, gt=0.0, lt=1.0, description="share of runs that keep to their scenario when nothing has changed"
+        default=0.98,
+        gt=0.0,
+        lt=1.0,
+        description="share of runs that keep to their scenario when nothing has changed; mode `adaptive` measures from "
+        "what is usual at a service, at most from this",
     )
     drift_bad: float = Field(
         default=0.90, gt=0.0, lt=1.0, description="the share that is to be noticed, less than `drift_good`"

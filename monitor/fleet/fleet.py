@@ -135,11 +135,14 @@ class Fleet:
 
     def snapshot(self) -> FleetSnapshot:
         """How the fleet looks from here, at this moment."""
+        wrong_clock = self.wrong_clock or ""
         return FleetSnapshot(
-            name=self.name, database=self.database.shown, state=self._state, reason=self._away or "",
+            name=self.name, database=self.database.shown,
+            state="wrong_clock" if wrong_clock and self._state == "ok" else self._state,
+            reason=self._away or wrong_clock,
             away_s=self.away_for_s, monitors=self.count, leases=tuple(self.leases.names()),
             schema_version=self._schema.version if self._schema else None, read_s=self._read_s,
-            rounds=tuple(sorted(self._rounds.items())), clock_offset_s=self._skew_s, wrong_clock=self.wrong_clock or "",
+            rounds=tuple(sorted(self._rounds.items())), clock_offset_s=self._skew_s, wrong_clock=wrong_clock,
         )  # fmt: skip
 
     # What others add.

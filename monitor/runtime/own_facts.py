@@ -37,6 +37,8 @@ class OwnFacts:
         before = self._counted[0][1] if self._counted else Counter[int]()
         self._counted.append((now_ns, counted))
         why = {export.destination: export.reason for export in seen.exports}
+        if seen.fleet is not None:
+            why["fleet.database"] = seen.fleet.reason
         odd = dict.fromkeys(AnomalyKind, "")
         for anomaly in self._anomalies():
             odd[anomaly.kind] = odd[anomaly.kind] or f"{anomaly.cause}; {anomaly.remedy}"

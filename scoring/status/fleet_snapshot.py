@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-FleetState: TypeAlias = Literal["starting", "ok", "retrying", "stopped"]
-"""Not reached yet; all well; the database is away and waiting helps; only a person can (address, rights, schema)."""
+FleetState: TypeAlias = Literal["starting", "ok", "wrong_clock", "retrying", "stopped"]
+"""Not reached yet; all well; reached, and this monitor's clock is off; the database is away and waiting helps; only a
+person can (address, rights, schema)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

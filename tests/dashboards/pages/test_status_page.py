@@ -106,7 +106,13 @@ def test_the_fleet_is_shown_with_the_share_of_this_monitor():
         name="east<1>", version="1.2.3", host="h", started_s=0.0, seen_s=7.0, state="working", verdicts=60
     )
     report = FleetReport(name="west", monitors=[other], services=[whole, standing("elsewhere")], own=[own], leader="e")
-    fleet = FleetSnapshot(name="west", database="db:5432", state="ok", wrong_clock="this clock is 600 s behind")
+    fleet = FleetSnapshot(
+        name="west",
+        database="db:5432",
+        state="wrong_clock",
+        reason="this clock is 600 s behind",
+        wrong_clock="this clock is 600 s behind",
+    )
     outline = Outline(page(own, fleet=fleet, whole_fleet=report))
     text = " ".join(" ".join(outline.text).split())
     assert "this clock is 600 s behind. Until then" in text

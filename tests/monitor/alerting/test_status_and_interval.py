@@ -32,7 +32,7 @@ def looks(course, *, per_minute: float, size: int = 1, weight: float = 1.0, seed
     for minutes, ratio in course:
         for _ in range(minutes):
             now_ns += MINUTE_NS
-            while chance.random() < per_minute / size / (1 + per_minute / size):
+            while ratio is not None and chance.random() < per_minute / size / (1 + per_minute / size):
                 passed = chance.random() < ratio
                 for _ in range(size):
                     number += 1
@@ -41,6 +41,41 @@ def looks(course, *, per_minute: float, size: int = 1, weight: float = 1.0, seed
                     watch.learn(KEY, seen)
             watch.look(Observed(now_ns=now_ns), {}, {})
             yield from watch.service_statuses(now_ns)
+
+
+def drawn(seed: int) -> tuple[list[tuple[int, float | None]], dict[str, float]]:
+    """A course of any levels, falls, slides and silences, and traffic of any rate, clusters and weights."""
+    chance = random.Random(seed)
+    course: list[tuple[int, float | None]] = []
+    while sum(minutes for minutes, _ in course) < 700:
+        level = chance.choice([0.75, 0.82, 0.84, 0.85, 0.87, 0.96, chance.random(), None])
+        course.append((chance.choice([5, 30, 120, 240]), level))
+        if level is not None and chance.random() < 0.3:  # a slide
+            course += [(20, max(0.0, level - 0.02 * step)) for step in range(8)]
+    return course, {
+        "per_minute": chance.choice([0.1, 0.5, 2.0]), "size": chance.choice([1, 1, 5]),
+        "weight": chance.choice([1.0, 20.0]), "seed": seed,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_comes_no_status_in_force_says_what_its_own_interval_rules_out(seed):
+    course, traffic = drawn(seed)
+    for each in looks(course, **traffic):
+        status, found, bounds = each.appraisal.status, each.estimate, each.thresholds
+        if each.silence is not None:
+            assert status is Status.NO_DATA
+        if found is None:
+            assert status not in (Status.HEALTHY, Status.WARNING, Status.CRITICAL)
+            continue
+        dropped = "the pass ratio fell" in each.appraisal.reason
+        if status is Status.HEALTHY:
+            assert found.upper >= bounds.warning
+            assert f"{found.pair.lower:.2f}" in each.appraisal.reason
+        if status is Status.CRITICAL:
+            assert dropped or found.pair.lower <= bounds.critical
+        if status is Status.WARNING:
+            assert dropped or found.pair.lower <= bounds.warning
 
 
 @pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)

@@ -171,6 +171,7 @@ async def test_a_clock_that_is_ten_minutes_off_is_named_with_a_remedy_and_keeps_
     shots = [each.snapshot() for each in (ahead, right)]
     assert [round(shot.clock_offset_s or 0, -1) for shot in shots] == [600, 0]
     assert [shot.wrong_clock for shot in shots] == [ahead.wrong_clock, ""]
+    assert [(shot.state, shot.reason) for shot in shots] == [("wrong_clock", ahead.wrong_clock), ("ok", "")]
     assert ahead.held("labels") is not None
     assert right.held("labels") is None
     ahead._time_s = lambda: time.time() - 600
