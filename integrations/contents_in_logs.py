@@ -7,27 +7,53 @@ events; dialects read both alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
 from sidejudge.scoring.trace.jsontext import decoded
 
-from .raw import RawEvent, RawLogRecord, RawSpan
+from .raw import EVALUATION, RawEvent, RawLogRecord, RawSpan
+
+_RESPONSE: Final = "gen_ai.response.id"
 
 
 def join(spans: Iterable[RawSpan], records: Iterable[RawLogRecord]) -> list[RawSpan]:
     """The spans, with each named event that belongs to one of them among its events, in order of time.
 
-    Records of other spans, plain log lines, and records that were delivered twice are left out.
+    Records of other spans, plain log lines, and records that were delivered twice are left out. An evaluation
+    that names no span is that of the model call whose response it names, else of the trace's root.
     """
+    spans = list(spans)
     by_span: dict[tuple[str, str], list[RawEvent]] = {}
+    apart: list[RawLogRecord] = []
     for record in records:
         if record.event and record.trace_id is not None and record.span_id is not None:
             by_span.setdefault((record.trace_id, record.span_id), []).append(_event(record))
+        elif record.event == EVALUATION and record.trace_id is not None:
+            apart.append(record)
+    if apart:
+        roots, responses = _evaluated(spans)
+        for record in apart:
+            key = (record.trace_id or "", str(record.attributes.get(_RESPONSE)))
+            if (place := responses.get(key) or roots.get(key[0])) is not None:
+                by_span.setdefault((key[0], place), []).append(_event(record))
     return [
         _with_events(span, added) if (added := by_span.get((span.trace_id, span.span_id))) else span for span in spans
     ]
+
+
+def _evaluated(spans: Sequence[RawSpan]) -> tuple[dict[str, str], dict[tuple[str, str], str]]:
+    """The root of each trace, and the spans by their trace and the id of the model's response."""
+    roots: dict[str, str] = {}
+    responses: dict[tuple[str, str], str] = {}
+    for span in spans:
+        if span.parent_id is None:
+            roots.setdefault(span.trace_id, span.span_id)
+        if isinstance(response := span.attributes.get(_RESPONSE), str):
+            responses.setdefault((span.trace_id, response), span.span_id)
+    return roots, responses
 
 
 def _event(record: RawLogRecord) -> RawEvent:

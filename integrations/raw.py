@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
 AttributeValue: TypeAlias = "bool | int | float | str | bytes | list[AttributeValue] | dict[str, AttributeValue] | None"
 """Any OTLP AnyValue: scalars, bytes, lists (mixed, nested), maps, or None for an empty one."""
+
+
+EVALUATION: Final = "gen_ai.evaluation.result"
+"""The event by which others report a verdict; it may be about a whole trace, and then names no span."""
 
 
 class RawEvent(Struct, frozen=True, kw_only=True):

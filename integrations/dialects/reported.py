@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from sidejudge.integrations.raw import AttributeValue, RawEvent
+from sidejudge.integrations.raw import EVALUATION, AttributeValue, RawEvent
 from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.trace.reported import LONGEST_NAME, LONGEST_TEXT, MOST_REPORTED, ReportedScore, number
 
-EVENT: Final = "gen_ai.evaluation.result"
 _OWN: Final = "sidejudge."
 _BY: Final = (
     "gen_ai.evaluation.evaluator.name", "gen_ai.evaluation.evaluator", "evaluator.name", "evaluator", "annotator",
@@ -30,7 +29,7 @@ def reported(events: Iterable[RawEvent], span_id: str) -> Iterator[ReportedScore
     """The evaluation results among a span's events, at most ``MOST_REPORTED``, in their order."""
     taken = 0
     for event in events:
-        if event.name == EVENT and taken < MOST_REPORTED and (found := _score(event, span_id)) is not None:
+        if event.name == EVALUATION and taken < MOST_REPORTED and (found := _score(event, span_id)) is not None:
             taken += 1
             yield found
 

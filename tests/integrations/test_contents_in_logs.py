@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from sidejudge.integrations.contents_in_logs import join
 from sidejudge.integrations.dialects import normalise
-from sidejudge.integrations.raw import RawEvent, RawLogRecord, RawSpan
+from sidejudge.integrations.raw import EVALUATION, RawEvent, RawLogRecord, RawSpan
 
 CHAT = RawSpan(
     trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="chat m", start_ns=1, end_ns=9,
@@ -85,3 +85,16 @@ def test_events_whose_contents_were_left_out_are_no_messages() -> None:
     span = normalise(join([CHAT], [_record("gen_ai.user.message", 3, {"content": "<elided>"})])[0])
     assert (span.input, span.input_messages) == (None, ())
     assert span.capture_switch is not None
+
+
+def test_a_verdict_of_others_without_a_span_is_that_of_the_response_it_names_else_of_the_root() -> None:
+    call = replace(CHAT, span_id="7" * 16, parent_id=CHAT.span_id, attributes={"gen_ai.response.id": "r-1"})
+    given = {"gen_ai.evaluation.name": "helpful", "gen_ai.evaluation.score.value": 0.4}
+    root = replace(CHAT, parent_id=None)
+    for more, place in ({}, 0), ({"gen_ai.response.id": "r-1"}, 1), ({"gen_ai.response.id": "r-2"}, 0):
+        record = replace(_record(EVALUATION, 3, None), span_id=None, attributes={**given, **more})
+        found = [normalise(span).reported for span in join([root, call], [record])]
+        assert [len(each) for each in found] == [1 - place, place]
+        assert found[place][0].value == 0.4
+    elsewhere = replace(_record("gen_ai.user.message", 3, "hi"), span_id=None)
+    assert join([root], [elsewhere]) == [root]

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
+from sidejudge.integrations.raw import EVALUATION
 from sidejudge.scoring.trace.span import Json
 
 from . import bounds
@@ -33,6 +34,7 @@ _KeptLogs: Final = classes("complete")["KeptLogs"]
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
 _EVENT_NAME: Final = b"event.name"
+_EVALUATION: Final = EVALUATION.encode()
 _TRACE_STEPS: Final = 4
 """Work of a trace's log records beside the records: their chunk here, and its place in the assembler."""
 _MOST: Final = 500_000
@@ -44,8 +46,9 @@ _NOWHERE: Final[Place] = (0, 0, b"", b"", b"", b"")
 class LogSplit:
     """What became of a request's log records.
 
-    ``untraced`` ones name no trace or no span, ``plain`` ones no event, ``dropped`` ones belong to traces that are not
-    drawn. ``own`` ones are a monitor's own telemetry: they name the very trace that it judged.
+    ``untraced`` ones name no trace, or no span and are no verdicts of others, ``plain`` ones no event, ``dropped`` ones
+    belong to traces that are not drawn. ``own`` ones are a monitor's own telemetry: they name the very trace that it
+    judged.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -79,10 +82,11 @@ class _Sampler:
         result = self.result
         result.records += 1
         self.budget.spend(1)
-        if len(trace_id) != 16 or trace_id == _NO_TRACE or len(span_id) != 8 or span_id == _NO_SPAN:
+        if len(trace_id) != 16 or trace_id == _NO_TRACE:
             result.untraced += 1
         elif not origin.draws(trace_id):
-            result.dropped += 1
+            result.dropped += _names_span(span_id)
+            result.untraced += not _names_span(span_id)
         else:
             return True
         return False
@@ -142,10 +146,23 @@ def _sample(records: Iterable[bytes], origin: ChunkOrigin, sampler: _Sampler) ->
         except DecodeError:
             sampler.result.damaged += 1
             continue
-        if whole.event_name or any(pair.key == _EVENT_NAME for pair in whole.attributes):
+        named = whole.event_name or any(pair.key == _EVENT_NAME for pair in whole.attributes)
+        if not _names_span(ids.span_id) and _EVALUATION not in record:
+            sampler.result.untraced += 1
+        elif named:
             sampler.keep(ids.trace_id, record, origin)
         else:
             sampler.result.plain += 1
+
+
+def _names_span(span_id: bytes) -> bool:
+    return len(span_id) == len(_NO_SPAN) and span_id != _NO_SPAN
+
+
+def _evaluates(record: dict[str, Json]) -> bool:
+    """Whether a record in JSON reports a verdict of others."""
+    held = (mapping(pair.get("value")).get("stringValue") for pair in objects(record.get("attributes")))
+    return EVALUATION in (record.get("eventName"), *held)
 
 
 def split_logs_json(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> LogSplit:
@@ -178,7 +195,9 @@ def _sample_json(record: dict[str, Json], origin: ChunkOrigin, sampler: _Sampler
         return
     names = (pair.get("key") for pair in objects(record.get("attributes")))
     try:
-        if text(record.get("eventName")) or _EVENT_NAME.decode() in names:
+        if not _names_span(span_id) and not _evaluates(record):
+            sampler.result.untraced += 1
+        elif text(record.get("eventName")) or _EVENT_NAME.decode() in names:
             sampler.keep(trace_id, encode_log_record(record, trace_id, span_id), origin)
         else:
             sampler.result.plain += 1

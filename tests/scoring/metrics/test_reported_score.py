@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from sidejudge.integrations.dialects.reported import EVENT, reported
-from sidejudge.integrations.raw import RawEvent
+from sidejudge.integrations.dialects.reported import reported
+from sidejudge.integrations.raw import EVALUATION, RawEvent
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.metrics.reported_score import ReportedMeasure
 from sidejudge.scoring.result.result import Method, Scored, Unavailable
@@ -19,7 +19,7 @@ def event(name: object = "helpfulness", at_ns: int = 1, **more: object) -> RawEv
     given = {
         f"gen_ai.evaluation.{keys[key]}" if key in keys else key.replace("__", "."): each for key, each in more.items()
     }
-    return RawEvent(name=EVENT, time_ns=at_ns, attributes={"gen_ai.evaluation.name": name, **given})
+    return RawEvent(name=EVALUATION, time_ns=at_ns, attributes={"gen_ai.evaluation.name": name, **given})
 
 
 def measured(*events: RawEvent, **how):

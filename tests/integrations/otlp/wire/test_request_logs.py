@@ -129,3 +129,17 @@ def test_recorded_conversations_in_log_records_come_out_as_a_recording_of_them_d
         assert sorted(spans, key=repr) == sorted(whole.spans, key=repr), folder
         compared += sum(len(s.events) for s in spans)
     assert compared > 20
+
+
+@BOTH
+def test_a_verdict_of_others_on_a_whole_trace_is_kept_though_it_names_no_span(write, read):
+    evaluated = {"gen_ai.evaluation.name": "helpful", "gen_ai.evaluation.score.label": "yes"}
+    named = {**evaluated, "event.name": "gen_ai.evaluation.result"}
+    found = read(
+        write(
+            (trace(1), b"", "gen_ai.evaluation.result", "", evaluated), (trace(2), b"", "", "", named),
+            (trace(3), b"", "gen_ai.user.message", "hello", {}),
+        ), admit(),
+    )  # fmt: skip
+    assert (found.kept, found.untraced) == (2, 1)
+    assert {chunk.trace_id for chunk in found.chunks} == {trace(1), trace(2)}
