@@ -10,19 +10,23 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from .client import Langfuse
-from .pages import Row, rows_of
+from .pages import Row, by_cursor, by_number
 
 MOST_IDS: Final = 50
 """Ids in one request: their list has to fit into a URL, and 100 rows are the most that are answered."""
 
 
 async def read_back(langfuse: Langfuse, ids: Sequence[str], *, v3: bool, details: bool = False) -> list[Row]:
-    """The rows of those scores that are stored, the latest first; ``details``: with metadata. At most ``MOST_IDS``."""
+    """The rows of those scores that are stored, the latest first; ``details``: with metadata. At most ``MOST_IDS``.
+
+    Raises ``LangfuseError``, also for an answer that is no page: that a score is not there has to be answered.
+    """
     path, name = ("v3/scores", "id") if v3 else ("v2/scores", "scoreIds")
     query: dict[str, str | int] = {name: ",".join(ids), "limit": 100}
     if v3 and details:
         query["fields"] = "details"
-    return [row for row in rows_of(await langfuse.get(path, query)) if row.get("id") in ids]
+    pages = by_cursor(langfuse, path, query) if v3 else by_number(langfuse, path, query)
+    return [row async for rows in pages for row in rows if row.get("id") in ids]
 
 
 def same_value(row: Mapping[str, object], value: float | str, *, within: float = 0.0) -> bool:
