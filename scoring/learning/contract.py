@@ -35,6 +35,7 @@ _MARGIN: Final = 0.25
 _LISTED: Final = ("tools_should_include", "agents_should_include", "tools_should_exclude")
 _GROUPED: Final = ("before", "after", "not_after", "not_both")
 _OF_ARGUMENTS: Final = ("arguments_schema", "values_from")
+_OF_AMOUNTS: Final = ("max_calls", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,13 +251,15 @@ def _by_task(runs: Iterable[ObservedRun], words: Sequence[str]) -> _ByTask:
 def _in_order(lines: Iterable[_Placed], judges: _ByTask, bad: _ByTask) -> list[_Placed]:
     """The lines in which most confidence is put first, and of equal ones those that notice bad runs.
 
+    Limits of amounts come last: one good run far out breaks them, and no line after the first that does not pass fails.
     Judges of which the names of calls are known, and no arguments, confirm nothing of arguments.
     """
     named = any(run.names_only for own in judges.values() for run in own)
     return sorted(
         (each for each in lines if not (named and each.line.kind in _OF_ARGUMENTS)),
         key=lambda each: (
-            each.held_out, -len(each.breaking(bad)), -each.line.support, str(each.task), _name(each.line),
+            each.held_out, -len(each.breaking(bad)), each.line.kind in _OF_AMOUNTS, -each.line.support, str(each.task),
+            _name(each.line),
         ),
     )  # fmt: skip
 

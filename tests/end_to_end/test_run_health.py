@@ -87,11 +87,15 @@ def test_a_bare_monitor_learns_what_is_usual_and_what_good_runs_do(serving, tmp_
 
         # From the store of the monitor that runs, with its verdicts; whole runs, for their spans are still held.
         store, out = monitor.folder / "state.sqlite", tmp_path / "scenarios.yaml"
-        done = sidejudge("learn", str(store), "--group-by", "service", "--good", "passed", "--out", str(out), cwd=ROOT)
+        done = sidejudge(
+            "learn", str(store), "--group-by", "service", "--good", "passed", "--most-false", "0.1", "--out", str(out),
+            cwd=ROOT,
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr
         learned = yaml.safe_load(out.read_text())["harbour"]
         assert learned["tools_should_include"] == ["find_ship"]
         assert learned["arguments_schema"]["find_ship"]["required"] == ["port"]
+        assert "with 95 % at most 0.1 of good runs fail" in done.stderr
 
         # The same out of Langfuse.
         monitor.configure(sinks={"langfuse": keys})
@@ -103,5 +107,7 @@ def test_a_bare_monitor_learns_what_is_usual_and_what_good_runs_do(serving, tmp_
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         (learned,) = yaml.safe_load(out.read_text()).values()
-        assert learned["tools_should_include"] == ["find_ship"]
+        assert "every line is a sign and fails no run" in done.stderr, "too few runs for the share allowed by default"
+        assert learned.keys() == {"signs"}
+        assert learned["signs"]["tools_should_include"] == ["find_ship"]
         assert SECRET_KEY not in done.stdout + done.stderr

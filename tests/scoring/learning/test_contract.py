@@ -82,6 +82,15 @@ def test_a_run_that_judges_has_no_part_in_choosing_the_lines():
     assert limit_and_broken(1600) == (2400, False, None), "all judges break it, so it is a sign, of all runs"
 
 
+def test_one_good_run_far_out_costs_the_limit_that_it_breaks_and_no_other_line():
+    seen = [observe_run(case, group="shop", good=True) for case, _ in runs(3, 120, bad=0.0)]
+    judged = _shuffled(seen)[0]
+    contract = learn("shop", [replace(run, tokens=10**6) if run is judged else run for run in seen], most_false=0.05)
+    failing = {line.line.kind for line in contract.lines if line.fails}
+    assert {"tools_should_include", "arguments_schema", "before"} <= failing
+    assert "max_tokens" not in failing
+
+
 def test_what_learning_calls_kept_is_what_the_rubric_passes():
     """A promise holds for lines as learning checks them, so the rubric must check them in the same way."""
     contract = learned(5, 200, most_false=0.05)
