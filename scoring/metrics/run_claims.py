@@ -111,7 +111,7 @@ def _results_upheld(case: Case) -> Result:
 
 
 def _answers(case: Case, steps: RunSteps) -> Iterator[tuple[float, str]]:
-    """What the models said, each with its time, and the answer of the run."""
+    """What the models wrote, each with its time, and the answer of the run."""
     for span in steps.models:
         yield span.end_ns, "\n".join(message.text for message in span.output_messages if message.text)
     yield math.inf, sole_text(case.model_output)

@@ -1,7 +1,7 @@
 """Whether identifiers that tools are called with stood in any earlier text of the run, or are made up.
 
-Looked for are values that nobody knows by heart or reckons out: order numbers, accounts, addresses of mail and pages
-with digits of their own. Amounts, dates, versions, code and phrases are not looked at: an agent may make those itself.
+Looked for are values that nobody knows by heart or reckons out: order numbers, accounts, addresses with digits
+of their own. Amounts, dates, versions, code and phrases are not looked at: an agent may make those itself.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ _LONGEST_VALUE: Final = 80
 _LEAST_DIGITS: Final = 4
 _LEAST_OF_A_NUMBER: Final = 5
 """Digits of a plain number under the name of an identifier."""
-_NAMING: Final = (
-    "id ids identifier number no code codes key ref reference sku account phone isbn iban doi serial email mail"
-)
+_NAMING: Final = "id ids identifier number no code codes key ref reference sku account phone isbn iban doi serial email"
 _NAMES_ONE: Final = frozenset(_NAMING.split())
 """Last words of names of arguments that hold an identifier."""
 _CHOSEN: Final = (
