@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
+
+from msgspec.structs import replace
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.grounds import written
@@ -128,18 +130,21 @@ def trace_of(case: Case) -> Trace | None:
     """The trace of a case; of one from a file, its calls between question and answer. None where there is neither."""
     if case.trace is not None or case.tools_used is None:
         return case.trace
-    found: list[tuple[SpanKind, dict[str, Any]]] = [(SpanKind.AGENT, {"name": case.task or "run", "input": case.input})]
-    found += [(SpanKind.TOOL, {"name": call.name, "tool": call}) for call in case.tools_used]
-    if case.model_output is not None:
-        found.append((SpanKind.LLM, {"name": "answer", "output": case.model_output}))
-    spans = [
-        Span(
-            trace_id=case.case_id, span_id=str(at), parent_id="0" if at else None, kind=kind, dialect="file",
-            start_ns=at, end_ns=at or len(found), **fields,
-        )
-        for at, (kind, fields) in enumerate(found)
+    last = len(case.tools_used) + 1
+    run = Span(
+        trace_id=case.case_id, span_id="0", parent_id=None, kind=SpanKind.AGENT, dialect="file", start_ns=0,
+        end_ns=last, name=case.task or "run", input=case.input,
+    )  # fmt: skip
+    calls = [
+        replace(run, span_id=str(at), parent_id="0", kind=SpanKind.TOOL, start_ns=at, end_ns=at, name=call.name,
+                tool=call, input=None)
+        for at, call in enumerate(case.tools_used, 1)
     ]  # fmt: skip
-    return Trace.of(case.case_id, spans, "batch")
+    answer = replace(
+        run, span_id=str(last), parent_id="0", kind=SpanKind.LLM, start_ns=last, name="answer", input=None,
+        output=case.model_output,
+    )  # fmt: skip
+    return Trace.of(case.case_id, [run, *calls, *([answer] if case.model_output is not None else [])], "batch")
 
 
 def steps_of(trace: Trace) -> Trajectory:
