@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.lexical.amount import amount
-from sidejudge.scoring.lexical.label import MAX_REASON
+from sidejudge.scoring.lexical.label import MAX_REASON, label
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.trace.unread import unread_counts
 from sidejudge.scoring.verdict.escalation import escalation_text
@@ -86,6 +86,8 @@ def trace_page(page: TracePage) -> str:
     name = str(details.get("name") or details.get("trace_id") or "")
     return render(
         "trace.html", title=f"{name} · sidejudge", name=name, details=details, happened=page.happened,
+        about=list(_about(details)), failed=_text(case.error) if case is not None else "",
+        answer=_text(case.model_output) if case is not None else "",
         refresh_s=_OPEN_REFRESH_S if details.get("reason") is None else None,
         turns=[str(each) for each in _list(details.get("traces"))],
         verdicts=[_shown(each, marked) for each in verdicts],
@@ -97,6 +99,33 @@ def trace_page(page: TracePage) -> str:
         scenario=scenario_text(case) if case is not None else "",
         test=regression_test_text(case, verdicts) if case is not None else "",
     )  # fmt: skip
+
+
+def _about(details: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Where the run comes from and what it took, as far as it is known."""
+    for key in ("service", "environment"):
+        if value := details.get(key):
+            yield key, label(str(value), 80)
+    figures = details.get("figures")
+    stated = figures if isinstance(figures, Mapping) else {}
+    values = stated.get("values")
+    took = {
+        key: each
+        for key, each in (values if isinstance(values, Mapping) else {}).items()
+        if isinstance(each, int | float)
+    }
+    if "latency" in took:
+        yield "took", f"{took['latency']:.3g} s"
+    if "tokens" in took:
+        yield "tokens", f"{took['tokens']:,.0f}"
+    if "cost" in took:
+        yield "cost", f"${took['cost']:.4f}"
+    if version := stated.get("version") or details.get("release"):
+        yield "version", label(str(version), 80)
+
+
+def _text(content: object) -> str:
+    return content if isinstance(content, str) else ""
 
 
 def _shown(verdict: Mapping[str, object], marked: Sequence[Evidence]) -> ShownVerdict:

@@ -67,6 +67,24 @@ def test_evidence_is_marked_in_what_was_said_and_the_verdict_points_to_it():
     assert "1 of 1 quotations" in shown
 
 
+def test_it_begins_with_what_the_run_took_its_error_its_answer_and_its_spans():
+    took = {"values": {"latency": 2.5, "tokens": 1234.0, "cost": 0.0123}, "models": {}, "version": "2.3.1"}
+    case = Case(case_id="1", model_output="<b>sorry", error="TimeoutError: <i>5 s")
+    shown = page(case=case, trace=traced(span(1)), story={"service": "shop", "environment": "prod", "figures": took})
+    head = shown[shown.index('id="head"') : shown.index("</header>", shown.index('id="head"'))]
+    assert re.findall(r"<dd>(.*?)</dd>", head) == ["shop", "prod", "2.5 s", "1,234", "$0.0123", "2.3.1"]
+    order = ["</dl>", "TimeoutError: &lt;i&gt;5 s", "&lt;b&gt;sorry", 'id="spans"', 'id="verdict-agent"']
+    places = [shown.index(each) for each in order]
+    assert places == sorted(places)
+
+
+def test_of_a_run_of_which_nothing_is_known_the_header_claims_nothing():
+    shown = page(story={"figures": {"values": {}, "models": {}, "version": None}})
+    head = shown[shown.index('id="head"') : shown.index("</header>", shown.index('id="head"'))]
+    assert "<dl>" not in head
+    assert 'id="answer"' not in shown
+
+
 def test_without_the_spans_nothing_points_to_what_is_not_there():
     shown = page(absent="gone")
     assert "#evidence" not in shown
