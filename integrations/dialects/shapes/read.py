@@ -76,7 +76,7 @@ def complete(raw: RawSpan, span: Span) -> Span:
     if _whole(span) or (span.kind in _STEPS and span.dialect not in _GENERAL):
         return span
     there = sources(raw, tuple(raw.attributes))
-    if not any(_tells(source) for source in there):
+    if span.kind is not SpanKind.LLM and not any(_tells(source) for source in there):
         return span
     reader = _Reader(raw, span, there)
     reader.read()
@@ -598,12 +598,16 @@ class _Reader:
         if not open_in and not open_out:
             return ()
         found = []
+        silent = self._kind is SpanKind.LLM and open_in and open_out
         for source in self._sources:
-            if source.meaning not in ("input", "output", "content") or not values.says_something(source.value):
+            named = source.meaning in ("input", "output", "content")
+            if not named and not (silent and source.meaning is None and values.is_data(source.value)):
+                continue
+            if not values.says_something(source.value):
                 continue
             if (source.meaning == "input" and not open_in) or (source.meaning == "output" and not open_out):
                 continue
-            field = "" if source.meaning == "content" else source.meaning
+            field = source.meaning if source.meaning in ("input", "output") else ""
             shape = values.describe(source.value)
             found.append(Unread(source=source.name, shape=shape, field=field, client=self._raw.scope_name))
         return tuple(found)

@@ -222,6 +222,12 @@ def is_documents(value: Json) -> bool:
     )  # fmt: skip
 
 
+def is_data(given: unwrap.Content) -> bool:
+    """Whether a value is a list of maps, or a map, in JSON or not: of a model call that says nothing else, its chat."""
+    value = unwrap.decoded(given)
+    return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
+
+
 def says_something(given: unwrap.Content) -> bool:
     """Whether any text stands in a value besides what only describes it; in a message without a text, none."""
     value = unwrap.decoded(given)

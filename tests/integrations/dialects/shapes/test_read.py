@@ -218,3 +218,17 @@ def test_a_chat_with_an_event_for_each_message_is_read_in_its_order() -> None:
     assert [message.role for message in span.input_messages] == ["user", "assistant", "tool"]
     assert span.input_messages[1].tool_calls[0].name == "lookup"
     assert (span.input, span.output) == ("Where is A-1?", "On its way.")
+
+
+def test_data_of_a_model_call_that_says_nothing_else_is_named_whatever_it_is_called() -> None:
+    held = '[{"who": "me", "says": "hi"}]'
+    asked: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    for attributes, events, source in (
+        ({}, (RawEvent(name="odd.dialogue", time_ns=1, attributes={"blob": held}),), "event odd.dialogue: blob"),
+        ({"odd.blob": held}, (), "odd.blob"),
+    ):
+        span = normalise(_raw({**asked, **attributes}, events=events))
+        assert [each.source for each in span.unread] == [source]
+        answered = {"gen_ai.output.messages": '[{"role": "assistant", "content": "hello"}]'}
+        assert normalise(_raw({**asked, **attributes, **answered}, events=events)).unread == ()
+    assert normalise(_raw({**asked, "odd.note": "a text", "odd.metadata": held})).unread == ()
