@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from dataclasses import replace
 from importlib.resources import files
 
@@ -21,6 +23,18 @@ PROMISED = {
 def test_the_front_door_has_the_names_that_it_promises():
     assert set(sidejudge.__all__) >= PROMISED
     assert all(hasattr(sidejudge, name) for name in sidejudge.__all__)
+
+
+def test_importing_it_imports_nothing_of_ours_until_a_name_is_used():
+    program = (
+        "import sys, sidejudge\n"
+        "ours = lambda: {name for name in sys.modules if name.startswith('sidejudge.')}\n"
+        "assert ours() == set(), ours()\n"
+        "sidejudge.Reason\n"
+        "assert 'sidejudge.scoring.result.reason' in ours() and 'sidejudge.monitor' not in ours()\n"
+    )
+    subprocess.run([sys.executable, "-P", "-c", program], check=True)
+    assert sidejudge.__all__ == sorted(sidejudge.__all__)
 
 
 @pytest.mark.parametrize("package", ["", ".scoring", ".integrations", ".monitor", ".dashboards"])
