@@ -162,7 +162,7 @@ class UnmetRouteBody(BaseModel):
     unmet: str = Field(description="its condition that does not hold")
 
 
-class LateReferenceBody(BaseModel):
+class PendingReferenceBody(BaseModel):
     """A reference that came after the verdict, and the progress of the re-evaluation."""
 
     since: str
@@ -226,7 +226,7 @@ class TraceBody(BaseModel):
     output_beginning: str | None = Field(default=None, description="likewise")
     reference: str | None = Field(default=None, description="where its reference was found")
     read_again_at: str | None = Field(default=None, description="when its spans were read again from Langfuse")
-    belated: LateReferenceBody | None = None
+    belated: PendingReferenceBody | None = None
     sampling: DrawBody | None = None
     route: str | None = Field(default=None, description="the route that chose its rubrics")
     rubrics: list[str] | None = None

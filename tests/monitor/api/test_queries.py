@@ -135,8 +135,8 @@ async def test_the_beginnings_of_input_and_output_are_shown_with_contents_alone_
     await s.take(root(1))
     await s.judge()
     known = trace(1).hex()
-    told = await s.view.trace(known, contents=True)
-    assert (told.get("input_beginning"), told.get("output_beginning")) == (shown, shown and "Tomorrow.")
+    found = await s.view.trace(known, contents=True)
+    assert (found.get("input_beginning"), found.get("output_beginning")) == (shown, shown and "Tomorrow.")
     assert not {"input_beginning", "output_beginning"} & (await s.view.trace(known, contents=False)).keys()
     for visible, wanted in ((True, shown), (False, None)):
         found = await s.view.search(VerdictSearch(), contents=visible)

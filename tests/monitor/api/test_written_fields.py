@@ -21,7 +21,7 @@ DECLARED = [
     (bodies.TraceBody, trace_document.TraceDocument),
     (bodies.DrawBody, trace_document.SamplingDocument),
     (bodies.UnmetRouteBody, trace_document.UnmetRoute),
-    (bodies.LateReferenceBody, trace_document.LateReferenceDocument),
+    (bodies.PendingReferenceBody, trace_document.LateReferenceDocument),
     (bodies.RunFiguresBody, trace_document.FiguresDocument),
 ]
 ADDED = {bodies.TraceBody: {"case"}}

@@ -14,8 +14,8 @@ PROMISED = promised()
 @pytest.mark.parametrize("path", PROMISED, ids=lambda path: path.stem)
 def test_every_pinned_name_is_provided(path):
     lost = broken(path.read_text("utf-8"), set(PROMISED[path]()))
-    told = f"promised in {path.name}, and gone or changed: keep it, under an alias where it has a new name"
-    assert not lost, "\n".join([told, *lost])
+    message = f"promised in {path.name}, and gone or changed: keep it, under an alias where it has a new name"
+    assert not lost, "\n".join([message, *lost])
 
 
 @pytest.mark.parametrize(
