@@ -20,9 +20,9 @@ _WORKFLOW = frozenset((*SIDES, *CHECKS))
 class WatchedWindow:
     """The watched parts of a rubric: the metrics that can block, and the acceptable bound of each metric with bands.
 
-    ``on_average`` are those bounds that a mean can keep to and can miss. Where only the best value there is will do, one
-    failure in a thousand is below it, and the pass ratio limits how many may fail. Where the worst value is acceptable,
-    as of a sign, no mean is below it.
+    ``on_average`` are those bounds that a mean can keep to and can miss. Where only the best value there is will do,
+    one failure in a thousand is below it, and the pass ratio limits how many may fail. Where the worst value is
+    acceptable, as of a sign, no mean is below it.
     """
 
     blocking: tuple[str, ...] = ()

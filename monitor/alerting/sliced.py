@@ -1,10 +1,10 @@
 """Sliced traffic: verdicts with the slices that they are in come in; which slice is worse than the others goes out.
 
 A slice is a value in one of a few dimensions: a version, a tenant, a route. Of each dimension the ``MOST_VALUES`` with
-most traffic, or most suspicion, are told apart; all others are one slice together. What is released (a version, a
-prompt, a model) is held against the others at the same time. Anything else is held against the threshold, as a service
-is: a tenant that was always a little worse than others is no news while it is served as was promised. All slices of all
-services share one budget of false alarms.
+most traffic, or most evidence against them, are kept apart; all others are one slice together. What is released (a
+version, a prompt, a model) is held against the others at the same time. Anything else is held against the threshold, as
+a service is: a tenant that was always a little worse than others is no news while it is served as was promised. All
+slices of all services share one budget of false alarms.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from sidejudge.scoring.trace.span import JsonRecord
 from .observation import SliceFirst
 
 MOST_VALUES: Final = 16
-"""Values of one dimension of a service that are told apart."""
+"""Values of one dimension of a service that are kept apart."""
 MOST_SLICES: Final = 500
-"""Slices of all services of a process that are told apart: 10 kB each at most, and as much to write at a look."""
+"""Slices of all services of a process that are kept apart: 10 kB each at most, and as much to write at a look."""
 SHOWN: Final = 5
 """Slices of a service under a rubric that are shown: the worst, beside those whose alert is raised or just was."""
 _CANDIDATES: Final = 100
-"""Values that are counted and not told apart yet."""
+"""Values that are counted and not kept apart yet."""
 _SUSPICIOUS: Final = 5.0
 """A failure of a value counts as so many of its verdicts when values compete for a place."""
 _AHEAD: Final = 1.5
@@ -174,7 +174,7 @@ class SlicedTraffic:
             declared: what is watched, and its budget.
             pace: the service's traffic, and who shares the budget.
             now_ns: the time.
-            room: how many slices more may be told apart.
+            room: how many slices more may be kept apart.
         """
         if self._block:
             self._take_block(declared, pace, now_ns, room)

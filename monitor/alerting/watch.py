@@ -296,7 +296,7 @@ class Watch:
 
     @property
     def _slices(self) -> int:
-        """How many slices of all services are told apart."""
+        """How many slices of all services are kept apart."""
         return sum(tracked.sliced.series for tracked in self._tracked.values())
 
     def _slice_pace(self, key: Key) -> SlicePace:

@@ -81,7 +81,7 @@ class SliceBody(ResponseBody):
     """A part of the traffic beside all the rest of it, as verdicts were first."""
 
     slice: str = Field(description="by what traffic is divided, such as `version` or `metadata.tenant`")
-    value: str = Field(description="`__other__`: all values that are too many to be told apart")
+    value: str = Field(description="`__other__`: all values that are too many to be kept apart")
     pass_ratio: Ratio | None
     lower: Ratio | None = Field(description="lower Wilson bound of it")
     upper: Ratio | None = Field(description="upper Wilson bound of it")

@@ -32,6 +32,7 @@ _LONGEST = 64 * 2**20
 """Bytes of a response that are read."""
 
 Function = TypeVar("Function", bound=Callable[..., object])
+_Read = TypeVar("_Read")
 
 
 def url_option(function: Function) -> Function:
@@ -51,11 +52,10 @@ def ask(url: str, path: str) -> Any:
 
 def ask_bytes(url: str, path: str) -> bytes | None:
     """The body at ``path`` as it is; ``None`` where the monitor does not know it, or does not show it here."""
-    found: bytes | None = _asked(url, path, bytes, shown=False)
-    return found
+    return _asked(url, path, bytes, shown=False)
 
 
-def _asked(url: str, path: str, read: Callable[[bytes], Any], *, shown: bool = True) -> Any:
+def _asked(url: str, path: str, read: Callable[[bytes], _Read], *, shown: bool = True) -> _Read | None:
     if not url.startswith(("http://", "https://")):
         raise CommandError(f"--url: must begin with http:// or https://, got {url!r}", f"for example {DEFAULT_URL}")
     try:

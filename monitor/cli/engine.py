@@ -66,11 +66,11 @@ class _Workers(click.IntRange):
     def __init__(self) -> None:
         super().__init__(min=1)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if value == "auto":
             return processors()
         try:
-            return int(super().convert(value, param, ctx))
+            return int(super().convert(cast("int", value), param, ctx))
         except click.BadParameter as error:
             self.fail(f"{error.message} 'auto' is one process a processor.", param, ctx)
 

@@ -157,6 +157,6 @@ def found_errors(found: Mapping[str, object], _: Question) -> tuple[object, str]
 
 
 def achieved(found: Mapping[str, object], _: Question) -> tuple[object, str]:
-    """What a run achieved, or that it cannot be told."""
+    """What a run achieved, or that it cannot be known."""
     value = contract.one_of(found, "achieved", ("all", "part", "none", CANNOT_TELL))
     return value, explanation(found, "reason")

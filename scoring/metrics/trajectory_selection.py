@@ -18,7 +18,7 @@ _BY_SIGNS: Final = 0.85
 _LONG: Final = 0.25
 """Share of the average step from which on a step counts as long: it has to have more signs to be shown."""
 INSTRUCTIONS: Final = 2_500
-"""Tokens of what a judge is told in one request, of the task and of the schema, about."""
+"""Tokens of the instructions of one request, of the task and of the schema, about."""
 _FOR_THE_END: Final = 8
 """Of so many parts of a run's tokens one goes to its last steps, by which it is judged what it achieved."""
 PLAIN: Final = 2.5
@@ -28,7 +28,7 @@ _MOST_OF_ONE: Final = 0.25
 _GROUND: Final = 0.05
 """Share of the tokens that a step may take on which others rest."""
 _BASE: Final[Mapping[SpanKind, float]] = {SpanKind.LLM: 1.0, SpanKind.AGENT: 0.3}
-"""How telling a step without any sign is: models decide, tools do as they are told."""
+"""What a step without any sign promises: models decide, tools obey."""
 _REST: Final = 0.1
 """The same for all other kinds."""
 _NEAR: Final = 1
@@ -53,7 +53,7 @@ class Budget:
         return min(self.request // 3, self.tokens(run) // 8)
 
     def shown_tokens(self, run: Trajectory) -> int:
-        """Tokens of steps in full in one request, beside the outline and what is said of the questions."""
+        """Tokens of steps in full in one request, beside the outline and what stands of the questions."""
         return self.request - self.outline_tokens(run) - INSTRUCTIONS
 
     def for_steps(self, run: Trajectory, outline: int) -> int:
@@ -108,7 +108,7 @@ def select(run: Trajectory, tokens: int, *, first: Sequence[int] = ()) -> tuple[
 
 
 def _worth(step: TrajectoryStep, unit: float) -> float:
-    """How telling a step promises to be, for its length in units of so many tokens."""
+    """What a step promises to show, for its length in units of so many tokens."""
     return _telling(step) / (1 + step.tokens / unit)
 
 

@@ -1,4 +1,4 @@
-"""Steps of a long run: each with who acts, what it says that no step said before, its signs, and what it rests on.
+"""Steps of a long run: each with who acts, what it adds to the steps before it, its signs, and what it rests on.
 
 Instrumentations repeat: a model's call carries the whole conversation again, a chain what its last step returned. So a
 text belongs to the step that had it first, and stands in full there alone. Nothing is copied until a step is shown.
@@ -28,7 +28,7 @@ _RESULT: Final = 60
 _HEADING: Final = 16
 """Tokens of a step's heading and of the line between two steps, about."""
 _BRIEF: Final = 160
-"""Characters of a text that stands again wherever it is said again: to point to it would take as many."""
+"""Characters of a text that stands again wherever it is repeated: to point to it would take as many."""
 _CARRY: Final = frozenset({SpanKind.LLM, SpanKind.AGENT, SpanKind.CHAIN, SpanKind.OTHER})
 """Kinds of steps that are given what others were given or returned."""
 _BEFORE: Final = "in"
@@ -36,7 +36,7 @@ _AFTER: Final = "out"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StepText:
     """One text of a step: who says it, before or after the step's work. ``same_as``: the step that had it first."""
 
     speaker: str
@@ -49,20 +49,20 @@ class Piece:
 class TrajectoryStep:
     """One step. ``number`` counts from 1 in the order of time; ``tokens`` is what it takes to show it in full.
 
-    ``signs`` are what is known of it without a judge: words of ours, and how telling each is. ``rests_on`` are the
+    ``signs`` are what is known of it without a judge: words of ours, and what each weighs. ``rests_on`` are the
     numbers of the steps whose results it works with, or that asked for it.
     """
 
     number: int
     span: Span
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[StepText, ...] = ()
     tokens: int = 0
     recorded: int = 0
     signs: dict[str, float] = field(default_factory=dict)
     rests_on: tuple[int, ...] = ()
 
     @property
-    def own(self) -> tuple[Piece, ...]:
+    def own(self) -> tuple[StepText, ...]:
         """The texts that no step had before."""
         return tuple(piece for piece in self.pieces if piece.same_as is None)
 
@@ -171,7 +171,7 @@ def _give_texts(steps: Mapping[str, TrajectoryStep]) -> None:
     order += [(step.span.end_ns, 1, -step.number, step) for step in steps.values()]  # of two that end, the inner first
     order.sort(key=lambda each: each[:3])
     first: dict[int, int] = {}
-    held: dict[str, list[Piece]] = {name: [] for name in steps}
+    held: dict[str, list[StepText]] = {name: [] for name in steps}
     for _, is_end, _, step in order:
         said = _outputs(step.span) if is_end else _inputs(step.span)
         for speaker, value in said:
@@ -183,10 +183,10 @@ def _give_texts(steps: Mapping[str, TrajectoryStep]) -> None:
             owner = first.setdefault(hash(text.strip()), step.number)
             carried = not is_end and step.span.kind in _CARRY
             if owner == step.number or (len(text) <= _BRIEF and not carried):
-                held[step.span.span_id].append(Piece(speaker, value, _AFTER if is_end else _BEFORE))
+                held[step.span.span_id].append(StepText(speaker, value, _AFTER if is_end else _BEFORE))
                 step.tokens += tokens
             else:
-                held[step.span.span_id].append(Piece(speaker, value, _AFTER if is_end else _BEFORE, owner))
+                held[step.span.span_id].append(StepText(speaker, value, _AFTER if is_end else _BEFORE, owner))
     for name, step in steps.items():
         step.pieces = tuple(held[name])
         step.tokens += _HEADING + (estimate(step.span.error) if step.span.error is not None else 0)
@@ -259,5 +259,5 @@ def _short(value: Json) -> str:
     return label(" ".join(written(value)[: 4 * _RESULT].split()), _RESULT)
 
 
-def _result(piece: Piece) -> str:
+def _result(piece: StepText) -> str:
     return f"as step {piece.same_as}" if piece.same_as is not None else _short(piece.value)

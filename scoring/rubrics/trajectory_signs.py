@@ -56,7 +56,7 @@ _LONGEST: Final = 200_000
 _SELDOM: Final = 20
 """Of so many calls at most one is of a tool that is seldom used."""
 _RARE: Final = 3
-"""Steps in which a word may stand first or again, so that it is telling of one."""
+"""Steps in which a word may stand first or again, so that it marks one."""
 
 
 def trajectory(case: Case) -> Trajectory:

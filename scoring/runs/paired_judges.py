@@ -14,7 +14,7 @@ from .verdict_line import VerdictLine
 
 _Z: Final = 1.959964
 LEAST: Final = 10
-"""Cases that both judged, below which nothing is said of a difference."""
+"""Cases that both judged, below which no difference is stated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class PairedJudges:
 
     @property
     def better(self) -> str:
-        """``A``, ``B``, or that the cases do not tell."""
+        """``A``, ``B``, or that the cases show neither."""
         if self.lower is None or self.upper is None or self.lower <= 0 <= self.upper:
             return "not told apart"
         higher = self.lower > 0

@@ -10,7 +10,7 @@ from sidejudge.scoring.statistics.estimate import Estimate
 RELEASED: Final = ("version", "prompt", "model")
 """What is released: one is worse than the others, whatever it passes. Of anything else the level counts."""
 OTHERS: Final = "__other__"
-"""The value of all that are too many to be told apart."""
+"""The value of all that are too many to be kept apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,7 @@ SLICE_PASS_RATIO = gauge(
     "sidejudge_slice_pass_ratio", labels=SLICED,
     help=f"Share of a part of the traffic that passes, such as a version's or a tenant's (`alerts.slices`). {PROCESS}",
     note="Of the parts whose alert is raised, and of the five that come nearest to it; as verdicts were first. The "
-    "value `__other__` is all that are too many to be told apart.",
+    "value `__other__` is all that are too many to be kept apart.",
 )  # fmt: skip
 SLICE_OTHERS_PASS_RATIO = gauge(
     "sidejudge_slice_others_pass_ratio", f"Share of all other traffic that passes meanwhile. {PROCESS}", labels=SLICED

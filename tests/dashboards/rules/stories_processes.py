@@ -45,13 +45,13 @@ def _from_processes() -> Iterator[Scenario]:
     for by, other, alert in (
         ("version", "metadata.tenant", "SidejudgeVersionWorse"), ("metadata.tenant", "model", "SidejudgeSliceWorse"),
     ):  # fmt: skip
-        name = "sidejudge_slice_worse_timestamp_seconds"
+        name, part = "sidejudge_slice_worse_timestamp_seconds", {**PLACE, "slice": by, "value": "x"}
         yield Scenario(
-            name=f"{alert} is there while a process has it, for its parts of the traffic alone, and lasts a little longer",
+            name=f"{alert} is there while a process has it, for its parts of the traffic, and lasts a little longer",
             under=(alert,),
             given={
-                **points(name, {**PLACE, "slice": by, "value": "x", **target("a")}, [None] * 5 + [240] * 5 + [None] * 40),
-                **points(name, {**PLACE, "slice": by, "value": "x", **target("b")}, [None] * 7 + [300] * 3 + [None] * 40),
+                **points(name, {**part, **target("a")}, [None] * 5 + [240] * 5 + [None] * 40),
+                **points(name, {**part, **target("b")}, [None] * 7 + [300] * 3 + [None] * 40),
                 **points(name, {**PLACE, "slice": other, "value": "y", **target("a")}, [240] * 50),
             },
             checks=(
