@@ -54,7 +54,8 @@ def plan(keys: tuple[str, ...]) -> Plan:
         if foreign(key):
             continue
         if (numbered := _NUMBERED.fullmatch(key)) is not None:
-            spread.setdefault(numbered[1], []).append(key)
+            if not foreign(numbered[1]):  # a list of offered tools holds names, which alone may be anything
+                spread.setdefault(numbered[1], []).append(key)
         else:
             single.append((key, meaning(key), directness(key)))
     lists = ((prefix, meaning(prefix), directness(prefix), tuple(under)) for prefix, under in spread.items())
