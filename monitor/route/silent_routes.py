@@ -90,8 +90,9 @@ class SilentRoutes:
         for route in self._routes:
             if not route.match.matches(case):
                 continue
+            if taken is None or not any(getattr(route.match, key) for key in _ASKED):
+                route.silent = False  # one for whatever is left over may find nothing left
             if taken is None:
-                route.silent = False
                 taken = route.name if route.whole else None
             elif taken not in route.taken_by:
                 route.taken_by.append(taken)

@@ -96,6 +96,10 @@ def test_what_an_earlier_route_takes_is_said_whatever_it_is_called():
     assert len(lines(routes({**everything, "rubrics": []}, desk), *[{**SUPPORT, "excluded": "all"}, SUPPORT] * 60)) == 1
 
 
+def test_a_route_for_what_is_left_over_is_not_silent_where_nothing_is():
+    assert lines(routes({"match": {"service": "desk"}, "rubrics": ["qa"]}, {"rubrics": ["qa"]}), *[SUPPORT] * 60) == []
+
+
 def test_an_earlier_route_that_asks_for_more_than_names_leaves_the_rest():
     failures = {"match": {"service": "desk", "level": "error"}, "rubrics": ["qa"]}
     desk = {"match": {"service": "desk"}, "rubrics": ["qa"]}
