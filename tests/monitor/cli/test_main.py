@@ -129,7 +129,7 @@ def test_a_file_that_is_not_there_is_named_plainly_and_the_remedy_is_the_path(tm
 
 def test_check_warns_of_a_route_whose_rubric_needs_a_judge(call, tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
-    path.write_text("routes: [{rubrics: [qa, entity]}, {rubrics: [qa, answer]}]")
+    path.write_text("routes: [{match: {service: desk}, rubrics: [qa, entity]}, {rubrics: [qa, answer]}]")
     reported = call("check", path)
     assert reported.exit_code == 0
     (cause, remedy) = reported.stderr.splitlines()
