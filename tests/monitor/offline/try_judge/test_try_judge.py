@@ -19,6 +19,7 @@ from sidejudge.scoring.judging.forms import BY_METRIC, FORMS
 from sidejudge.scoring.judging.golden import TRAPS
 from sidejudge.scoring.questions.declared import AskDeclared
 from sidejudge.scoring.questions.question import GradeAnswer
+from sidejudge.scoring.questions.trajectory import ChooseSteps, FindErrors, ReachedGoal
 from sidejudge.scoring.result.result import Unavailable
 from tests.fakes import openai as fake
 from tests.fakes.golden_judge import CONTEXT, known, knows, written
@@ -108,7 +109,12 @@ def test_the_golden_set_asks_every_kind_of_question_with_and_without_traps():
     questions = [each for case in golden_set() for each in case.questions]
     assert len(questions) >= 120
     plain = [each for each in questions if each.trap is None]
-    assert {type(each.question) for each in plain} == {*FORMS, *BY_METRIC, GradeAnswer, AskDeclared}
+    of_long_runs = {
+        ChooseSteps,
+        FindErrors,
+        ReachedGoal,
+    }  # a run that they fit has no place in a set of short questions
+    assert {type(each.question) for each in plain} == {*FORMS, *BY_METRIC, GradeAnswer, AskDeclared} - of_long_runs
     metrics = {each.metric for each in plain}
     assert metrics >= {form.metric for forms in BY_METRIC.values() for form in forms.values()}
     assert {each.question.kind for each in plain if isinstance(each.question, AskDeclared)} == {
