@@ -39,6 +39,7 @@ from sidejudge.scoring.status.metric_limit import MetricLimit
 from sidejudge.scoring.status.metric_status import MetricEstimate, MetricStatus
 from sidejudge.scoring.status.pull_snapshot import PullSnapshot
 from sidejudge.scoring.status.service_status import OTHER, ServiceStatus, StatusChange
+from sidejudge.scoring.status.slice_status import SliceStatus
 from sidejudge.scoring.status.status import Appraisal, Policy, Status, Thresholds, appraise
 from sidejudge.scoring.verdict.rubric import Criterion, Rubric
 from sidejudge.scoring.verdict.verdict import Score, State, Verdict
@@ -109,6 +110,12 @@ def samples(exporter: Exporter, accept: str = OPENMETRICS) -> dict[tuple, float]
     text = exporter.exposition(accept)()[0].decode()
     families = parse_openmetrics(text) if accept else parse_text(text)
     return {(s.name, *sorted(s.labels.values())): s.value for family in families for s in family.samples}
+
+
+WORSE = SliceStatus(
+    by="version", value="2.3", estimate=estimate([(False, 1.0)] * 30), others=estimate([(True, 1.0)] * 30),
+    worse=True, since_ns=5 * 10**9,
+)  # fmt: skip
 
 
 def standing(service="shop", environment="prod", passes=20, failures=10, **more) -> ServiceStatus:
@@ -465,7 +472,7 @@ def populated() -> Exporter:
                 standing(
                     composite_mean=0.5, metric_means={"accuracy": 0.5}, since_ns=5 * 10**9, incomplete=3,
                     last_ns=6 * 10**9, reach_ns=7 * 10**9,
-                    missing=MissingBand(0.6, 0.7),
+                    missing=MissingBand(0.6, 0.7), slices=(WORSE,),
                     corrected=Corrected(0.6, 0.5, 0.7), rectified=Corrected(0.6, 0.5, 0.7),
                     cascade=CascadeSnapshot(
                         verdicts={"sure": 1}, changed={"doubt": 0}, unanswered=0, as_delivered=0.5, corrected=False

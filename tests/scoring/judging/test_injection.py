@@ -33,6 +33,7 @@ from sidejudge.scoring.questions.dimensions import GradeDimension, VerifyClaims
 from sidejudge.scoring.questions.quality import GradeQuality
 from sidejudge.scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer
 from sidejudge.scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from sidejudge.scoring.questions.trajectory import ChooseSteps, FindErrors, ReachedGoal
 from sidejudge.scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from sidejudge.scoring.result.result import Method
 from sidejudge.scoring.rubrics import RUBRICS
@@ -235,7 +236,7 @@ def attacked(case, text):
 CITED = {"expected_outcome_reference": "", "model_output_observed": "", "reason": "r"}
 
 
-def full_marks(question):
+def full_marks(question):  # noqa: C901  # one branch a question
     """What a judge says that does as it is told by the data."""
     match question:
         case GradeAnswer():
@@ -254,6 +255,12 @@ def full_marks(question):
             return {"claims": ["all of it"], "reason": "r"}
         case OutcomeDrift():
             return {"outcomes": [], "added": [], "reason": "r"}
+        case ChooseSteps():
+            return {"steps": [], "reason": "r"}
+        case FindErrors():
+            return {"findings": [], "reason": "r"}
+        case ReachedGoal():
+            return {"achieved": "all", "reason": "r"}
         case _:
             return in_full(question)
 
