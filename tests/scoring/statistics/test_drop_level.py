@@ -23,8 +23,8 @@ def convinced(rng: np.random.Generator, ratio: float, *, n: int = 1_500) -> int 
 
 def test_at_the_level_itself_it_is_wrong_as_rarely_as_promised_however_often_one_looks():
     rng = np.random.default_rng(1)
-    wrong = sum(convinced(rng, 0.70) is not None for _ in range(300))
-    assert 0 < wrong <= 300 * 0.08 + 4 * (300 * 0.08 * 0.92) ** 0.5
+    wrong = sum(convinced(rng, 0.70) is not None for _ in range(100))
+    assert 0 < wrong <= 100 * 0.08 + 4 * (100 * 0.08 * 0.92) ** 0.5
 
 
 def test_an_outage_needs_six_verdicts_and_ten_points_some_hundred():
