@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.questions.question import Begun
 from sidejudge.scoring.result.result import Method, Result
 from sidejudge.scoring.trace.span import Json
+
+if TYPE_CHECKING:
+    import re2
 
 Finding: TypeAlias = "bool | float | Result"
 """What a test finds: whether the rule holds, to which degree in [0, 1], or a whole result with a reason of its own."""
@@ -73,3 +77,11 @@ def library(module: str, extra: str, check: str) -> ModuleType:
             f"{check} needs the extra {extra!r} ({module.partition('.')[0]}), which is not installed; "
             f"install it: pip install 'sidejudge[{extra}]', or use the image's variant full"
         ) from None
+
+
+@cache
+def linear(pattern: str) -> re2._Regexp[str]:
+    """A pattern of ours that takes linear time whatever the text, compiled when it is first used."""
+    import re2  # noqa: PLC0415  # 2.6 MB, for those who have patterns
+
+    return re2.compile(pattern)

@@ -12,7 +12,7 @@ from sidejudge.scoring.result.result import Method, Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
 
 from .arguments import flag, keys, number, texts, within
-from .check import Check, CheckError, Finding, TextTest, library
+from .check import Check, CheckError, Finding, TextTest, library, linear
 
 if TYPE_CHECKING:
     import re2
@@ -63,16 +63,16 @@ def reading_ease(text: str) -> float | None:
 
     Syllables are groups of vowels, a silent e at the end aside. None without words.
     """
-    words = [match.group(0).lower() for match in _compiled(_WORD).finditer(text)]
+    words = [match.group(0).lower() for match in linear(_WORD).finditer(text)]
     if not words:
         return None
-    sentences = max(1, len(list(_compiled(_SENTENCE).finditer(text))))
+    sentences = max(1, len(list(linear(_SENTENCE).finditer(text))))
     syllables = sum(map(_syllables, words))
     return 206.835 - 1.015 * len(words) / sentences - 84.6 * syllables / len(words)
 
 
 def _syllables(word: str) -> int:
-    groups = len(list(_compiled(_VOWELS).finditer(word)))
+    groups = len(list(linear(_VOWELS).finditer(word)))
     silent = word.endswith("e") and not word.endswith("le") and groups > 1
     return max(1, groups - silent)
 
@@ -97,17 +97,10 @@ def _readability(value: Json) -> TextTest:
 
 
 @cache
-def _compiled(pattern: str) -> re2._Regexp[str]:
-    import re2  # noqa: PLC0415  # 2.6 MB, for those who have patterns
-
-    return re2.compile(pattern)
-
-
-@cache
 def _refusals() -> re2._Regexp[str]:
     """One pattern of all lines of ``refusals.txt``."""
     lines = files("sidejudge.scoring").joinpath("checks", "refusals.txt").read_text(encoding="utf-8").splitlines()
-    return _compiled(f"(?i){'|'.join(f'(?:{line})' for line in lines if line and not line.startswith('#'))}")
+    return linear(f"(?i){'|'.join(f'(?:{line})' for line in lines if line and not line.startswith('#'))}")
 
 
 def _refusal(value: Json) -> TextTest:

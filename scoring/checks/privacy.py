@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from sidejudge.scoring.result.reason import Reason, own, together
 from sidejudge.scoring.result.result import Scored, Unavailable
 from sidejudge.scoring.trace.span import Json
 
 from .arguments import texts
-from .check import Check, CheckError, Finding, TextTest
-
-if TYPE_CHECKING:
-    import re2
+from .check import Check, CheckError, Finding, TextTest, linear
 
 MAX_SCANNED: Final = 1_000_000
 """Characters that are looked at."""
@@ -61,17 +57,8 @@ def _card(found: str) -> bool:
 def _places(pattern: str, holds: Callable[[str], bool]) -> Places:
     """Where the pattern's last group stands, as far as what stands there holds."""
     return lambda text: (
-        match.span(match.re.groups)
-        for match in _compiled(pattern).finditer(text)
-        if holds(match.group(match.re.groups))
+        match.span(match.re.groups) for match in linear(pattern).finditer(text) if holds(match.group(match.re.groups))
     )
-
-
-@cache
-def _compiled(pattern: str) -> re2._Regexp[str]:
-    import re2  # noqa: PLC0415  # 2.6 MB, for those who have patterns
-
-    return re2.compile(pattern)
 
 
 Places: TypeAlias = Callable[[str], Iterator[tuple[int, int]]]
