@@ -9,15 +9,17 @@ interface leaves ``updatedAt`` as it is. So a reader that needs changed scores r
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from .client import Langfuse, Query
 from .observations import instant_ns
 from .pages import PAGE, Row, by_cursor, by_number
+from .reading_back import MOST_IDS, read_back
 from .scores import timestamp
 
+_FIELDS: Final = "details,subject,annotation"
 SubjectKind: TypeAlias = Literal["trace", "session"]
 
 
@@ -49,9 +51,18 @@ async def read_annotations(
 
     ``until_ns`` is fixed, so that what is new does not move what is still to be read.
     """
-    query = {"source": "ANNOTATION", "fields": "details,subject,annotation"}
+    query = {"source": "ANNOTATION", "fields": _FIELDS}
     async for rows in pages_of_scores(langfuse, query, since_ns=since_ns, until_ns=until_ns, v3=v3):
         yield [found for row in rows if (found := _annotation(row)) is not None]
+
+
+async def annotations_named(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> list[Annotation]:
+    """Those of these ids that are still there, whatever their time. Raises ``LangfuseError``."""
+    found: list[Annotation] = []
+    for start in range(0, len(ids), MOST_IDS):
+        rows = await read_back(langfuse, ids[start : start + MOST_IDS], v3=v3, fields=_FIELDS)
+        found += [given for row in rows if (given := _annotation(row)) is not None]
+    return found
 
 
 def pages_of_scores(

@@ -70,7 +70,7 @@ async def existing_scores(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -
     """Those of the scores that are stored, by id; of several rows of one id the latest. Raises ``LangfuseError``."""
     found: dict[str, ExistingScore] = {}
     for start in range(0, len(ids), MOST_IDS):
-        rows = await read_back(langfuse, ids[start : start + MOST_IDS], v3=v3, details=True)
+        rows = await read_back(langfuse, ids[start : start + MOST_IDS], v3=v3, fields="details")
         for row in reversed(rows):
             revision = _mapping(row.get("metadata")).get(REVISION)
             found[str(row["id"])] = ExistingScore(

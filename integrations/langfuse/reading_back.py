@@ -16,15 +16,17 @@ MOST_IDS: Final = 50
 """Ids in one request: their list has to fit into a URL, and 100 rows are the most that are answered."""
 
 
-async def read_back(langfuse: Langfuse, ids: Sequence[str], *, v3: bool, details: bool = False) -> list[Row]:
-    """The rows of those scores that are stored, the latest first; ``details``: with metadata. At most ``MOST_IDS``.
+async def read_back(langfuse: Langfuse, ids: Sequence[str], *, v3: bool, fields: str = "") -> list[Row]:
+    """The rows of those scores that are stored, the latest first. At most ``MOST_IDS``.
+
+    ``fields`` are groups of fields of ``v3/scores``, as ``details``, which has the metadata; ``v2/scores`` gives all.
 
     Raises ``LangfuseError``, also for an answer that is no page: that a score is not there has to be answered.
     """
     path, name = ("v3/scores", "id") if v3 else ("v2/scores", "scoreIds")
     query: dict[str, str | int] = {name: ",".join(ids), "limit": 100}
-    if v3 and details:
-        query["fields"] = "details"
+    if v3 and fields:
+        query["fields"] = fields
     pages = by_cursor(langfuse, path, query) if v3 else by_number(langfuse, path, query)
     return [row async for rows in pages for row in rows if row.get("id") in ids]
 

@@ -104,7 +104,7 @@ class LabelComparison:
         wanted = list(dict.fromkeys(ids))
         found: dict[str, Mapping[str, object]] = {}
         for start in range(0, len(wanted), MOST_IDS):
-            rows = await read_back(self._langfuse, wanted[start : start + MOST_IDS], v3=v3, details=True)
+            rows = await read_back(self._langfuse, wanted[start : start + MOST_IDS], v3=v3, fields="details")
             found |= {str(row["id"]): row for row in reversed(rows)}  # of several, the latest
         return found
 

@@ -2,19 +2,22 @@
 
 What is read is a window of time that moves on. The last day of it is read again each time, and one day of the month
 before it: a label may be edited (which leaves no trace but its value), be deleted, or come before the verdict that it
-is about. Nothing counts twice by that, for a pair replaces itself. A label that is not listed any more leaves the
-agreement; the labels that count are remembered over restarts, so that one that goes meanwhile is missed too.
+is about. Of what is older, the labels that count are asked for by their ids, some each time. Nothing counts twice by
+that, for a pair replaces itself. A label that is not there any more leaves the agreement; no list decides that, for its
+pages may shift while they are read, but a question for its id. The labels that count are remembered over restarts, and
+none counts that is not remembered.
 """
 
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sidejudge.integrations.langfuse.annotations import Annotation, read_annotations
+from sidejudge.integrations.langfuse.annotations import Annotation, annotations_named, read_annotations
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.probe import LangfuseServer
@@ -43,7 +46,9 @@ AGAIN_NS: Final = 24 * _HOUR_NS
 SWEEP_NS: Final = 24 * _HOUR_NS
 """The period before that one that is read again each time, another each time."""
 MOST_LABELS: Final = 10_000
-"""Labels that are remembered, the latest read: so many are missed where they are deleted."""
+"""Labels that count at most, the latest read."""
+ASKED_AT_ONCE: Final = 200
+"""Labels older than a month that are asked for each time: all of them within 50 times."""
 AT_ONCE: Final = 25
 """Labels that are compared together."""
 UNSIGNED: Final = "unsigned"
@@ -96,8 +101,10 @@ class HumanLabels:
         self._agreements = Agreements()
         self._comparison = LabelComparison(langfuse, self._rubrics, self._agreements)
         self._labels: dict[str, _Read] = {}
+        self._others: dict[str, _Read] = {}
         self._compared_ns = 0
         self._swept_ns = 0
+        self._asked_last = ""
         self._slice_ns = FIRST_NS
         self._read_ns: int | None = None
         self._project: str | None = None
@@ -128,6 +135,7 @@ class HumanLabels:
         if known is not None:
             self._read_ns, self._project = known["read_ns"], known["project"]
             self._comparison.corrected = known["corrected"]
+            self._swept_ns, self._asked_last = known.get("swept_ns", 0), known.get("asked_last", "")
         for rubric in self._rubrics.values():
             stated = self._store.fact(f"{FACT}/{rubric.id}")
             if stated is not None and stated["version"] == rubric.version:
@@ -178,7 +186,7 @@ class HumanLabels:
     async def _read(self, server: LangfuseServer) -> None:
         now_ns = self._clock_ns()
         if self._project != server.project_id:
-            self._read_ns, self._project = None, server.project_id
+            await self._begin_anew(server.project_id)
         if now_ns - self._compared_ns > _HOUR_NS:  # verdicts may have been revised since they were compared
             self._compare_again()
             self._compared_ns = now_ns
@@ -197,6 +205,17 @@ class HumanLabels:
             await self._remember(end_ns)
         self._passed_over = passed_over
         await self._sweep(server, now_ns - FIRST_NS, recent_ns)
+        await self._ask_for_older(server, now_ns - FIRST_NS)
+
+    async def _begin_anew(self, project: str) -> None:
+        """Labels of another project are not this one's."""
+        if self._project is not None:
+            for rubric in self._agreements.rubrics():
+                self._agreements.forget(rubric)
+                await self._store.keep_fact(f"{FACT}/{rubric}", {"version": "", "metrics": {}})
+            for kept in (self._labels, self._others, self._comparison.corrected, self._kept):
+                kept.clear()
+        self._read_ns, self._project = None, project
 
     async def _sweep(self, server: LangfuseServer, from_ns: int, until_ns: int) -> None:
         """Read one day of what is older again."""
@@ -204,23 +223,47 @@ class HumanLabels:
             return
         start_ns = self._swept_ns if from_ns <= self._swept_ns < until_ns else from_ns
         end_ns = min(until_ns, start_ns + SWEEP_NS)
-        for held in self._labels.values():
+        for held in self._known():
             if start_ns <= held.at_ns < end_ns:
                 held.given = None
         await self._slice(server, start_ns, end_ns)
         self._swept_ns = end_ns
         await self._remember(self._read_ns or 0)
 
+    async def _ask_for_older(self, server: LangfuseServer, until_ns: int) -> None:
+        """Ask for some of the labels whose time is listed no more, in the order of their ids."""
+        older = sorted(name for name, held in self._labels.items() if held.at_ns < until_ns)
+        if not older:
+            return
+        start = bisect_right(older, self._asked_last) % len(older)
+        some = older[start : start + ASKED_AT_ONCE]
+        rows = await annotations_named(self._langfuse, some, v3=server.scores_v3)
+        self._let_go({*some} - {given.id for given in rows})
+        await self._take(server, rows)
+        self._asked_last = some[-1]
+        await self._remember(self._read_ns or 0)
+
+    def _known(self) -> list[_Read]:
+        """All labels that are remembered: those that count, and others, so that these are not compared each time."""
+        return [*self._labels.values(), *self._others.values()]
+
     def _compare_again(self) -> None:
-        for held in self._labels.values():
+        for held in self._known():
             held.given = None
 
     async def _slice(self, server: LangfuseServer, start_ns: int, end_ns: int) -> Counter[str]:
         """Read one stretch of time; why labels of it were passed over."""
-        rows: list[Annotation] = []
+        listed: list[Annotation] = []
         async for page in read_annotations(self._langfuse, since_ns=start_ns, until_ns=end_ns, v3=server.scores_v3):
-            rows += page
-        self._miss({given.id for given in rows}, start_ns, end_ns)
+            listed += page
+        rows = {given.id: given for given in reversed(listed)}  # of several, the latest
+        missed = [n for n, held in self._labels.items() if start_ns <= held.at_ns < end_ns and n not in rows]
+        found = await annotations_named(self._langfuse, missed, v3=server.scores_v3)
+        self._let_go({*missed} - {given.id for given in found})
+        return await self._take(server, [*rows.values(), *found])
+
+    async def _take(self, server: LangfuseServer, rows: Sequence[Annotation]) -> Counter[str]:
+        """Compare what is new or changed of labels, the oldest first; why labels of them were passed over."""
         labels, corrections = self._changed(rows)
         given_as = {given.id: given for given in rows}
         for given in corrections:
@@ -237,25 +280,20 @@ class HumanLabels:
             for (given, about), why in zip(some, found, strict=True):
                 self._settle(given_as[given.id], why, about)
         await self._comparison.look_at(corrections, v3=server.scores_v3)
-        return Counter(why for given in rows if (why := self._labels[given.id].why) is not None)
-
-    def _miss(self, listed: set[str], start_ns: int, end_ns: int) -> None:
-        """Let go of labels of this stretch that are not listed any more."""
-        known = [name for name, held in self._labels.items() if start_ns <= held.at_ns < end_ns]
-        for name in known:
-            if name not in listed:
-                self._let_go(name)
+        passed_over = Counter(self._others[given.id].why or "" for given in rows if given.id in self._others)
+        self._bound()
+        return passed_over
 
     def _changed(self, rows: Sequence[Annotation]) -> tuple[list[Label], list[Annotation]]:
         """Labels and corrections that are new, or not as they were; the oldest first: of many, the latest are kept."""
         labels: list[Label] = []
         corrections: list[Annotation] = []
-        for given in reversed(rows):
-            held = self._labels.get(given.id)
+        for given in rows:
+            held = self._labels.get(given.id) or self._others.get(given.id)
             if held is not None and held.given == given:
                 continue
             if held is not None and held.given is not None:  # edited
-                self._let_go(given.id)
+                self._let_go({given.id})
             why = self._why_not(given)
             if why is not None:
                 self._settle(given, why)
@@ -266,24 +304,33 @@ class HumanLabels:
         return labels, corrections
 
     def _settle(self, given: Annotation, why: str | None, about: Sequence[LabelledScore] = ()) -> None:
+        self._others.pop(given.id, None)
         before = self._labels.pop(given.id, None)
-        if before is not None and why is not None and before.about and before.why is None:  # it counted, as it was
+        if before is not None and why is not None:  # it counted, as it was
             self._drop(before)
-        self._labels[given.id] = _Read(
+        (self._labels if why is None else self._others)[given.id] = _Read(
             given.at_ns, given.subject, given.author or "", tuple((each.rubric, each.metric) for each in about),
             None if why == UNMET else given, why,  # a verdict may still come
         )  # fmt: skip
-        if len(self._labels) > MOST_LABELS:
-            del self._labels[next(iter(self._labels))]
 
-    def _let_go(self, name: str) -> None:
-        """A label is not there any more, or not as it was: it counts no more."""
-        held = self._labels.pop(name)
-        self._drop(held)
-        for passes in self._comparison.corrected.values():
-            passes.pop(held.subject, None)
-        for other in self._labels.values():
-            if other.subject == held.subject:  # the same person may have given the same under another name
+    def _bound(self) -> None:
+        """Of many labels the latest count, and the latest of the others are remembered."""
+        for kept in (self._labels, self._others):
+            if len(kept) > MOST_LABELS:
+                self._let_go(sorted(kept, key=lambda name: kept[name].at_ns)[:-MOST_LABELS])
+
+    def _let_go(self, names: Collection[str]) -> None:
+        """Labels are not there any more, or not as they were: they count no more."""
+        gone = [self._labels.pop(name) for name in names if name in self._labels]
+        for name in names:
+            self._others.pop(name, None)
+        for held in gone:
+            self._drop(held)
+            for passes in self._comparison.corrected.values():
+                passes.pop(held.subject, None)
+        subjects = {held.subject for held in gone}
+        for other in self._known() if subjects else ():
+            if other.subject in subjects:  # the same person may have given the same under another name
                 other.given = None
 
     def _drop(self, held: _Read) -> None:
@@ -310,14 +357,16 @@ class HumanLabels:
         counted = {
             name: [held.at_ns, held.subject, held.by, [list(each) for each in held.about]]
             for name, held in self._labels.items()
-            if held.why is None
         }
         if counted != self._kept.get(LABELS):
             await self._store.keep_fact(f"{FACT}{LABELS}", counted)
             self._kept[LABELS] = counted
         # After the pairs: killed in between, they are only recorded once more.
         self._read_ns = max(self._read_ns or 0, read_ns)
-        known = {"read_ns": self._read_ns, "project": self._project, "corrected": self._comparison.corrected}
+        known = {
+            "read_ns": self._read_ns, "project": self._project, "corrected": self._comparison.corrected,
+            "swept_ns": self._swept_ns, "asked_last": self._asked_last,
+        }  # fmt: skip
         await self._store.keep_fact(FACT, known)
         self._measure()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 from sidejudge.integrations.langfuse.probe import probe
 from sidejudge.integrations.langfuse.scores import score_id
 from sidejudge.monitor.config.annotations import PeopleScore
+from sidejudge.monitor.feedback import human_labels
 from sidejudge.monitor.feedback.human_labels import AGAIN_NS, FIRST_NS, HumanLabels
 from sidejudge.scoring.rubrics import RUBRICS
 from tests.fakes.langfuse import server as faults
@@ -423,7 +425,7 @@ async def test_after_a_reload_only_verdicts_by_the_changed_rubric_are_compared(s
 DAY_NS = 24 * 3600 * 10**9
 
 
-@pytest.mark.parametrize("ago", [0, 20 * DAY_NS], ids=["recent", "weeks ago"])
+@pytest.mark.parametrize("ago", [0, 20 * DAY_NS, 29 * DAY_NS], ids=["recent", "weeks ago", "listed no more"])
 @pytest.mark.parametrize("restarts", [False, True], ids=["running", "restarted"])
 async def test_an_edit_that_leaves_no_trace_and_a_deletion_are_seen(scene, ago, restarts):
     for number in range(8):
@@ -432,6 +434,9 @@ async def test_an_edit_that_leaves_no_trace_and_a_deletion_are_seen(scene, ago, 
     people = await scene.people()
     await people.tick()
     assert table(people) == (8, 0, 0, 0)
+    if ago > 28 * DAY_NS:
+        scene.bench.now_ns += 200 * DAY_NS
+        await people.tick()
     if restarts:
         people = await scene.people()
     for number in (1, 2, 3):
@@ -453,3 +458,86 @@ async def test_the_labels_of_one_person_go_and_those_of_another_stay(scene):
     scene.bench.fake.scores.remove("qa_pass-1-bob")
     await people.tick()
     assert table(people) == (1, 0, 0, 0)
+
+
+async def test_old_labels_are_asked_for_some_at_a_time_and_all_of_them_in_the_end(scene, monkeypatch):
+    monkeypatch.setattr(human_labels, "ASKED_AT_ONCE", 3)
+    for number in range(8):
+        scene.ours(number, True)
+        scene.label(number, True)
+    people = await scene.people()
+    await people.tick()
+    scene.bench.now_ns += 100 * DAY_NS
+    await people.tick()
+    for number in range(8):
+        scene.bench.fake.scores.remove(f"qa_pass-{number}-ann")
+    left = []
+    for _ in range(4):
+        people = await scene.people()  # a restart begins no new round
+        before = len(scene.bench.fake.requests)
+        await people.tick()
+        left.append(table(people) and table(people)[0])
+        asked = [r.params["id"].split(",") for r in scene.bench.fake.requests[before:] if "id" in r.params]
+        assert sum(map(len, asked)) <= 3
+    assert left == [5, 3, None, None], "the first round had begun"
+
+
+async def test_a_list_whose_pages_shift_while_it_is_read_deletes_no_label(scene):
+    for number in range(4):
+        scene.ours(number, True)
+        scene.label(number, True)
+    people = await scene.people()
+    await people.tick()
+
+    def shifted(request):
+        answered = scene.bench.fake._act(request)
+        if "fromTimestamp" not in request.params:
+            return answered
+        body = json.loads(answered.body)
+        return faults.answer({**body, "data": body["data"][:1]})
+
+    scene.bench.fake.standing_fault = shifted
+    await people.tick()
+    assert table(people) == (4, 0, 0, 0)
+
+
+async def test_more_labels_than_are_remembered_are_read_and_the_latest_count(scene, monkeypatch):
+    monkeypatch.setattr(human_labels, "MOST_LABELS", 5)
+    for number in range(9):
+        scene.ours(number, True)
+        scene.label(number, number > 3, ago_ns=(9 - number) * HOUR_NS)
+        scene.label(number, 1.0, "mood", ago_ns=(9 - number) * HOUR_NS)
+    people = await scene.people()
+    for _ in range(3):
+        await people.tick()
+        assert (people.snapshot().reason, table(people)) == ("", (5, 0, 0, 0))
+        assert people.snapshot().passed_over["unmapped"] == 9
+    for number in range(4, 9):
+        scene.bench.fake.scores.remove(f"qa_pass-{number}-ann")
+    await people.tick()
+    await people.tick()
+    assert table(people) == (0, 0, 4, 0), "those before them are the latest now"
+
+
+async def test_labels_of_one_moment_are_all_read_whatever_the_order_of_their_pages(scene):
+    for number in range(130):
+        scene.ours(number, True)
+        scene.label(number, True, ago_ns=HOUR_NS)
+    people = await scene.people()
+    await people.tick()
+    assert table(people) == (130, 0, 0, 0)
+
+
+async def test_labels_of_a_project_are_let_go_when_the_keys_come_to_belong_to_another(scene):
+    scene.ours(1, True)
+    scene.label(1, True, ago_ns=20 * DAY_NS)
+    people = await scene.people()
+    await people.tick()
+    scene.bench.now_ns += 100 * DAY_NS
+    await people.tick()
+    scene.bench.fake.project = {"id": "another", "name": "Another"}
+    scene.bench.fake.scores.clear()
+    for _ in range(2):
+        other = await scene.people()
+        await other.tick()
+        assert table(other) is None
