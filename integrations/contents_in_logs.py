@@ -7,29 +7,49 @@ events; dialects read both alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from sidejudge.scoring.trace.jsontext import decoded
 
-from .raw import EVALUATION, RawEvent, RawLogRecord, RawSpan
+from .raw import EVALUATION, AttributeValue, RawEvent, RawLogRecord, RawSpan
 
 _RESPONSE: Final = "gen_ai.response.id"
+UNNAMED: Final = "log record"
+"""What the event of a record without a name is called here."""
+CHAT: Final = re.compile(
+    r"""["'](?:_?role|message\.role|lc|choices|generations|candidates)["']"""
+    r"""|["']type["']: ?["'](?:human|ai|function_call|\w{2,30}Message)["']|_?role=|Message\("""
+)
+"""What no text is a chat without. It is looked for in the text, so that other JSON is not read as messages."""
+MAY_SHOW: Final = re.compile(
+    rb"role|choices|candidates|generations|arguments|args|[iI]nput|prompt|Message|human|[\"']lc"
+)
+"""What the bytes of a record hold that shows contents; others need not be decoded to know that they show none."""
+_LONGEST: Final = 1 << 20
+_ROLES: Final = frozenset({"user", "assistant", "system", "tool", "human", "ai", "model", "developer"})
+_SAID: Final = frozenset({"content", "parts", "text", "tool_calls"})
+_CALLED: Final = frozenset({"name", "tool_name", "toolName", "tool", "function"})
+_TOOLS: Final = _CALLED - {"name", "function"}
+_GIVEN: Final = frozenset({"args", "input", "tool_input", "toolInput"})
+_ANSWERED: Final = frozenset({"completion", "response", "answer", "output"})
 
 
 def join(spans: Iterable[RawSpan], records: Iterable[RawLogRecord]) -> list[RawSpan]:
     """The spans, with each named event that belongs to one of them among its events, in order of time.
 
-    Records of other spans, plain log lines, and records that were delivered twice are left out. An evaluation
+    So is a record without a name that shows contents by its shape. Records of other spans, plain log lines, and records
+    that were delivered twice are left out. An evaluation
     that names no span is that of the model call whose response it names, else of the trace's root.
     """
     spans = list(spans)
     by_span: dict[tuple[str, str], list[RawEvent]] = {}
     apart: list[RawLogRecord] = []
     for record in records:
-        if record.event and record.trace_id is not None and record.span_id is not None:
+        if (record.event or shows_contents(record)) and record.trace_id is not None and record.span_id is not None:
             by_span.setdefault((record.trace_id, record.span_id), []).append(_event(record))
         elif record.event == EVALUATION and record.trace_id is not None:
             apart.append(record)
@@ -42,6 +62,37 @@ def join(spans: Iterable[RawSpan], records: Iterable[RawLogRecord]) -> list[RawS
     return [
         _with_events(span, added) if (added := by_span.get((span.trace_id, span.span_id))) else span for span in spans
     ]
+
+
+def shows_contents(record: RawLogRecord) -> bool:
+    """Whether a record shows by its shape that it holds a message, an answer or a call of a tool."""
+    entries = _entries(record)
+    return is_message(entries) or is_call(entries) or _is_exchange(entries) or any(map(_is_chat, entries.values()))
+
+
+def is_message(entries: Mapping[str, AttributeValue]) -> bool:
+    """Whether a map is a message: who spoke, and what."""
+    role = entries.get("role")
+    return isinstance(role, str) and role.lower() in _ROLES and not _SAID.isdisjoint(entries)
+
+
+def is_call(entries: Mapping[str, AttributeValue]) -> bool:
+    """Whether a map is a call of a tool: its name, and a map of what it is given; the definition of one is none."""
+    if "description" in entries or _CALLED.isdisjoint(entries):
+        return False
+    given = _GIVEN | {"arguments"} if not _TOOLS.isdisjoint(entries) else {"arguments"}
+    held = (entries[key] for key in given & entries.keys())
+    return any(isinstance(decoded(value) if isinstance(value, str) else value, dict) for value in held)
+
+
+def _is_exchange(entries: Mapping[str, AttributeValue]) -> bool:
+    return "prompt" in entries and not _ANSWERED.isdisjoint(entries)
+
+
+def _is_chat(value: AttributeValue) -> bool:
+    if isinstance(value, str):
+        return value[:1] in ("[", "{") and len(value) <= _LONGEST and CHAT.search(value) is not None
+    return isinstance(value, list | dict) and CHAT.search(str(value)) is not None
 
 
 def _evaluated(spans: Sequence[RawSpan]) -> tuple[dict[str, str], dict[tuple[str, str], str]]:
@@ -57,12 +108,16 @@ def _evaluated(spans: Sequence[RawSpan]) -> tuple[dict[str, str], dict[tuple[str
 
 
 def _event(record: RawLogRecord) -> RawEvent:
+    return RawEvent(name=record.event or UNNAMED, time_ns=record.time_ns, attributes=_entries(record))
+
+
+def _entries(record: RawLogRecord) -> dict[str, AttributeValue]:
     """A body that is a map, as one or as JSON text, is what a span event has as attributes."""
     body = record.body
     entries: object = decoded(body) if isinstance(body, str) else body
     if not isinstance(entries, dict):
         entries = {} if body is None else {"body": body}
-    return RawEvent(name=record.event, time_ns=record.time_ns, attributes={**record.attributes, **entries})
+    return {**record.attributes, **entries}
 
 
 def _with_events(span: RawSpan, added: list[RawEvent]) -> RawSpan:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import json
 import random
 
+import pytest
 from msgspec.structs import replace
 
 from sidejudge.integrations.contents_in_logs import join
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.raw import EVALUATION, RawEvent, RawLogRecord, RawSpan
+from sidejudge.scoring.trace.span import ToolCall
 
 CHAT = RawSpan(
     trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="chat m", start_ns=1, end_ns=9,
@@ -50,6 +53,42 @@ def test_a_body_that_is_json_text_is_read_as_one_that_is_a_map() -> None:
 def test_a_body_that_is_neither_is_kept_under_its_own_name() -> None:
     (span,) = join([CHAT], [_record("an.event", 3, "a text")])
     assert span.events[0].attributes["body"] == "a text"
+
+
+U, A = {"role": "user", "content": "Where is it?"}, {"role": "assistant", "content": "Here."}
+CALL = {"name": "look_up", "arguments": {"id": 7}}
+
+
+@pytest.mark.parametrize(
+    "bodies",
+    [(U, A), (json.dumps(U), json.dumps(A)), ([U], {"choices": [{"message": A}]}),
+     ({"messages": [U]}, {"response": {"choices": [{"message": A}]}}),
+     ({"prompt": "Where is it?", "completion": "Here."},),
+     ("an exchange", {"role": "user", "text": "Where is it?"}, A, {"function": "handler", "args": [1]})],
+)  # fmt: skip
+def test_a_record_without_a_name_is_read_by_its_shape(bodies: tuple[object, ...]) -> None:
+    span = normalise(join([CHAT], [_record("", time, body) for time, body in enumerate(bodies)])[0])
+    assert (span.input, span.output) == ("Where is it?", "Here.")
+    assert span.provenance["output"].endswith("(by shape)")
+
+
+@pytest.mark.parametrize("bodies", [(CALL, {"role": "tool", "content": "shelf 3"}), ({**CALL, "result": "shelf 3"},)])
+def test_so_are_a_call_of_a_tool_and_its_result(bodies: tuple[object, ...]) -> None:
+    tool = replace(CHAT, attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look_up"})
+    span = normalise(join([tool], [_record("", time, body) for time, body in enumerate(bodies)])[0])
+    assert span.tool == ToolCall(name="look_up", arguments={"id": 7}, result="shelf 3")
+    (calls,) = normalise(join([CHAT], [_record("", 3, CALL)])[0]).output_messages
+    assert calls.tool_calls == (ToolCall(name="look_up", arguments={"id": 7}),)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["GET /orders 200", "Request options: {'messages': [{'role': 'user'}]}", {"function": "handler", "args": [1]},
+     {"name": "nightly", "input": {"day": 3}}, {"role": "admin", "content": "signed in"},
+     {"user": "b", "message": "hi"}, None, '{"response": "200 OK"}', {**CALL, "description": "Looks up."}],
+)  # fmt: skip
+def test_a_plain_line_of_a_log_is_left_out(body: object) -> None:
+    assert join([CHAT], [_record("", 3, body)]) == [CHAT]
 
 
 def test_a_record_that_was_delivered_twice_is_one_event() -> None:

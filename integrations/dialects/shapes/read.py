@@ -20,7 +20,7 @@ from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Unread, Usage
 
 from . import counts, kinds, values
-from .sources import NamedValue, sources, turns
+from .sources import TURNS, NamedValue, sources, turns
 from .values import Seen
 from .words import is_way, words
 
@@ -124,7 +124,7 @@ class _Reader:
         self._kind = span.kind
         self._ins: list[Candidate] = []
         self._outs: list[Candidate] = []
-        self._documents: tuple[str, ...] = ()
+        self._turns: tuple[Message, ...] = ()
 
     def span(self) -> Span:
         """The span as it was completed."""
@@ -195,9 +195,9 @@ class _Reader:
 
     def _sort(self) -> None:
         """Which sources went in and which came out: by their names, and of chats by who spoke last."""
-        if self._raw.events and (spoken := turns(self._raw)):
-            events = NamedValue(name="an event for each message", meaning="content", value=None, directness=2)
-            self._sort_chat(events, Seen(value=None, read=None, messages=spoken))
+        self._turns = turns(self._raw) if self._raw.events else ()
+        if any(m.text and m.role != "tool" for m in self._turns) or (self._turns and self._kind is SpanKind.LLM):
+            self._sort_chat(TURNS, Seen(value=None, read=None, messages=self._turns))
         declined = set(self._span.provenance.values())  # what the dialect looked at and took nothing from
         for source in self._sources:
             if source.meaning not in ("input", "output", "content", None):
@@ -415,6 +415,12 @@ class _Reader:
             outcome = unwrap.result(came[1].value)
             tool = replace(tool, result=outcome.result, error=outcome.error, call_id=tool.call_id or outcome.call_id)
             self._note("tool.result", came[0].name)
+        answers = [message for message in self._turns if message.role == "tool"]
+        if tool.result is None and tool.error is None and len(answers) == 1:
+            outcome = unwrap.result(answers[0].text)
+            failed = outcome.error or (answers[0].text if answers[0].error else None)
+            tool = replace(tool, result=None if failed else outcome.result, error=failed)
+            self._note("tool.result", TURNS.name)
         if tool.arguments is not None and tool.result is None and tool.error is None:
             tool = replace(tool, error=self._stated_error())
         if tool.call_id is None and (call_id := self._text("call_id")):
@@ -472,10 +478,12 @@ class _Reader:
                 held = unwrap.decoded(source.value)
                 if values.is_call(held) and (calls := message_parts.calls([held])):
                     found.append((calls[0], source.name))
+        found += [(call, TURNS.name) for message in self._turns for call in message.tool_calls]
         return found[0] if len(found) == 1 else None
 
     def _arguments(self) -> tuple[Json, str] | None:
-        if self._span.tool is None and (called := self._called()) is not None:
+        tool, called = self._span.tool, self._called()
+        if called is not None and (tool is None or called[0].name == tool.name):
             return called[0].arguments, called[1]
         given = [(source, seen) for source, seen in self._ins if not seen.messages]
         if (found := self._best(given)) is not None:

@@ -9,7 +9,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sidejudge.integrations.dialects import genai_events
+from sidejudge.integrations.contents_in_logs import is_call, is_message
+from sidejudge.integrations.dialects import genai_events, message_parts, messages, unwrap
 from sidejudge.integrations.dialects.by_names import by_names
 from sidejudge.integrations.dialects.reading import SpanReading
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
@@ -36,6 +37,11 @@ class NamedValue(Struct, frozen=True, kw_only=True):
     value: AttributeValue
     directness: int = 0
     attribute: bool = True
+
+
+TURNS: Final = NamedValue(
+    name="an event for each message", meaning="content", value=None, directness=2, attribute=False
+)
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -80,13 +86,15 @@ def sources(raw: RawSpan, names: tuple[str, ...]) -> list[NamedValue]:
         found.append(NamedValue(name=f"{prefix}.*", meaning=says, value=value, directness=direct))
     if raw.events:
         found += of_events(raw.events)
+        if any(map(_is_turn, raw.events[:_MOST_EVENTS])):
+            found.append(TURNS)
     return found
 
 
 def of_events(events: Sequence[RawEvent]) -> Iterator[NamedValue]:
     """The sources in events: an event's name stands before the names of its attributes."""
     for event in events[:_MOST_EVENTS]:
-        if event.name in _NO_EVENTS:
+        if event.name in _NO_EVENTS or _is_turn(event):
             continue
         for key, value in event.attributes.items():
             if value is None or foreign(key) or (isinstance(value, str) and value.endswith(event.name)):
@@ -99,14 +107,34 @@ def of_events(events: Sequence[RawEvent]) -> Iterator[NamedValue]:
 
 
 def turns(raw: RawSpan) -> tuple[Message, ...]:
-    """The messages of a chat with an event for each, named after who speaks: ``acme.user.message``, ``acme.choice``."""
+    """The messages of a chat with an event for each: by the event's name (``acme.user.message``), else by its role."""
     spoken = [
         replace(event, name=f"gen_ai.{named}") for event in raw.events if (named := _speaker(event.name)) is not None
     ]
-    if not spoken:
-        return ()
-    found = genai_events.read(SpanReading(raw), spoken)
-    return (*found.requested, *found.answered)
+    if spoken:
+        found = genai_events.read(SpanReading(raw), spoken)
+        return (*found.requested, *found.answered)
+    return tuple(m for event in raw.events[:_MOST_EVENTS] if _is_turn(event) for m in _spoken(event.attributes))
+
+
+def _is_turn(event: RawEvent) -> bool:
+    """Whether an event is a message, or the call of a tool that a model made."""
+    return is_message(event.attributes) or is_call(event.attributes)
+
+
+def _spoken(entries: Mapping[str, AttributeValue]) -> tuple[Message, ...]:
+    """The messages of one event; the call of a tool may have its result beside it."""
+    said = entries.get("content", entries.get("text"))
+    body = {key: unwrap.decoded(value) for key, value in entries.items()} | {"content": messages.content(said)}
+    if is_message(entries):
+        return tuple(m for m in messages.read(body) if m.text or m.tool_calls)
+    called = next(
+        (held for key in ("tool_name", "toolName", "tool", "name", "function") if (held := body.get(key))), None
+    )
+    calls = message_parts.calls([body | {"name": called}])
+    result = message_parts.joined(body.get("result", body.get("output")))
+    answer = (Message(role="tool", text=result),) if result else ()
+    return (Message(role="assistant", tool_calls=calls), *answer) if calls else ()
 
 
 def _speaker(event: str) -> str | None:

@@ -8,16 +8,12 @@ from typing import Final
 
 from msgspec import Struct
 
+from sidejudge.integrations.contents_in_logs import CHAT
 from sidejudge.integrations.dialects import message_parts, messages, unwrap
 from sidejudge.scoring.trace.span import Json, Message
 
 from .words import words
 
-_CHAT: Final = re.compile(
-    r"""["'](?:_?role|message\.role|lc|choices|generations|candidates)["']"""
-    r"""|["']type["']: ?["'](?:human|ai|function_call|\w{2,30}Message)["']|_?role=|Message\("""
-)
-"""What nothing is a chat without. It is looked for in the text, so that other JSON is not read as messages."""
 _WRAPPED: Final = frozenset({"type", "value"})
 _SOLE: Final = frozenset({("answer",), ("reply",), ("completion",), ("query",), ("question",)})
 _AROUND: Final = ("inputs", "outputs")
@@ -89,7 +85,7 @@ def look(given: unwrap.Content) -> Seen | None:
     if read is None or read in ("", [], {}) or (isinstance(read, str) and not read.strip()):
         return None
     if not isinstance(read, dict | list):
-        stated = _messages(read) if isinstance(read, str) and _CHAT.search(read[:400]) else ()
+        stated = _messages(read) if isinstance(read, str) and CHAT.search(read[:400]) else ()
         if not stated and isinstance(read, str) and _PRINTED.match(read):
             return None
         return Seen(value=value, read=read, messages=stated)
@@ -162,7 +158,7 @@ def may_be_chat(value: unwrap.Content) -> bool:
 
 
 def _reads_like_chat(text: str) -> bool:
-    return len(text) <= _LONGEST and _CHAT.search(text) is not None
+    return len(text) <= _LONGEST and CHAT.search(text) is not None
 
 
 def _messages(value: Json) -> tuple[Message, ...]:

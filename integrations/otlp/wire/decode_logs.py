@@ -39,9 +39,12 @@ def _decode_deep(payload: bytes) -> list[RawLogRecord]:
         raise UndecodableError(
             f"not an OTLP logs request, or a damaged one ({len(payload)} bytes of protobuf)"
         ) from error
-    return [
-        _record(record, opaque_attributes(record.attributes), opaque_value(record.body)) for record in _records(request)
-    ]
+    return [read_record(record) for record in _records(request)]
+
+
+def read_record(record: Any) -> RawLogRecord:
+    """A record of the ``opaque`` view."""
+    return _record(record, opaque_attributes(record.attributes), opaque_value(record.body))
 
 
 def _records(request: Any) -> list[Any]:
@@ -73,11 +76,12 @@ def decode_logs_json(payload: bytes) -> list[RawLogRecord]:
         for scope in json_values.objects(resource.get("scopeLogs")):
             for record in json_values.objects(scope.get("logRecords")):
                 with contextlib.suppress(*UNREADABLE):
-                    found.append(_json_record(record))
+                    found.append(read_json_record(record))
     return found
 
 
-def _json_record(record: dict[str, Json]) -> RawLogRecord:
+def read_json_record(record: dict[str, Json]) -> RawLogRecord:
+    """A record in OTLP's JSON encoding; raises one of ``UNREADABLE`` for one that cannot be read."""
     found = json_values.attributes(record.get("attributes"))
     return RawLogRecord(
         trace_id=json_values.identifier(record.get("traceId"), 16),

@@ -2,7 +2,8 @@
 
 Several instrumentations record prompts and answers in log records: events that name their trace and span. These are
 drawn by the same threshold on the trace id as spans are (explicit randomness is unknown here: a log record carries no
-trace state). Plain lines of a log, and events of no trace, hold no such contents; they are counted and dropped.
+trace state). A record without a name is kept if it shows such contents by its shape. Plain lines of a log, and events
+of no trace, are counted and dropped.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
+from sidejudge.integrations.contents_in_logs import MAY_SHOW, shows_contents
 from sidejudge.integrations.raw import EVALUATION
 from sidejudge.scoring.trace.span import Json
 
 from . import bounds
 from .chunk import Chunk, ChunkOrigin
 from .decode_json import UNREADABLE
+from .decode_logs import read_json_record, read_record
 from .encode_json import encode_log_record, encode_resource, encode_scope
 from .json_values import identifier, mapping, objects, text
 from .layout import Place, last, pack, row, scopes, usual
@@ -46,9 +49,9 @@ _NOWHERE: Final[Place] = (0, 0, b"", b"", b"", b"")
 class LogSplit:
     """What became of a request's log records.
 
-    ``untraced`` ones name no trace, or no span and are no verdicts of others, ``plain`` ones no event, ``dropped`` ones
-    belong to traces that are not drawn. ``own`` ones are a monitor's own telemetry: they name the very trace that it
-    judged.
+    ``untraced`` ones name no trace, or no span and are no verdicts of others, ``plain`` ones neither name an event nor
+    show contents, ``dropped`` ones belong to traces that are not drawn. ``own`` ones are a monitor's own telemetry:
+    they name the very trace that it judged.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -149,7 +152,7 @@ def _sample(records: Iterable[bytes], origin: ChunkOrigin, sampler: _Sampler) ->
         named = whole.event_name or any(pair.key == _EVENT_NAME for pair in whole.attributes)
         if not _names_span(ids.span_id) and _EVALUATION not in record:
             sampler.result.untraced += 1
-        elif named:
+        elif named or (MAY_SHOW.search(record) and shows_contents(read_record(whole))):
             sampler.keep(ids.trace_id, record, origin)
         else:
             sampler.result.plain += 1
@@ -197,7 +200,7 @@ def _sample_json(record: dict[str, Json], origin: ChunkOrigin, sampler: _Sampler
     try:
         if not _names_span(span_id) and not _evaluates(record):
             sampler.result.untraced += 1
-        elif text(record.get("eventName")) or _EVENT_NAME.decode() in names:
+        elif text(record.get("eventName")) or _EVENT_NAME.decode() in names or shows_contents(read_json_record(record)):
             sampler.keep(trace_id, encode_log_record(record, trace_id, span_id), origin)
         else:
             sampler.result.plain += 1

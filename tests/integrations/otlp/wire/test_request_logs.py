@@ -79,6 +79,15 @@ def test_what_is_kept_reads_back_on_the_spans_of_the_trace(write, read):
         assert kept.damaged == 0
 
 
+@BOTH
+def test_a_record_without_a_name_is_kept_where_it_shows_contents(write, read):
+    bodies = ('{"role": "user", "content": "hello"}', "a plain line", '[{"role": "assistant", "content": "hi"}]', "")
+    unnamed = [(trace(1), span(1), "", body, {}) for body in bodies]
+    in_attributes = (trace(1), span(1), "", "llm", {"role": "user", "content": "hello"})
+    found = read(write(*unnamed, in_attributes), admit())
+    assert (found.kept, found.plain) == (3, 2)
+
+
 def test_a_chunk_of_log_records_holds_no_spans_for_whoever_looks_for_them():
     (chunk,) = split_logs(logs(*MIXED), admit(HALF)).chunks
     assert decode_spans(chunk.payload) == []
