@@ -23,7 +23,7 @@ from sidejudge.scoring.alerts.quality import FORGOTTEN_NS
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
-from sidejudge.scoring.status.hysteresis import HysteresisState, Look, step
+from sidejudge.scoring.status.hysteresis import HysteresisState, Look, contradicted, step
 from sidejudge.scoring.status.metric_status import MetricStatus
 from sidejudge.scoring.status.service_status import ServiceStatus
 from sidejudge.scoring.status.silence import Silence, SilenceCause
@@ -320,12 +320,7 @@ class Watch:
             # The detectors forget a drop that the window still shows: nothing is better while both bounds say no.
             bound = replace(self.declared.policy_of(key.rubric).raised(rule.recovery_margin), mode="bound")
             better = min(better, appraise(raised.estimate, bound).status, key=WORST_FIRST.index)
-        look = Look(
-            status=plain.appraisal.status, with_margin=better, empty=plain.estimate is None,
-            undecided=plain.appraisal.undecided,
-            ruled_out=None if self.declared.policy.mode == "point" else ruled_out(plain.estimate, plain.thresholds),
-        )  # fmt: skip
-        tracked.held = step(tracked.held, look, now_ns, rule)
+        tracked.held = step(tracked.held, _look_at(plain, better), now_ns, rule)
 
     def _in_force(self, key: Key, moment: ServiceStatus) -> ServiceStatus:
         tracked = self._tracked.get(key)
@@ -347,6 +342,9 @@ class Watch:
         if held is None:
             so_far = f"decided within {Duration(self.declared.look_ns)}; so far {moment.appraisal.reason}"
             return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, so_far))
+        # A status of the last look that the figures of this moment rule out is not shown beside them.
+        if (instead := contradicted(held.status, _look_at(moment, moment.appraisal.status))) is not None:
+            return replace(current, appraisal=_stated(replace(held, status=instead), moment.appraisal, self.declared))
         return replace(current, appraisal=_stated(held, moment.appraisal, self.declared), since_ns=held.since_ns)
 
     def _checks_scenario(self, key: Key) -> bool:
@@ -403,6 +401,13 @@ class Watch:
             limit=found.limit, since_ns=alert.since_ns, at_ns=now_ns, number=alert.reported,
             changed_ns=found.changed_ns, muted=muted,
         )  # fmt: skip
+
+
+def _look_at(moment: ServiceStatus, with_margin: Status) -> Look:
+    return Look(
+        status=moment.appraisal.status, with_margin=with_margin, empty=moment.estimate is None,
+        undecided=moment.appraisal.undecided, ruled_out=ruled_out(moment.estimate, moment.thresholds),
+    )  # fmt: skip
 
 
 def _last(after: Alert | None, before: Alert | None, finding: AlertFinding | None) -> Alert:

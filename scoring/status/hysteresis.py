@@ -5,8 +5,9 @@ are ``recovery_margin`` higher. Then, in this order:
 
 - **Worse** is entered when at least ``needed`` of the last ``looks`` looks were that bad or worse.
 - **Better** is entered when all of that number of looks were that good *with the margin*, and the present status has
-  lasted for ``hold_ns``. A status that the window's own interval rules out is not held: it ends at once.
-- **Healthy** is left for *insufficient data* by the first look that says otherwise, until there are enough of them.
+  lasted for ``hold_ns``.
+- **What a look contradicts** is not held, and ends at once: *healthy* by the first look that says otherwise (it is
+  *insufficient data* until there are enough of them), an alarm where the window's interval lies above its threshold.
 - **No data** is entered and left with the look that says so.
 - **Insufficient data** is entered when a look had nothing to go by at all, or when all of the last ``looks`` looks
   had too little: a sample that hovers about its minimum changes nothing. An alarm is not left for it while the window
@@ -105,18 +106,17 @@ def _next(held: HysteresisState, looks: tuple[Look, ...], now_ns: int, rule: Hys
     collapsed = seen.count(Status.CRITICAL)
     fallen = collapsed + seen.count(Status.WARNING)
     for worse, bad in ((Status.CRITICAL, collapsed), (Status.WARNING, fallen)):
-        if bad >= rule.needed and (present is Status.INSUFFICIENT_DATA or _SEVERITY[worse] > _SEVERITY[present]):
+        is_worse = present is Status.INSUFFICIENT_DATA or _SEVERITY[worse] > _SEVERITY[present]
+        if bad >= rule.needed and is_worse and contradicted(worse, looks[-1]) is None:
             return worse
-    if present not in _ALARMS:
-        if looks[-1].undecided or looks[-1].status in _ALARMS:
-            return Status.INSUFFICIENT_DATA
-        if present is Status.HEALTHY:
-            return present
-        good = seen.count(Status.HEALTHY)
+    if (instead := contradicted(present, looks[-1])) is not None:
+        return instead
+    if present is Status.INSUFFICIENT_DATA:
+        good = 0 if looks[-1].undecided or looks[-1].status in _ALARMS else seen.count(Status.HEALTHY)
         sure = good >= rule.needed or (good and not fallen)
         return Status.HEALTHY if sure else present
-    if (contradicted := _contradicted(present, looks[-1])) is not None:
-        return contradicted
+    if present is Status.HEALTHY:
+        return present
     recent = looks[-rule.needed :]
     if len(recent) < rule.needed or any(look.with_margin in UNKNOWN for look in recent):
         return present
@@ -125,8 +125,12 @@ def _next(held: HysteresisState, looks: tuple[Look, ...], now_ns: int, rule: Hys
     return best if lasted and _SEVERITY[best] < _SEVERITY[present] else present
 
 
-def _contradicted(present: Status, look: Look) -> Status | None:
-    """The status to go on with where the look's interval rules out the present one and nothing else speaks for it."""
+def contradicted(present: Status, look: Look) -> Status | None:
+    """The status to go on with where the look rules out the present one and nothing speaks for it; None elsewhere."""
+    if present is Status.HEALTHY:
+        return Status.INSUFFICIENT_DATA if look.undecided or look.status in _ALARMS else None
+    if present not in _ALARMS:
+        return None
     mildest = look.ruled_out
     if mildest is None or _SEVERITY[mildest] > _SEVERITY[present]:
         return None

@@ -125,7 +125,7 @@ def appraise(
     if policy.mode == "adaptive" and (worse := _worse(estimate, policy, sequence, drops or Drops())):
         return worse
     if policy.mode == "sequence":
-        found = _appraise_sequence(policy, sequence)
+        found = _appraise_sequence(estimate, policy, sequence)
         enough = estimate.effective_n >= policy.min_samples
         below = _below_by_chance(estimate, policy.thresholds.warning) if enough else None
         return below if found.status is Status.HEALTHY and below is not None else found
@@ -231,12 +231,17 @@ def ruled_out(estimate: Estimate | None, thresholds: Thresholds) -> Status | Non
     return None
 
 
-def _appraise_sequence(policy: Policy, sequence: ConfidenceSequence | None) -> Appraisal:
+def _appraise_sequence(estimate: Estimate, policy: Policy, sequence: ConfidenceSequence | None) -> Appraisal:
+    mildest = ruled_out(estimate, policy.thresholds)
     for level, threshold in (
         (Status.CRITICAL, policy.thresholds.critical),
         (Status.WARNING, policy.thresholds.warning),
     ):
         if sequence is not None and sequence.below(threshold):
+            if mildest is Status.WARNING:
+                return _contradicted(estimate, policy.thresholds.warning)
+            if mildest is level:
+                continue
             return Appraisal(
                 level,
                 f"the evidence that the pass ratio is below the {level.value} threshold {threshold:g} is "

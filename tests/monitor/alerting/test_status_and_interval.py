@@ -22,6 +22,7 @@ COURSES = {
     "to and fro": [(60, ratio) for ratio in (0.95, 0.5) * 12],
     "always failing": [(200, 0.0), (200, 1.0)],
 }
+TRAFFIC = [{"per_minute": 1.0}, {"per_minute": 0.1}, {"per_minute": 2.0, "size": 5}]
 
 
 def looks(course, *, per_minute: float, size: int = 1, weight: float = 1.0, seed: int = 1, mode: Mode = "adaptive"):
@@ -58,44 +59,50 @@ def drawn(seed: int) -> tuple[list[tuple[int, float | None]], dict[str, float]]:
     }  # fmt: skip
 
 
+def held(each) -> Status:
+    """The status, which its own interval does not rule out."""
+    status, found, bounds, reason = each.appraisal.status, each.estimate, each.thresholds, each.appraisal.reason
+    if each.silence is not None:
+        assert status is Status.NO_DATA
+    if found is None:
+        assert status not in (Status.HEALTHY, Status.WARNING, Status.CRITICAL)
+    elif status is Status.HEALTHY:
+        assert found.upper >= bounds.warning
+        assert f"{found.pair.lower:.2f}" in reason
+    elif status in (Status.WARNING, Status.CRITICAL) and "the pass ratio fell" not in reason:
+        assert found.pair.lower <= (bounds.critical if status is Status.CRITICAL else bounds.warning)
+    return status
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_comes_no_status_in_force_says_what_its_own_interval_rules_out(seed):
     course, traffic = drawn(seed)
-    for each in looks(course, **traffic):
-        status, found, bounds = each.appraisal.status, each.estimate, each.thresholds
-        if each.silence is not None:
-            assert status is Status.NO_DATA
-        if found is None:
-            assert status not in (Status.HEALTHY, Status.WARNING, Status.CRITICAL)
-            continue
-        dropped = "the pass ratio fell" in each.appraisal.reason
-        if status is Status.HEALTHY:
-            assert found.upper >= bounds.warning
-            assert f"{found.pair.lower:.2f}" in each.appraisal.reason
-        if status is Status.CRITICAL:
-            assert dropped or found.pair.lower <= bounds.critical
-        if status is Status.WARNING:
-            assert dropped or found.pair.lower <= bounds.warning
+    assert {held(each) for each in looks(course, **traffic)}
 
 
-@pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
-@pytest.mark.parametrize("traffic", [{"per_minute": 1.0}, {"per_minute": 0.1}, {"per_minute": 2.0, "size": 5}])
+@pytest.mark.parametrize(("course", "traffic"), list(zip(COURSES.values(), TRAFFIC * 2, strict=True)), ids=COURSES)
 def test_no_status_in_force_says_what_its_own_interval_rules_out(course, traffic):
-    seen = set()
-    for each in looks(course, **traffic):
-        status, found, bounds = each.appraisal.status, each.estimate, each.thresholds
-        seen.add(status)
-        if found is None:
-            continue
-        if status is Status.HEALTHY:
-            assert found.upper >= bounds.warning
-            assert f"{found.pair.lower:.2f}" in each.appraisal.reason
-        dropped = "the pass ratio fell" in each.appraisal.reason
-        if status is Status.CRITICAL:
-            assert dropped or found.pair.lower <= bounds.critical
-        if status is Status.WARNING:
-            assert dropped or found.pair.lower <= bounds.warning
-    assert seen
+    assert {held(each) for each in looks(course, **traffic)}
+
+
+def test_between_two_looks_no_status_is_shown_beside_figures_that_rule_it_out():
+    declared = Declaration(policy=Policy(mode="bound"))
+    windows = windows_of(declared)
+    watch, begin_ns = Watch(declared, windows), 10**18
+    for number in range(134):
+        old = number < 100
+        seen = Observation(
+            identity=str(number), at_ns=begin_ns + (0 if old else 30 * MINUTE_NS), passed=old or number % 2 == 0
+        )
+        windows.add(KEY, seen)
+    for minute in range(48, 60):
+        watch.look(Observed(now_ns=begin_ns + minute * MINUTE_NS), {}, {})
+    (before,) = watch.service_statuses(begin_ns + 59 * MINUTE_NS)
+    (after,) = watch.service_statuses(begin_ns + 60 * MINUTE_NS + 1)  # a hundred that passed have left the window
+    assert before.appraisal.status is Status.HEALTHY
+    assert after.estimate.n == 34
+    assert after.estimate.upper < 0.85
+    assert after.appraisal.status is Status.INSUFFICIENT_DATA
 
 
 @pytest.mark.parametrize("mode", ["bound", "sequence"])
@@ -107,6 +114,8 @@ def test_healthy_is_never_said_below_the_threshold_in_the_other_modes_either(cou
         seen.add(status)
         if found is not None and found.effective_n >= 30 and status is Status.HEALTHY:
             assert found.upper >= each.thresholds.warning
-        if found is not None and status is Status.WARNING and mode == "bound":
+        if found is not None and status is Status.WARNING:
             assert found.pair.lower <= each.thresholds.warning
+        if found is not None and status is Status.CRITICAL:
+            assert found.pair.lower <= each.thresholds.critical
     assert len(seen) > 1
