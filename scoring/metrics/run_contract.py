@@ -192,13 +192,16 @@ def _chosen(case: Case) -> frozenset[str]:
 
 
 def _fault(step: CallStep, offered: Mapping[str, OfferedTool], chosen: frozenset[str]) -> Reason | None:
+    """What does not fit of a call that did not fail: what failed counts once, as a failure of the tool."""
+    if step.failure is not None:
+        return None
     name = part(label(step.call.name))
     own = plain(step.call.name)
     tool = offered.get(own) or next((held for key, held in offered.items() if own.endswith(key)), None)
     if tool is None:
         # Frameworks run steps of their own as tools; a name that no model called is no model's invention, and the tool
         # by which a model answers is often not listed among the others.
-        unknown = step.failure is not None or (own in chosen and not _gives_answer(step.call.name))
+        unknown = own in chosen and not _gives_answer(step.call.name)
         return Reason("{tool}: no such tool was offered", tool=name) if unknown else None
     arguments = decoded(step.call.arguments)
     check = None if tool.schema is None else _validator(tool.schema)
@@ -318,8 +321,9 @@ def _holds_result(span: Span) -> bool:
 calls_valid = Metric(
     id="calls_valid",
     title="Valid calls",
-    meaning="The share of tool calls that name a tool that was offered, with arguments that fit its declaration.",
-    formula="1 − misfits / calls; a misfit was not offered (and failed or a model chose it) or breaks its schema",
+    meaning="The share of tool calls that name a tool that was offered, with arguments that fit its declaration. A call "
+    "that failed counts in tool_success alone.",
+    formula="1 − misfits / calls; a misfit did not fail, and was not offered (though a model chose it) or breaks its schema",
     source=SOURCE,
     measure=_calls_valid,
     bands=at_least(good=1.0, acceptable=0.8),

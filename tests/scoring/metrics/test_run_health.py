@@ -109,7 +109,10 @@ FAULTS = {
     "an equal call again": (run(*SOUND[:2], tool("t2", 4), *SOUND[2:]), {"no_repetition"}, True),
     "no tool was tried": (run(model("m1", 1, "Aurora sails at 9.")), {"tools_tried"}, True),
     "an unknown tool": (
-        run(*SOUND, tool("t2", 6, "Unknown tool: find_shop", name="find_shop")), {"tool_success", "calls_valid"}, False,
+        run(*SOUND, tool("t2", 6, "Unknown tool: find_shop", name="find_shop")), {"tool_success"}, True,
+    ),
+    "a call with wrong arguments fails": (
+        run(*SOUND, tool("t2", 6, "Error: bad day", port="Oslo", day="soon")), {"tool_success"}, True,
     ),
     "an unknown tool that a model chose": (
         run(model("m0", 0, calls=[("find_shop", {})]), *SOUND, tool("t2", 6, name="find_shop")), {"calls_valid"}, True,
@@ -160,8 +163,7 @@ def test_a_result_shown_in_this_turn_is_a_tool_tried(roles, tried):
 )
 def test_a_tool_is_known_by_its_name_without_that_of_its_plugin(offered, called, valid):
     offer = (json.dumps([{"type": "function", "function": {"name": offered, "parameters": PARAMETERS}}]),)
-    failed = tool("t1", 3, "Error: no ship", name=called, port="Riga")
-    case = run(model("m1", 1, calls=[(called, {"port": "Riga"})], tool_definitions=offer), failed)
+    case = run(model("m1", 1, calls=[(called, {"port": "Riga"})], tool_definitions=offer), tool("t1", 3, name=called))
     assert (values(judged(case))["calls_valid"] == 1.0) is valid
 
 
