@@ -229,13 +229,18 @@ class SlicedTraffic:
         """The outcomes by the values under which they count: those that have no place count together."""
         placed: dict[str, _Outcomes] = {}
         good, room = declared.good_and_bad(self._rubric)[0], room + len(dimension.values)
-        for value, outcomes in sorted(values.items()):
-            count = math.fsum(n * (1.0 if passed else _SUSPICIOUS) for (passed, _), n in outcomes.items())
-            name = value if self._has_place(dimension, value, count, room - len(dimension.values)) else OTHERS
+
+        def put(name: str, outcomes: _Outcomes) -> None:
             if name not in dimension.values:
                 dimension.values[name] = _Slice(good, now_ns)
-            dimension.values[name].count += count
+            dimension.values[name].count += _counted(outcomes)
             placed.setdefault(name, Counter()).update(outcomes)
+
+        for value, outcomes in sorted(values.items()):
+            has_place = self._has_place(dimension, value, _counted(outcomes), room - len(dimension.values))
+            put(value if has_place else OTHERS, outcomes)
+        for lost in placed.keys() - dimension.values.keys():  # another of the same look took its place
+            put(OTHERS, placed.pop(lost))
         return placed
 
     def _has_place(self, dimension: _Dimension, value: str, count: float, room: int) -> bool:
@@ -358,6 +363,11 @@ def _apart(found: Iterable[SliceStatus]) -> Iterable[SliceStatus]:
         else:
             yield each
         seen.add(same)
+
+
+def _counted(outcomes: _Outcomes) -> float:
+    """How much they count for a place: failures count more."""
+    return math.fsum(n * (1.0 if passed else _SUSPICIOUS) for (passed, _), n in outcomes.items())
 
 
 def _together(outcomes: _Outcomes, effect: float) -> list[Together]:

@@ -23,7 +23,7 @@ from sidejudge.monitor.alerting.fleet.slices import (
 )
 from sidejudge.monitor.alerting.fleet.windows import FleetWindows
 from sidejudge.monitor.alerting.observation import First, Key, Observation, SliceFirst
-from sidejudge.monitor.alerting.sliced import MOST_SLICES, MOST_VALUES, SHOWN
+from sidejudge.monitor.alerting.sliced import MOST_SLICES, MOST_VALUES, SHOWN, SlicedTraffic, SlicePace
 from sidejudge.monitor.alerting.watch import Watch
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
@@ -148,6 +148,17 @@ def test_a_hostile_number_of_values_takes_a_bounded_number_of_places_and_hides_n
     assert tracked.sliced.series <= MOST_VALUES + 1 <= MOST_SLICES
     assert {dict(each.labels)["value"] for each in played.fired()} == {"acme"}
     assert OTHERS in tracked.sliced.to_json()["dimensions"]["metadata.tenant"]["values"]
+
+
+def test_a_value_that_loses_its_place_to_another_of_the_same_look_counts_with_the_others():
+    sliced = SlicedTraffic("qa")
+    few = {SliceFirst("version", f"{number:02d}", True, 1.0): 1 for number in range(MOST_VALUES)}
+    sliced.add_together({**few, SliceFirst("version", "new", False, 1.0): 100})
+    pace = SlicePace(effect=1.0, per_window=60.0, series=1)
+    sliced.look(Declaration(slices=("version",)), pace, 60 * 10**9, room=MOST_SLICES)
+    values = sliced.to_json()["dimensions"]["version"]["values"]
+    n = {value: sum(sums[1] for sums in known["course"]) for value, known in values.items()}
+    assert (n["new"], n[OTHERS], sum(n.values())) == (100, 1, 100 + MOST_VALUES)
 
 
 def test_a_restart_goes_on_with_what_was_known_of_slices():
