@@ -135,7 +135,8 @@ def _sampling(sampling: SamplingDocument | None) -> Iterator[str]:
     if not sampling or (chance := sampling.get("probability")) is None:
         return
     if "threshold" in sampling:  # what is remembered of a trace that was not drawn
-        yield f"  its randomness {sampling['randomness']} is below the base rate's threshold {sampling['threshold']}"
+        randomness = sampling.get("randomness", "(by a secret key)")
+        yield f"  its randomness {randomness} is below the base rate's threshold {sampling['threshold']}"
         return
     by = f" by the rule {sampling['rule']!r}" if sampling.get("rule") else ""
     selection = sampling.get("selection")
@@ -243,7 +244,7 @@ def sampling_forecast(trace_id: str, config: Config) -> Iterator[str]:
     if sampling.rate is None and not sampling.rules and config.sessions is None:
         yield f"  without sampling.rate every trace is drawn up to {sampling.traces_per_hour} an hour, then a share"
         return
-    bits, limit = random_bits(bytes.fromhex(trace_id), sampling.randomness), threshold(sampling.fixed_rate)
+    bits, limit = random_bits(bytes.fromhex(trace_id), sampling.hash_key), threshold(sampling.fixed_rate)
     kept = bits >= limit
     yield f"  its randomness is {bits:#016x}"
     yield f"  the threshold of the base rate {sampling.fixed_rate:g} is {limit:#016x}"

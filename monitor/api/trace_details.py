@@ -21,7 +21,7 @@ from sidejudge.monitor.ingest.sampler import probability, random_bits, threshold
 from sidejudge.scoring.result.reason import GAP, outline
 from sidejudge.scoring.rubrics.open_verdict import open_verdict
 from sidejudge.scoring.trace.instant import written
-from sidejudge.scoring.verdict.trace_document import LateReferenceDocument, TraceDocument
+from sidejudge.scoring.verdict.trace_document import LateReferenceDocument, SamplingDocument, TraceDocument
 from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 from .explain import happened, why
@@ -141,17 +141,14 @@ class TraceDetails:
         if not self.outcomes.has_sampled_out(wanted):
             return None
         ended: TraceDocument = {"trace_id": trace_id, "reason": EndReason.SAMPLED_OUT.value, "verdicts": []}
-        if self.config.sampling.rate is None and not self.config.sampling.rules:
+        sampling = self.config.sampling
+        if sampling.rate is None and not sampling.rules:
             return ended  # the rate was another for each trace
-        base = threshold(self.config.sampling.fixed_rate)
-        return {
-            **ended,
-            "sampling": {
-                "randomness": f"{random_bits(wanted, self.config.sampling.randomness):014x}",
-                "threshold": f"{base:014x}",
-                "probability": probability(base),
-            },
-        }
+        base = threshold(sampling.fixed_rate)
+        draw: SamplingDocument = {"threshold": f"{base:014x}", "probability": probability(base)}
+        if sampling.randomness_key is None:  # else a reader would learn which ids are drawn
+            draw["randomness"] = f"{random_bits(wanted, sampling.hash_key):014x}"
+        return {**ended, "sampling": draw}
 
     def _read(self, trace_id: bytes) -> tuple[Inspected | None, Holding | None]:
         """The case of a trace, None once its spans are let go; and how anything of it is held, None: not at all."""

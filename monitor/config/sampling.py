@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY, secret_hash_key
 
 from .match import MatchSection
 from .section import GIVEN_AS_LIST, Section
@@ -68,6 +70,13 @@ class SamplingSection(Section):
         "upstream has already drawn by "
         "(costs a hash a trace, and the agreement with other samplers)",
     )
+    randomness_key: SecretStr | None = Field(
+        default=None,
+        min_length=16,
+        description="with `hashed`, a secret, as `${NAME}`, that keys the hash: without it callers of the application, "
+        "who choose trace ids by the header `traceparent`, can choose which of their traces are judged; the same in "
+        "all monitors that spans of one trace may come to; keys the draw of `sessions` too",
+    )
     trust_upstream: TrustedUpstreamSection | None = Field(
         default=None,
         description="who samples before this monitor; without it no trace state changes a weight or a draw, for "
@@ -89,6 +98,19 @@ class SamplingSection(Section):
     @classmethod
     def _off(cls, stated: object) -> object:
         return None if stated is False or stated == "off" else stated
+
+    @model_validator(mode="after")
+    def _keyed_hash(self) -> SamplingSection:
+        if self.randomness_key is not None and self.randomness != "hashed":
+            raise ValueError("randomness_key keys a hash of the trace id: set randomness: hashed with it")
+        return self
+
+    @property
+    def hash_key(self) -> bytes:
+        """The key of the hash of a trace id that decides; empty where the id itself does."""
+        if self.randomness_key is not None:
+            return secret_hash_key(self.randomness_key.get_secret_value())
+        return PUBLIC_HASH_KEY if self.randomness == "hashed" else b""
 
     @property
     def fixed_rate(self) -> float:

@@ -18,7 +18,7 @@ Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
 _REQUIRED = "is required"
 _SECRET = frozenset(
-    {"api_key", "auth", "authorization", "database", "handover_key", "headers", "password", "secret", "token"}
+    {"api_key", "auth", "authorization", "database", "handover_key", "headers", "password", "randomness_key", "secret", "token"}
 )
 """Keys at or below which secrets stand: what was given there is never shown."""
 _ADDRESSES = frozenset({"notify", "slack", "url", "webhook"})

@@ -93,8 +93,8 @@ class AssembledTrace:
 
     def randomness(self, trace_id: bytes) -> int:
         """What decides whether it is drawn at a threshold."""
-        if self.origin.hashed:
-            return int.from_bytes(hashed_randomness(trace_id), "big")
+        if self.origin.hash_key:
+            return int.from_bytes(hashed_randomness(trace_id, self.origin.hash_key), "big")
         return randomness(trace_id) if self.stated is None else self.stated
 
     def closing(self, trace_id: bytes, completion: Completion, now_ns: int) -> Closing:

@@ -93,7 +93,8 @@ class IntakeCounts:
 
     ``late`` ones came after the late window, ``duplicate`` ones were known, ``too_large`` ones are beyond what is kept
     of one trace, ``shed`` ones are of traces that were not taken under load. ``untraced_logs`` belong to no span,
-    ``plain_logs`` are no events; neither are looked at. Nor are ``own`` ones, which a monitor sends about itself.
+    ``plain_logs`` neither name an event nor show contents; neither are looked at. Nor are ``own`` ones, which a monitor
+    sends about itself.
     ``handed_over`` ones came from a monitor that ended; they are kept, and not among ``spans``.
     """
 
@@ -144,8 +145,8 @@ class Intake:
             "json": partial(split_json, states=self._states),
         }
         self._keys = keys or HandoverKeys()
-        self._hashed = sampler.source == "hashed"
-        self.skew = None if self._hashed else SamplingSkew(sampler.base)
+        self._hash_key = sampler.hash_key
+        self.skew = None if self._hash_key else SamplingSkew(sampler.base)
         """Whether trace ids are as random as sampling presumes; None where it does not go by them."""
         self._store = store
         self._assembler = assembler
@@ -246,11 +247,11 @@ class Intake:
         origin = self._origins.get(resource)
         if origin is None:
             service, environment = identify(resource)
-            mark = drawn_at(resource, self._keys, hashed=self._hashed)
+            mark = drawn_at(resource, self._keys, hash_key=self._hash_key)
             believed = mark is not None and bool(mark.trace_id)
             limit = max(self._sampler.admission, mark.threshold if mark is not None else 0)
             origin = ChunkOrigin(
-                service, environment, limit, self._hashed, believed, mark.trace_id if mark is not None else b""
+                service, environment, limit, self._hash_key, believed, mark.trace_id if mark is not None else b""
             )
             if mark is not None and not believed:
                 self.trust.unsigned(service)
@@ -341,8 +342,7 @@ class Intake:
         limit = max(drawn, self._shedding.opening_threshold if self._shedding is not None else 0)
         if limit <= origin.threshold:
             return chunk
-        states = () if self._hashed else [header.trace_state for header in chunk.headers]
-        bits = random_bits(chunk.trace_id, "hashed" if self._hashed else "trace_id", states)
+        bits = random_bits(chunk.trace_id, self._hash_key, [header.trace_state for header in chunk.headers])
         if bits < drawn:
             self._sample_out(chunk)
             return None
@@ -451,7 +451,7 @@ class Intake:
                 self._assembler.restore(*closed)
                 closed = None
             try:
-                chunk = _restored(stored, states=self._states, hashed=self._hashed)
+                chunk = _restored(stored, states=self._states, hash_key=self._hash_key)
             except Undecodable as error:
                 _log.error("%s", error)
                 continue
@@ -484,10 +484,10 @@ class _Turns:
         return True
 
 
-def _restored(stored: StoredChunk, *, states: bool, hashed: bool) -> Chunk:
+def _restored(stored: StoredChunk, *, states: bool, hash_key: bytes) -> Chunk:
     return Chunk(
         trace_id=stored.trace_id,
         payload=stored.payload,
         headers=read_headers(stored.payload, stored.trace_id, states=states),
-        origin=ChunkOrigin(stored.service, stored.environment, stored.threshold, hashed),
+        origin=ChunkOrigin(stored.service, stored.environment, stored.threshold, hash_key),
     )

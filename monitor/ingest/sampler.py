@@ -36,12 +36,16 @@ the *low* trace ids: below a rate of 1/256 none of them reaches a threshold of o
 whatever the ids look like and independent of every sampler upstream, whose stated probability then *multiplies*:
 p = p_s x p_d. It costs a hash a trace and resource, one a span of what is drawn, and the agreement with other samplers:
 what a Collector draws at 5 % and what we draw at 5 % are then different traces, and ``ot=rv`` is not looked at.
+
+**Chosen ids.** An SDK that continues a trace takes over the id that the caller sent. Whoever knows R can so have all of
+his traces drawn, or none. With ``sampling.randomness_key`` the hash has a secret key, and nobody else knows R: a
+chosen id is drawn with the probability that is recorded, like any other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from sidejudge.integrations.otlp.wire.tracestate import hashed_randomness, incoming_threshold, randomness
 from sidejudge.scoring.case.case import Case
@@ -54,7 +58,6 @@ from .upstream_trust import TrustedUpstream, UpstreamTrust
 __all__ = [
     "NEVER",
     "Decision",
-    "Randomness",
     "Sampler",
     "SamplingPolicy",
     "SamplingRule",
@@ -65,14 +68,14 @@ __all__ = [
     "threshold",
 ]
 
-Randomness: TypeAlias = Literal["trace_id", "hashed"]
-"""Where the 56 bits come from: ``ot=rv`` or the end of the trace id, as specified; or a hash of the trace id."""
 
+def random_bits(trace_id: bytes, hash_key: bytes, trace_states: Iterable[str] = ()) -> int:
+    """The 56 bits that decide on a trace: ``ot=rv`` or the end of its id, as specified; with a key, a hash of the id.
 
-def random_bits(trace_id: bytes, source: Randomness, trace_states: Iterable[str] = ()) -> int:
-    """The 56 bits that decide on a trace. Of several values that its spans state the smallest counts."""
-    if source == "hashed":
-        return int.from_bytes(hashed_randomness(trace_id), "big")
+    Of several values that its spans state the smallest counts.
+    """
+    if hash_key:
+        return int.from_bytes(hashed_randomness(trace_id, hash_key), "big")
     stated = [randomness(trace_id, state) for state in trace_states if state]
     return min(stated) if stated else randomness(trace_id)
 
@@ -106,7 +109,9 @@ class SamplingPolicy(Protocol):
     @property
     def fixed_rate(self) -> float: ...
     @property
-    def randomness(self) -> Randomness: ...
+    def hash_key(self) -> bytes:
+        """The key of the hash of a trace id that decides; empty: the id itself does."""
+
     @property
     def rules(self) -> Sequence[SamplingRule]: ...
     @property
@@ -150,8 +155,8 @@ class Sampler:
 
     def __init__(self, config: SamplingPolicy, *, whatever: bool = False) -> None:
         """``whatever``: the first pass keeps everything, for something else than a rule will ask for whole traces."""
-        self.source: Final = config.randomness
-        self.trust: Final = UpstreamTrust(config.trust_upstream, hashed=self.source == "hashed")
+        self.hash_key: Final = config.hash_key
+        self.trust: Final = UpstreamTrust(config.trust_upstream, independent=bool(self.hash_key))
         """What is believed of what traces state about how they were drawn."""
         self._whatever = whatever
         self.adaptive: Final = config.rate is None and not config.rules and not whatever
@@ -168,13 +173,13 @@ class Sampler:
 
     def admits(self, trace_id: bytes) -> bool:
         """The first pass, for a trace of whose spans nothing is known: whether any rule could keep it."""
-        return random_bits(trace_id, self.source) >= self.admission
+        return random_bits(trace_id, self.hash_key) >= self.admission
 
     def may_keep(self, trace_id: bytes, may_match: Callable[[SamplingRule], bool]) -> bool:
         """Between the passes: whether the second may keep it. ``may_match`` returns whether a rule may still match."""
         if self._whatever:
             return True
-        bits = random_bits(trace_id, self.source)
+        bits = random_bits(trace_id, self.hash_key)
         granted = [granted for rule, granted in (*self._strata, *self._content) if may_match(rule)]
         return bits >= min((self.base, *granted))
 
@@ -186,12 +191,12 @@ class Sampler:
         several upstream thresholds the largest (the least probable span), for a decision must hold for the whole trace.
         """
         states = {state for state in trace_states if state}
-        bits = random_bits(trace_id, self.source, states if self.trust.trusted else ())
+        bits = random_bits(trace_id, self.hash_key, states if self.trust.trusted else ())
         own, stratum = self._stratum(case)
         own = max(own, admission)
         stated = self.trust.believed(case.service, trace_id, states, own=own, admission=admission)
-        upstream = probability(stated) if self.source == "hashed" else 1.0
-        gate = admission if self.source == "hashed" else max(admission, stated)
+        upstream = probability(stated) if self.hash_key else 1.0
+        gate = admission if self.hash_key else max(admission, stated)
         base = max(own, gate)
         lowest, forcing = base, None
         if self._content:

@@ -100,7 +100,7 @@ class SamplingSkew:
             service=service,
             cause=f"trace ids of {label(service)!r} are not uniformly random: {reached} of {n} traces reach the base "
             f"rate's threshold, where {self._rate * n:.4g} are expected; a sampler upstream may have drawn "
-            "by the same bits already",
+            "by the same bits already, or a caller of the application chooses ids",
             remedy="set sampling.randomness: hashed, or let the sampler upstream state its probability "
-            "(OpenTelemetry's ProbabilitySampler writes ot=th)",
+            "(OpenTelemetry's ProbabilitySampler writes ot=th); against chosen ids, set sampling.randomness_key too",
         )

@@ -80,9 +80,9 @@ class _Service:
 class UpstreamTrust:
     """Decides on the claims of traces. ``trusted`` None: nobody is believed. Used by one thread at a time."""
 
-    def __init__(self, trusted: TrustedUpstream | None, *, hashed: bool) -> None:
-        """``hashed``: what is drawn here is independent of what is drawn upstream, so probabilities multiply."""
-        self.trusted, self._hashed = trusted, hashed
+    def __init__(self, trusted: TrustedUpstream | None, *, independent: bool) -> None:
+        """``independent``: what is drawn here is independent of what is drawn upstream, so probabilities multiply."""
+        self.trusted, self._independent = trusted, independent
         self.disbelieved: Counter[Disbelief] = Counter()
         self._services: dict[str, _Service] = {}
         self._known: OrderedDict[bytes, int] = OrderedDict()
@@ -135,18 +135,20 @@ class UpstreamTrust:
         claim = max((each for each in claims if bits >= each), default=0)
         if not claim:
             return 0, "contradicted"
-        self._compare(seen, claim, bits, claim if self._hashed else max(claim, admission))
+        self._compare(seen, claim, bits, claim if self._independent else max(claim, admission))
         bounded, share = min(claim, threshold(self.trusted.floor)), self.trusted.max_share
         most = max(1.0, share / (1 - share) * seen.believed)
         if seen.traces >= 1 / share and self._weight(bounded, own) > most:
-            found = max(1, threshold((1.0 if self._hashed else probability(own)) / most))  # 1: it was drawn upstream
+            found = max(
+                1, threshold((1.0 if self._independent else probability(own)) / most)
+            )  # 1: it was drawn upstream
             seen.claimed += self._weight(bounded, own) - self._weight(found, own)
             return found, "share"
         return bounded, "below_floor" if bounded < claim else None
 
     def _weight(self, upstream: int, own: int) -> float:
         """For how many traces that claim nothing a trace counts by this threshold upstream."""
-        if self._hashed:
+        if self._independent:
             return 1.0 / probability(upstream)
         return probability(own) / probability(max(own, upstream)) if own < NEVER else 1.0
 

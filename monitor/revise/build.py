@@ -48,7 +48,7 @@ def revision_schedule(
         langfuse=connections.to(project.access) if project is not None else None,
         rejudging=Reevaluation(
             pipeline.stages, commit=commit, listeners=pipeline.listeners, details=store.details, still_owed=still_owed,
-            randomness=config.sampling.randomness, clock_ns=clock_ns,
+            hash_key=config.sampling.hash_key, clock_ns=clock_ns,
             max_wait_ns=judge.max_wait.ns if judge else _WAITS_NS,
         ),
         busy=lambda: len(pipeline.waiting) + pipeline.judge_queue.waiting > MOST_WAITING,

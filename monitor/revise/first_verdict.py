@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sidejudge.integrations.raw import RawSpan
-from sidejudge.monitor.ingest.sampler import NEVER, Decision, Randomness, random_bits
+from sidejudge.monitor.ingest.sampler import NEVER, Decision, random_bits
 from sidejudge.scoring.verdict.trace_document import TraceDocument
 
 _REACHES_ALL: Final = NEVER - 1
@@ -24,12 +24,12 @@ def spans_as_they_were(spans: Sequence[RawSpan], before: TraceDocument) -> list[
     ]
 
 
-def drawn_as_before(before: TraceDocument, trace_id: bytes, source: Randomness) -> Decision:
+def drawn_as_before(before: TraceDocument, trace_id: bytes, hash_key: bytes) -> Decision:
     """The decision that was made when the trace was drawn: it is not drawn again."""
     sampling = before.get("sampling") or {}
     first = before["verdicts"][0] if before["verdicts"] else {}
     chance = float(sampling.get("probability") or first.get("sampling_probability") or 1.0)
-    bits = random_bits(trace_id, source)
+    bits = random_bits(trace_id, hash_key)
     if sampling.get("judged_share") is not None:  # so was what the judge's budget could pay for
         bits = 0 if sampling.get("over_budget") else _REACHES_ALL
     return Decision(

@@ -23,7 +23,7 @@ from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.closing import Closing
-from sidejudge.monitor.ingest.sampler import Decision, Randomness
+from sidejudge.monitor.ingest.sampler import Decision
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.instant import written
 from sidejudge.scoring.trace.span import JsonRecord
@@ -70,7 +70,7 @@ class Reevaluation:
         listeners: Sequence[Callable[[TraceResult], None]],
         details: Callable[[bytes], TraceDocument | None],
         still_owed: Callable[[bytes], bool],
-        randomness: Randomness,
+        hash_key: bytes,
         clock_ns: Callable[[], int],
         max_wait_ns: int,
     ) -> None:
@@ -82,7 +82,7 @@ class Reevaluation:
             clock_ns=clock_ns,
         )  # fmt: skip
         self._commit_results, self._listeners, self._details, self._still_owed = commit, listeners, details, still_owed
-        self._randomness = randomness
+        self._hash_key = hash_key
         self._held: dict[bytes, _Held] = {}
         self._through: list[ReevaluationOutcome] = []
 
@@ -154,7 +154,7 @@ class Reevaluation:
 
     def decide(self, _case: Case, _admission: int, trace_id: bytes, _states: Iterable[str] = ()) -> Decision:
         """As it was drawn then."""
-        return drawn_as_before(self._held[trace_id].before, trace_id, self._randomness)
+        return drawn_as_before(self._held[trace_id].before, trace_id, self._hash_key)
 
 
 def _details(result: TraceResult, before: TraceDocument) -> TraceDocument:

@@ -275,10 +275,10 @@ class Monitor(MonitorParts):
             log.warning("traces are not handed over: sampling.handover_key is not set", extra={"to": section.to})
             return 0
         timeout_s = max(_LEAST_S, min(_REQUEST_S, section.timeout.seconds / 4))
-        hashed = self.config.sampling.randomness == "hashed"
         handover = Handover(
-            section.to, section.sent_headers, timeout_s, self.pipeline.end_unread, self.keys, hashed=hashed
-        )
+            section.to, section.sent_headers, timeout_s, self.pipeline.end_unread, self.keys,
+            hash_key=self.config.sampling.hash_key,
+        )  # fmt: skip
         return await handover.run(unjudged(self.store.recover()), until_s)
 
     async def _leave_fleet(self) -> None:

@@ -65,7 +65,8 @@ def conversations(config: Config) -> SessionTurns | None:
     if section is None:
         return None
     rate = config.sampling.fixed_rate if section.sampling_rate is None else section.sampling_rate
-    return SessionTurns(rate=rate, router=Router(section.routes, config.scenarios))
+    hash_key = config.sampling.hash_key if config.sampling.randomness_key is not None else b""
+    return SessionTurns(rate=rate, router=Router(section.routes, config.scenarios), hash_key=hash_key)
 
 
 def judge_queue(config: Config, stages: EvaluationStages, clock_ns: Callable[[], int]) -> JudgeQueue:

@@ -59,12 +59,12 @@ class Handover:
 
     def __init__(
         self, to: str, headers: Mapping[str, str], timeout_s: float,
-        end: Callable[[Sequence[Closing]], Awaitable[None]], keys: HandoverKeys, *, hashed: bool,
+        end: Callable[[Sequence[Closing]], Awaitable[None]], keys: HandoverKeys, *, hash_key: bytes,
     ) -> None:  # fmt: skip
         self._keys = keys
         self._spans, self._logs = (Poster(f"{to}/v1/{signal}", timeout_s) for signal in ("traces", "logs"))
         self._headers = {**headers, "content-type": "application/x-protobuf", HEADER: keys.header()}
-        self._end, self._hashed = end, hashed
+        self._end, self._hash_key = end, hash_key
 
     async def run(self, traces: Iterator[HeldTrace], until_s: float) -> int:
         """Hand over until this time of the loop, in s; return how many traces were taken."""
@@ -110,7 +110,7 @@ class Handover:
         first = chunks[0]
         threshold = min(chunk.threshold for chunk in [each for each in chunks if not each.done] or chunks)
         for chunk in chunks:
-            batch.spans += spans_of(chunk.payload, trace_id, threshold, self._keys, hashed=self._hashed)
+            batch.spans += spans_of(chunk.payload, trace_id, threshold, self._keys, hash_key=self._hash_key)
             batch.logs += logs_of(chunk.payload)
-        origin = ChunkOrigin(first.service, first.environment, threshold, self._hashed)
+        origin = ChunkOrigin(first.service, first.environment, threshold, self._hash_key)
         batch.closings.append(handed_over(trace_id, origin))

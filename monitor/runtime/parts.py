@@ -225,7 +225,7 @@ class MonitorParts:
             return None
         return PeerExchange(
             section, store=self.store, assembler=self.assembler, end=self.pipeline.end_unread,
-            hashed=self.config.sampling.randomness == "hashed", keys=self.keys,
+            hash_key=self.config.sampling.hash_key, keys=self.keys,
             longest_ns=max(assembly.root_wait.ns, assembly.deadline.ns) + section.settle.ns,
             most=assembly.max_waiting_traces, clock_ns=self.clock_ns, wake=self.pipeline.judge_queue.progress.set,
         )  # fmt: skip
@@ -366,13 +366,18 @@ class MonitorParts:
             joining=self.peers.joining if self.peers is not None else None,
             started_ns=self.clock_ns(),
             rubrics=tuple(self.rubrics),
-            trace_url=self.sinks.langfuse.trace_url if self.sinks.langfuse else lambda _: None,
+            trace_url=self._trace_url,
             agreement=self.annotating.snapshot if self.annotating else lambda: None,
             late_references=self.revisions.snapshot if self.revisions else lambda: None,
             places=self.references.places if self.references else dict,
             owed=self.store.late_references.of,
             failures=self.failures,
         )
+
+    def _trace_url(self, trace_id: str) -> str | None:
+        """The trace's page in the Langfuse that scores go to, else in that which traces are read from."""
+        langfuse = self.sinks.langfuse or self.pull
+        return None if langfuse is None else langfuse.trace_url(trace_id)
 
     def _wake(self) -> None:
         self.judging.wake()

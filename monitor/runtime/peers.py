@@ -51,7 +51,7 @@ class PeerExchange:
         store: Store,
         assembler: Assembler,
         end: Callable[[Sequence[Closing]], Awaitable[None]],
-        hashed: bool,
+        hash_key: bytes,
         keys: HandoverKeys,
         longest_ns: int,
         most: int,
@@ -59,7 +59,7 @@ class PeerExchange:
         wake: Callable[[], None],
     ) -> None:
         """``end`` commits closings that are given up; the others are those of ``Joining``."""
-        self._section, self._store, self._end, self._hashed = section, store, end, hashed
+        self._section, self._store, self._end, self._hash_key = section, store, end, hash_key
         self._keys = keys
         self._clock = clock_ns
         self._client = PeerClient(section.sent_headers)
@@ -183,12 +183,12 @@ class PeerExchange:
             taken.update(closing.trace_id for closing in closings)
 
         await self._client.post(peer.url, self._sent())  # it may have been started anew, and know no key
-        handover = Handover(peer.url, self._section.sent_headers, _SEND_S, took, self._keys, hashed=self._hashed)
+        handover = Handover(peer.url, self._section.sent_headers, _SEND_S, took, self._keys, hash_key=self._hash_key)
         await handover.run(by_trace(self._store.recover(trace_ids)), asyncio.get_running_loop().time())
         return taken
 
     async def end(self, trace_ids: Sequence[bytes]) -> None:
-        await self._end([handed_over(trace_id, ChunkOrigin(None, None, 0, self._hashed)) for trace_id in trace_ids])
+        await self._end([handed_over(trace_id, ChunkOrigin(None, None, 0, self._hash_key)) for trace_id in trace_ids])
 
     async def _earliest(self, trace_ids: Sequence[bytes]) -> Mapping[bytes, int | None]:
         return await asyncio.to_thread(self._read_earliest, trace_ids)

@@ -35,10 +35,18 @@ class SessionTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTurns:
-    """How sessions are drawn and routed. ``rate`` is the share of them that is judged, in (0, 1]."""
+    """How sessions are drawn and routed. ``rate`` is the share of them that is judged, in (0, 1].
+
+    ``hash_key`` is secret, so that nobody chooses a session id that is drawn; empty: a public one.
+    """
 
     rate: float
     router: Router
+    hash_key: bytes = b""
+
+    def draw(self, identity: Identity) -> Decision:
+        """Whether a session is judged."""
+        return draw(identity, self.rate, self.hash_key)
 
     def turn(
         self, case: Case, *, started_ns: int, ended_ns: int, thinned: bool, before: TraceDocument | None
@@ -49,7 +57,7 @@ class SessionTurns:
             return None
         service, environment = (name and name[:MAX_ID] for name in (case.service, case.environment))
         identity = Identity(service, environment, case.session_id)
-        decision = draw(identity, self.rate)
+        decision = self.draw(identity)
         if not decision.kept:
             return None
         turn = turn_of(case, started_ns, thinned=thinned).to_json()
@@ -68,7 +76,7 @@ class SessionTurns:
         """The conversation that these turns are, how it was drawn, and the ids of its traces in order of time."""
         turns = sorted((_read(each) for each in stored), key=lambda turn: (turn.started_ns, turn.case.case_id))
         case = conversation(key.hex(), turns, completion)
-        decision = draw(Identity(case.service, case.environment, case.session_id or ""), self.rate)
+        decision = self.draw(Identity(case.service, case.environment, case.session_id or ""))
         if decision.probability is not None:
             # The rate may have been another when the session began: it is here because it was drawn at each of them.
             least = min(decision.probability, *(float(each["probability"]) for each in stored))

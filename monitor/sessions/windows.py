@@ -9,7 +9,7 @@ that the same session id begins a new session, with a key and verdicts of its ow
 drawn is no conversation. So every trace has to be read to know its session (the first sampling pass keeps all), its
 own draw is left as it is, and the two are independent: the verdict on a session carries the probability that the
 *session* was drawn, the one on a trace that of the trace. The bits are a hash of the session id alone: all monitors,
-and all sessions under one id, draw alike.
+and all sessions under one id, draw alike. With ``sampling.randomness_key`` who chooses a session id does not know them.
 
 The turns themselves are in the store, written with the result of their trace; here are only their ids and sizes.
 """
@@ -27,6 +27,7 @@ from sidejudge.monitor.ingest.sampler import Decision, probability, threshold
 from sidejudge.scoring.trace.span import Completion
 
 _SECOND: Final = 1_000_000_000
+_HASH_KEY: Final = b"sidejudge.session"
 
 
 class Identity(NamedTuple):
@@ -73,11 +74,11 @@ class _Session:
     closed_ns: int = 0
 
 
-def draw(identity: Identity, rate: float) -> Decision:
-    """Whether a session is judged, at a rate in (0, 1]."""
+def draw(identity: Identity, rate: float, hash_key: bytes = b"") -> Decision:
+    """Whether a session is judged, at a rate in (0, 1]. ``hash_key`` is a secret one."""
     limit = threshold(rate)
     name = identity.session_id.encode("utf-8", "surrogatepass")
-    bits = int.from_bytes(blake2b(name, digest_size=7, key=b"sidejudge.session").digest(), "big")
+    bits = int.from_bytes(blake2b(name, digest_size=7, key=hash_key or _HASH_KEY).digest(), "big")
     kept, chance = bits >= limit, probability(limit)
     return Decision(
         kept=kept,
@@ -233,4 +234,4 @@ class SessionWindows:
 def key_of(identity: Identity, trace_id: bytes) -> bytes:
     """The key of the session that begins with this trace: 16 bytes, as a trace id has, and never one."""
     name = repr((*identity, trace_id)).encode("utf-8", "backslashreplace")
-    return blake2b(name, digest_size=16, key=b"sidejudge.session").digest()
+    return blake2b(name, digest_size=16, key=_HASH_KEY).digest()

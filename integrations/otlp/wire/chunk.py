@@ -17,14 +17,14 @@ class ChunkOrigin:
     """Service and environment of spans, and the sampling threshold that applies to them.
 
     ``threshold`` is a rejection threshold in [0, 2**56]: 0 keeps all, 2**56 none. ``floor`` is the same as bytes that
-    compare with the last 7 bytes of a trace id. With ``hashed`` a hash of the whole id decides instead of these bytes.
+    compare with the last 7 bytes of a trace id. With a ``hash_key`` a hash of the whole id decides instead of these.
     ``handed_over``: they come from a monitor that was ending; ``of`` is the one trace that this holds for.
     """
 
     service: str | None
     environment: str | None
     threshold: int
-    hashed: bool = False
+    hash_key: bytes = field(default=b"", repr=False)
     handed_over: bool = False
     of: bytes = b""
     floor: bytes = field(init=False, compare=False)
@@ -36,7 +36,7 @@ class ChunkOrigin:
         object.__setattr__(
             self,
             "_hash",
-            hash((self.service, self.environment, self.threshold, self.hashed, self.handed_over, self.of)),
+            hash((self.service, self.environment, self.threshold, self.hash_key, self.handed_over, self.of)),
         )
 
     def __hash__(self) -> int:
@@ -44,8 +44,8 @@ class ChunkOrigin:
 
     def draws(self, trace_id: bytes, trace_state: str = "") -> bool:
         """Whether a span is kept. Explicit randomness in its trace state counts, unless a hash decides."""
-        if self.hashed:
-            return hashed_randomness(trace_id) >= self.floor
+        if self.hash_key:
+            return hashed_randomness(trace_id, self.hash_key) >= self.floor
         if not trace_state:
             return trace_id[-7:] >= self.floor
         return randomness(trace_id, trace_state) >= self.threshold

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 
 from .kept import LOGS
 from .schema import classes
+from .tracestate import PUBLIC_HASH_KEY
 
 HEADER: Final = "sidejudge-handover"
 _MARK: Final = b"sidejudge.handover"
@@ -96,12 +97,12 @@ def _signature(key: bytes, text: str) -> str:
     return blake2b(text.encode("utf-8", "replace"), key=key, digest_size=16).hexdigest()
 
 
-def spans_of(payload: bytes, trace_id: bytes, threshold: int, keys: HandoverKeys, *, hashed: bool) -> bytes:
+def spans_of(payload: bytes, trace_id: bytes, threshold: int, keys: HandoverKeys, *, hash_key: bytes) -> bytes:
     """A chunk of spans of a trace as a request that is marked; empty for a chunk of log records."""
     if payload[:1] == LOGS:
         return b""
     request = classes("envelope")["Request"].FromString(payload)
-    stated = f"{threshold:014x}{_HASHED if hashed else ''}"
+    stated = f"{threshold:014x}{_randomness(hash_key)}"
     mark = _attributes({_MARK: stated, _PROOF: keys.sign(trace_id, stated)})
     for resource_spans in request.resource_spans:
         resource_spans.resource += mark  # the bytes of an attribute after those of a resource are one attribute more
@@ -113,7 +114,7 @@ def logs_of(payload: bytes) -> bytes:
     return bytes(classes("complete")["KeptLogs"].FromString(payload).request) if payload[:1] == LOGS else b""
 
 
-def drawn_at(resource: bytes, keys: HandoverKeys, *, hashed: bool) -> HandoverMark | None:
+def drawn_at(resource: bytes, keys: HandoverKeys, *, hash_key: bytes) -> HandoverMark | None:
     """What a resource is marked with; None without a mark.
 
     A mark of another kind of randomness bounds nothing here: then the threshold is 0, and the trace is drawn once more.
@@ -129,10 +130,17 @@ def drawn_at(resource: bytes, keys: HandoverKeys, *, hashed: bool) -> HandoverMa
     for stated, proof in list(zip(stated_ones, proofs, strict=False))[
         -_HANDS:
     ]:  # each monitor on the way has put its own after the others
-        digits = stated.removesuffix(_HASHED)
+        digits, by = stated[:14], stated[14:]
         if len(digits) == 14 and set(digits) <= _DIGITS and (trace_id := keys.signed_for(stated, proof)):
-            return HandoverMark(int(digits, 16) if stated.endswith(_HASHED) is hashed else 0, trace_id)
+            return HandoverMark(int(digits, 16) if by == _randomness(hash_key) else 0, trace_id)
     return HandoverMark(0, b"") if stated_ones else None
+
+
+def _randomness(hash_key: bytes) -> str:
+    """What a mark names the randomness by: nothing for that of the trace id; a secret key by a digest of it."""
+    if hash_key in (b"", PUBLIC_HASH_KEY):
+        return _HASHED if hash_key else ""
+    return f"{_HASHED}:{blake2b(b'name', key=hash_key, digest_size=4).hexdigest()}"
 
 
 def _attributes(values: dict[bytes, str]) -> bytes:

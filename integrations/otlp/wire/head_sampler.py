@@ -74,7 +74,7 @@ class HeadSampler:
             own = is_own_telemetry(origin, scope)
             drawn: list[tuple[bytes, int, int]] = []
             others: list[Bounds] = []
-            if own or (explicit and origin.threshold and not origin.hashed):
+            if own or (explicit and origin.threshold and not origin.hash_key):
                 others, at = row(body, at, end, _SLOW, self._budget)
             else:
                 while (at := self._quickly(at, end, origin, ids, drawn)) < end and body[at] == ROW:

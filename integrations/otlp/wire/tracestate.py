@@ -16,6 +16,8 @@ from typing import Final
 
 _RANDOMNESS: Final = re.compile(r"[0-9a-f]{14}")
 _THRESHOLD: Final = re.compile(r"[0-9a-f]{1,14}")
+PUBLIC_HASH_KEY: Final = b"sidejudge.randomness"
+"""The key of ``hashed_randomness`` where none is secret: the same everywhere, so that processes agree."""
 
 
 def randomness(trace_id: bytes, trace_state: str = "") -> int:
@@ -26,13 +28,18 @@ def randomness(trace_id: bytes, trace_state: str = "") -> int:
     return int.from_bytes(trace_id[-7:], "big")
 
 
-def hashed_randomness(trace_id: bytes) -> bytes:
+def hashed_randomness(trace_id: bytes, hash_key: bytes = PUBLIC_HASH_KEY) -> bytes:
     """56 bits, as bytes, that depend on the whole trace id: for ids whose last bytes are not uniformly random.
 
-    BLAKE2b of the 16 bytes, 7 bytes long, with the key ``sidejudge.randomness``: public and the same everywhere, so
-    that processes agree; independent of whatever a sampler upstream decided by, so that probabilities multiply.
+    BLAKE2b of the 16 bytes, 7 bytes long: independent of whatever a sampler upstream decided by, so that probabilities
+    multiply. Who does not know ``hash_key`` cannot choose a trace id that is drawn.
     """
-    return blake2b(trace_id, digest_size=7, key=b"sidejudge.randomness").digest()
+    return blake2b(trace_id, digest_size=7, key=hash_key).digest()
+
+
+def secret_hash_key(secret: str) -> bytes:
+    """The key of ``hashed_randomness`` that follows from a secret: equal in every process that has it."""
+    return blake2b(secret.encode("utf-8", "replace"), digest_size=32, person=b"sidejudge.draw").digest()
 
 
 def incoming_threshold(trace_state: str) -> int | None:

@@ -145,8 +145,7 @@ class Backfill:
         self._torn: set[str] = set()
         self._turns: dict[bytes, frozenset[str]] = {}
         sampler = sampler_of(config, wanted)
-        hashed = config.sampling.randomness == "hashed"
-        self._origin = ChunkOrigin(None, None, sampler.admission, hashed=hashed)
+        self._origin = ChunkOrigin(None, None, sampler.admission, hash_key=sampler.hash_key)
         rubrics = self._rubrics = configured(config)
         readable = server.scores_v3 or server.legacy_reads
         self._which = sink.scores

@@ -202,7 +202,7 @@ async def test_what_a_restart_resumes_is_drawn_by_the_same_randomness_as_before(
     after.intake.restore()
     (old,), (new,) = (list(each.assembler.due(after.now)) for each in (before, after))
     assert new.origin == old.origin
-    assert new.origin.hashed is (randomness == "hashed")
+    assert bool(new.origin.hash_key) is (randomness == "hashed")
 
 
 async def test_a_restart_resumes_what_was_open_and_remembers_what_was_finished(monitor):

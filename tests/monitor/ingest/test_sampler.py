@@ -9,9 +9,11 @@ from statistics import mean, stdev
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr, ValidationError
 from scipy.stats import binom, binomtest
 
 from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
+from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY, secret_hash_key
 from sidejudge.monitor.config import MatchSection
 from sidejudge.monitor.config.sampling import SamplingRuleSection, SamplingSection, TrustedUpstreamSection
 from sidejudge.monitor.ingest.sampler import (
@@ -293,10 +295,14 @@ def test_each_of_a_hundred_thousand_traces_is_decided_at_the_rate_of_its_rule():
 
 @given(tid=st.binary(min_size=16, max_size=16), rate=RATES, upstream=RATES)
 def test_hashed_randomness_multiplies_with_what_is_stated_upstream(tid, rate, upstream):
-    one = Sampler(SamplingSection.model_construct(rate=rate, rules=(), randomness="hashed", trust_upstream=WHOLLY))
+    one = Sampler(
+        SamplingSection.model_construct(
+            rate=rate, rules=(), randomness="hashed", trust_upstream=WHOLLY
+        )
+    )
     decision = one.decide(case(), one.admission, tid, [f"ot=th:{encoded(upstream)}"])
     believed = probability(threshold(upstream)) if randomness(tid) >= threshold(upstream) else 1.0
-    assert decision.kept == (random_bits(tid, "hashed") >= threshold(rate))
+    assert decision.kept == (random_bits(tid, PUBLIC_HASH_KEY) >= threshold(rate))
     assert decision.base_probability == pytest.approx(probability(threshold(rate)) * believed)
 
 
@@ -304,9 +310,38 @@ def test_hashed_randomness_keeps_what_a_legacy_sampler_lets_through():
     """The trap: below 1/256 upstream, nothing reaches a threshold of ours; hashed, its share does."""
     draw = random.Random(3)
     ids = [draw.randbytes(8) + draw.randrange(round(0.001 * 2**64)).to_bytes(8, "big") for _ in range(10_000)]
-    kept = {source: sum(random_bits(tid, source) >= threshold(0.1) for tid in ids) for source in ("trace_id", "hashed")}
-    assert kept["trace_id"] == 0
-    assert binomtest(kept["hashed"], 10_000, 0.1).pvalue > 1e-6
+    kept = {key: sum(random_bits(tid, key) >= threshold(0.1) for tid in ids) for key in (b"", PUBLIC_HASH_KEY)}
+    assert kept[b""] == 0
+    assert binomtest(kept[PUBLIC_HASH_KEY], 10_000, 0.1).pvalue > 1e-6
+
+
+def test_who_knows_everything_but_the_key_chooses_no_trace_that_is_drawn():
+    """His ids are those that the last bytes, the public hash and another key draw, or none of them."""
+    draw, limit = random.Random(5), threshold(0.1)
+    keys = (b"", PUBLIC_HASH_KEY, secret_hash_key("a key of the attacker"))
+    section = SamplingSection(rate=0.1, randomness="hashed", randomness_key=SecretStr("a key that he does not know"))
+    one = Sampler(section)
+    for wanted in (True, False):
+        chosen: list[bytes] = []
+        while len(chosen) < 300:
+            tid = draw.randbytes(9) + (b"\xff" if wanted else b"\0") + draw.randbytes(6)
+            if all((random_bits(tid, key) >= limit) is wanted for key in keys):
+                chosen.append(tid)
+        decisions = [one.decide(case(), one.admission, tid) for tid in chosen]
+        assert binomtest(sum(each.kept for each in decisions), 300, 0.1).pvalue > 1e-6
+        assert {each.probability for each in decisions if each.kept} == {probability(limit)}
+
+
+def test_monitors_that_share_a_key_draw_the_same_traces():
+    here, there = (SamplingSection(randomness="hashed", randomness_key=SecretStr("one key for both")) for _ in range(2))
+    assert here.hash_key == there.hash_key != secret_hash_key("one key for both.")
+    assert "one key" not in repr(here)
+    assert repr(here.hash_key) not in repr(ChunkOrigin(None, None, 0, here.hash_key))
+
+
+def test_a_key_without_a_hash_is_refused_for_it_would_protect_nothing():
+    with pytest.raises(ValidationError, match="randomness: hashed"):
+        SamplingSection(randomness_key=SecretStr("a key that keys nothing"))
 
 
 def test_a_uniform_population_is_kept_at_its_rate():

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.ingest.outcomes import EndReason
@@ -88,22 +89,22 @@ def test_nor_one_that_lost_its_composite_because_a_judge_failed_unless_more_is_p
 
 def test_a_trace_is_drawn_with_the_chance_that_it_had():
     reported = {"probability": 0.25, "selection": "forced", "rule": "errors"}
-    decision = drawn_as_before(before(sampling=reported), TRACE, "trace_id")
+    decision = drawn_as_before(before(sampling=reported), TRACE, b"")
     assert (decision.kept, decision.probability, decision.selection, decision.rule) == (True, 0.25, "forced", "errors")
-    assert decision.randomness == random_bits(TRACE, "trace_id")
+    assert decision.randomness == random_bits(TRACE, b"")
 
 
 def test_so_is_what_the_budget_of_the_judge_could_pay_for():
     reported = {"probability": 1e-9, "judged_share": 1e-6}
-    assert drawn_as_before(before(sampling=reported), TRACE, "trace_id").thinned(1e-6) == pytest.approx(1e-15, rel=0.1)
+    assert drawn_as_before(before(sampling=reported), TRACE, b"").thinned(1e-6) == pytest.approx(1e-15, rel=0.1)
     reported["over_budget"] = ["agent"]
-    assert drawn_as_before(before(sampling=reported), TRACE, "trace_id").thinned(1e-6) is None
+    assert drawn_as_before(before(sampling=reported), TRACE, b"").thinned(1e-6) is None
 
 
 def test_a_story_without_a_draw_counts_as_its_verdicts_do():
     verdicts = [{"rubric": "entity", "passed": True, "sampling_probability": 0.5}]
-    assert drawn_as_before(before(verdicts=verdicts), TRACE, "trace_id").probability == 0.5
-    assert drawn_as_before({"verdicts": []}, TRACE, "hashed").randomness < NEVER
+    assert drawn_as_before(before(verdicts=verdicts), TRACE, b"").probability == 0.5
+    assert drawn_as_before({"verdicts": []}, TRACE, PUBLIC_HASH_KEY).randomness < NEVER
 
 
 def test_service_and_environment_are_those_under_which_it_was_judged():

@@ -47,7 +47,7 @@ def marked(spans: list[S], mark: str, **resource: str) -> bytes:
 
 def forged(n: int, spans: list[S]) -> bytes:
     """A mark that is signed, by a monitor of the attacker's own."""
-    return spans_of(request(spans), spans[0].trace_id, (1 << 56) - 4096, HandoverKeys(), hashed=False)
+    return spans_of(request(spans), spans[0].trace_id, (1 << 56) - 4096, HandoverKeys(), hash_key=b"")
 
 
 Attack = Callable[[int, bool], bytes]

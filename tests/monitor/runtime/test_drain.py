@@ -10,6 +10,7 @@ import pytest
 
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys, HandoverMark, drawn_at, spans_of
 from sidejudge.integrations.otlp.wire.schema import classes
+from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY, secret_hash_key
 from sidejudge.monitor.config.drain import DrainSection
 from sidejudge.monitor.ingest.sampler import threshold
 from sidejudge.monitor.runtime.drain import Drain
@@ -219,14 +220,20 @@ async def test_a_drain_goes_on_until_nothing_is_left_or_its_time_is_over(monitor
 def test_a_rate_is_a_threshold_that_a_mark_carries():
     limit, keys = threshold(0.25), HandoverKeys()
     resource = marked(request([root(1), part(1)]), limit, keys)
-    assert drawn_at(resource, keys, hashed=False) == HandoverMark(limit, trace(1, LOW))
-    assert drawn_at(resource, keys, hashed=True) == HandoverMark(0, trace(1, LOW)), "other randomness bounds nothing"
-    assert drawn_at(b"", keys, hashed=False) is None
+    assert drawn_at(resource, keys, hash_key=b"") == HandoverMark(limit, trace(1, LOW))
+    assert drawn_at(resource, keys, hash_key=PUBLIC_HASH_KEY) == HandoverMark(0, trace(1, LOW)), (
+        "other randomness bounds nothing"
+    )
+    assert drawn_at(b"", keys, hash_key=b"") is None
+    secret = secret_hash_key("a key of both monitors")
+    resource = marked(request([root(1)]), limit, keys, secret)
+    found = [drawn_at(resource, keys, hash_key=key) for key in (secret, PUBLIC_HASH_KEY, b"")]
+    assert [mark.threshold for mark in found if mark] == [limit, 0, 0], "nor does that of another key"
 
 
-def marked(body: bytes, limit: int, keys: HandoverKeys) -> bytes:
+def marked(body: bytes, limit: int, keys: HandoverKeys, hash_key: bytes = b"") -> bytes:
     """The resource of spans of trace 1 that a monitor with these keys hands over."""
-    sent = spans_of(body, trace(1, LOW), limit, keys, hashed=False)
+    sent = spans_of(body, trace(1, LOW), limit, keys, hash_key=hash_key)
     (resource,) = {each.resource for each in classes("envelope")["Request"].FromString(sent).resource_spans}
     return resource
 
@@ -235,15 +242,15 @@ def test_a_mark_counts_once_the_key_that_signed_it_is_known_also_behind_marks_of
     ours, theirs = HandoverKeys(), HandoverKeys()
     forged = {"sidejudge.handover": "fffffffffffff0", "sidejudge.handover.proof": f"{trace(1, LOW).hex()}:0:0"}
     resource = marked(request([root(1)], resource=forged), threshold(0.5), theirs)
-    assert drawn_at(resource, ours, hashed=False) == HandoverMark(0, b"")
+    assert drawn_at(resource, ours, hash_key=b"") == HandoverMark(0, b"")
     ours.learn(theirs.own)
-    assert drawn_at(resource, ours, hashed=False) == HandoverMark(threshold(0.5), trace(1, LOW))
+    assert drawn_at(resource, ours, hash_key=b"") == HandoverMark(threshold(0.5), trace(1, LOW))
     for n in range(1_500):
         ours.learn(f"the key of monitor {n}")
-    assert drawn_at(marked(request([root(1)]), 7, ours), ours, hashed=False) == HandoverMark(7, trace(1, LOW))
+    assert drawn_at(marked(request([root(1)]), 7, ours), ours, hash_key=b"") == HandoverMark(7, trace(1, LOW))
 
 
 def test_a_mark_that_was_changed_says_nothing():
     keys = HandoverKeys("a secret of two monitors")
     resource = marked(request([root(1)]), threshold(0.5), keys)
-    assert drawn_at(resource.replace(b"80000000000000", b"f0000000000000"), keys, hashed=False) == HandoverMark(0, b"")
+    assert drawn_at(resource.replace(b"80000000000000", b"f0000000000000"), keys, hash_key=b"") == HandoverMark(0, b"")

@@ -30,7 +30,7 @@ async def test_an_address_that_leads_nowhere_hides_no_other_monitor_and_is_logge
         wrong = ["http://no-such-host.invalid:4318", f"http://{'a' * 64}.example:4318", odd.url]
         exchange = PeerExchange(
             PeersSection.model_validate({"addresses": [*wrong, other.url]}), store=store,
-            assembler=Assembler(AssemblyLimits()), end=end, hashed=False, keys=HandoverKeys(), longest_ns=10**12,
+            assembler=Assembler(AssemblyLimits()), end=end, hash_key=b"", keys=HandoverKeys(), longest_ns=10**12,
             most=10, clock_ns=time.time_ns, wake=lambda: None,
         )  # fmt: skip
         with caplog.at_level(logging.WARNING):

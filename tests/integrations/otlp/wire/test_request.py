@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from sidejudge.integrations.otlp.wire.receipt import Undecodable
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin, Split, identify, read_headers, split
-from sidejudge.integrations.otlp.wire.tracestate import hashed_randomness, randomness
+from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY, hashed_randomness, randomness
 from tests.otlp_requests import LOW, S, request, span, trace
 
 HALF = 1 << 55
@@ -63,7 +63,7 @@ def test_hashed_the_whole_trace_id_decides_and_nothing_that_a_trace_state_says(i
         for n, each in enumerate(ids)
     ]
     body = request(spans)
-    found = split(body, lambda resource: ChunkOrigin(*identify(resource), threshold, hashed=True))
+    found = split(body, lambda resource: ChunkOrigin(*identify(resource), threshold, hash_key=PUBLIC_HASH_KEY))
     drawn = {each for each in ids if int.from_bytes(hashed_randomness(each), "big") >= threshold}
     assert {chunk.trace_id for chunk in found.chunks} == drawn
     assert set().union(*found.dropped.values()) == set(ids) - drawn
@@ -76,7 +76,9 @@ def test_hashed_spans_in_an_unusual_layout_and_invalid_ids_are_told_apart_too():
         shuffled, field(1, bytes(16)) + field(2, span(1)), field(1, trace(2)) + field(2, bytes(8)), b"\x0a"
     )
     for threshold in (0, NEVER):
-        found = split(body, lambda resource, at=threshold: ChunkOrigin(*identify(resource), at, hashed=True))
+        found = split(
+            body, lambda resource, at=threshold: ChunkOrigin(*identify(resource), at, PUBLIC_HASH_KEY)
+        )
         assert (found.spans, found.invalid_ids, found.damaged) == (4, 2, 1)
         assert [chunk.trace_id for chunk in found.chunks] == ([trace(1)] if threshold == 0 else [])
 
