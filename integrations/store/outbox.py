@@ -29,8 +29,8 @@ NAMED: Final = 2
 """Looks in vain after which a score is named as one that did not arrive."""
 DELETES_NS: Final = 48 * 3600 * 10**9
 """How long after it was asked for a deletion may be done: one in two minutes is Langfuse's default."""
-_WATCH_NS: Final = 3600 * 10**9
-"""How often a score is looked for that such a deletion may take away."""
+WATCH_NS: Final = 3600 * 10**9
+"""How often a score is looked for again that was seen, and that may still be taken away or replaced."""
 _WITHDRAWN: Final = ',"withdrawn":true}'
 """The end of a body that SQLite marked as withdrawn."""
 
@@ -65,6 +65,11 @@ class PendingScore:
     missed: int
     body: str | None
     written_ms: int
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the first writing of the score."""
+        return self.written_ms == self.at_ns // 10**6
 
     @property
     def withdrawn(self) -> bool:
@@ -172,9 +177,13 @@ class Outbox(Part):
 
         await self._write(work)
 
-    async def seen(self, rows: Iterable[PendingScore], now_ns: int) -> None:
-        """They are there, as they should be; one that a deletion may still take away is looked for again."""
-        await self._each("outbox_seen", rows, {"since": now_ns - DELETES_NS, "due": now_ns + _WATCH_NS})
+    async def seen(self, rows: Iterable[PendingScore], now_ns: int, *, twice: bool = False) -> None:
+        """They are there, as they should be; one that a deletion may still take away is looked for again.
+
+        ``twice``: all of them are looked for once more.
+        """
+        more = {"since": now_ns - DELETES_NS, "due": now_ns + WATCH_NS, "twice": twice}
+        await self._each("outbox_seen", rows, more)
 
     async def missed(
         self, rows: Iterable[PendingScore], due_ns: int, reason: str, *, then: Literal["sent", "waiting", "dead"]

@@ -221,7 +221,8 @@ WHERE state = 'waiting' AND due_ns <= :now AND trace_id NOT IN (SELECT trace_id 
 ORDER BY due_ns, queued_ns LIMIT :limit;
 
 -- name: outbox_unseen
--- And what was seen, but may still be taken away by a deletion that was asked for before it was written again.
+-- And what was seen, but is to be looked for once more: a deletion that was asked for before it was written again may
+-- still take it away, or an earlier writing may come after it.
 SELECT id, version, at_ns, queued_ns, attempts, missed, body, written_ms FROM (
     SELECT * FROM outbox WHERE state = 'sent' AND due_ns <= :now
     UNION ALL
@@ -233,7 +234,9 @@ ORDER BY due_ns, id LIMIT :limit;
 UPDATE outbox SET state = :state, due_ns = :due, reason = NULL WHERE id = :id AND version = :version AND state = 'waiting';
 
 -- name: outbox_seen
-UPDATE outbox SET state = 'stored', missed = 0, attempts = 0, due_ns = CASE WHEN deleted_ns > :since THEN :due ELSE 0 END
+UPDATE outbox SET state = 'stored', missed = 0, attempts = 0,
+    due_ns = CASE WHEN deleted_ns > :since OR :twice AND state = 'sent' THEN :due ELSE 0 END,
+    deleted_ns = CASE WHEN :twice THEN max(deleted_ns, 1) ELSE deleted_ns END
 WHERE id = :id AND version = :version AND state IN ('sent', 'stored');
 
 -- name: outbox_missed
@@ -443,6 +446,12 @@ GROUP BY service, environment, rubric;
 
 -- name: first_closed
 SELECT min(closed_ns) FROM verdicts WHERE closed_ns >= :since;
+
+-- name: first_of_service
+SELECT closed_ns FROM verdicts
+WHERE rubric = :rubric AND closed_ns >= :since AND coalesce(nullif(service, ''), 'unknown_service') = :service
+    AND coalesce(nullif(environment, ''), 'unknown') = :environment
+ORDER BY closed_ns LIMIT 1;
 
 -- name: metric_means
 SELECT service, environment, rubric, metric, sum(value * w) / sum(w), count(*)

@@ -13,7 +13,10 @@ handled by what helps against them:
 Scores of a trace that upstream has not taken are held back (``integrations/store/untaken.py``): Langfuse is asked now
 and then whether it has the trace all the same, and after a day they are let go, counted.
 
-A later word than ours stays: a higher revision, or what another monitor wrote after it.
+A later word than ours stays: a higher revision, or what another monitor wrote after it. Such scores are counted as
+overtaken and named. So that a lower revision does not replace a higher one, what is shown is read before a writing that
+may: one that is not the first of its score, or where Langfuse shows whatever comes last, one that comes late. There a
+revision is looked for once more an hour later, when nobody's first writing is still to come.
 """
 
 from __future__ import annotations
@@ -51,6 +54,8 @@ MOST_ATTEMPTS: Final = 8
 """Attempts that may fail for one score while others are taken."""
 IDLE_S: Final = 1.0
 """How often the outbox is looked into."""
+LATE_NS: Final = 300 * 10**9
+"""After the end of its trace a first writing is late: another monitor may have revised the verdict by then."""
 RESEND_AFTER: Final = 4
 """Looks in vain before a score that is not there at all is sent again, and again before it is given up."""
 LOOK_AGAIN_NS: Final = (25 * 10**9, 300 * 10**9, 900 * 10**9)
@@ -72,7 +77,8 @@ HELD_NS: Final = 24 * 3600 * 10**9
 UNSTORED: Final = "not_stored"
 UNARRIVED: Final = "not_arrived"
 NO_TRACE: Final = "no_trace"
-REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), UNSTORED, UNARRIVED, NO_TRACE)
+OVERTAKEN: Final = "overtaken"
+REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), UNSTORED, UNARRIVED, NO_TRACE, OVERTAKEN)
 """Why an export may fail, as metrics name it."""
 
 
@@ -83,7 +89,7 @@ Overtaken: TypeAlias = Callable[[Iterable[PendingScore]], Awaitable[frozenset[st
 class ScoreDelivery(DeliveryTask):
     """The way from the outbox to one Langfuse. ``remember`` keeps which project it is.
 
-    ``overtaken`` is for who shares its scores with a monitor that may have spoken meanwhile; None: nobody else has.
+    ``overtaken`` is for who knows better than by the revisions which scores are not to be sent any more.
     """
 
     def __init__(
@@ -116,7 +122,7 @@ class ScoreDelivery(DeliveryTask):
         self._seen_ns: int | None = None
         self._counts = OutboxCounts(waiting=0, oldest_ns=None, unseen=0, dead=0)
         self._counted_ns: int | None = None
-        self._reported_dead, self._reported_ns = 0, 0
+        self._reported_dead, self._reported_ns, self._overtaken_ns = 0, 0, 0
 
     def declare(self, more: Iterable[Declared]) -> None:
         """Know further scores: the configuration was reloaded."""
@@ -218,11 +224,28 @@ class ScoreDelivery(DeliveryTask):
             raise outcome.error
 
     async def _not_overtaken(self, rows: list[PendingScore]) -> list[PendingScore]:
-        if self._overtaken is None or not rows or not self._verifies:
+        if not rows or not self._verifies:
             return rows
-        settled = await self._overtaken(rows)
+        settled = await (self._later_ones if self._overtaken is None else self._overtaken)(rows)
         await self._outbox.taken([row for row in rows if row.id in settled], self._clock_ns(), verify=False)
         return [row for row in rows if row.id not in settled]
+
+    async def _later_ones(self, rows: Iterable[PendingScore]) -> frozenset[str]:
+        """Ids of scores of which a higher revision is shown; where nothing can be read, nothing is kept back."""
+        late_ns = self._clock_ns() - LATE_NS if self._shows_the_last else 0
+        asked = [row for row in rows if not row.withdrawn and (not row.first or row.at_ns < late_ns)]
+        try:
+            there = await self._shown(self.server, asked)
+        except LangfuseError:
+            return frozenset()
+        later = [row for row in asked if row.id in there and _later(there[row.id], row)]
+        self._name_overtaken(later)
+        return frozenset(row.id for row in later)
+
+    @property
+    def _shows_the_last(self) -> bool:
+        """Whether Langfuse shows the writing that came last: only events bear a time that decides."""
+        return self._sender.arrays or not self._sender.events
 
     async def _delete(self, row: PendingScore) -> None:
         try:
@@ -291,8 +314,10 @@ class ScoreDelivery(DeliveryTask):
         await self._outbox.seen(seen, self._clock_ns())
         return bool(seen)
 
-    async def _shown(self, server: LangfuseServer, rows: Sequence[PendingScore]) -> Mapping[str, ExistingScore]:
-        return await existing_scores(self._langfuse, [row.id for row in rows], v3=server.scores_v3) if rows else {}
+    async def _shown(self, server: LangfuseServer | None, rows: Sequence[PendingScore]) -> Mapping[str, ExistingScore]:
+        if server is None or not rows:
+            return {}
+        return await existing_scores(self._langfuse, [row.id for row in rows], v3=server.scores_v3)
 
     def _arrived(self, row: PendingScore, shown: ExistingScore | None) -> bool:
         """Whether what is shown is this writing, or a later word."""
@@ -303,11 +328,10 @@ class ScoreDelivery(DeliveryTask):
             return True
         if shown.withdrawn:
             return False
-        revision = int(str(body["metadata"].get(REVISION) or 1))
-        if shown.revision != revision:
-            return shown.revision > revision
+        if shown.revision != _revision(row):
+            return _later(shown, row)
         # A first writing bears the time of the score, whenever it is made.
-        first, shows_first = row.written_ms == row.at_ns // 10**6, shown.written_ms <= shown.at_ns // 10**6
+        first, shows_first = row.first, shown.written_ms <= shown.at_ns // 10**6
         if not first and shown.written_ms == row.written_ms:  # it was there, and somebody has changed it
             return True
         ours_ms = row.queued_ns // 10**6 if first else row.written_ms
@@ -328,7 +352,10 @@ class ScoreDelivery(DeliveryTask):
         missed = [row for row in rows if row.id not in arrived]
         if seen:
             self._seen_ns = now_ns
-            await self._outbox.seen(seen, now_ns)
+            self._name_overtaken([row for row in seen if self._is_anothers(row, there[row.id])])
+            doubted = [row for row in seen if not row.first and self._shows_the_last]
+            await self._outbox.seen(doubted, now_ns, twice=True)
+            await self._outbox.seen([row for row in seen if row not in doubted], now_ns)
         self._name([row for row in missed if row.missed + 1 == NAMED])
         for row in missed:
             shown = there.get(row.id)
@@ -337,17 +364,25 @@ class ScoreDelivery(DeliveryTask):
             else:
                 await self._write_again(row, shown, now_ns)
 
+    def _is_anothers(self, row: PendingScore, shown: ExistingScore) -> bool:
+        """Whether what is shown was written by another monitor; a person's change keeps the time of our writing."""
+        return not shown.states(self._stated(row), whole=True) and shown.written_ms != row.written_ms
+
     def _name(self, rows: Sequence[PendingScore]) -> None:
-        """Say which scores did not arrive; the counters and the status have all of them."""
+        """Report the scores that did not arrive; the counters and the status have all of them."""
+        if rows:
+            self._counters.export_failed(LANGFUSE, UNARRIVED, len(rows))
+            log.warning(
+                "scores were taken by Langfuse and are not shown there; they are written again", extra=_named(rows)
+            )
+
+    def _name_overtaken(self, rows: Sequence[PendingScore]) -> None:
         if not rows:
             return
-        self._counters.export_failed(LANGFUSE, UNARRIVED, len(rows))
-        bodies = [json.loads(row.body or "{}") for row in rows[:_SHOWN]]
-        named = ", ".join(f"{each.get('name')} of {each.get('traceId') or each.get('sessionId')}" for each in bodies)
-        log.warning(
-            "scores were taken by Langfuse and are not shown there; they are written again",
-            extra={"count": len(rows), "scores": named, "ids": ", ".join(row.id for row in rows[:_SHOWN])},
-        )
+        self._counters.export_failed(LANGFUSE, OVERTAKEN, len(rows))
+        if self._clock_ns() - self._overtaken_ns >= _TELL_EVERY_NS:
+            self._overtaken_ns = self._clock_ns()
+            log.warning(_TWO_MONITORS, extra=_named(rows))
 
     async def _write_again(self, row: PendingScore, shown: ExistingScore, now_ns: int) -> None:
         """Another writing is shown. The second look decides: the first may have come before the server had merged."""
@@ -413,6 +448,22 @@ class ScoreDelivery(DeliveryTask):
             log.warning(stated, extra={"given_up": self._counts.dead})
 
 
+def _named(rows: Sequence[PendingScore]) -> dict[str, object]:
+    """How many scores they are, and which the first of them."""
+    bodies = [json.loads(row.body or "{}") for row in rows[:_SHOWN]]
+    names = ", ".join(f"{each.get('name')} of {each.get('traceId') or each.get('sessionId')}" for each in bodies)
+    return {"count": len(rows), "scores": names, "ids": ", ".join(row.id for row in rows[:_SHOWN])}
+
+
+def _revision(row: PendingScore) -> int:
+    return int(str((json.loads(row.body or "{}").get("metadata") or {}).get(REVISION) or 1))
+
+
+def _later(shown: ExistingScore, row: PendingScore) -> bool:
+    """Whether a higher revision is shown than a row's."""
+    return not shown.withdrawn and shown.revision > _revision(row)
+
+
 def _time_in_array(row: PendingScore) -> int:
     """The time that goes with a score in an array, ns since the epoch: its own, by which it is replaced.
 
@@ -423,6 +474,10 @@ def _time_in_array(row: PendingScore) -> int:
 
 
 _DAY_NS: Final = 24 * 3600 * 10**9
+_TWO_MONITORS: Final = (
+    "another monitor has written a later word on these scores, which stays; let both be one fleet, or give each "
+    "rubrics of its own"
+)
 _NOT_THERE: Final = "taken by Langfuse and not stored"
 _OTHER: Final = "taken by Langfuse, which shows another writing of it"
 _PERHAPS_OURS: Final = (

@@ -160,6 +160,56 @@ async def test_two_monitors_that_each_judge_for_the_first_time_agree_in_the_end(
     assert (shown(bench)["value"], bench.store.outbox.counts().dead, second.store.outbox.counts().dead) == (0.75, 0, 0)
 
 
+@by_transport
+@pytest.mark.parametrize("late", [0, 100, 2 * 3600], ids=lambda each: f"{each} s after")
+async def test_a_lower_revision_of_another_monitor_never_stays_in_place_of_a_higher_one(
+    bench, second, caplog, mode, events, late
+):
+    bench.fake.mode, bench.fake.scores.takes_events = mode, events
+    for number in (1, 2, 3):
+        await bench.end(1, revision(number, number / 8), revision=number)
+        await bench.settle()
+    second.now_ns = bench.now_ns + late * SECOND
+    for number in (1, 2):
+        await second.end(1, revision(number, (number + 4) / 8), revision=number)
+        await second.settle()
+    bench.now_ns = max(bench.now_ns, second.now_ns) + 2 * HOUR
+    for _ in range(4):
+        await bench.step()
+        await bench.settle()
+        bench.now_ns += 2 * HOUR
+    assert (shown(bench)["value"], shown(bench)["metadata"]["revision"]) == (3 / 8, 3)
+    if second.failed["overtaken"]:
+        assert "another monitor" in caplog.text
+    else:
+        assert (bench.failed["not_arrived"], "not shown there" in caplog.text) == (1, True)
+    before = bench.fake.scores.written
+    await second.settle()
+    assert (bench.fake.scores.written, bench.store.outbox.counts().dead, second.store.outbox.counts().dead) == (
+        before, 0, 0,
+    )  # fmt: skip
+
+
+async def test_a_writing_that_a_server_takes_up_late_does_not_stay_over_the_revision_that_came_before_it(bench):
+    bench.fake.mode = Mode.NEW
+    await bench.end(1, revision(1, 0.25))
+    await bench.settle()
+    (first,) = bench.posts()
+    await bench.end(1, revision(2, 0.75), revision=2)
+    await bench.settle()
+    await bench.langfuse.post("scores", first)
+    assert shown(bench)["value"] == 0.25
+    bench.now_ns += HOUR
+    await bench.step()
+    await bench.settle()
+    assert shown(bench)["value"] == 0.75
+    reads = len(bench.fake.requested("GET", "/v3/scores"))
+    for _ in range(5):
+        bench.now_ns += HOUR
+        await bench.step()
+    assert len(bench.fake.requested("GET", "/v3/scores")) <= reads + 6, "only the probe asks for more"
+
+
 STALE = [
     pytest.param({"value": 0.75}, id="value"),
     pytest.param({"comment": "another"}, id="comment"),
@@ -177,8 +227,9 @@ async def test_a_revision_that_does_not_arrive_is_named_within_a_minute_and_writ
     await bench.settle()
     revised = {**first, **changed, "metadata": {**first["metadata"], **changed.get("metadata", {}), "revision": 2}}
     await bench.end(1, revised, revision=2)
-    bench.fake.fails(faults.forgets(bench.fake))
+    bench.fake.standing_fault = only("POST", "/ingestion", faults.forgets(bench.fake))
     await bench.step()
+    bench.fake.standing_fault = None
     began_ns = bench.now_ns
     with caplog.at_level(logging.WARNING):
         while bench.now_ns < began_ns + 60 * SECOND and not bench.delivery.snapshot().unarrived:
