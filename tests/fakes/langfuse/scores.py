@@ -19,7 +19,7 @@ import json
 import math
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,6 +53,11 @@ class Scores:
         self.deletes_after_s = 0.0
         """How long a deletion waits in its queue."""
         self._forgetting = False
+        self.loses_every = 0
+        """Of so many writings the last is accepted and dropped; 0: none is."""
+        self.takes_up: Callable[[list[Any]], Iterable[Any]] = iter
+        """In which order the scores of one request are stored."""
+        self._given = 0
         self.takes_events = True
         """Whether ``POST ingestion`` is there; recorded servers all have it, and it may go."""
         self.written = 0
@@ -136,7 +141,7 @@ class Scores:
         if self._fake.mode is not Mode.NEW:
             return invalid(_type([], "object", items), _type([], "object", items))
         errors = []
-        for item in items:
+        for item in self.takes_up(items):
             issues = _issues(item) if isinstance(item, dict) else [_type([], "object", item)]
             if isinstance(item, dict) and not issues and _id_issue(item.get("id", ""), ["id"]):
                 issues = [_id_issue(item["id"], ["id"])]
@@ -186,7 +191,7 @@ class Scores:
             else:
                 done.append({"id": reported, "status": 201})
                 events += [event] if kind == "score-create" else []
-        self._take(events)
+        self._take(list(self.takes_up(events)))
         return answer({"successes": done, "errors": errors}, 207)
 
     def _delete(self, request: Request) -> Act:
@@ -279,7 +284,9 @@ class Scores:
     def _fitted(self, body: Mapping[str, Any]) -> dict[str, Any] | None:
         # The worker checks against the config, and drops what does not fit without a word.
         given = self._fake.configs.fitted({key: value for key, value in body.items() if key in _KNOWN})
-        if self._forgetting or given is None:
+        self._given += 1
+        lost = self.loses_every and self._given % self.loses_every == 0
+        if self._forgetting or lost or given is None:
             return None
         kind = given.get("dataType") or ("CATEGORICAL" if isinstance(given["value"], str) else "NUMERIC")
         return {**given, "dataType": kind}

@@ -210,6 +210,56 @@ async def test_a_writing_that_a_server_takes_up_late_does_not_stay_over_the_revi
     assert len(bench.fake.requested("GET", "/v3/scores")) <= reads + 6, "only the probe asks for more"
 
 
+def adversity(fake, draw):
+    """A server that answers late or breaks off after storing, fails, limits, and refuses a part of an array."""
+
+    def fault(request):
+        if request.method != "POST" or request.path not in ("/scores", "/ingestion") or draw.random() > 0.4:
+            return None
+        kind = draw.choice(("lost answer", "500 after storing", "500", "429", "207"))
+        if kind == "207" and isinstance(request.body, list) and request.body:
+            fake._act(request)
+            return faults.answer({"accepted": 0, "rejected": 1, "errors": [{"message": "busy"}]}, 207)
+        if kind in ("lost answer", "500 after storing"):
+            act = fake._act(request)
+            return faults.resets()(request) if kind == "lost answer" else faults.answer({"message": act.status}, 500)
+        return faults.rate_limited(1)(request) if kind == "429" else faults.store_away()(request)
+
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("mode", "events"), [TRANSPORTS[0], TRANSPORTS[3], TRANSPORTS[4]], ids=["events", "one", "arrays"]
+)
+@pytest.mark.parametrize("skew", [0, 40, -40], ids=lambda each: f"clock {each:+} s")
+async def test_whatever_order_a_server_takes_up_a_request_in_and_whatever_it_loses_the_last_revisions_are_there(
+    bench, mode, events, skew
+):
+    draw = random.Random(skew)
+    scores = bench.fake.scores
+    bench.fake.mode, scores.takes_events, scores.loses_every = mode, events, 20
+    scores.takes_up = lambda items: draw.sample(items, len(items))
+    bench.fake.clock_s = lambda: bench.now_ns / 1e9 + skew
+    bench.fake.standing_fault = adversity(bench.fake, draw)
+    for round_ in range(1, 4):
+        for number in range(12):
+            metadata = {"revision": round_, "state": "valid"}
+            await bench.end(number, score(number, number / 16 + round_ / 64, metadata=metadata), revision=round_)
+        await bench.step(3)
+        bench.now_ns += draw.choice((0, 600)) * SECOND
+    for _ in range(200):
+        if not bench.store.outbox.counts().waiting + bench.store.outbox.counts().unseen:
+            break
+        await bench.step()
+        bench.now_ns += 20 * SECOND
+    wanted = {score(number)["id"]: number / 16 + 3 / 64 for number in range(12)}
+    assert bench.values() == wanted
+    assert bench.store.outbox.counts().dead == 0
+    for sent in [*bench.posts(), *([event["body"] for event in batch] for batch in bench.batches())]:
+        ids = [each["id"] for each in sent] if isinstance(sent, list) else [sent["id"]]
+        assert len(set(ids)) == len(ids), "two writings of one score in one request"
+
+
 STALE = [
     pytest.param({"value": 0.75}, id="value"),
     pytest.param({"comment": "another"}, id="comment"),
