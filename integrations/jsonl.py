@@ -35,10 +35,15 @@ class JsonLines:
         self._path, self._mode = path, mode
         self._first = True
 
-    def check(self) -> None:
-        """Raise ``SinkError`` when the file cannot be appended to, before anything relies on it."""
+    def check(self) -> int:
+        """Who may read the file beyond ``mode``, as bits of a mode.
+
+        Raises:
+            SinkError: The file cannot be appended to.
+        """
         try:
-            self._opened("ab").close()
+            with self._opened("ab") as file:
+                return os.fstat(file.fileno()).st_mode & 0o777 & ~self._mode
         except OSError as error:
             raise SinkError(f"sinks.jsonl.path: cannot append to {self._path}: {error.strerror}") from None
 

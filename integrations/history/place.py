@@ -101,7 +101,10 @@ class Place:
         folder, _, base = path.rpartition("/")
         self._system.create_dir(folder, recursive=True)
         beside = Path(f"{folder}/{_HIDDEN}{base}.tmp")
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, self._mode)
+        beside.unlink(
+            missing_ok=True
+        )  # what a kill, or anybody else, left under its name keeps its own mode and target
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._mode)
         with os.fdopen(descriptor, "wb") as new:
             new.write(body)
             new.flush()

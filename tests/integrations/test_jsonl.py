@@ -62,9 +62,10 @@ def test_a_file_is_made_for_whom_it_is_meant_and_one_that_is_there_keeps_its_own
     path = tmp_path / "verdicts.jsonl"
     before = os.umask(0)
     try:
-        JsonLines(path, mode).check()
+        assert JsonLines(path, mode).check() == 0
         assert path.stat().st_mode & 0o777 == mode
         path.chmod(0o644)
+        assert JsonLines(path, mode).check() == 0o644 & ~mode, "who may read it beyond that is named"
         JsonLines(path, mode).append([line({"a": 1})])
         assert path.stat().st_mode & 0o777 == 0o644
     finally:

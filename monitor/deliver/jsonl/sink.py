@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -12,9 +13,12 @@ from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
 from sidejudge.monitor.deliver.sink import SinkParts
 from sidejudge.monitor.deliver.verdict_sink import VerdictSink
 
+log = logging.getLogger("sidejudge.deliver")
+
 JSONL: Final = "jsonl"
 NOT_WRITTEN: Final = "not_written"
 """Why a verdict is not in the file: it could not be appended to for a day."""
+_READ_BY_OTHERS: Final = 0o044
 _TERMS: Final = DeliveryTerms(refused=NOT_WRITTEN, expired=NOT_WRITTEN)
 
 
@@ -37,5 +41,6 @@ class VerdictLines(VerdictSink):
         return {}
 
     async def start(self) -> None:
-        self._lines.check()
+        if self._lines.check() & _READ_BY_OTHERS:
+            log.warning("others may read the file of sinks.jsonl, for it was there with a mode of its own: chmod it")
         await super().start()

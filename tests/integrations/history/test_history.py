@@ -153,6 +153,19 @@ def test_files_that_an_older_version_has_written_are_merged_with_newer_ones(plac
     assert place.read(merged)["scores"].null_count == 2
 
 
+def test_what_lies_under_the_name_of_a_file_in_the_making_lends_it_neither_mode_nor_target(tmp_path):
+    made = import_module("sidejudge.integrations.history.place").Place
+    elsewhere, half = tmp_path / "elsewhere", tmp_path / "h" / ".a.parquet.tmp"
+    elsewhere.touch()
+    half.parent.mkdir()
+    half.symlink_to(elsewhere)
+    made(str(half.parent)).put("a.parquet", b"rows")
+    half.touch(0o644)
+    made(str(half.parent)).put("a.parquet", b"rows")
+    assert elsewhere.read_bytes() == b""
+    assert (half.parent / "a.parquet").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_write_that_fails_leaves_no_file(place):
     pa = import_module("pyarrow")
     with pytest.raises(pa.ArrowException):
