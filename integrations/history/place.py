@@ -101,9 +101,7 @@ class Place:
         folder, _, base = path.rpartition("/")
         self._system.create_dir(folder, recursive=True)
         beside = Path(f"{folder}/{_HIDDEN}{base}.tmp")
-        beside.unlink(
-            missing_ok=True
-        )  # what a kill, or anybody else, left under its name keeps its own mode and target
+        beside.unlink(missing_ok=True)  # what a kill or somebody else left there has a mode and a target of its own
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._mode)
         with os.fdopen(descriptor, "wb") as new:
             new.write(body)
