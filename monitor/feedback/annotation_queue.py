@@ -113,7 +113,7 @@ class AnnotationQueueFeeder:
         await self._remember()
 
     def _doubtful(self, verdicts: Sequence[VerdictDocument]) -> list[_Doubtful]:
-        """Verdicts in doubt, the gravest first, in order of time."""
+        """Verdicts in doubt: first the one that may be in already, then the gravest, in order of time."""
         found = []
         for verdict in verdicts:
             rubric = self._rubrics.get(str(verdict.get("rubric")))
@@ -121,7 +121,7 @@ class AnnotationQueueFeeder:
             trace, session = verdict.get("trace_id"), verdict.get("session_id")
             if why is not None and (trace or session):
                 found.append(_Doubtful(str(trace or session), "TRACE" if trace else "SESSION", why))
-        return sorted(found, key=lambda each: list(ReviewReason).index(each.why))
+        return sorted(found, key=lambda e: (e.object_id != self._trying, list(ReviewReason).index(e.why)))
 
     async def _take(self, each: _Doubtful, now_ns: int) -> None:
         if each.kind == "TRACE" and bytes.fromhex(each.object_id) in self._store.untaken:

@@ -107,6 +107,18 @@ async def test_another_process_puts_nothing_in_twice(scene):
     assert scene.put() == [("TRACE", 1)]
 
 
+async def test_a_graver_doubt_that_comes_while_no_answer_came_has_nothing_put_in_twice(scene):
+    routing = await scene.routing()
+    await scene.judge(1, "credit for an empty answer")
+    path = f"/annotation-queues/{scene.fake.queue_id}/items"
+    scene.fake.standing_fault = only("POST", path, faults.lost_answer(scene.fake))
+    await routing.tick()
+    scene.fake.standing_fault = None
+    await scene.judge(2, JUDGES_DISAGREE)
+    await routing.tick()
+    assert scene.put() == [("TRACE", 1), ("TRACE", 2)]
+
+
 @pytest.mark.parametrize("killed", [False, True])
 async def test_where_no_answer_came_it_is_looked_for_before_it_is_put_in_again(scene, killed):
     routing = await scene.routing()

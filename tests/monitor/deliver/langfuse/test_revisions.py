@@ -11,6 +11,7 @@ from sidejudge.integrations.langfuse.client import Access, Langfuse
 from sidejudge.integrations.langfuse.scores import timestamp
 from sidejudge.integrations.store.outbox import DELETES_NS
 from sidejudge.integrations.store.sqlite import Store
+from sidejudge.monitor.cli import doctor_checks
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, Mode, only
 from tests.langfuse_bench import START_NS, Bench, score
@@ -286,6 +287,8 @@ async def test_a_revision_that_does_not_arrive_is_named_within_a_minute_and_writ
             await bench.step()
     assert bench.delivery.snapshot().unarrived == 1
     assert bench.failed["not_arrived"] == 1
+    (line,) = doctor_checks._unarrived(bench.store.path)
+    assert (line.grade, line.found) == ("warn", f"1 are not shown as they were written: qa_score of {1:032x}")
     (record,) = [each for each in caplog.records if "not shown there" in each.message]
     assert record.scores == f"qa_score of {1:032x}"
     await bench.settle()
@@ -294,6 +297,7 @@ async def test_a_revision_that_does_not_arrive_is_named_within_a_minute_and_writ
     assert {**row["metadata"], **revised["metadata"]} == row["metadata"]
     await bench.step(10)
     assert (bench.delivery.snapshot().unarrived, bench.store.outbox.counts().dead) == (0, 0)
+    assert [each.grade for each in doctor_checks._unarrived(bench.store.path)] == ["ok"]
 
 
 async def test_what_is_never_shown_is_given_up_with_the_reason_after_some_writings(bench):
