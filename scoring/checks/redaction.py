@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from sidejudge.scoring.errors import SidejudgeError
 
-from .privacy import KINDS
+from .privacy import KINDS, sieve
 
 if TYPE_CHECKING:
     import re2
@@ -42,6 +42,14 @@ class Redaction:
         if unknown is not None:
             raise RedactionError(f"{unknown!r} is not a kind; valid are {', '.join(KINDS)}")
         object.__setattr__(self, "_compiled", tuple(map(_compiled, self.patterns)))
+
+    def may_apply(self, encoded: bytes) -> bool:
+        """Whether any text that stands in these bytes as UTF-8 may hold something to replace; yes where in doubt.
+
+        >>> Redaction(("key",)).may_apply(b"a risk-free task"), Redaction(("key",), ("free",)).may_apply(b"a task")
+        (False, True)
+        """
+        return bool(self.patterns) or (bool(self.kinds) and sieve(self.kinds).search(encoded) is not None)
 
     def apply(self, text: str) -> tuple[str, int]:
         """The text with what was found replaced, and how many places that were.

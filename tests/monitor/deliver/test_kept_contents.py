@@ -98,6 +98,24 @@ async def test_a_failed_trace_is_shown_after_its_chunks_are_gone_and_after_a_res
     assert await case(again, 1) == kept
 
 
+async def test_what_holds_nothing_to_replace_stays_as_it_came_beside_what_is_redacted_or_damaged(still, tmp_path):
+    one = still()
+    await one.take(1, **FAILING)
+    plain = {"langfuse.observation.type": "tool", "langfuse.observation.output": "found"}
+    spans = [S(trace_id=trace(1, HIGH), span_id=span(9), parent_id=span(2), name="find", attributes=plain)]
+    await one.monitor.intake.consume(request(spans))
+    await one.judge()
+    chunks = one.monitor.store.chunks(trace(1, HIGH))
+    before = await case(one, 1)
+    await later(one)
+    kept = list(unpack(one.monitor.store.contents.of(trace(1, HIGH))))
+    assert [part for part in kept if isinstance(part, bytes)] == [chunk for chunk in chunks if b"sk-" not in chunk]
+    assert await case(one, 1) == json.loads(json.dumps(before).replace(KEY, "[key]"))
+    with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+        connection.execute("UPDATE contents SET body = ?", (pack([*kept, b"\x0a\xff"], 10_000),))
+    assert await case(one, 1) == json.loads(json.dumps(before).replace(KEY, "[key]"))
+
+
 async def test_contents_that_are_kept_are_shown_to_those_alone_who_see_contents(still):
     one = still()
     await one.take(1, **FAILING)

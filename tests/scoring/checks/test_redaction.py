@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +28,30 @@ ALL = Redaction(tuple(KINDS))
 )
 def test_what_is_personal_is_replaced_by_its_kind(text, redacted):
     assert ALL.apply(text)[0] == redacted
+
+
+SAMPLES = (
+    "ann@example.com", "+49 170 1234567", "(030) 123-4567", "030-123-4567", "DE89 3704 0044 0532 0130 00",
+    "4111 1111 1111 1111", "sk-abcdefghijklmnop1234", "ghp_" + "a1" * 12, "-----BEGIN RSA PRIVATE KEY-----",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_replaced_in_a_text_is_never_missed_in_the_bytes_around_it(kind, sample):
+    one = Redaction((kind,))
+    for before, after in itertools.product(("", " ", "é", "x", "+"), ("", " ", "é", "x", "-")):
+        text = f"{before}{sample}{after}"
+        if one.apply(text)[1]:
+            for byte in (b"", b"A", b"7", b"+", b"-", b"@", b".", b"\x0a", b"\xff"):
+                assert one.may_apply(byte + text.encode() + byte)
+
+
+def test_bytes_without_anything_to_replace_are_known_unless_a_pattern_is_ones_own():
+    plain = "order 4711 at 10:30: a risk-free task für Ann".encode()
+    assert not ALL.may_apply(plain)
+    assert not Redaction(()).may_apply(b"ann@example.com")
+    assert Redaction((), ("x",)).may_apply(plain)
 
 
 def test_own_patterns_are_replaced_too_and_counted():
