@@ -54,26 +54,50 @@ _DOERS = frozenset({SpanKind.TOOL, SpanKind.AGENT})
 
 
 class _DuplicateUsage:
-    """Calls that a library reports itself and an instrumentation of it too, side by side and without a response's id.
+    """Spans that report the tokens, or the cost, of a call which a span beside them, under the same parent, reports.
 
-    They are known by lying within the other's span, under the same parent and with the same usage, in another dialect.
+    A library and an instrumentation of it each describe one call, or a client reports what a call used in a span apart.
+    Without a response's id they are known by the same figures and by what ``_same_call`` compares.
     """
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, int, int], dict[str, int]] = {}
+        self._open: dict[tuple[str, float | tuple[int, int]], list[Span]] = {}
 
     def by_another(self, span: Span) -> bool:
         """Whether the call was recorded before; spans come in order of start."""
-        if span.usage is None or span.kind is not SpanKind.LLM or span.parent_id is None:
+        figures = (span.usage.input, span.usage.output) if span.usage is not None else span.cost_usd
+        if figures is None or span.parent_id is None or span.kind in _DOERS:
             return False
-        ends = self._open.setdefault((span.parent_id, span.usage.input, span.usage.output), {})
+        earlier = self._open.setdefault((span.parent_id, figures), [])
         if span.response_id is None:
-            other = next((d for d, end in ends.items() if d != span.dialect and end >= span.end_ns), None)
+            other = next((each for each in earlier if _same_call(each, span)), None)
             if other is not None:
-                del ends[other]  # each describes one call
+                earlier.remove(other)  # each describes one call
                 return True
-        ends[span.dialect] = span.end_ns
+        earlier.append(span)
         return False
+
+
+def _same_call(earlier: Span, span: Span) -> bool:
+    """Whether two spans with the same figures are of one call, for the later one shows nothing that is its own.
+
+    Within the other's time it is of another dialect, or of another name and one of them has no contents, or both the
+    same. After it, it is of another name and without contents. Two model calls without contents are two calls.
+    """
+    within = earlier.end_ns >= span.end_ns
+    if within and earlier.dialect != span.dialect and earlier.kind is span.kind is SpanKind.LLM:
+        return True
+    own, other = _contents(span), _contents(earlier)
+    if earlier.name == span.name or (own is other is None and earlier.kind is span.kind):
+        return False
+    if within:
+        return own is None or other is None or own == other
+    return own is None and earlier.kind is SpanKind.LLM and span.start_ns >= earlier.end_ns
+
+
+def _contents(span: Span) -> tuple[object, ...] | None:
+    held = (span.input, span.output, span.input_messages, span.output_messages)
+    return held if any(held) else None
 
 
 class _Records:
@@ -102,7 +126,7 @@ def _lowest(trace: Trace, reporting: Sequence[Span], *, whole: bool = False) -> 
     if len(reporting) < 2:
         return reporting
     covered = _covered(trace, reporting, whole=whole)
-    reported = _DuplicateUsage() if len({span.dialect for span in reporting}) > 1 else None
+    reported = _DuplicateUsage()
     records = _Records()
     seen: set[str] = set()
     found: list[Span] = []
@@ -111,7 +135,7 @@ def _lowest(trace: Trace, reporting: Sequence[Span], *, whole: bool = False) -> 
             continue
         if span.span_id in covered or (span.response_id is not None and span.response_id in seen):
             continue
-        if reported is not None and reported.by_another(span):
+        if reported.by_another(span):
             continue
         if span.response_id is not None:
             seen.add(span.response_id)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from sidejudge.integrations.dialects import message_parts, messages, unwrap
 from sidejudge.integrations.dialects.reading import failure, is_no_error, recorded
 from sidejudge.integrations.dialects.span_fields import SpanFields
+from sidejudge.integrations.dialects.usage import real
 from sidejudge.integrations.raw import RawSpan
 from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Unread, Usage
@@ -328,6 +329,9 @@ class _Reader:
             self._note("requested_model", model[1])
         if not {"model", "requested_model"} & self._fields.keys() and (span.model or span.requested_model) is None:
             self._model_asked_for()
+        if span.cost_usd is None and (cost := self._cost_usd()):
+            self._fields["cost_usd"] = cost[0]
+            self._note("cost_usd", cost[1])
         if span.response_id is None and (held := self._text("response_id")):
             self._fields["response_id"] = held[0]
             self._note("response_id", held[1])
@@ -345,6 +349,12 @@ class _Reader:
                 self._fields["requested_model"] = _PROVIDER.sub("", model)
                 self._note("requested_model", name)
                 return
+
+    def _cost_usd(self) -> tuple[float, str] | None:
+        """What the call cost, where a name says that it is in US dollars; costs that differ give none."""
+        there = [source for source in self._of("cost_usd") if "usd" in words(source.name)]
+        found = {value: source.name for source in there if (value := real(source.value)) is not None and value >= 0}
+        return next(iter(found.items())) if len(found) == 1 else None
 
     def _usage(self) -> tuple[Usage, str] | None:
         there = self._of("usage")

@@ -58,6 +58,13 @@ def test_a_model_call_is_read_whatever_its_attributes_are_called(attributes: dic
     assert span.provenance["output"].endswith("(by shape)")
 
 
+def test_a_cost_is_read_where_its_name_says_that_it_is_in_us_dollars() -> None:
+    call = {"acme.prompt": "Where?", "acme.model": "m-1", "acme.usage.prompt": 12, "acme.usage.completion": 3}
+    assert normalise(_raw(call | {"acme.cost_usd": 0.02})).cost_usd == 0.02
+    assert normalise(_raw(call | {"acme.cost": 0.02})).cost_usd is None
+    assert normalise(_raw(call | {"acme.cost_usd": 0.02, "acme.usd_cost": 0.03})).cost_usd is None
+
+
 @pytest.mark.parametrize(
     "events",
     [
