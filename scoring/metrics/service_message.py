@@ -34,10 +34,11 @@ _OPENING: Final = re.compile(
 )
 """What clients write before a message."""
 _END: Final = r"\s*(?:$|[.!:;,(|·∙•\n\[{—–/-])"
-_STOP: Final = r"\s*[.!。)\]]*\s*$"
+_STOP: Final = r"\s*[.!。।)\]]*\s*$"
 _LATER: Final = (
-    r"[.,;!]?\s*(?:please |bitte |veuillez |por favor,? )?"
-    r"(?:wait|slow|try|retry|warten|versuche|réessay|attend|inténte|espere|tente|aguarde|riprova|attendi)"
+    r"[.,;!।]?\s*(?:please |bitte |veuillez |por favor,? |lütfen (?:daha sonra )?|vui lòng |कृपया (?:बाद में )?)?"
+    r"(?:wait|slow|try|retry|warten|versuche|réessay|attend|inténte|espere|tente|aguarde|riprova|attendi|probeer|spróbuj"
+    r"|tekrar|thử lại|حاول|पुनः)"
 )
 """That one should try again."""
 _ROUNDS: Final = (
@@ -114,7 +115,8 @@ _MESSAGES: Final = (
     _known(
         ACCOUNT,
         r"\b(?:credits?|balance|quota|usage|limits?|billing|budget|subscription|guthaben|kontingent|saldo"
-        r"|crédit\w*|cuota|cota)\b|额度|配额|余额|残高|할당량",
+        r"|crédit\w*|cuota|cota|quotum|limiet|kota\w*|przydział\w*|hạn (?:mức|ngạch))\b"
+        r"|الحصة|कोटा|квот|лимит|额度|配额|余额|残高|할당량",
         r"(?:you['’]ve|you have|you['’]re|you are|you|we['’]ve|we have) (?:exceeded|reached|hit|used up|used all"
         r"(?: of)?|run out of|out of|over|at)"
         rf" (?:your|the|all|of|my|our)? ?(?:of your )?(?:{_OF_AN_ACCOUNT} ){{0,4}}(?:(?:quota|usage|credits"
@@ -165,9 +167,18 @@ _MESSAGES: Final = (
         r"vous avez (?:dépassé|atteint|épuisé) (?:votre|vos) (?:quota|limite|crédits?)|crédits? insuffisants?" + _END,
         r"você (?:excedeu|atingiu|esgotou) (?:sua|seu|o) (?:cota|limite|crédito)|hai (?:superato|raggiunto"
         r"|esaurito) (?:la tua |il tuo |il )(?:quota|limite|credito)",
-        r"(?:превышен[ао]? (?:квота|лимит)|исчерпан[ао]? (?:квота|лимит))"
-        r"|(?:您的)?(?:额度|配额)(?:不足|已用[完尽]|已耗尽"
+        r"(?:превышен|исчерпан)[ао]? (?:квота|лимит)(?: (?:запросов|токенов|обращений|использования|api))?" + _END,
+        r"(?:您的)?(?:额度|配额)(?:不足|已用[完尽]|已耗尽"
         r"|已?超[出限])|(?:クォータ|利用上限|利用枠)(?:を超|に達)|할당량(?:이|을)? ?(?:초과|소진)",
+        r"(?:(?:das |ihr |dein )?(?:api-)?(?:kontingent|limit) (?:ist |wurde )?(?:erschöpft|aufgebraucht|überschritten)"
+        r"|se ha (?:superado|excedido|alcanzado|agotado) (?:la|el|su) (?:cuota|límite)(?: de (?:uso|tokens))?"
+        r"|(?:a |sua )?cota (?:foi )?(?:excedida|atingida|esgotada)|(?:la )?quota (?:è stata )?(?:superata|esaurita)"
+        r"|(?:(?:u|je) hebt )?(?:uw |je |het )?(?:quotum|limiet) (?:is |werd )?(?:overschreden|bereikt)"
+        r"|kota(?:n[ıi]z)? (?:aş[ıi]ld[ıi]|doldu)"
+        r"|(?:przekroczono|wyczerpano|osiągnięto) (?:limit|limity|przydział)(?: (?:zapytań|żądań|tokenów|użycia))?"
+        r"|تم تجاوز (?:الحصة|الحد)(?: \S+){0,2}|(?:आपका )?कोटा (?:समाप्त|पार) (?:हो )?गया(?: है)?"
+        r"|(?:bạn )?đã vượt quá (?:hạn mức|hạn ngạch|giới hạn)(?: (?:yêu cầu|sử dụng))?)"
+        rf"(?:{_STOP}|{_LATER})",
     ),
     _known(
         "the request was too long",
