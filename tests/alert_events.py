@@ -6,7 +6,7 @@ from typing import Any
 
 from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
-from sidejudge.scoring.alerts.explanation import Explanation, FailureCount, NewVersion, WorstSlice
+from sidejudge.scoring.alerts.explanation import GROUP, TOOL, Cause, Explanation, FailureCount, NewVersion, WorstSlice
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 
 SINCE_NS = 1_795_255_380 * 10**9  # 2026-11-21 10:03 UTC
@@ -43,6 +43,11 @@ def event(**changes: Any) -> AlertEvent:
                 WorstSlice(by="version", value="2.3.1", pass_ratio=0.5, n=150, others=0.94, others_n=284, share=0.93),
             ),
             new=(NewVersion(by="version", value="2.3.1", first_ns=SINCE_NS - 8 * MINUTE_NS),),
+            causes=(
+                Cause(by=TOOL, value="refund", count=61, share=0.88),
+                Cause(by=GROUP, value="3fa2b1c0", count=61, share=0.87, words="tool_result: tool refund failed",
+                      nameless="tool_result: tool … failed"),
+            ),
         ),
     }  # fmt: skip
     return AlertEvent(**{**stated, **changes})

@@ -127,7 +127,8 @@ def _report(report: DailyReportText, wording: Wording) -> dict[str, object]:
     """A day as data, with the reasons of failures as they may be sent."""
     sent = wording.report(report)
     failures = [{key: value for key, value in asdict(each).items() if key != "nameless"} for each in sent.failures]
-    return {**sent.to_json(), "failures": failures}
+    stated = {key: value for key, value in sent.to_json().items() if key != "firing_nameless"}
+    return {**stated, "failures": failures}
 
 
 def notice_id(notice: Notice, wording: Wording) -> str:
@@ -141,8 +142,9 @@ def _alert(event: AlertEvent, wording: Wording) -> dict[str, object]:
     event = replace(event, examples=tuple(sent))
     if (failure := event.failure) is not None:
         event = replace(event, failure=replace(failure, reason=wording.reason(failure), quoted=None, nameless=None))
-    if (known := event.explained) is not None and not wording.names:
-        event = replace(event, explained=replace(known, slices=(), new=()))
+    if (known := event.explained) is not None:
+        causes = [replace(each, words=each.words if wording.reasons else "", nameless="") for each in known.causes]
+        event = replace(event, explained=replace(known, causes=tuple(causes)))
     stated: dict[str, object] = dict(event.to_json())
     stated["fingerprint"] = wording.fingerprint(event.fingerprint)
     stated["runbook_url"] = wording.runbook(event.runbook)

@@ -9,10 +9,10 @@ from typing import Protocol
 from sidejudge.integrations.store.compared import ComparedFilter, ComparedVerdict
 from sidejudge.integrations.store.errors import StoreError
 from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure
-from sidejudge.scoring.alerts.explanation import Explanation, SlicedVerdict, explain
+from sidejudge.scoring.alerts.explanation import GROUP, TOOL, Cause, Explanation, SlicedVerdict, explain, with_causes
 from sidejudge.scoring.alerts.quality import PASS_RATES, place_of
 from sidejudge.scoring.lexical.label import label
-from sidejudge.scoring.result.reason import Rights, outline
+from sidejudge.scoring.result.reason import Rights, outline, shown_name
 from sidejudge.scoring.status.failure_groups import failure_groups
 from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from sidejudge.scoring.verdict.verdict_document import VerdictDocument
@@ -21,6 +21,9 @@ MOST = 3
 _LOOKED_AT = 200
 """The number of latest failures of which the worst are shown."""
 _REASON = 300
+_WORDS = 120
+_CAUSES_IN = 1_000
+"""Failing verdicts whose causes are counted, the latest: some 30 ms of reading."""
 _EXPLAINED_BY = 10_000
 """Verdicts by which an alert on a pass ratio is explained, the latest: half a second, at most once for each notice."""
 _DAY_NS = 86_400 * 10**9
@@ -88,7 +91,34 @@ def _explained(store: Failures, event: AlertEvent, about: Mapping[str, str], beg
             about.get(name, value) == value for name, value in place_of(each.service, each.environment, each.rubric)
         )
     )  # fmt: skip
-    return explain(map(_sliced, mine), began_ns)
+    known = explain(map(_sliced, mine), began_ns)
+    return None if known is None else _caused(store, known, about)
+
+
+def _caused(store: Failures, known: Explanation, about: Mapping[str, str]) -> Explanation:
+    """The explanation with the tools and the failure groups that have a good part in the failures."""
+    began_ns = known.since_ns
+    found = store.verdicts(rubric=about["rubric"], passed="false", since_ns=began_ns - _DAY_NS, limit=_CAUSES_IN)
+    mine = [verdict for verdict in found if _speaks_of(verdict, about)]
+    tools: dict[str, list[int]] = {}
+    for verdict in mine:
+        for tool in _failed_tools(verdict):
+            tools.setdefault(tool, [0, 0])[verdict["closed_ns"] < began_ns] += 1
+    causes = [(Cause(by=TOOL, value=tool, count=now, share=0.0), before) for tool, (now, before) in tools.items()]
+    for group in failure_groups(mine, began_ns):
+        words, nameless = (
+            f"{group.metric}: {label(text, _WORDS)}" if text else group.metric
+            for text in (group.outline.shown(), group.outline.shown(Rights.OWN))
+        )
+        cause = Cause(by=GROUP, value=group.group, count=group.count, share=0.0, words=words, nameless=nameless)
+        causes.append((cause, group.before))
+    failed = sum(verdict["closed_ns"] >= began_ns for verdict in mine)
+    return with_causes(known, causes, failed, len(mine) - failed)
+
+
+def _failed_tools(verdict: VerdictDocument) -> set[str]:
+    counted = [(score.get("details") or {}).get("failed_by_tool") for score in verdict["scores"]]
+    return {shown_name(tool) for each in counted if isinstance(each, Mapping) for tool in each}
 
 
 def _sliced(verdict: ComparedVerdict) -> SlicedVerdict:

@@ -105,8 +105,8 @@ class ReasonsSection(Section):
     )
     names: bool = Field(
         default=True,
-        description="whether reasons name parts of the application: tools, agents, models, arguments, exceptions and "
-        "terms of scenarios",
+        description="whether notices name parts of the application: tools, agents, models, arguments, exceptions, terms of "
+        "scenarios, and parts of the traffic such as a tenant or a version",
     )
 
     @model_validator(mode="after")

@@ -5,6 +5,9 @@ ratio of before is the *excess*; a value's share of it is what the value explain
 
     excess(value) = Σ w·failed − q · Σ w          q: the failing ratio before (0 where too little came before)
 
+Failures have causes besides, which what passes has not: a tool that failed, and the group of like failures. A cause's
+share of the excess is counted the same way, over the failing verdicts alone.
+
 A value is named where even the upper bound of its pass ratio lies below the lower bound of all others', Wilson's at
 effective sample sizes in which what belongs together counts once. With m values compared each bound errs with the
 chance 0.05 / 2m: one budget over all of them, so that at most 5 % of the notices name a value that is like the others.
@@ -15,7 +18,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
@@ -23,7 +26,9 @@ from sidejudge.scoring.statistics.interval import Interval, wilson
 from sidejudge.scoring.trace.span import JsonRecord
 
 MOST_SLICES: Final = 3
-"""Values that are named, each of another dimension."""
+"""Values that are named, each of another dimension; and causes."""
+TOOL: Final = "tool"
+GROUP: Final = "failure group"
 _LEAST_SHARE: Final = 0.2
 """The least share of the excess that a value must explain to be named."""
 _LEAST_BEFORE: Final = 20
@@ -82,6 +87,22 @@ class NewVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """A ``tool`` or a ``failure group`` (``by``) with ``count`` failing verdicts since the drop began.
+
+    ``share`` in [0, 1] is its part in the failures that are not usual. ``value`` names the tool, which comes from
+    traces, or the group, whose ``words`` hold no content; ``nameless`` are those without the application's names.
+    """
+
+    by: str
+    value: str
+    count: int
+    share: float
+    words: str = ""
+    nameless: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """What an alert on a pass ratio is explained by; ``before`` is None where too little came before ``since_ns``."""
 
@@ -90,6 +111,7 @@ class Explanation:
     before: FailureCount | None
     slices: tuple[WorstSlice, ...] = ()
     new: tuple[NewVersion, ...] = ()
+    causes: tuple[Cause, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """For a wire; times in ns since the epoch."""
@@ -104,6 +126,7 @@ class Explanation:
             before=None if before is None else FailureCount(**before),
             slices=tuple(WorstSlice(**each) for each in record["slices"]),
             new=tuple(NewVersion(**each) for each in record["new"]),
+            causes=tuple(Cause(**each) for each in record.get("causes", ())),  # an older version stored none
         )  # fmt: skip
 
 
@@ -119,6 +142,28 @@ def explain(verdicts: Iterable[SlicedVerdict], since_ns: int) -> Explanation | N
         since_ns=since_ns, now=counted, before=usual, slices=_worst(now, usual.ratio if usual is not None else 0.0),
         new=_new(before, now, since_ns) if usual is not None else (),
     )  # fmt: skip
+
+
+def with_causes(
+    known: Explanation, causes: Iterable[tuple[Cause, int]], failed: int, failed_before: int
+) -> Explanation:
+    """The explanation with the causes that have a good part in the excess, the largest of each kind first.
+
+    Args:
+        known: what is known without them.
+        causes: each, its share not known yet, with its failing verdicts before the drop.
+        failed: the failing verdicts since the drop whose causes are known.
+        failed_before: those before it.
+    """
+    per = known.now.n / known.before.n if known.before is not None else 0.0
+    whole = failed - per * failed_before
+    if whole <= 0:
+        return known
+    found = [replace(each, share=min(1.0, (each.count - per * before) / whole)) for each, before in causes]
+    named = [each for each in found if each.share >= _LEAST_SHARE and each.count >= _LEAST_FAILURES]
+    named.sort(key=lambda each: (-each.share, each.by, each.value))
+    tools, groups = ([each for each in named if each.by == by][:MOST_SLICES] for by in (TOOL, GROUP))
+    return replace(known, causes=(*tools, *groups))
 
 
 def _count(verdicts: Sequence[SlicedVerdict]) -> FailureCount | None:

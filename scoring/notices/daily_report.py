@@ -71,7 +71,8 @@ class AgreedOn:
 class DailyReportText:
     """From ``begin_ns`` to ``end_ns``. ``cost_usd`` is ``None`` without a judge; ``more`` courses are not shown.
 
-    ``firing`` are the titles of the alerts that fire at the end of it.
+    ``firing`` are the titles of the alerts that fire at the end of it, with what they are about; ``firing_nameless``
+    the same without names of the application's parts.
     """
 
     begin_ns: int
@@ -83,6 +84,7 @@ class DailyReportText:
     cost_usd: float | None = None
     failures: tuple[FailureLine, ...] = ()
     firing: tuple[str, ...] = ()
+    firing_nameless: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The report for a wire; what is not known is null."""
@@ -100,4 +102,5 @@ class DailyReportText:
                 FailureLine(**{**each, "examples": tuple(each["examples"])}) for each in record.get("failures", ())
             ),
             cost_usd=record["cost_usd"], firing=tuple(record["firing"]),
+            firing_nameless=tuple(record.get("firing_nameless", ())),
         )  # fmt: skip

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TypeVar
 
-from sidejudge.scoring.alerts.event import AlertEvent, event_of_json
+from sidejudge.scoring.alerts.event import AlertEvent, Example, MainFailure, event_of_json
+from sidejudge.scoring.alerts.explanation import TOOL
+from sidejudge.scoring.alerts.finding import Labels
+from sidejudge.scoring.status.slice_status import OTHERS
 from sidejudge.scoring.trace.span import JsonRecord
 
 from .daily_report import DailyReportText
+
+Stated = TypeVar("Stated", Example, MainFailure)
 
 
 class NoticeKind(StrEnum):
@@ -57,3 +64,44 @@ class Notice:
             events=tuple(map(event_of_json, record["events"])),
             report=DailyReportText.of_json(record["report"]) if record["report"] is not None else None,
         )  # fmt: skip
+
+
+def without_names(notice: Notice) -> Notice:
+    """The notice without names of the application's parts, its versions, tenants and routes among them.
+
+    A part of the traffic keeps a digest in place of its name, so that its alerts stay apart.
+    """
+    report = notice.report
+    if report is not None:
+        failures = [replace(each, words=_plain_words(each.words, each.nameless)) for each in report.failures]
+        report = replace(report, failures=tuple(failures), firing=report.firing_nameless or report.firing)
+    return replace(notice, events=tuple(map(_without_names, notice.events)), report=report)
+
+
+def nameless(labels: Labels) -> Labels:
+    """The labels of an alert without the name of a part of the traffic."""
+    by = dict(labels).get("slice")
+    return tuple((name, _digest(by, text) if by and name == "value" else text) for name, text in labels)
+
+
+def _without_names(event: AlertEvent) -> AlertEvent:
+    known, failure = event.explained, event.failure
+    if known is not None:
+        causes = [replace(each, words=each.nameless) for each in known.causes if each.by != TOOL]
+        known = replace(known, slices=(), new=(), causes=tuple(causes))
+    return replace(
+        event, labels=nameless(event.labels), examples=tuple(map(_plain, event.examples)), explained=known,
+        failure=None if failure is None else _plain(failure),
+    )  # fmt: skip
+
+
+def _plain(stated: Stated) -> Stated:
+    return replace(stated, reason=_plain_words(stated.reason, stated.nameless), quoted=None)
+
+
+def _plain_words(words: str, nameless: str | None) -> str:
+    return words if nameless is None else nameless
+
+
+def _digest(by: str, value: str) -> str:
+    return value if value == OTHERS else hashlib.sha256(f"{by}\n{value}".encode("utf-8", "replace")).hexdigest()[:8]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from sidejudge.scoring.alerts.event import Example, MainFailure
 from sidejudge.scoring.lexical.label import label
 
-from .daily_report import DailyReportText, FailureLine
+from .daily_report import DailyReportText
 from .runbook_link import runbook_link
 
 _PLACE = re.compile(r"\{(service|environment|rubric|metric)\}")
@@ -24,8 +24,7 @@ class Wording:
 
     ``trace_url`` is the address of a trace's page with ``{trace_id}`` in it, ``runbooks`` where runbooks lie
     (``runbook_link``); ``None``: no links. Without ``reasons`` the reasons of verdicts are left out; they are sent
-    without what people and models wrote, unless they are to be ``quoted``, and without ``names`` without the names of
-    the application's parts. ``dashboard_url`` is the address of a
+    without what people and models wrote, unless they are to be ``quoted``. ``dashboard_url`` is the address of a
     dashboard, with ``{service}``, ``{environment}``, ``{rubric}`` and ``{metric}`` where these go.
     ``instance`` names one of several monitors: each has alerts of its own, so that none ends what another holds.
     ``host`` is the machine or Pod that it runs on, for who looks for the monitor.
@@ -38,7 +37,6 @@ class Wording:
     host: str | None = None
     reasons: bool = True
     quoted: bool = False
-    names: bool = True
 
     def reason(self, example: Example | MainFailure) -> str:
         """The reason of failing traces as it may be sent; empty where none is."""
@@ -46,16 +44,13 @@ class Wording:
             return ""
         if self.quoted and example.quoted is not None:
             return example.quoted
-        return example.reason if self.names or example.nameless is None else example.nameless
+        return example.reason
 
     def report(self, report: DailyReportText) -> DailyReportText:
         """A day with the reasons of failures as they may be sent."""
-        return replace(report, failures=tuple([replace(each, words=self._words(each)) for each in report.failures]))
-
-    def _words(self, failure: FailureLine) -> str:
-        if not self.reasons:
-            return ""
-        return failure.words if self.names or failure.nameless is None else failure.nameless
+        if self.reasons:
+            return report
+        return replace(report, failures=tuple([replace(each, words="") for each in report.failures]))
 
     def trace(self, trace_id: str) -> str | None:
         """The address of a trace's page."""

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from sidejudge.scoring.alerts.condition import Severity, Unit
 from sidejudge.scoring.alerts.event import AlertEvent, Example
-from sidejudge.scoring.alerts.explanation import FailureCount
+from sidejudge.scoring.alerts.explanation import TOOL, Explanation, FailureCount
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
+from sidejudge.scoring.alerts.quality import PASS_RATES
 
 from .daily_report import DailyReportText, FailureLine, ServiceDay, WeakMetric
 from .notice import Notice, NoticeKind
@@ -17,6 +18,8 @@ from .text import NoticeText, TextLine, Wording, lasting, paragraphs, plain, whe
 MOST_IN_DIGEST = 20
 _PASS_RATES = ("pass_rate_critical", "pass_rate_warning")
 """Conditions whose value is the figure that everybody shows: page, API, metrics and notice."""
+_OF_BOTH_SIDES = (*PASS_RATES, "scenario_drift", "version_worse", "slice_worse")
+"""Conditions whose bounds hold together, as pages show them; those of others are one-sided, as their limits are."""
 _OVER = {
     AlertTransition.RESOLVED: "Resolved",
     AlertTransition.UNKNOWN: "Not known any more",
@@ -54,17 +57,30 @@ def headline(event: AlertEvent, *, again: bool = False) -> str:
     """What happened, and to whom, on one line."""
     what = _OVER.get(event.transition) or f"{'Still ' if again else ''}{event.severity.value}".capitalize()
     named = [plain(value, 80) for name, value in event.labels if name in {"service", "environment", "rubric"}]
-    if event.transition is AlertTransition.FIRING and event.condition in _PASS_RATES and event.value is not None:
+    if _is_counted(event) and event.value is not None:
         *where, rubric = named
-        began = when(event.since_ns if event.changed_ns is None else event.changed_ns)
-        return f"{what}: {', '.join(where)}: {quantity(event.value, event.unit)} pass {rubric}; it began {began}"
+        whom, known = ", ".join(where), event.explained
+        if known is None:
+            began = when(event.since_ns if event.changed_ns is None else event.changed_ns)
+            return f"{what}: {whom}: {quantity(event.value, event.unit)} pass {rubric}; it began {began}"
+        was = f" ({_failed(known.before)} in the day before)" if known.before is not None else ""
+        return f"{what}: {whom}: {_failed(known.now)} fail {rubric} since {when(known.since_ns)}{was}"
     whom = place(event)
     return f"{what}: {event.title}" + (f" – {whom}" if whom else "")
 
 
+def _is_counted(event: AlertEvent) -> bool:
+    """Whether the title has the figures and since when they are so."""
+    known = PASS_RATES if event.explained is not None else _PASS_RATES
+    return event.transition is AlertTransition.FIRING and event.condition in known
+
+
 def place(event: AlertEvent) -> str:
-    """The labels of an event as one text: ``checkout, production, qa``; empty where it has none."""
-    return ", ".join(plain(value, 80) for _, value in event.labels)
+    """The labels of an event as one text: ``checkout, production, qa, tenant acme``; empty where it has none."""
+    by = dict(event.labels).get("slice")
+    named = (f"{_dimension(by)} {value}" if by and name == "value" else value for name, value in event.labels
+             if name != "slice")  # fmt: skip
+    return ", ".join(plain(each, 80) for each in named)
 
 
 def quantity(value: float, unit: Unit) -> str:
@@ -107,23 +123,30 @@ def what_broke(event: AlertEvent, wording: Wording) -> str | None:
         return None
     reason = plain(wording.reason(event.failure))
     counted = f"{event.failure.count:,} of the latest {event.failure.of:,} failing traces"
+    if event.explained is not None:
+        same = (each for each in event.explained.causes if each.words == event.failure.reason)
+        counted += "".join(f"; {_of_excess(each.share, event.explained)}" for each in same)
     return f"What broke: {reason} ({counted})." if reason else None
 
 
 def explained(event: AlertEvent, wording: Wording) -> Iterator[str]:
-    """How many fail and did before, where those are, and what is new; names of the application where they may go."""
+    """Which tools and failures there are beyond the usual, in which part of the traffic, and what is new."""
     known = event.explained
     if known is None or event.transition is not AlertTransition.FIRING:
         return
-    was = f", was {_failed(known.before)} in the day before" if known.before is not None else ""
-    yield f"Since {when(known.since_ns)}: {_failed(known.now)} failed{was}."
-    if not wording.names:
-        return
-    beyond = "the failures" if known.before is None else "the failures beyond what was usual"
+    for cause in known.causes:
+        if event.failure is not None and cause.words == event.failure.reason:
+            continue  # that is what broke
+        counted = f"{cause.count:,} failing traces, {_of_excess(cause.share, known)}"
+        if cause.by == TOOL:
+            yield f"Tool {plain(cause.value, 80)} failed in {counted}."
+        else:
+            words = f" ({plain(cause.words)})" if wording.reasons and cause.words else ""
+            yield f"Failure group {plain(cause.value, 80)}{words}: {counted}."
     for each in known.slices:
         yield (
             f"Where: {_dimension(each.by)} {plain(each.value, 80)}: {each.pass_ratio:.2f} pass (n = {each.n:,}); "
-            f"others {each.others:.2f} (n = {each.others_n:,}). It has {_share(each.share)} {beyond}."
+            f"others {each.others:.2f} (n = {each.others_n:,}). It has {_of_excess(each.share, known)}."
         )
     for new in known.new:
         yield f"New then: {new.by} {plain(new.value, 80)}, first seen {when(new.first_ns)}."
@@ -140,8 +163,9 @@ def _dimension(by: str) -> str:
     return plain(by.removeprefix("metadata."), 80)
 
 
-def _share(share: float) -> str:
-    return "all of" if share >= 0.995 else f"{share:.0%} of"
+def _of_excess(share: float, known: Explanation) -> str:
+    beyond = "the failures" if known.before is None else "the failures beyond what was usual"
+    return f"{'all' if share >= 0.995 else f'{share:.0%}'} of {beyond}"
 
 
 def measured(event: AlertEvent) -> str | None:
@@ -151,14 +175,18 @@ def measured(event: AlertEvent) -> str | None:
     bounds = []
     if event.lower is not None and event.upper is not None:
         least, most = quantity(event.lower, event.unit), quantity(event.upper, event.unit)
-        bounds = [f"at least {least}, at most {most}, each with 95 % confidence"]
+        together = f"between {least} and {most} with 95 % confidence"
+        each = f"at least {least}, at most {most}, each with 95 % confidence"
+        bounds = [together if event.condition in _OF_BOTH_SIDES else each]
     elif event.upper is not None:
         bounds = [f"at most {quantity(event.upper, event.unit)} with 95 % confidence"]
     bounds += [f"n = {event.n:,}"] if event.n is not None else []
     within = f" ({', '.join(bounds)})" if bounds else ""
     limit = f"; the limit is {quantity(event.limit, event.unit)}" if event.limit is not None else ""
     known = "Last measured" if event.transition in {AlertTransition.UNKNOWN, AlertTransition.EXPIRED} else "Measured"
-    return f"{known}: {quantity(event.value, event.unit)}{within}{limit}."
+    of_window = event.condition in PASS_RATES
+    value = f"{quantity(event.value, event.unit)}{' pass' if of_window else ''}"
+    return f"{known}{' in the window' if of_window else ''}: {value}{within}{limit}."
 
 
 def since(event: AlertEvent) -> str:
@@ -166,8 +194,9 @@ def since(event: AlertEvent) -> str:
     length = lasting(event.at_ns - event.since_ns)
     if event.transition in {AlertTransition.RESOLVED, AlertTransition.EXPIRED}:
         return f"It began {when(event.since_ns)} and lasted {length}."
-    began = f" It probably began about {when(event.changed_ns)}." if event.changed_ns is not None else ""
-    return f"Since {when(event.since_ns)}, for {length}.{began}"
+    changed_ns = None if _is_counted(event) else event.changed_ns
+    began = f" It probably began about {when(changed_ns)}." if changed_ns is not None else ""
+    return f"Alert since {when(event.since_ns)}, for {length}.{began}"
 
 
 def _examples(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:

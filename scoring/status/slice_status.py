@@ -32,8 +32,8 @@ class SliceStatus:
 
     @property
     def stated(self) -> str:
-        """One short sentence with both figures."""
+        """Both figures in short, without what the traffic is called."""
         rest = "" if self.others is None else f", others {self.others.pass_ratio:.2f} (n = {self.others.n:,})"
         if self.estimate is None:
-            return f"{self.by} {self.value}: no verdict{rest}"
-        return f"{self.by} {self.value}: {self.estimate.pass_ratio:.2f} pass (n = {self.estimate.n:,}){rest}"
+            return f"no verdict{rest}"
+        return f"{self.estimate.pass_ratio:.2f} pass (n = {self.estimate.n:,}){rest}"

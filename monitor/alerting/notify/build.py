@@ -74,7 +74,6 @@ def _receiver(name: str, entry: NotifySection, config: Config, clock_ns: Callabl
         host=socket.gethostname(),
         reasons=given.reasons is not False,
         quoted=given.reasons == "quoted",
-        names=given.names,
     )
     least = Severity(given.severity)
     if isinstance(given, AlertmanagerReceiver):
@@ -85,11 +84,11 @@ def _receiver(name: str, entry: NotifySection, config: Config, clock_ns: Callabl
             labels=given.labels,
             token=given.token.get_secret_value() if given.token is not None else None,
         )
-        return NoticeReceiver(name=name, sender=manager, least=least, keeps_state=True)
+        return NoticeReceiver(name=name, sender=manager, least=least, keeps_state=True, names=given.names)
     digest_ns = given.digest.ns if given.digest is not None else None
     together = isinstance(given, SlackReceiver | TeamsReceiver | GoogleChatReceiver | EmailReceiver)
     return NoticeReceiver(
-        name=name, sender=_sender(name, given, wording, clock_ns), least=least, digest_ns=digest_ns,
+        name=name, sender=_sender(name, given, wording, clock_ns), least=least, digest_ns=digest_ns, names=given.names,
         most=MOST_IN_A_MESSAGE if together else 1, gather_s=GATHER_S if together else 0.0,
     )  # fmt: skip
 

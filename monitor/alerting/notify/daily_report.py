@@ -12,14 +12,17 @@ from sidejudge.integrations.store.notification_outbox import NotificationOutbox
 from sidejudge.integrations.store.period_sums import MetricMean, read_courses
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.scoring.alerts.board import Posted
+from sidejudge.scoring.alerts.condition import Condition
+from sidejudge.scoring.alerts.finding import Labels
 from sidejudge.scoring.alerts.lifecycle import Stage
 from sidejudge.scoring.alerts.observed import Agreement
 from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.notices.daily_report import AgreedOn, DailyReportText, FailureLine, ServiceDay, WeakMetric
+from sidejudge.scoring.notices.notice import nameless
 from sidejudge.scoring.result.reason import Rights
 from sidejudge.scoring.status.failure_groups import FailureGroup, without_contents
 from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
-from sidejudge.scoring.status.status import Status
+from sidejudge.scoring.status.status import WORST_FIRST, Status
 from sidejudge.scoring.status.trend import VerdictSums
 
 from .notifier import HOUR_NS, Notifier
@@ -34,7 +37,6 @@ _MOST_FIRING = 10
 _LEAST_N = 10
 """A metric that was scored more rarely than this is not called weak."""
 _NOTE = "report"
-_ORDER = (Status.CRITICAL, Status.WARNING, Status.INSUFFICIENT_DATA, Status.HEALTHY)
 
 
 FailuresOver: TypeAlias = Callable[[int], Awaitable[Sequence[FailureGroup]]]
@@ -83,11 +85,7 @@ class DailyReport:
         sums, means = await asyncio.to_thread(read_courses, self._store, begin_ns, now_ns)
         statuses = {(s.service, s.environment, s.rubric): s.appraisal.status for s in self._statuses(now_ns)}
         courses = sorted((_course(each, statuses) for each in sums), key=_worst_first)
-        firing = [
-            f"{each.condition.title} ({', '.join(value for _, value in each.alert.labels) or 'the monitor'})"
-            for each in self._posted()
-            if each.alert.stage is Stage.FIRING and not each.muted
-        ]
+        firing = [each for each in self._posted() if each.alert.stage is Stage.FIRING and not each.muted][:_MOST_FIRING]
         groups = await self._failures(DAY_NS) if self._failures is not None else ()
         return DailyReportText(
             begin_ns=begin_ns, end_ns=now_ns, courses=tuple(courses[:MOST_COURSES]),
@@ -96,7 +94,8 @@ class DailyReport:
             cost_usd=None if self._judged is None
             else sum(self._judged.spent_since(begin_ns // 10**9).values()),
             failures=tuple(_failing(each) for each in groups[:MOST_FAILURES] if each.count),
-            firing=tuple(label(title, 200) for title in firing[:_MOST_FIRING]),
+            firing=tuple(_firing(each.condition, each.alert.labels) for each in firing),
+            firing_nameless=tuple(_firing(each.condition, nameless(each.alert.labels)) for each in firing),
         )  # fmt: skip
 
     def _weakest(self, means: Iterable[MetricMean]) -> list[WeakMetric]:
@@ -118,13 +117,17 @@ class DailyReport:
         return [weak for _, weak in sorted(found, key=lambda pair: -pair[0])[:MOST_WEAK]]
 
 
+def _firing(condition: Condition, labels: Labels) -> str:
+    return label(f"{condition.title} ({', '.join(value for _, value in labels) or 'the monitor'})", 200)
+
+
 def _failing(group: FailureGroup) -> FailureLine:
     words = label(without_contents(group).words, _WORDS)
-    nameless = label(without_contents(group, Rights.OWN).words, _WORDS)
+    hidden = label(without_contents(group, Rights.OWN).words, _WORDS)
     return FailureLine(
         group=group.group, rubric=group.rubric, metric=group.metric, words=words,
         count=group.count, before=group.before, examples=group.examples,
-        nameless=None if nameless == words else nameless,
+        nameless=None if hidden == words else hidden,
     )  # fmt: skip
 
 
@@ -141,7 +144,7 @@ def _course(sums: VerdictSums, statuses: Mapping[tuple[str, str, str], Status]) 
 
 
 def _worst_first(course: ServiceDay) -> tuple[int, float]:
-    return _ORDER.index(course.status), 2.0 if course.pass_ratio is None else course.pass_ratio
+    return WORST_FIRST.index(course.status), 2.0 if course.pass_ratio is None else course.pass_ratio
 
 
 def _named(service: str | None, environment: str | None) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sidejudge.integrations.store.notification_outbox import PendingNotice
 from sidejudge.scoring.alerts.condition import Severity
-from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.notice import Notice, NoticeKind, without_names
 
 LOOKED_AT = 50
 """Notices among which the most severe goes first."""
@@ -31,7 +31,7 @@ class NoticeReceiver:
     (``None``: not at all). ``keeps_state``: it is sent every alert that is not over again and again, and reminds
     people itself, as Alertmanager does; it gets neither digests nor reports. Of alerts that wait for it at a time up to
     ``most`` are one message, for which ``gather_s`` are waited: what one cause breaks is seen in one look. What is more
-    severe overtakes the rest of the ``batch`` that waits.
+    severe overtakes the rest of the ``batch`` that waits. Without ``names`` it gets none of the application's parts.
     """
 
     name: str
@@ -42,6 +42,7 @@ class NoticeReceiver:
     most: int = 1
     gather_s: float = 0.0
     batch: int = LOOKED_AT
+    names: bool = True
 
     def at_once(self, severity: Severity) -> bool:
         """Whether an alert of this severity is sent at once."""
@@ -61,7 +62,7 @@ class NoticeReceiver:
         if len(notices) > 1:
             events = tuple(event for each in notices for event in each.events)
             notice = Notice(id=notices[-1].id, kind=NoticeKind.GROUP, at_ns=notices[-1].at_ns, events=events)
-        await self.sender.send(notice)
+        await self.sender.send(notice if self.names else without_names(notice))
         return {}
 
 

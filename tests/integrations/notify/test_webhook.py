@@ -10,12 +10,16 @@ from pathlib import Path
 import pytest
 
 import sidejudge.integrations.notify.webhook
+from sidejudge.integrations.notify.alertmanager import alertmanager_body
+from sidejudge.integrations.notify.email import email_message
+from sidejudge.integrations.notify.opsgenie import opsgenie_requests
+from sidejudge.integrations.notify.pagerduty import pagerduty_events
 from sidejudge.integrations.notify.slack import slack_body
 from sidejudge.integrations.notify.webhook import Webhook, signature, webhook_body
 from sidejudge.integrations.post import Poster
 from sidejudge.scoring.alerts.event import Example, MainFailure
 from sidejudge.scoring.notices.daily_report import DailyReportText, FailureLine
-from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.notice import Notice, NoticeKind, without_names
 from sidejudge.scoring.notices.text import Wording
 from sidejudge.scoring.notices.wording import report as wording_report
 from tests.alert_events import SINCE_NS, TRACES, event
@@ -67,7 +71,7 @@ async def test_an_alert_is_told_in_words_and_as_data_with_links():
     assert (stated["version"], stated["id"], stated["kind"], stated["report"]) == (1, "n-1", "alert", None)
     assert got.headers["sidejudge-id"] == "n-1"
     assert stated["at"] == "2026-11-21T10:03:00.000+00:00"
-    assert stated["title"] == "Critical: checkout, production: 58.3% pass qa; it began 2026-11-21 09:58 UTC"
+    assert stated["title"].startswith("Critical: checkout, production: 73 of 100 fail qa since 2026-11-21 09:58 UTC")
     assert stated["text"].startswith(stated["title"])
     (alert,) = stated["alerts"]
     assert (alert["turn"], alert["value"], alert["lower"], alert["upper"], alert["n"]) == (
@@ -113,8 +117,33 @@ DAY = Notice(
 )
 def test_names_of_the_applications_parts_can_be_left_out(notice, body):
     assert SECRET_TOOL.encode() in body(notice, Wording())
-    for wording in (Wording(names=False), Wording(reasons=False)):
-        assert SECRET_TOOL.encode() not in body(notice, wording)
-        assert b"nameless" not in body(notice, wording)
+    for sent, wording in ((without_names(notice), Wording()), (notice, Wording(reasons=False))):
+        assert SECRET_TOOL.encode() not in body(sent, wording)
     stored = Notice.of_json(json.loads(json.dumps(notice.to_json())))
-    assert body(stored, Wording(names=False)) == body(notice, Wording(names=False))
+    assert body(without_names(stored), Wording()) == body(without_names(notice), Wording())
+
+
+def _of_tenant(tenant):
+    labels = (*event().labels, ("slice", "metadata.tenant"), ("value", tenant))
+    return Notice(
+        id="n-3", kind=NoticeKind.ALERT, at_ns=SINCE_NS,
+        events=(event(condition="slice_worse", title="A part of the traffic is worse", labels=labels, examples=()),),
+        report=DailyReportText(begin_ns=1, end_ns=2, firing=(f"A part is worse ({tenant})",),
+                               firing_nameless=("A part is worse (0a1b2c3d)",)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        webhook_body, slack_body, lambda *given: json.dumps(list(pagerduty_events(*given))).encode(),
+        lambda *given: json.dumps(list(opsgenie_requests(*given))).encode(),
+        lambda *given: alertmanager_body(*given, {}, SINCE_NS),
+        lambda notice, wording: email_message(notice, wording, "a@b.example", ["c@d.example"]).as_bytes(),
+    ],
+)  # fmt: skip
+def test_a_tenant_has_no_name_where_names_are_left_out_and_two_tenants_stay_two(body):
+    assert b"acme" in body(_of_tenant("acme"), Wording())
+    one, other = (without_names(_of_tenant(tenant)) for tenant in ("acme", "bolt"))
+    assert b"acme" not in body(one, Wording())
+    assert one.events[0].fingerprint != other.events[0].fingerprint

@@ -7,7 +7,16 @@ import random
 
 import pytest
 
-from sidejudge.scoring.alerts.explanation import Explanation, SlicedVerdict, explain
+from sidejudge.scoring.alerts.explanation import (
+    GROUP,
+    TOOL,
+    Cause,
+    Explanation,
+    FailureCount,
+    SlicedVerdict,
+    explain,
+    with_causes,
+)
 
 SINCE_NS, SECOND_NS = 10**18, 10**9
 
@@ -87,3 +96,26 @@ def test_the_order_of_verdicts_changes_nothing_and_it_reads_back():
     random.Random(7).shuffle(verdicts)
     assert explain(verdicts, SINCE_NS).slices[0].value == found.slices[0].value
     assert Explanation.of_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+CAUSES = [
+    (Cause(by=TOOL, value="refund", count=35, share=0.0), 10),
+    (Cause(by=GROUP, value="0a1b2c3d", count=20, share=0.0, words="refund: timeout"), 0),
+    (Cause(by=TOOL, value="search", count=20, share=0.0), 40),  # as often as before
+    (Cause(by=GROUP, value="rare", count=2, share=0.0), 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "shares"),
+    [
+        (FailureCount(20, 200, 0.1), {"refund": 0.75, "0a1b2c3d": 0.5}),
+        (None, {"refund": 0.7, "search": 0.4, "0a1b2c3d": 0.4}),
+    ],
+)
+def test_tools_and_failure_groups_have_their_share_of_the_failures_that_are_not_usual(before, shares):
+    known = Explanation(since_ns=SINCE_NS, now=FailureCount(50, 100, 0.5), before=before)
+    found = with_causes(known, CAUSES, 50, 20)
+    assert {each.value: each.share for each in found.causes} == pytest.approx(shares)
+    assert Explanation.of_json(json.loads(json.dumps(found.to_json()))) == found
+    assert with_causes(known, CAUSES, 0, 0) is known

@@ -152,7 +152,7 @@ def test_check_cautions_of_a_report_that_nobody_gets_and_of_traces_without_links
 def test_names_are_sent_unless_a_receiver_says_otherwise_and_quotations_contradict_that(tmp_path):
     given = [{"slack": {"url": "${SLACK}"}}, {"webhook": {"url": "${HOOK}", "names": False}}]
     built = receivers(configured(tmp_path, notify=given), lambda: 0)
-    assert [each.sender._wording.names for each in built] == [True, False]
+    assert [each.names for each in built] == [True, False]
     given = [{"slack": {"url": "${SLACK}", "names": False, "reasons": "quoted"}}]
     with pytest.raises(ConfigError, match="names: false leaves out what reasons: quoted would send"):
         configured(tmp_path, notify=given)

@@ -46,12 +46,12 @@ async def judged(store, number, passed, *, probability=1.0, hours_ago=1.0, servi
     )  # fmt: skip
 
 
-def daily(store, **more):
+def daily(store, status=Status.WARNING, **more):
     notifier = Notifier(
         [NoticeReceiver(name="slack", sender=None)], store.notifications, remind_ns=HOUR_NS, clock_ns=lambda: EIGHT_NS
     )
     standing = ServiceStatus(service="shop", environment="unknown", rubric="qa", estimate=None,
-                        appraisal=Appraisal(Status.WARNING, "so"))  # fmt: skip
+                        appraisal=Appraisal(status, "so"))  # fmt: skip
     return DailyReport(
         daily=Daily(time(8), UTC), notifier=notifier, store=store.path, outbox=store.notifications, watched=WATCHED,
         statuses=lambda _: [standing], posted=list, **more,
@@ -95,6 +95,14 @@ async def test_cost_and_agreement_are_told_where_they_are_known(store):
     assert report.agreements == (AgreedOn(rubric="qa", kappa=0.7, n=40),)
     nothing = await daily(store).report(EIGHT_NS)
     assert (nothing.cost_usd, nothing.agreements, nothing.courses) == (None, (), ())
+
+
+@pytest.mark.parametrize("status", Status)
+async def test_a_service_is_reported_whatever_its_status_is(store, status):
+    await judged(store, 1, True)
+    await judged(store, 2, True, service="other")
+    report = await daily(store, status).report(EIGHT_NS)
+    assert {course.status for course in report.courses} == {status, Status.INSUFFICIENT_DATA}
 
 
 async def test_only_so_many_courses_are_shown_and_the_rest_counted(store):
