@@ -344,8 +344,8 @@ class Watch:
             return replace(current, appraisal=Appraisal(Status.INSUFFICIENT_DATA, so_far))
         # A status of the last look that the figures of this moment rule out is not shown beside them.
         if (instead := contradicted(held.status, _look_at(moment, moment.appraisal.status))) is not None:
-            return replace(current, appraisal=_stated(replace(held, status=instead), moment.appraisal, self.declared))
-        return replace(current, appraisal=_stated(held, moment.appraisal, self.declared), since_ns=held.since_ns)
+            return replace(current, appraisal=_stated(replace(held, status=instead), moment, self.declared))
+        return replace(current, appraisal=_stated(held, moment, self.declared), since_ns=held.since_ns)
 
     def _checks_scenario(self, key: Key) -> bool:
         watched = self._watched.get(key.rubric)
@@ -420,11 +420,14 @@ def _last(after: Alert | None, before: Alert | None, finding: AlertFinding | Non
     return replace(alert, finding=finding) if finding is not None else alert
 
 
-def _stated(held: HysteresisState, moment: Appraisal, declared: Declaration) -> Appraisal:
+def _stated(held: HysteresisState, moment: ServiceStatus, declared: Declaration) -> Appraisal:
     """The status in force and why; where the numbers of this moment give another status, the reason names both."""
-    if held.status is moment.status:
-        return moment
-    rule = declared.rule
-    if held.status is Status.INSUFFICIENT_DATA and moment.status is not Status.HEALTHY:
-        return Appraisal(held.status, f"{moment.reason}; not yet in {rule.needed} of {rule.looks} looks")
-    return Appraisal(held.status, f"still {held.status.value.replace('_', ' ')}; now {moment.reason}")
+    found, rule = moment.appraisal, declared.rule
+    if held.status is found.status:
+        return found
+    if held.status is Status.INSUFFICIENT_DATA and found.status is not Status.HEALTHY:
+        return Appraisal(held.status, f"{found.reason}; not yet in {rule.needed} of {rule.looks} looks")
+    least = ""
+    if held.status is Status.HEALTHY and moment.estimate is not None:
+        least = f", may be as low as {moment.estimate.pair.lower:.2f}"
+    return Appraisal(held.status, f"still {held.status.value.replace('_', ' ')}{least}; now {found.reason}")

@@ -127,6 +127,8 @@ def _next(held: HysteresisState, looks: tuple[Look, ...], now_ns: int, rule: Hys
 
 def contradicted(present: Status, look: Look) -> Status | None:
     """The status to go on with where the look rules out the present one and nothing speaks for it; None elsewhere."""
+    if look.empty:
+        return Status.INSUFFICIENT_DATA
     if present is Status.HEALTHY:
         return Status.INSUFFICIENT_DATA if look.undecided or look.status in _ALARMS else None
     if present not in _ALARMS:
