@@ -2,18 +2,21 @@
 
 A file that was cut off is refused whole, and a write-ahead log is read up to the first frame that does not fit its
 checksum, without a word about those behind it. Here a file gets its length back, as zeros that take no space, and a log
-checksums that fit: what was cut off or changed is then found row by row.
+checksums that fit: what was cut off or changed is then found row by row. A file whose first page is gone, which
+lists the tables, gets that of an empty store: SQLite keeps the roots of tables at the beginning of such a file
+(``auto_vacuum``), so that they stand where those of an empty store do.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 _MAGIC: Final = b"SQLite format 3\x00"
 _LOG_MAGIC: Final = 0x377F0682
@@ -24,6 +27,80 @@ _FRAME: Final = struct.Struct(">6I")
 """Page, pages of the file after a commit (else 0), two salts, two checksums."""
 _SUMMED: Final = 8
 """Bytes of a frame's head that its checksum covers; its page is behind it."""
+
+
+_FILE_HEAD: Final = 100
+_TABLES: Final = frozenset({0x05, 0x0D})
+"""First bytes of the pages of a table: those with pointers, those with rows."""
+_INDEXES: Final = frozenset({0x02, 0x0A})
+_MOST_MISFITS: Final = 3
+"""Roots that may be damaged too."""
+
+
+@contextmanager
+def with_head_of(path: Path, empty: bytes) -> Iterator[Path | None]:
+    """A copy of a store, with all that its log commits and the list of tables of an empty one.
+
+    None where the roots of its tables stand elsewhere: another version has written it, or they are damaged too.
+    """
+    copy = path.with_name(f"{path.name}.reading")
+    try:
+        shutil.copyfile(path, copy)
+        page = int.from_bytes(empty[16:18])
+        with copy.open("r+b") as file:
+            for number, content in _committed(Path(f"{path}-wal"), page):
+                file.seek((number - 1) * page)
+                file.write(content)
+            fits = _write_head(file, empty, page)
+        yield copy if fits else None
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _committed(log: Path, page: int) -> Iterator[tuple[int, bytes]]:
+    """The pages that a sound log commits, with their numbers, in order."""
+    data = bytearray(log.read_bytes()) if log.exists() else bytearray()
+    if len(data) < _LOG_HEAD.size or _LOG_HEAD.unpack_from(data)[2] != page:
+        return
+    salts = _LOG_HEAD.unpack_from(data)[4:6]
+    waiting: list[tuple[int, bytes]] = []
+    for frame in _frames(data, page, (salts[0], salts[1])):
+        if not frame.fits:
+            return
+        number, commits, *_ = _FRAME.unpack_from(data, frame.at)
+        body = frame.at + _FRAME.size
+        waiting.append((number, bytes(data[body : body + page])))
+        if commits:
+            yield from waiting
+            waiting = []
+
+
+def _write_head(file: BinaryIO, empty: bytes, page: int) -> bool:
+    """Put the first page of an empty store in place of that of a file, and the pages that it points to at the end."""
+    pages = -(-file.seek(0, os.SEEK_END) // page)
+    (last_root,) = struct.unpack_from(">I", empty, 52)
+    misfits = 0
+    for root in range(3, last_root + 1):
+        file.seek((root - 1) * page)
+        kinds = _TABLES if empty[(root - 1) * page] in _TABLES else _INDEXES
+        misfits += int.from_bytes(file.read(1)) not in kinds
+    if misfits > _MOST_MISFITS:
+        return False
+    head, more = bytearray(empty[:page]), bytearray()
+    head[18:20] = b"\x01\x01"  # there is no log
+    if head[_FILE_HEAD] == min(_TABLES):
+        (cells,) = struct.unpack_from(">H", head, _FILE_HEAD + 3)
+        of_cells = struct.unpack_from(f">{cells}H", head, _FILE_HEAD + 12)
+        for at in (*of_cells, _FILE_HEAD + 8):
+            (child,) = struct.unpack_from(">I", head, at)
+            more += empty[(child - 1) * page : child * page]
+            struct.pack_into(">I", head, at, pages + len(more) // page)
+    struct.pack_into(">I", head, 28, pages + len(more) // page)
+    file.seek(pages * page)
+    file.write(more)
+    file.seek(0)
+    file.write(head)
+    return True
 
 
 @contextmanager

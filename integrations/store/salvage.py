@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from .connection import connect, migrate
-from .damaged_files import at_full_length, mended_log
+from .damaged_files import at_full_length, mended_log, with_head_of
 from .errors import BROKEN, StoreError, explain
 from .lock import Lock
 from .statements import VERSION
@@ -93,7 +93,8 @@ def _salvaged(path: Path) -> Salvaged:
             with (
                 _mended(_log_of(path), _log_of(found.kept_as)),
                 at_full_length(path),
-                closing(_reading(path)) as connection,
+                _listing_tables(path, new) as readable,
+                closing(_reading(readable)) as connection,
             ):
                 _check_version(connection, path)
                 for table in sorted(name for name in tables if not name.startswith("sqlite_")):
@@ -105,6 +106,19 @@ def _salvaged(path: Path) -> Salvaged:
             Path(f"{path}{each}").replace(f"{found.kept_as}{each}")
     new.replace(path)
     return found
+
+
+@contextmanager
+def _listing_tables(path: Path, empty: Path) -> Iterator[Path]:
+    """The file itself, or, where its list of tables cannot be read, a copy that has that of an empty store."""
+    with suppress(sqlite3.DatabaseError), closing(_reading(path)) as connection:
+        if len(connection.execute("SELECT sql FROM sqlite_schema").fetchall()):
+            yield path
+            return
+    with closing(sqlite3.connect(empty)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with with_head_of(path, empty.read_bytes()) as copy:
+        yield copy or path
 
 
 def _log_of(path: Path) -> Path:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
+import struct
 import time
+from contextlib import closing
 
 import pytest
 
@@ -156,9 +158,48 @@ async def test_a_byte_of_the_log_does_not_cost_what_was_committed_behind_it(shar
     assert not is_damaged(path)
 
 
-async def test_a_file_whose_head_is_gone_is_kept_and_an_empty_store_takes_its_place(tmp_path):
+@pytest.mark.parametrize("pages", [(0,), (0, 1), (0, 5), "schema"])
+async def test_a_file_whose_list_of_tables_is_gone_loses_no_row_for_it(pages, tmp_path):
     path = await filled(tmp_path / "s.sqlite")
-    path.write_bytes(b"\xff" * 100 + path.read_bytes()[100:])
+    before = held(path)
+    for number in _schema_pages(path) if pages == "schema" else pages:
+        page_spoilt(path, number)
+    damaged = path.read_bytes()
+    assert is_damaged(path)
+    found = salvage(path)
+    assert found.kept_as.read_bytes() == damaged
+    assert held(path) == {**before, "traces": 0} if pages == (0, 5) else before
+    assert not is_damaged(path)
+    assert not list(tmp_path.glob("*.reading*"))
+
+
+async def test_commits_that_stand_in_the_log_alone_outlive_the_first_page_too(tmp_path):
+    path = await filled(tmp_path / "whole.sqlite")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE traces SET reason = 'shed'")
+        connection.commit()
+        torn = tmp_path / "torn" / "s.sqlite"
+        torn.parent.mkdir()
+        for each in ("", "-wal"):
+            shutil.copy(f"{path}{each}", f"{torn}{each}")
+    page_spoilt(torn, 0)
+    assert is_damaged(torn)
+    salvage(torn)
+    with closing(sqlite3.connect(torn)) as connection:
+        assert connection.execute("SELECT reason, count(*) FROM traces").fetchall() == [("shed", TRACES)]
+
+
+def _schema_pages(path):
+    """Where pages stand that the first one points to: they list the tables."""
+    head = path.read_bytes()[:8192]
+    (cells,) = struct.unpack_from(">H", head, 103)
+    places = (108, *struct.unpack_from(f">{cells}H", head, 112))
+    return [struct.unpack_from(">I", head, at)[0] - 1 for at in places]
+
+
+async def test_a_file_whose_beginning_is_gone_is_kept_and_an_empty_store_takes_its_place(tmp_path):
+    path = await filled(tmp_path / "s.sqlite")
+    path.write_bytes(b"\xff" * 8192 * 20 + path.read_bytes()[8192 * 20 :])
     assert is_damaged(path)
     found = salvage(path)
     assert set(found.rows.values()) == {0}
