@@ -76,6 +76,34 @@ class ComparePage:
     capped: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparableService:
+    """A service under a rubric, and what its verdicts may be compared by: two versions, or with ``time`` two times."""
+
+    service: str
+    environment: str
+    rubric: str
+    by: str
+    before: str
+    after: str
+    verdicts: int
+
+
+def compare_list_page(services: Sequence[ComparableService], *, capped: bool) -> str:
+    """The services to choose from, as HTML. Every value is escaped."""
+    shown = [
+        (each, "/compare?" + query_of({
+            "service": each.service, "environment": each.environment, "rubric": each.rubric,
+            **({} if each.by == "time" else {"by": each.by, "before": each.before, "after": each.after}),
+        }))
+        for each in services
+    ]  # fmt: skip
+    return render(
+        "compare_list.html", title="Before and after · sidejudge", here="/compare", services=shown, kinds=KINDS,
+        capped=capped,
+    )  # fmt: skip
+
+
 def compare_page(page: ComparePage) -> str:
     """The page as HTML. Every value is escaped."""
     ranges = dict.fromkeys([*_RANGES, page.last])
@@ -83,8 +111,8 @@ def compare_page(page: ComparePage) -> str:
     found = page.difference if isinstance(page.difference, Difference) else None
     drawn = [each for each in (found, *(row.difference for row in page.metrics)) if each is not None]
     return render(
-        "compare.html", title=f"Before and after · {page.service} · {page.rubric} · sidejudge", here="/", page=page,
-        about=about, service_page="/services?" + query_of(about), kinds=list(KINDS.items()),
+        "compare.html", title=f"Before and after · {page.service} · {page.rubric} · sidejudge", here="/compare",
+        page=page, about=about, service_page="/services?" + query_of(about), kinds=list(KINDS.items()),
         ranges=[(each, each) for each in ranges],
         sides=[(name, f"{name} ({count:,})") for name, count in page.options.items()],
         stated=in_words(page), json_at=_json_at(page, about), found=found,

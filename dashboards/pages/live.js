@@ -3,6 +3,7 @@
   "use strict";
   const EVERY_MS = 5000;
   const main = document.getElementById("main");
+  if (!main.hasAttribute("data-live")) return;
   const essence = (html) => html.replace(/(<time\b[^>]*>)[^<]*/g, "$1");
   const written = new Map([...main.children].map((part) => [part.id, essence(part.outerHTML)]));
   let etag = null, timer = null, paused = false, offset = 0, overall = document.title;
@@ -93,6 +94,7 @@
       gone.remove();
       written.delete(id);
     }
+    main.dispatchEvent(new Event("shown"));
     if (document.title !== overall) news.textContent = overall = document.title;
   };
 

@@ -22,6 +22,7 @@ from markupsafe import Markup, escape
 
 from sidejudge.scoring.lexical.amount import amount
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.status.failure_groups import COMPOSITE
 
 from .failing_metrics import failing_metrics, value_of
 
@@ -42,8 +43,8 @@ def stylesheet() -> str:
 
 @cache
 def script() -> str:
-    """The script of the pages that keep themselves up to date; they are whole without it."""
-    return (_FOLDER / "live.js").read_text(encoding="utf-8")
+    """The script of all pages, which are whole without it: it keeps them up to date, sorts tables and copies ids."""
+    return "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("live.js", "tables.js"))
 
 
 @cache
@@ -91,7 +92,7 @@ def environment() -> Environment:
     made.tests["web_address"] = lambda text: text.startswith(("https://", "http://"))
     made.globals.update(
         stylesheet=stylesheet, script=script, digest=digest, failed_verdicts=failed_verdicts, value_of=value_of,
-        failing=failing_metrics, metric_card=metric_card, service_at=service_at,
+        failed_by=failed_by, failing=failing_metrics, metric_card=metric_card, service_at=service_at,
     )  # fmt: skip
     return made
 
@@ -131,6 +132,12 @@ def failed_verdicts(service: str, environment: str, rubric: str) -> str:
     """The address of the failed verdicts of one service."""
     wanted = {"service": service, "environment": environment, "rubric": rubric, "passed": "false"}
     return f"/verdicts?{query_of(wanted)}"
+
+
+def failed_by(rubric: str, metric: str) -> str:
+    """The address of the verdicts of the last day that fail by a metric; by none of them, where it is the composite."""
+    of = {} if metric == COMPOSITE else {"metric": metric}
+    return f"/verdicts?{query_of({'rubric': rubric, 'passed': 'false', 'last': '1d', **of})}"
 
 
 @cache

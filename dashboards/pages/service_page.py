@@ -15,7 +15,7 @@ from .failing_metrics import scores_of
 from .rendering import query_of, render
 from .trend import trend_drawing
 
-RANGES = ("1h", "6h", "1d", "7d")
+_RANGES = ("1h", "6h", "1d", "7d")
 _FAR = ("30d", "90d", "365d")
 """Where a history of Parquet files is kept, the trend goes beyond the store."""
 _BINS = 20
@@ -86,7 +86,7 @@ def service_page(page: ServicePage) -> str:
     """The page as HTML. Every value is escaped."""
     valued = [(value, each) for each in page.verdicts if (value := value_in(each, page.metric)) is not None]
     about = {"service": page.service, "environment": page.environment, "rubric": page.rubric}
-    ranges = list(dict.fromkeys([*RANGES, *(_FAR if page.history else ()), page.last]))
+    ranges = list(dict.fromkeys([*_RANGES, *(_FAR if page.history else ()), page.last]))
     lower_is_worse = page.metric == "" or not _fails_high(page)
     worst = sorted(valued, key=lambda each: each[0], reverse=not lower_is_worse)[:_WORST]
     return render(

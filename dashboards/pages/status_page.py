@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from sidejudge.integrations.otlp.server.traffic import Forwarding, Receiving
 from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.fleet_report import FleetReport
 from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot
 from sidejudge.scoring.status.judge_snapshot import JudgeSnapshot
@@ -20,12 +21,16 @@ from sidejudge.scoring.status.status import WORST_FIRST, Policy, Status
 from sidejudge.scoring.status.trend import Trend
 
 from .next_step import next_step
-from .rendering import render
+from .rendering import query_of, render
 from .trend import trend_drawing
 
 REFRESH_S = 10
-MOST = 100
-"""Services on the page, the worst first."""
+MOST = 25
+"""Services on the page, the first in its order, unless all are asked for."""
+MOST_OF_ALL = 1000
+"""Services on the page where all are asked for."""
+SEARCHED_FROM = 10
+"""So many services are searched by name."""
 _ICONS = {
     Status.HEALTHY: "1a7f4b",
     Status.WARNING: "d98200",
@@ -33,6 +38,18 @@ _ICONS = {
     Status.INSUFFICIENT_DATA: "626c7c",
     Status.NO_DATA: "626c7c",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusChoice:
+    """Which services are shown. ``find`` stands in their name, environment or rubric, whatever the case of its letters.
+
+    ``sort`` is one of ``SORTS``, with a ``-`` before it in reverse, else the worst come first. ``whole``: all of them.
+    """
+
+    find: str = ""
+    sort: str = ""
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +66,7 @@ class ShownAnomaly:
 class StatusPage:
     """The contents of the page. ``failures`` are verdicts in their JSON form; times are ns since the epoch.
 
-    ``trends`` are by service, environment and rubric.
+    ``trends`` are by service, environment and rubric; ``groups`` are the failures of the last day.
     """
 
     overall: Status
@@ -65,7 +82,9 @@ class StatusPage:
     fingerprint: str
     now_ns: int
     started_ns: int
+    choice: StatusChoice = StatusChoice()  # frozen
     failures: Sequence[Mapping[str, object]] = ()
+    groups: Sequence[FailureGroup] = ()
     trends: Mapping[tuple[str, str, str], Trend] = field(default_factory=dict)
     judge: JudgeSnapshot | None = None
     agreement: AgreementSnapshot | None = None
@@ -84,27 +103,70 @@ class StatusPage:
 def status_page(page: StatusPage) -> str:
     """The page as HTML. Every value is escaped: names of services and reasons come from traces."""
     values = {each.name: getattr(page, each.name) for each in fields(page)}
-    ordered = sorted(page.services, key=_worst_first)
+    choice = page.choice
+    ordered = in_order(page.services, choice)
+    shown = ordered[: MOST_OF_ALL if choice.whole else MOST]
     services = [
         (each, trend_drawing(page.trends.get((each.service, each.environment, each.rubric)), each.thresholds))
-        for each in ordered[:MOST]
+        for each in shown
     ]
     return render(
         "status.html",
         **{
             **values, "services": services, "metrics": page.metrics[:MOST],
             "next_step": next_step(page.seen, page.open, page.ended, page.receiving, page.otlp_port),
-            "unnamed": any(each.service.startswith(UNKNOWN_SERVICE) for each in ordered),
-            "more_services": max(0, len(ordered) - MOST),
-            "own_thresholds": any(each.thresholds != page.policy.thresholds for each in ordered),
+            "unnamed": any(each.service.startswith(UNKNOWN_SERVICE) for each in page.services),
+            "more_services": len(ordered) - len(shown), "all_services": len(ordered) if not choice.whole else None,
+            "is_searched": len(page.services) >= SEARCHED_FROM or bool(choice.find),
+            "sorts": {name: _order(name, choice) for name in SORTS},
+            "whole_at": _address(find=choice.find, sort=choice.sort, services="all"),
+            "own_thresholds": any(each.thresholds != page.policy.thresholds for each in page.services),
             "title": f"{page.overall.value.replace('_', ' ')} · sidejudge", "here": "/", "refresh_s": REFRESH_S,
             "icon": _ICONS[page.overall],
         },
     )  # fmt: skip
 
 
-def _worst_first(status: ServiceStatus) -> tuple[int, float, int]:
+def in_order(services: Sequence[ServiceStatus], choice: StatusChoice) -> list[ServiceStatus]:
+    """The services that are searched for, in their order; of equal ones the worst first."""
+    wanted = choice.find.casefold().split()
+    found = [
+        each for each in services
+        if all(word in f"{each.service} {each.environment} {each.rubric}".casefold() for word in wanted)
+    ]  # fmt: skip
+    ordered = sorted(found, key=_worst_first)
+    by = SORTS.get(choice.sort.removeprefix("-"))
+    return ordered if by is None else sorted(ordered, key=by, reverse=choice.sort.startswith("-"))
+
+
+def _worst_first(status: ServiceStatus) -> tuple[float | str, ...]:
     """By status; of equal ones the lowest pass ratio first, then the one that more verdicts are known of."""
     found = status.estimate
     level = WORST_FIRST.index(status.appraisal.status)
     return (level, found.pass_ratio, -found.n) if found is not None else (level, 1.0, 0)
+
+
+SORTS: Mapping[str, Callable[[ServiceStatus], tuple[float | str, ...]]] = {
+    "Status": _worst_first,
+    "Service": lambda each: (each.service.casefold(), each.environment.casefold()),
+    "Rubric": lambda each: (each.rubric,),
+    "Pass ratio": lambda each: (each.estimate.pass_ratio if each.estimate else 2.0,),
+    "Verdicts": lambda each: (each.estimate.n if each.estimate else 0,),
+    "Failed": lambda each: (each.estimate.failures if each.estimate else 0,),
+}
+"""What the services may be sorted by: the columns of the page."""
+_LARGEST_FIRST = ("Verdicts", "Failed")
+
+
+def _order(name: str, choice: StatusChoice) -> tuple[str, str]:
+    """The address that sorts by a column, or turns its order, and the ``aria-sort`` that the column has now."""
+    now = choice.sort or "Status"
+    usual = f"-{name}" if name in _LARGEST_FIRST else name
+    is_sorted = now.removeprefix("-") == name
+    turned = name if now.startswith("-") else f"-{name}"
+    at = _address(find=choice.find, sort=turned if is_sorted else usual, services="all" if choice.whole else "")
+    return at, ("descending" if now.startswith("-") else "ascending") if is_sorted else ""
+
+
+def _address(**query: str) -> str:
+    return f"/?{query_of(query)}"

@@ -14,6 +14,17 @@ MOST = 100_000
 """Verdicts that are read at most, the latest: about a second and a half."""
 
 
+def first_verdict(path: Path, *, service: str, environment: str, rubric: str, since_ns: int) -> int | None:
+    """When the first verdict of a service under a rubric was made, ns since the epoch. Raises ``StoreError``.
+
+    None where there is none since ``since_ns``.
+    """
+    wanted = {"service": service, "environment": environment, "rubric": rubric, "since": since_ns}
+    with reading(path) as connection:
+        found = connection.execute(queries()["first_of_service"], wanted).fetchone()
+    return None if found is None else int(found[0])
+
+
 def read_trends(path: Path, *, until_ns: int, step_ns: int, steps: int) -> list[Stretch]:
     """The ``steps`` stretches before ``until_ns``, those without a verdict left out. Raises ``StoreError``.
 

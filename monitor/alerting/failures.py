@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from sidejudge.integrations.store.errors import StoreError
@@ -19,6 +19,7 @@ log = logging.getLogger("sidejudge.failures")
 MOST: Final = 2000
 """Failing verdicts that are looked at, the latest: some 60 ms of reading."""
 DAY_NS: Final = 86_400 * 10**9
+_FRESH_NS: Final = 30 * 10**9
 REFRESH_S: Final = 300.0
 """How often the groups of the last day are counted for the metrics."""
 
@@ -43,6 +44,8 @@ class FailureGroups:
     clock_ns: Callable[[], int]
     vectors: FindVectors | None = None
     latest: tuple[FailureGroup, ...] = ()
+    _counted_ns: int | None = None
+    _counting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def over(self, span_ns: int, **where: str | None) -> tuple[FailureGroup, ...]:
         """The groups of a time that ends now, the largest first. Raises ``StoreError``.
@@ -63,8 +66,17 @@ class FailureGroups:
                 same |= {(rubric, metric, text): leader for text, leader in leaders.items()}
         return await asyncio.to_thread(failure_groups, found, now_ns - span_ns, same)
 
+    async def recent(self) -> tuple[FailureGroup, ...]:
+        """The groups of the last day, counted within the last half minute for whoever looks."""
+        async with self._counting:
+            now_ns = self.clock_ns()
+            if not self.latest or self._counted_ns is None or not 0 <= now_ns - self._counted_ns < _FRESH_NS:
+                await self.refresh()
+            return self.latest
+
     async def refresh(self) -> None:
         """Count the groups of the last day anew; a store that cannot be read leaves them as they were."""
+        self._counted_ns = self.clock_ns()
         try:
             self.latest = await self.over(DAY_NS)
         except StoreError as error:

@@ -10,7 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.integrations.store.trends import read_trends
+from sidejudge.integrations.store.period_sums import read_first
+from sidejudge.integrations.store.trends import first_verdict, read_trends
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from sidejudge.scoring.status.trend import Stretch, Trend
@@ -19,7 +20,9 @@ from .archived_trends import ArchivedTrends
 from .observation import Key
 
 STEPS = 24
-"""Windows that a trend goes back."""
+"""Stretches of a trend: windows, or parts of them while the store holds fewer."""
+_SPANS_NS = {"1h": 3600 * 10**9, "6h": 6 * 3600 * 10**9, "1d": 86_400 * 10**9}
+"""What a service is looked at over where nobody chooses, the shortest first."""
 _REST = 50
 """After a reading of t seconds there is none for 50 t: at most 2 % of one processor, however many people look."""
 _LEAST_REST_S = 5.0
@@ -45,7 +48,10 @@ class Trends:
         self._reading = asyncio.Lock()
 
     async def at(self, now_ns: int) -> Mapping[Key, Trend]:
-        """The trend of each service, environment and rubric that had a verdict in the last ``STEPS`` windows."""
+        """The trend of each service, environment and rubric that had a verdict in the last ``STEPS`` windows.
+
+        While the store holds less than half of that, the trend begins with its first verdict, a window ago at least.
+        """
         async with self._reading:
             began = self._clock_s()
             if began >= self._due_s:
@@ -54,6 +60,18 @@ class Trends:
                 ended = self._clock_s()
                 self._due_s = ended + max(_LEAST_REST_S, _REST * (ended - began))
             return self._known
+
+    async def fitting(self, key: Key, now_ns: int) -> str:
+        """The shortest of ``_SPANS_NS`` that holds all verdicts of a service, a day at most. Raises ``StoreError``."""
+        spans = list(_SPANS_NS.items())
+        first_ns = await asyncio.to_thread(
+            lambda: first_verdict(
+                self._path, service=key.service, environment=key.environment, rubric=key.rubric,
+                since_ns=now_ns - spans[-1][1],
+            )
+        )  # fmt: skip
+        age_ns = spans[-1][1] if first_ns is None else now_ns - first_ns
+        return next((name for name, span_ns in spans if age_ns < span_ns), spans[-1][0])
 
     async def over(self, key: Key, now_ns: int, span_ns: int) -> Trend | None:
         """The trend of one service over the last ``span_ns``, read now; None where there is no verdict.
@@ -66,13 +84,21 @@ class Trends:
         return self._trend(stretches, now_ns, step_ns=step_ns, enough=_ENOUGH) if stretches else None
 
     def _read(self, now_ns: int) -> dict[Key, Trend]:
-        stretches = self._stretches(now_ns, self._window_ns)
+        whole_ns = STEPS * self._window_ns
+        first_ns = now_ns - whole_ns if self._archive else read_first(self._path, now_ns - whole_ns)
+        windows = (now_ns - (now_ns if first_ns is None else first_ns)) // self._window_ns + 1
+        windows = windows if windows <= STEPS // 2 else STEPS
+        step_ns = max(1, windows * self._window_ns // STEPS)
+        stretches = self._stretches(now_ns, step_ns)
         by_key: dict[Key, list[Stretch]] = {}
         for each in stretches:
             by_key.setdefault(_key(each), []).append(each)
         return {
             key: self._trend(
-                of, now_ns, step_ns=self._window_ns, enough=self._declared.policy_of(key.rubric).min_samples
+                of,
+                now_ns,
+                step_ns=step_ns,
+                enough=self._declared.policy_of(key.rubric).min_samples if windows == STEPS else _ENOUGH,
             )
             for key, of in by_key.items()
         }

@@ -6,19 +6,28 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Protocol, TypeAlias
 
 from fastapi import FastAPI, Query, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from sidejudge.dashboards.pages.compare_page import KINDS, ComparedMetric, ComparePage, ShownSide, compare_page
+from sidejudge.dashboards.pages.compare_page import (
+    KINDS,
+    ComparableService,
+    ComparedMetric,
+    ComparePage,
+    ShownSide,
+    compare_list_page,
+    compare_page,
+)
 from sidejudge.dashboards.pages.rendering import query_of
 from sidejudge.integrations.store.compared import ComparedFilter, ComparedVerdict
 from sidejudge.integrations.store.errors import SearchTooLong
 from sidejudge.monitor.alerting.compared_verdicts import ComparedVerdicts
 from sidejudge.monitor.alerting.comparisons import BY, By, ComparisonQuery, difference_of, version_of, versions_of
+from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.config.units import parse_duration
 from sidejudge.scoring.statistics.comparison import Difference
 from sidejudge.scoring.statistics.estimate import estimate
@@ -32,6 +41,9 @@ _ERROR = 0.05
 """The chance that bounds are ever wrong, however often one looks."""
 MOST = 20_000
 """Verdicts that are read at most, with all their metrics: the latest."""
+SERVICES = 200
+"""Services to choose from at most."""
+_LAST = "7d"
 VERSIONS: tuple[By, ...] = ("release", "prompt", "model")
 """What a trace may state a version of, in the order in which the page looks for two of them."""
 _LIKE = ComparisonQuery()
@@ -41,7 +53,7 @@ _Used: TypeAlias = Sequence[tuple[ComparedVerdict, bool]]
 
 
 class ComparisonChoice(BaseModel):
-    """What is compared. ``by`` is empty where the page chooses; ``before`` and ``after`` name versions."""
+    """What is compared. ``by`` and ``last`` are empty where the page chooses; versions are ``before`` and ``after``."""
 
     service: str = Field(default="", max_length=2000)
     environment: str = Field(default="", max_length=2000)
@@ -50,7 +62,7 @@ class ComparisonChoice(BaseModel):
     before: str = Field(default="", max_length=200)
     after: str = Field(default="", max_length=200)
     at: str = Field(default="", max_length=40)
-    last: str = Field(default="7d", max_length=20)
+    last: str = Field(default="", max_length=20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,21 +96,41 @@ def add_compare_page(app: FastAPI, view: ComparisonView) -> None:
 
     @app.get("/compare", response_class=HTMLResponse, include_in_schema=False)
     async def compare(request: Request, choice: Annotated[ComparisonChoice, Query()]) -> Response:  # noqa: ARG001  # as its siblings
-        if not choice.rubric:
-            return RedirectResponse("/")  # the status page lists the services
-        if choice.rubric not in view.rubrics:
+        if choice.rubric and choice.rubric not in view.rubrics:
             return refused(ProblemError("rubric: there is no such rubric", "choose a service on the status page"))
         now_ns = view.clock_ns()
         try:
             period = _period(choice, now_ns)
             wanted = ComparedFilter(
-                since_ns=period.since_ns, until_ns=period.until_ns, service=choice.service,
-                environment=choice.environment, rubric=choice.rubric, all_metrics=True, most=MOST,
+                since_ns=period.since_ns, until_ns=period.until_ns, service=choice.service or None,
+                environment=choice.environment or None, rubric=choice.rubric or None,
+                all_metrics=bool(choice.rubric), most=MOST,
             )  # fmt: skip
             found = await view.compared_verdicts(wanted)
         except (ProblemError, SearchTooLong) as problem:
             return refused(problem)
+        if not choice.rubric:
+            services = await asyncio.to_thread(comparable, found.verdicts)
+            return html(await asyncio.to_thread(lambda: compare_list_page(services, capped=found.capped)))
         return html(await asyncio.to_thread(lambda: compare_page(compared(choice, found, period, now_ns))))
+
+
+def comparable(verdicts: Sequence[ComparedVerdict]) -> list[ComparableService]:
+    """What may be compared by the two latest versions that it has, else by two times; most verdicts first."""
+    by_key: dict[Key, list[ComparedVerdict]] = {}
+    for each in verdicts:
+        by_key.setdefault(Key(each.service, each.environment, each.rubric), []).append(each)
+    largest = sorted(by_key.items(), key=lambda item: -len(item[1]))[:SERVICES]
+    return [_comparable(key, of) for key, of in largest]
+
+
+def _comparable(key: Key, verdicts: Sequence[ComparedVerdict]) -> ComparableService:
+    latest = ((by, list(versions_of(verdicts, by))[-2:]) for by in VERSIONS)
+    by, (before, after) = next(((by, two) for by, two in latest if len(two) > 1), ("time", ["", ""]))
+    return ComparableService(
+        service=key.service, environment=key.environment, rubric=key.rubric, by=by, before=before, after=after,
+        verdicts=len(verdicts),
+    )  # fmt: skip
 
 
 def compared(choice: ComparisonChoice, found: ComparedVerdicts, period: Period, now_ns: int) -> ComparePage:
@@ -108,20 +140,23 @@ def compared(choice: ComparisonChoice, found: ComparedVerdicts, period: Period, 
     usual: By = next((version for version in VERSIONS if len(versions[version]) > 1), "time")
     by: By = next((known for known in BY if known == choice.by), usual)
     options = versions.get(by, {})
+    at, last = choice.at, choice.last or _LAST
     if by == "time":
-        names: Sequence[str] = (
-            f"the {choice.last} before {choice.at}".rstrip(),
-            f"from {choice.at}" if choice.at else f"the last {choice.last}",
-        )  # fmt: skip
-        used = [(each, each.closed_ns >= period.split_ns) for each in verdicts]
+        split_ns = period.split_ns
+        if not (choice.by or choice.at):
+            split_ns, at = _halfway(verdicts, period)
+            names: Sequence[str] = (f"before {at}", f"from {at}")
+        else:
+            names = (f"the {last} before {at}".rstrip(), f"from {at}" if at else f"the last {last}")
+        used = [(each, each.closed_ns >= split_ns) for each in verdicts]
     else:
         names = _chosen(choice, list(options))
         used = [(each, version == names[1]) for each in verdicts if (version := version_of(each, by)) in names]
     sides = [_side(name, used, choice, by, after=bool(n)) for n, name in enumerate(names)] if verdicts else []
     before, after = sides or (None, None)
     return ComparePage(
-        service=choice.service, environment=choice.environment, rubric=choice.rubric, by=by, last=choice.last,
-        now_ns=now_ns, at=choice.at, options=options, before=before, after=after,
+        service=choice.service, environment=choice.environment, rubric=choice.rubric, by=by, last=last,
+        now_ns=now_ns, at=at, options=options, before=before, after=after,
         difference=difference_of(used, _passed, _LIKE, error=_ERROR) if sides else None,
         metrics=_metrics(used) if sides else (),
         unversioned=0 if by == "time" else sum(not version_of(each, by) for each in verdicts),
@@ -133,7 +168,7 @@ def _period(choice: ComparisonChoice, now_ns: int) -> Period:
     if choice.by and choice.by not in KINDS:
         raise ProblemError("by: there is no such choice", f"choose from {', '.join(KINDS)}")
     try:
-        span_ns = round(parse_duration(choice.last).seconds * 1e9)
+        span_ns = round(parse_duration(choice.last or _LAST).seconds * 1e9)
     except ValueError:
         raise ProblemError("last: cannot be read", "write 30m, 6h or 2d") from None
     split_ns = now_ns - span_ns
@@ -145,6 +180,14 @@ def _period(choice: ComparisonChoice, now_ns: int) -> Period:
     if choice.by == "time":
         return Period(since_ns=split_ns - span_ns, until_ns=min(now_ns + 1, split_ns + span_ns + 1), split_ns=split_ns)
     return Period(since_ns=now_ns - span_ns, until_ns=now_ns + 1, split_ns=now_ns - span_ns // 2)
+
+
+def _halfway(verdicts: Sequence[ComparedVerdict], period: Period) -> tuple[int, str]:
+    """The middle of the time since the first verdict, ns since the epoch and as an address has it."""
+    first_ns = min((each.closed_ns for each in verdicts), default=period.since_ns)
+    step_ns = 10**9 if period.until_ns - first_ns < 3600 * 10**9 else 60 * 10**9
+    split_ns = (first_ns + period.until_ns) // 2 // step_ns * step_ns
+    return split_ns, datetime.fromtimestamp(split_ns // 10**9, UTC).replace(tzinfo=None).isoformat()
 
 
 def _versions(verdicts: Sequence[ComparedVerdict], by: By) -> dict[str, int]:
@@ -166,7 +209,7 @@ def _side(name: str, used: _Used, choice: ComparisonChoice, by: By, *, after: bo
     verdicts = [each for each, is_after in used if is_after == after]
     decided = [(each.passed, each.weight) for each in verdicts if each.passed is not None]
     where = {"service": choice.service, "environment": choice.environment, "rubric": choice.rubric}
-    wanted = {} if by == "time" else {**where, "passed": "false", "last": choice.last, by: name}
+    wanted = {} if by == "time" else {**where, "passed": "false", "last": choice.last or _LAST, by: name}
     return ShownSide(
         name=name, verdicts=len(verdicts), incomplete=len(verdicts) - len(decided),
         estimate=estimate(decided, z=Z_95_TWO_SIDED), first_ns=verdicts[-1].closed_ns if verdicts else None,

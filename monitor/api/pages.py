@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import partial
@@ -21,13 +21,14 @@ from sidejudge.dashboards.pages.help_page import help_page, search_page
 from sidejudge.dashboards.pages.problem_page import problem_page
 from sidejudge.dashboards.pages.rendering import undated
 from sidejudge.dashboards.pages.service_page import ServicePage
-from sidejudge.dashboards.pages.status_page import ShownAnomaly, StatusPage, status_page
+from sidejudge.dashboards.pages.status_page import SORTS, ShownAnomaly, StatusChoice, StatusPage, status_page
 from sidejudge.dashboards.pages.trace_page import TracePage, trace_page
 from sidejudge.dashboards.pages.traces_page import TracesPage, traces_page
 from sidejudge.integrations.store.compared import ComparedFilter
 from sidejudge.monitor.alerting.compared_verdicts import ComparedVerdicts
 from sidejudge.monitor.alerting.observation import Key
 from sidejudge.monitor.ingest.outcomes import EndReason
+from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.trend import Trend
 from sidejudge.scoring.verdict.rubric import Rubric
 
@@ -39,10 +40,11 @@ from .params import reason_of, trace_id_of, trace_position_of, unknown_trace
 from .report import MonitorReport, TraceList, TraceQuery, VerdictPage, VerdictQuery, VerdictSearch
 from .rubric_page import add_rubric_page
 from .service_page import ServiceChoice, add_service_page
-from .shared_result import SharedResult
+from .shared_result import SharedResults
 from .verdict_pages import add_verdict_pages, html, refused
 
 _LATEST_FAILURES = 8
+_GROUPS = 5
 _ON_A_PAGE = 50
 
 
@@ -72,7 +74,7 @@ class PagesView(Protocol):
         Raises ``StoreError``.
         """
 
-    async def service(self, choice: ServiceChoice, span_ns: int, *, contents: bool) -> ServicePage | None:
+    async def service(self, choice: ServiceChoice, *, contents: bool) -> ServicePage | None:
         """What is known of a service under a rubric; None for a rubric that there is not. Raises ``StoreError``."""
 
     async def compared_verdicts(self, wanted: ComparedFilter) -> ComparedVerdicts:
@@ -89,6 +91,9 @@ class PagesView(Protocol):
 
     def rubric(self, name: str) -> Rubric | None:
         """A rubric of the configuration or one that ships; None where there is none of this name."""
+
+    async def failure_groups(self, *, contents: bool) -> Sequence[FailureGroup]:
+        """The failures of the last day that are alike, the largest groups first."""
 
     async def trends(self) -> Mapping[Key, Trend]:
         """Where each service came from."""
@@ -128,18 +133,26 @@ def _help(app: FastAPI) -> None:
 
 
 def _overview(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
-    made = {contents: SharedResult[_LivePage](view.clock_ns) for contents in (False, True)}
+    made = SharedResults[_LivePage](view.clock_ns)
 
-    async def make(*, contents: bool) -> _LivePage:
+    async def make(choice: StatusChoice, *, contents: bool) -> _LivePage:
         report = view.status()
         failed = await view.verdicts(VerdictQuery(passed="false", limit=_LATEST_FAILURES), contents=contents)
-        page = _status(report, failed, await view.trends())
+        groups = await view.failure_groups(contents=contents)
+        page = replace(_status(report, failed, await view.trends()), choice=choice, groups=groups[:_GROUPS])
         return await asyncio.to_thread(lambda: _LivePage.of(status_page(page), report.now_ns))
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
-    async def landing(request: Request) -> Response:
+    async def landing(
+        request: Request,
+        find: Annotated[str, Query(max_length=200)] = "",
+        sort: Annotated[str, Query(max_length=20)] = "",
+        services: Annotated[str, Query(max_length=20)] = "",
+    ) -> Response:
         contents = rules.shows_contents(request)
-        page = await made[contents].get(partial(make, contents=contents))
+        known = sort if sort.removeprefix("-") in SORTS else ""
+        choice = StatusChoice(find=" ".join(find.split()), sort=known, whole=services == "all")
+        page = await made.get((choice, contents), partial(make, choice, contents=contents))
         return await page.response(request)
 
 

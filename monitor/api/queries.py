@@ -34,6 +34,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubric_sources import FACT as PROMPTS
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.config.summary import in_force
+from sidejudge.monitor.config.units import parse_duration
 from sidejudge.monitor.config.warnings import cautions
 from sidejudge.monitor.evaluate.pipeline import Pipeline
 from sidejudge.monitor.ingest.anomaly import Anomaly, AnomalyKind
@@ -246,11 +247,13 @@ class MonitorQueries:
 
         return await asyncio.to_thread(read)
 
-    async def service(self, choice: ServiceChoice, span_ns: int, *, contents: bool) -> ServicePage | None:
+    async def service(self, choice: ServiceChoice, *, contents: bool) -> ServicePage | None:
         if choice.rubric not in self.rubrics:
             return None
         now_ns = self.clock_ns()
         key = Key(choice.service, choice.environment, choice.rubric)
+        last = choice.last or await self._trends.fitting(key, now_ns)
+        span_ns = parse_duration(last).ns
         query = VerdictSearch(
             service=key.service, environment=key.environment, rubric=key.rubric, since_ns=now_ns - span_ns,
             limit=_OF_A_SERVICE,
@@ -263,7 +266,7 @@ class MonitorQueries:
             )
             failures = [each if contents else without_contents(each) for each in groups[:_GROUPS]]
         return ServicePage(
-            service=key.service, environment=key.environment, rubric=key.rubric, last=choice.last, now_ns=now_ns,
+            service=key.service, environment=key.environment, rubric=key.rubric, last=last, now_ns=now_ns,
             metric=choice.metric, bounds=_bounds(choice),
             thresholds=self.watch.declared.policy_of(key.rubric).thresholds,
             status=next((each for each in self.watch.service_statuses(now_ns) if _names(each, key)), None),
@@ -316,6 +319,10 @@ class MonitorQueries:
 
     def rubric(self, name: str) -> Rubric | None:
         return configured(self.config).get(name)
+
+    async def failure_groups(self, *, contents: bool) -> Sequence[FailureGroup]:
+        groups = () if self.failures is None else await self.failures.recent()
+        return [each if contents else without_contents(each) for each in groups]
 
     async def trends(self) -> Mapping[Key, Trend]:
         return await self._trends.at(self.clock_ns())

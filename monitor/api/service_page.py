@@ -21,13 +21,13 @@ from .verdict_pages import html, refused
 
 
 class ServiceChoice(BaseModel):
-    """Which service, and what of it; ``metric`` is empty for the composite."""
+    """Which service, and what of it; ``metric`` is empty for the composite, ``last`` for a time that fits the data."""
 
     service: str = Field(default="", max_length=2000)
     environment: str = Field(default="", max_length=2000)
     rubric: str = Field(default="", max_length=200)
     metric: str = Field(default="", max_length=200)
-    last: str = Field(default="1d", max_length=20)
+    last: str = Field(default="", max_length=20)
 
 
 class ServiceView(Protocol):
@@ -37,7 +37,7 @@ class ServiceView(Protocol):
     def clock_ns(self) -> Callable[[], int]:
         """The time, in ns since the epoch."""
 
-    async def service(self, choice: ServiceChoice, span_ns: int, *, contents: bool) -> ServicePage | None:
+    async def service(self, choice: ServiceChoice, *, contents: bool) -> ServicePage | None:
         """What is known of a service; None for a rubric that there is not. Raises ``StoreError``."""
 
 
@@ -50,13 +50,14 @@ def add_service_page(app: FastAPI, view: ServiceView, rules: AccessRules) -> Non
         if not choice.rubric:
             return RedirectResponse("/")  # the status page lists them
         try:
-            span_ns = round(parse_duration(choice.last).seconds * 1e9)
+            if choice.last:
+                parse_duration(choice.last)
         except ValueError:
             return refused(ProblemError("last: cannot be read", "write 30m, 6h or 2d"))
         contents = rules.shows_contents(request)
 
         async def make() -> str | None:
-            page = await view.service(choice, span_ns, contents=contents)
+            page = await view.service(choice, contents=contents)
             return None if page is None else await asyncio.to_thread(service_page, page)
 
         try:

@@ -99,6 +99,7 @@ def test_a_monitor_that_is_killed_while_it_reads_judges_each_trace_once(serving)
         monitor.until(lambda: {v["trace_id"] for v in monitor.verdicts()} == set(ids), "some were not judged")
         assert {verdict["revision"] for verdict in monitor.verdicts()} == {1}
         assert monitor.get("/v1/status")["outcomes"]["revisions"] == 0
+        assert all(f"/traces/{verdict['trace_id']}" in verdict["trace_url"] for verdict in monitor.verdicts())
 
 
 def cli(*args: str) -> str:

@@ -186,6 +186,24 @@ def test_ten_thousand_verdicts_are_told_a_page_at_a_time(monitor: Running, brows
         assert len(monitor.http.get(monitor.api + path).content) < 200_000, path
 
 
+def test_a_click_sorts_a_table_and_copies_an_id(monitor: Running, browser: Browser) -> None:
+    browser.look()
+    browser.open(monitor.api + SERVICE)
+    ids = "[...document.querySelectorAll('#worst tbody th a')].map((e) => e.getAttribute('href'))"
+    before = browser.ask(ids)
+    head = "[...document.querySelectorAll('#worst thead th')].find((e) => e.textContent.startsWith('When'))"
+    browser.ask(f"{head}.querySelector('button').click()")
+    assert browser.ask(f"{head}.getAttribute('aria-sort')") == "ascending"
+    ages = browser.ask("[...document.querySelectorAll('#worst time')].map((e) => e.dateTime)")
+    assert ages == sorted(ages, reverse=True)
+    assert sorted(browser.ask(ids)) == sorted(before)
+    browser.ask(
+        "document.execCommand = () => true; navigator.clipboard.writeText = async (text) => { window.got = text; }"
+    )
+    browser.ask("document.querySelector('#worst button.copy').click()")
+    browser.until("window.got && window.got.length === 32")
+
+
 def test_the_trend_shows_where_it_went_and_a_gap_where_too_little_is_known(monitor: Running, browser: Browser) -> None:
     browser.look()
     browser.open(monitor.api + "/")

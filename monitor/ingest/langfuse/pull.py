@@ -118,6 +118,10 @@ class Pull:
         self._rows = 0
         self._errors: Counter[str] = Counter()
 
+    def trace_url(self, trace_id: str) -> str | None:
+        """The address of a trace's page there; None until the project is known."""
+        return None if self._server is None else self._server.trace_url(trace_id)
+
     async def poll(self) -> None:
         """List and read once, as far as it goes. Never raises for what Langfuse or the store may do."""
         if self._clock_ns() < self._rests_until_ns:

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidejudge.dashboards.pages.rendering import clip, render, security_policy
-from sidejudge.dashboards.pages.status_page import StatusPage, status_page
+from sidejudge.dashboards.pages.status_page import MOST, StatusChoice, StatusPage, status_page
 from sidejudge.scoring.statistics.estimate import estimate
 from sidejudge.scoring.status.cascade_snapshot import CascadeSnapshot
+from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.fleet_report import FleetMonitor, FleetReport
 from sidejudge.scoring.status.fleet_snapshot import FleetSnapshot
 from sidejudge.scoring.status.service_status import ServiceStatus
@@ -92,6 +93,48 @@ def test_of_equal_statuses_the_lowest_pass_ratio_stands_first_and_not_the_one_wi
         standing("lower", passes=87, failures=13), standing("many", passes=880, failures=120),
     )  # fmt: skip
     assert re.findall(r">(large|lower|low|many)<", text)[:4] == ["lower", "many", "low", "large"]
+
+
+def shown(text: str) -> list[str]:
+    return re.findall(
+        r'href="/services\?service=([^&]*)', text.partition('id="services"')[2].partition("</section>")[0]
+    )
+
+
+def test_services_are_searched_by_every_word_and_sorted_by_a_column_either_way():
+    many = [
+        standing(f"shop-{n:03}", passes=n + 1, failures=0, environment="prod" if n % 2 else "test") for n in range(124)
+    ]
+    text = page(*many)
+    assert len(shown(text)) == MOST
+    assert 'href="/?services=all">show all 124</a>' in text
+    assert len(shown(page(*many, choice=StatusChoice(whole=True)))) == 124
+    found = page(*many, choice=StatusChoice(find="PROD shop-12"))
+    assert shown(found) == ["shop-123", "shop-121"], "of equal ones the one that more is known of"
+    assert 'value="PROD shop-12"' in found
+    assert "is called so" in page(*many, choice=StatusChoice(find="<b>nobody"))
+    assert shown(page(*many, choice=StatusChoice(sort="-Verdicts")))[:2] == ["shop-123", "shop-122"]
+    assert shown(page(*many, choice=StatusChoice(sort="Service")))[:2] == ["shop-000", "shop-001"]
+    assert 'id="find-service"' not in page(*many[:3]), "three are found without a search"
+
+
+def test_the_head_of_a_column_sorts_by_it_and_turns_the_order_keeping_the_search():
+    text = page(standing(), choice=StatusChoice(find="shop qa", sort="-Failed"))
+    head = text.partition("<thead>")[2].partition("</thead>")[0]
+    assert 'aria-sort="descending"><a href="/?find=shop+qa&amp;sort=Failed"' in head
+    assert 'href="/?find=shop+qa&amp;sort=-Verdicts"' in head
+    assert head.count("aria-sort") == 1
+
+
+def test_failures_in_groups_lead_to_all_of_their_verdicts():
+    group = FailureGroup(
+        group="0badcafe", rubric="qa", metric="accuracy", code=None, words="<b>wrong", count=7, before=2,
+        examples=("ab" * 16,),
+    )  # fmt: skip
+    text = page(standing(), groups=[group])
+    assert 'href="/verdicts?rubric=qa&amp;passed=false&amp;last=1d&amp;metric=accuracy"' in text
+    assert "&lt;b&gt;wrong" in text
+    assert 'id="groups"' not in page(standing())
 
 
 def test_a_window_without_an_estimate_shows_no_number():

@@ -82,7 +82,20 @@ async def test_while_the_store_cannot_be_read_the_last_known_stands(store):
 
 
 async def test_another_version_of_the_rubric_is_a_change_where_it_begins_and_again_where_the_old_one_returns(store):
-    for number, (hours, version) in enumerate([(9, "a"), (8, "a"), (6, "a"), (6, "b"), (5, "b"), (2, "a")], 1):
+    for number, (hours, version) in enumerate([(24, "a"), (8, "a"), (6, "a"), (6, "b"), (5, "b"), (2, "a")], 1):
         await put(store, number, NOW - hours * HOUR + 1, {**verdict(passed=True), "rubric_version": f"qa@{version}"})
     trend = (await Trends(store.path, HOUR, Declaration()).at(NOW))[Key("shop", "unknown", "qa")]
     assert trend.changes == (STEPS - 6, STEPS - 2)
+
+
+async def test_a_trend_begins_with_the_first_verdict_while_the_store_holds_fewer_windows(store):
+    key = Key("shop", "unknown", "qa")
+    for number in range(1, 61):
+        await put(store, number, NOW - number * 60 * 10**9, verdict(passed=number > 30))
+    trends = Trends(store.path, HOUR, Declaration())
+    trend = (await trends.at(NOW))[key]
+    assert (len(trend.estimates), trend.step_ns) == (STEPS, 2 * HOUR // STEPS), "an hour ago, so two windows"
+    assert sum(each is not None for each in trend.reported()) >= 10, "five verdicts are shown, with their wide bounds"
+    assert await trends.fitting(key, NOW) == "6h"
+    assert await trends.fitting(key, NOW - 60 * 10**9) == "1h"
+    assert await trends.fitting(Key("x", "unknown", "qa"), NOW) == "1d"

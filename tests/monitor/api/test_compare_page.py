@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sidejudge.dashboards.pages.compare_page import compare_page, in_words
+from sidejudge.dashboards.pages.compare_page import compare_list_page, compare_page, in_words
 from sidejudge.integrations.store.compared import ComparedVerdict
 from sidejudge.monitor.alerting.compared_verdicts import ComparedVerdicts
-from sidejudge.monitor.api.compare_page import ComparisonChoice, Period, compared
+from sidejudge.monitor.api.compare_page import ComparisonChoice, Period, comparable, compared
 from sidejudge.scoring.result.result import Unavailable
 from sidejudge.scoring.statistics.comparison import Difference
 
@@ -81,9 +81,32 @@ def test_verdicts_weigh_what_they_stand_for() -> None:
 def test_two_times_are_compared_where_no_version_is_known() -> None:
     found = page([*samples("", 20, 20, hours_ago=1), *samples("", 40, 0, hours_ago=20)])
     assert found.by == "time"
-    assert (found.before.name, found.after.name) == ("the 1d before", "the last 1d")
+    assert (found.before.name, found.after.name) == ("before 2026-09-21T04:13:00", "from 2026-09-21T04:13:00")
     assert found.difference.difference == pytest.approx(-0.5)
     assert found.unversioned == 0
+
+
+def test_two_halves_of_what_there_is_are_compared_and_times_that_are_asked_for_as_they_are() -> None:
+    minutes = [*samples("", 20, 20, hours_ago=0.1), *samples("", 40, 0, hours_ago=0.3)]
+    assert page(minutes, last="").before.verdicts == 40
+    asked = page(minutes, by="time")
+    assert (asked.before.name, asked.before.verdicts) == ("the 1d before", 0)
+
+
+def test_without_a_service_the_two_latest_versions_of_each_are_offered() -> None:
+    found = comparable([
+        *DROP, *samples("0.9", 5, 0, hours_ago=22), *samples("", 9, 0, hours_ago=2, service="<b>", model="m1"),
+        *samples("", 9, 0, hours_ago=1, service="<b>", model="m2"), *samples("", 3, 0, hours_ago=1, service="new"),
+    ])  # fmt: skip
+    offered = [(each.service, each.by, each.before, each.after, each.verdicts) for each in found]
+    assert offered == [
+        ("shop", "release", "1.0", "2.0", 305), ("<b>", "model", "m1", "m2", 18), ("new", "time", "", "", 3),
+    ]  # fmt: skip
+    text = compare_list_page(found, capped=False)
+    at = "/compare?service=shop&amp;environment=prod&amp;rubric=qa&amp;by=release&amp;before=1.0&amp;after=2.0"
+    assert f'href="{at}"' in text
+    assert 'href="/compare?service=new&amp;environment=prod&amp;rubric=qa"' in text
+    assert "<b>" not in text.partition("<tbody>")[2].partition("</tbody>")[0]
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,14 @@ async def test_the_page_of_a_service_shows_groups_of_failures_with_their_latest_
     assert "lookup" in card, "the reason names the tool that was not called"
 
 
+async def test_the_first_page_shows_the_groups_of_all_services_without_contents_where_they_are_not_shown(still):
+    s = await failed(still, **WORDS)
+    for caller, quotes in (("127.0.0.1", "not found: Some day."), ("10.0.0.1", "not found: …")):
+        card = (await s.get("/", caller=caller)).text.partition('id="groups"')[2].partition("</section>")[0]
+        assert quotes in card, caller
+        assert ("Some day" in card) == (caller == "127.0.0.1")
+
+
 async def test_who_may_not_see_contents_sees_groups_with_names_and_without_contents(still):
     s = await failed(still, **WORDS)
     for caller, quotes in (("127.0.0.1", "not found: Some day."), ("10.0.0.1", "not found: …")):

@@ -268,5 +268,8 @@ async def test_two_versions_are_compared_through_the_front_door(still):
     for wrong, stated in (("by=colour", "no such choice"), ("last=x", "cannot be read"), ("at=x&by=time", "cannot be")):
         refused = await s.get(f"/compare?service=shop&environment=unknown&rubric=workflow&{wrong}")
         assert (refused.status_code, stated in refused.text) == (422, True), wrong
-    assert (await s.get("/compare")).status_code == 307
+    listed = (await s.get("/compare")).text
+    assert "1.0 → 2.0" in listed
+    offered = listed.partition('href="/compare?')[2].partition('"')[0].replace("&amp;", "&")
+    assert "2.0 (20)" in (await s.get(f"/compare?{offered}")).text
     assert (await s.get("/compare?rubric=none")).status_code == 422

@@ -89,6 +89,9 @@ class View:
     async def trends(self):
         return {}
 
+    async def failure_groups(self, *, contents):
+        return []
+
     def configuration(self):
         return ConfigurationPage(
             settings=[Setting(key="sampling.rate", value="0.5", given=True)], cautions=[("loose", "tighten")],

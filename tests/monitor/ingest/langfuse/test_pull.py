@@ -142,7 +142,9 @@ async def test_traces_are_taken_whole_and_once_from_every_version(benches, mode)
     with FakeLangfuse(mode, parts=[Observations.part]) as fake:
         bench = benches(fake)
         bench.put(*(row for number in range(1, 6) for row in rows(number)))
+        assert bench.pull.trace_url(trace_id(1)) is None, "the project is not known yet"
         await bench.poll(4)
+        assert (bench.pull.trace_url(trace_id(1)) or "").endswith(f"/traces/{trace_id(1)}")
         assert bench.taken() == {trace_id(number): 3 for number in range(1, 6)}
         assert (bench.outcomes.balance().seen, bench.intake.counts.duplicate) == (5, 0)
         assert bench.pull.snapshot().reads == ("legacy" if mode is Mode.V3 else "v2")
