@@ -155,7 +155,7 @@ def _report(error: Exception) -> int:
     elif isinstance(error, click.ClickException):
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "sidejudge"
-        cause, remedy, code = error.format_message().rstrip("."), f"see '{path} --help'", CALL
+        cause, remedy, code = " ".join(error.format_message().split()).rstrip("."), f"see '{path} --help'", CALL
     elif isinstance(error, click.Abort):
         cause, remedy, code = "interrupted", "call it again", 130
     elif isinstance(error, BrokenPipeError):

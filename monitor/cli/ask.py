@@ -73,7 +73,8 @@ def _asked(url: str, path: str, read: Callable[[bytes], _Read], *, shown: bool =
     except (OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error
         raise CommandError(
-            f"no monitor answers at {url}: {why}", "start one with 'sidejudge serve', or name its address with --url"
+            f"no monitor answers at {url}: {getattr(why, 'strerror', None) or why}",
+            "start one with 'sidejudge serve', or name its address with --url",
         ) from None
 
 

@@ -26,6 +26,7 @@ def help_(context: click.Context, words: tuple[str, ...]) -> None:
     from . import COMMANDS, main
 
     above = context.parent or context
+    words = tuple(filter(None, map(str.strip, words)))
     if not words:
         click.echo(above.get_help())
         return

@@ -80,7 +80,10 @@ class CaseSources:
                     for last in found:
                         yield NumberedLine(numbered + last.number, last.text, read + last.read)
             except OSError as error:
-                raise TableError(f"{each.name}: {str(error)[:300]}", "check the file and who may read it") from None
+                raise TableError(
+                    f"{each.name}: {(error.strerror or str(error))[:300]}",
+                    "check the file and who may read it",
+                ) from None
             numbered, read = numbered + last.number, read + last.read
 
     def located(self, message: str) -> str:

@@ -23,6 +23,7 @@ from tests.docs.blocks import ROOT
         (["change", "threshold"], "Choose thresholds for thin traffic\n  how-to/thresholds"),
         (["langchian"], "tutorials/langchain"),
         ([], "Look at a running monitor:"),
+        (["", " "], "Look at a running monitor:"),
     ],
 )
 def test_it_explains_what_is_named(call, words, shown):

@@ -80,6 +80,12 @@ def test_a_wrong_call_is_two_lines_and_exit_2() -> None:
         assert remedy in second
 
 
+def test_what_click_writes_over_several_lines_is_one_cause(call) -> None:
+    done = call("completion")
+    assert (done.exit_code, done.stderr.count("error:"), "\t" in done.stderr) == (2, 1, False)
+    assert "bash, zsh, fish" in done.stderr
+
+
 def test_without_a_command_the_help_is_shown(call) -> None:
     reported = call()
     assert (reported.exit_code, reported.stdout) == (2, "")
