@@ -95,12 +95,19 @@ class Reason(str):
         values: What the template is filled with; another reason with all of its parts.
     """
 
-    __slots__ = ("parts",)
+    __slots__ = ("_outline", "parts")
     parts: tuple[ReasonPart, ...]
+    _outline: list[object] | None
 
     def __new__(cls, template: str = "", /, **values: Value) -> Self:
         if not values:
-            return cls.of((ReasonPart(Kind.WORDS, template),))
+            return cls.of((own(template),))
+        if cls is Reason and _COUNTS.issuperset(map(type, values.values())):
+            return _counted(template, tuple(values.items()))  # type: ignore[return-value]  # ``cls`` is this class
+        return cls._filled(template, values)
+
+    @classmethod
+    def _filled(cls, template: str, values: Mapping[str, Value]) -> Self:
         found: list[ReasonPart] = []
         for words, name, form in _layout(template):
             if words is not None:
@@ -113,16 +120,29 @@ class Reason(str):
     def of(cls, parts: Iterable[ReasonPart]) -> Self:
         """The reason that has these parts; empty ones are left out, and words that follow words are one part."""
         kept: list[ReasonPart] = []
+        run: list[str] = []
+        """The words at the end of what is kept, where they are those of several parts."""
         before = None
         for each in parts:
             kind, text = each
-            if text and kind is _WORDS is before:
-                kept[-1] = own(kept[-1].text + text)
-            elif text:
+            if not text:
+                continue
+            if kind is not _WORDS:
+                if run:
+                    kept[-1] = own("".join(run))
+                    run = []
                 kept.append(each)
-                before = kind
+            elif before is not _WORDS:
+                kept.append(each)
+            elif run:
+                run.append(text)
+            else:
+                run = [kept[-1].text, text]
+            before = kind
+        if run:
+            kept[-1] = own("".join(run))
         made = super().__new__(cls, "".join([text for _, text in kept]))
-        made.parts = tuple(kept)
+        made.parts, made._outline = tuple(kept), None
         return made
 
     @property
@@ -165,8 +185,13 @@ class Reason(str):
         return "".join([_ALIKE[kind](text) for kind, text in self.parts])
 
     def to_json(self) -> list[object]:
-        """The reason without contents: words as texts, null for content, ``{"number": …}`` and ``{"name": …}``."""
-        return [_as_json(each) for each in self.parts]
+        """The reason without contents: words as texts, null for content, ``{"number": …}`` and ``{"name": …}``.
+
+        Made once, for a reason may stand in many scores; not to be changed.
+        """
+        if self._outline is None:
+            self._outline = [_as_json(each) for each in self.parts]
+        return self._outline
 
     def __add__(self, other: str) -> Reason:
         return Reason.of((*self.parts, *_parts(other)))
@@ -181,9 +206,10 @@ class Reason(str):
 def together(values: Iterable[Value], separator: str = "; ") -> Reason:
     """Several reasons or parts as one, with a separator of ours between them."""
     found: list[ReasonPart] = []
+    between = own(separator)
     for value in values:
         if found:
-            found.append(ReasonPart(Kind.WORDS, separator))
+            found.append(between)
         found += _parts(value)
     return Reason.of(found)
 
@@ -230,6 +256,15 @@ def _layout(template: str) -> Sequence[tuple[ReasonPart | None, str | None, str]
     """The words, and after them the name and the format of a value. Templates are few, and literals of the code."""
     parsed = Formatter().parse(template)
     return tuple((own(words) if words else None, name, form or "") for words, name, form, _ in parsed)
+
+
+_COUNTS: Final = frozenset({int})
+
+
+@lru_cache(maxsize=2048)
+def _counted(template: str, values: tuple[tuple[str, Value], ...]) -> Reason:
+    """A reason that says how many there are of something: of a few numbers, so that the same come again and again."""
+    return Reason._filled(template, dict(values))  # noqa: SLF001  # the rest of ``Reason.__new__``
 
 
 def _parts(value: Value, form: str = "") -> Sequence[ReasonPart]:

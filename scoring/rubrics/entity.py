@@ -195,8 +195,14 @@ def _compliance(case: Case) -> Result:
     outside = sorted(found - allowed)
     return Scored(
         value=1.0 - len(outside) / len(found) if outside else 1.0,
-        reason=Reason("{n} of {all} are configured", n=len(found) - len(outside), all=len(found))
-        + (Reason("; not configured: {names}", names=", ".join(labels(outside, _NAMED))) if outside else ""),
+        reason=Reason(
+            "{n} of {all} are configured; not configured: {names}",
+            n=len(found) - len(outside),
+            all=len(found),
+            names=", ".join(labels(outside, _NAMED)),
+        )
+        if outside
+        else Reason("{n} of {all} are configured", n=len(found), all=len(found)),
         details={"not_configured": labels(outside)},
     )
 

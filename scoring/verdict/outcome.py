@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from sidejudge.scoring.lexical.label import MAX_REASON
 from sidejudge.scoring.result.bands import Blocker, Effect
@@ -219,30 +219,41 @@ def _reason(
 ) -> Reason:
     """One line for people: why there is no composite, why it does not count, or what keeps the case from passing."""
     if state in (State.INVALID, State.DISQUALIFIED):
-        return together(_named(s, s.result.reason or own(s.rating or "")) for s in scores if s.metric in blocking)
-    parts = [_worst(scores) or _shortfall(rubric, composite, scores)] if failed else []
+        return _listed([_named(s, s.result.reason or own(s.rating or "")) for s in scores if s.metric in blocking])
+    lines = (_worst(scores) or [("", _shortfall(rubric, composite, scores))]) if failed else []
     if state in (State.INCOMPLETE, State.PARTIAL):
         gaps = [s for s in scores if isinstance(s.result, _GAPS)]
         # What has neither weight nor a check to make is named only when nothing else is missing: it decided the
         # pass.
         named = [s for s in gaps if s.weight or s.metric in unchecked] or gaps
-        parts += [_named(s, s.result.reason, f" {s.result.status}") for s in named]
-        if not parts and all(isinstance(s.result, NotApplicable) for s in scores):
-            parts = [Reason("not applicable: {why}", why=scores[0].result.reason)]
-    return together(parts)
+        lines += [_named(s, s.result.reason, f" {s.result.status}") for s in named]
+        if not lines and all(isinstance(s.result, NotApplicable) for s in scores):
+            lines = [("not applicable: ", scores[0].result.reason)]
+    return _listed(lines)
 
 
-def _named(score: Score, why: Value, status: str = "") -> Reason:
-    return Reason("{metric}{status}: {why}", metric=own(score.metric), status=own(status), why=why)
+_Line: TypeAlias = tuple[str, Value]
+"""Words of ours, and what follows them."""
 
 
-def _worst(scores: Sequence[Score]) -> Reason:
+def _listed(lines: Sequence[_Line]) -> Reason:
+    values: list[Value] = []
+    for words, why in lines:
+        values += (own(f"; {words}" if values else words), why)
+    return together(values, "")
+
+
+def _named(score: Score, why: Value, status: str = "") -> _Line:
+    return f"{score.metric}{status}: ", why
+
+
+def _worst(scores: Sequence[Score]) -> list[_Line]:
     """What is rated a failure, with its reason; empty where no single metric is."""
-    return together(
+    return [
         _named(s, s.result.reason or Reason("{value:g}", value=s.result.value))
         for s in scores
         if s.rating == "fail" and isinstance(s.result, Scored)
-    )
+    ]
 
 
 def _shortfall(rubric: Rubric, composite: float | None, scores: Sequence[Score]) -> Reason:

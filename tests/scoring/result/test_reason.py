@@ -150,3 +150,16 @@ def test_no_content_is_shown_without_rights(found):
     parts = [ReasonPart(kind, text.upper() if kind is Kind.CONTENT else text) for kind, text in found]
     for rights in (Rights.NAMES, Rights.OWN):
         assert Reason.of(parts).shown(rights).islower() or not any(c.isalpha() for c in Reason.of(parts).shown(rights))
+
+
+def test_a_count_that_is_remembered_is_no_truth_value_and_no_fraction_of_the_same_size():
+    assert [Reason("{n} of {all}", n=n, all=2) for n in (1, True, 1.0)] == ["1 of 2", "True of 2", "1.0 of 2"]
+    assert Reason("{n} of {all}", all=1, n=2) == "2 of 1"
+    assert Reason("{n}", n=4111_1111_1111_1111).shown(Rights.NAMES) == GAP
+
+
+def test_words_that_follow_words_are_one_part_wherever_they_stand():
+    assert Reason("{a}{b} ({c}) {d}", a=own("x"), b=own("y"), c=quoted("z"), d=own("")).parts == (
+        own("xy ("), quoted("z"), own(") "),
+    )  # fmt: skip
+    assert Reason.of([own("a"), own(""), own("b"), own("c"), quoted(""), own("d")]).parts == (own("abcd"),)
