@@ -15,8 +15,9 @@ import pytest
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.monitor.alerting.fleet.document import FleetDocument, read_document
 from sidejudge.monitor.alerting.fleet.publish import SlicePublisher
-from sidejudge.monitor.alerting.fleet.slices import SLICE_NS
+from sidejudge.monitor.alerting.fleet.slices import SLICE_NS, decoded
 from sidejudge.monitor.alerting.fleet.status import FleetStatus, SliceRow
+from sidejudge.monitor.alerting.fleet.values import values_of
 from sidejudge.monitor.alerting.fleet.windows import FleetWindows
 from sidejudge.monitor.alerting.observation import Key, Observation
 from sidejudge.monitor.alerting.watch import Watch
@@ -364,6 +365,19 @@ def test_a_state_that_unpacks_to_more_than_any_leader_writes_is_not_unpacked():
     finally:
         tracemalloc.stop()
     assert zlib.decompress(fleet.tables.states["alerts/state"])[:1] == zlib.decompress(body)[:1] == b"{"
+
+
+@pytest.mark.parametrize("read", [read_document, lambda body: [*decoded(body)], lambda body: [*values_of(body, 1)]])
+def test_nor_is_any_other_record_of_a_fleet_that_unpacks_to_more(read):
+    packed = zlib.compressobj(1)
+    bomb = b"".join(packed.compress(b" " * (1 << 20)) for _ in range(250)) + packed.flush()
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="not "):
+            read(bomb)
+        assert tracemalloc.get_traced_memory()[1] < 200 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_two_configurations_in_one_fleet_are_named_after_an_hour_and_not_while_one_is_rolled_out(caplog):
