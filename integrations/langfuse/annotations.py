@@ -1,4 +1,4 @@
-"""Annotations: people's scores on traces, observations and sessions, read in order of time, the latest first.
+"""Scores by their time, the latest first: annotations, which are people's, and what programs wrote.
 
 Newer servers answer at ``v3/scores``, older ones at ``v2/scores``; both give the same records here. A score counts as a
 person's only where an author is named: a program may write the same source, to prefill a queue.
@@ -10,14 +10,15 @@ interface leaves ``updatedAt`` as it is. So a reader that needs changed scores r
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from .client import Langfuse, Query
-from .observations import instant_ns
-from .pages import PAGE, Row, by_cursor, by_number
-from .reading_back import MOST_IDS, read_back
-from .scores import timestamp
+from sidejudge.integrations.langfuse.client import Langfuse, Query
+from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, read_back
+from sidejudge.integrations.langfuse.observations import instant_ns
+from sidejudge.integrations.langfuse.pages import PAGE, Row, by_cursor, by_number
+from sidejudge.integrations.langfuse.scores import timestamp
+from sidejudge.scoring.trace.span import Json
 
 _FIELDS: Final = "details,subject,annotation"
 SubjectKind: TypeAlias = Literal["trace", "session"]
@@ -124,3 +125,33 @@ def subject_of(row: Mapping[str, object]) -> tuple[SubjectKind, str, str | None]
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedScore:
+    """One score with its metadata. ``subject`` is the id of a trace or a session; a truth value is 1 or 0.
+
+    ``observation`` is the id of the step of the trace that it is on; empty for the trace as a whole.
+    """
+
+    id: str
+    subject: str
+    name: str
+    value: float | str
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    observation: str = ""
+
+
+async def listed_scores(langfuse: Langfuse, *, since_ns: int, until_ns: int, v3: bool) -> AsyncIterator[ListedScore]:
+    """Scores of source API that have their time in [since, until). Raises ``LangfuseError``."""
+    query = {"source": "API", "fields": "details,subject"}
+    async for rows in pages_of_scores(langfuse, query, since_ns=since_ns, until_ns=until_ns, v3=v3):
+        for row in rows:
+            id_, name, metadata = row.get("id"), row.get("name"), row.get("metadata")
+            value, of = value_of(row), subject_of(row)
+            if isinstance(id_, str) and isinstance(name, str) and value is not None and of is not None:
+                yield ListedScore(
+                    id=id_, subject=of[1], name=name, value=value,
+                    metadata=metadata if isinstance(metadata, Mapping) else {},
+                    observation=of[2] or "",
+                )  # fmt: skip

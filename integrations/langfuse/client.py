@@ -18,14 +18,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote
 
+from sidejudge.integrations.langfuse.budget import RequestBudget
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind, as_json, read_refusal
 from sidejudge.integrations.trust import trusted
 from sidejudge.scoring.trace.span import Json
 
-from .budget import RequestBudget
-from .errors import LangfuseError, LangfuseErrorKind, as_json, read_refusal
-
 if TYPE_CHECKING:
     import httpx
+from collections.abc import Iterable
 
 Query = Mapping[str, str | int | Sequence[str]]
 
@@ -176,3 +176,29 @@ def _date_s(header: str) -> float | None:
 def encoded(body: object) -> bytes:
     """JSON as it is sent: ASCII, for half a surrogate pair is no UTF-8, and without NaN, which is no JSON."""
     return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
+
+
+class Connections:
+    """Clients by address and key: Langfuse limits requests by project, so all who ask one project share a budget."""
+
+    def __init__(self, projects: Iterable[Access]) -> None:
+        self._projects = list(projects)
+        self._clients: dict[tuple[str, str], Langfuse] = {}
+
+    def to(self, access: Access) -> Langfuse:
+        """The client of a project, with the smallest of the budgets that are configured for it."""
+        key = _key(access)
+        if key not in self._clients:
+            budgets = [each.requests_per_minute for each in self._projects if _key(each) == key]
+            least = min((access.requests_per_minute, *budgets))
+            self._clients[key] = Langfuse(access, budget=RequestBudget(least))
+        return self._clients[key]
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for langfuse in self._clients.values():
+            await langfuse.close()
+
+
+def _key(access: Access) -> tuple[str, str]:
+    return access.base_url, access.public_key

@@ -6,13 +6,39 @@ Each rule undoes one of those by which Langfuse takes contents from a span (``ex
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from sidejudge.integrations.raw import AttributeValue, RawEvent
 from sidejudge.scoring.trace.span import Json
 
-from .jsontext import read, texts
+
+def read(value: Json) -> Json:
+    """JSON objects and lists as they are; any other text is one, for an answer ``30`` is a text. Empty is absent."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            found: Json = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        return found
+    return None if value == "" else value
+
+
+def text(value: object) -> str:
+    """The value as it is sent: text, or JSON; "" for what is too deep to write."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return ""
+
+
+def texts(values: Mapping[str, object]) -> dict[str, str]:
+    """Those that are there, as text."""
+    return {key: text(value) for key, value in values.items() if value is not None}
+
 
 _ARGUMENTS, _RESULT = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
 _ASKED, _ANSWERED = "gen_ai.input.messages", "gen_ai.output.messages"

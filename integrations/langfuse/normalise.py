@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from sidejudge.integrations.langfuse.contents import text
 from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json
 
-from .jsontext import text
 from .langgraph import with_agents
 from .observations import instant_ns
 from .origins import RowOrigin, origin

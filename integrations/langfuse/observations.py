@@ -16,13 +16,13 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import quote
 
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from sidejudge.integrations.langfuse.pages import Cursors, Row, page_of, rows_of
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.instant import read_instant
-
-from .client import Langfuse
-from .errors import LangfuseError, LangfuseErrorKind
-from .pages import Cursors, Row, page_of
 
 """An observation as Langfuse returns it."""
 
@@ -162,3 +162,17 @@ def _updated(row: Row) -> str:
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+async def trace_exists(langfuse: Langfuse, trace_id: str, *, v2: bool) -> bool:
+    """Whether the project has anything of a trace; ``v2``: by the listing of observations. Raises ``LangfuseError``."""
+    if v2:
+        rows = rows_of(await langfuse.get("v2/observations", {"traceId": trace_id, "limit": 1, "fields": "core"}))
+        return any(row.get("traceId") == trace_id for row in rows)
+    try:
+        await langfuse.get(f"traces/{quote(trace_id, safe='')}", {"fields": "core"})
+    except LangfuseError as error:
+        if error.kind is LangfuseErrorKind.NOT_FOUND and error.body is not None:
+            return False
+        raise
+    return True

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from sidejudge.integrations.langfuse.contents import read, text
 from sidejudge.integrations.raw import AttributeValue, RawEvent
 from sidejudge.scoring.trace.span import Json
 
 from .contents import contents, reported
-from .jsontext import read, text
 from .pages import Row
 
 _SDK: Final = "langfuse-sdk"

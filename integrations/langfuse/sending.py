@@ -20,11 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from sidejudge.integrations.langfuse.existing_scores import MOST_IDS
 from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
 
 from .client import Langfuse, encoded
 from .errors import LangfuseError, LangfuseErrorKind
-from .reading_back import MOST_IDS
 from .scores import timestamp
 
 BATCH: Final = 15

@@ -132,7 +132,7 @@ async def _run(
     config: Config, window: Window, wanted: MatchSection, path: Path, *, batch: bool, dry_run: bool, yes: bool,
     embedding: LentEmbedding | None,
 ) -> int:  # fmt: skip
-    from sidejudge.integrations.langfuse.connections import Connections
+    from sidejudge.integrations.langfuse.client import Connections
     from sidejudge.integrations.langfuse.errors import LangfuseError
     from sidejudge.integrations.store.sqlite import Store, StoreError
     from sidejudge.monitor.offline.backfill.job import Job, NoReferencesError

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sidejudge.integrations.langfuse.connections import Connections
+from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.store.notification_outbox import Entry
 from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.integrations.store.sqlite import Store

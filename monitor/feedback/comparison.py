@@ -10,7 +10,7 @@ from typing import Final
 
 from sidejudge.integrations.langfuse.annotations import Annotation, value_of
 from sidejudge.integrations.langfuse.client import Langfuse
-from sidejudge.integrations.langfuse.reading_back import MOST_IDS, read_back
+from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, read_back
 from sidejudge.integrations.langfuse.scores import metric_of
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.runs.label_line import PASS, Said

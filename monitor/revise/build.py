@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from sidejudge.integrations.backoff import Backoff
-from sidejudge.integrations.langfuse.connections import Connections
+from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.deliver.commit import Commit

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
-from sidejudge.integrations.langfuse.connections import Connections
+from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.otlp.wire.handover import HandoverKeys
 from sidejudge.integrations.prometheus.exporter import Exporter

@@ -31,13 +31,12 @@ from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.configs import ScoreConfigs
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from sidejudge.integrations.langfuse.existing_scores import REVISION, ExistingScore, existing_scores
+from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, REVISION, ExistingScore, existing_scores
+from sidejudge.integrations.langfuse.observations import trace_exists
 from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
-from sidejudge.integrations.langfuse.reading_back import MOST_IDS
 from sidejudge.integrations.langfuse.score_document import ScoreOfLangfuse
 from sidejudge.integrations.langfuse.scores import WRITTEN, Declared, timestamp, withdrawn
 from sidejudge.integrations.langfuse.sending import ScoreSender, Writing
-from sidejudge.integrations.langfuse.traces import trace_exists
 from sidejudge.integrations.store.outbox import NAMED, Outbox, OutboxCounts, PendingScore
 from sidejudge.integrations.store.untaken import Untaken
 from sidejudge.monitor.deliver.task import DeliveryCounters, DeliveryTask

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.datasets import Correction, corrections, dataset_items
 from sidejudge.integrations.langfuse.errors import LangfuseError
-from sidejudge.integrations.langfuse.references import Correction, corrections, dataset_items
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.jsontext import decoded

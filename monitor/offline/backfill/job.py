@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from sidejudge.integrations.langfuse.connections import Connections
+from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.probe import LangfuseServer, probe
 from sidejudge.integrations.raw import RawSpan

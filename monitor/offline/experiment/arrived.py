@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
+from sidejudge.integrations.langfuse.annotations import listed_scores
 from sidejudge.integrations.langfuse.client import Access, Langfuse
-from sidejudge.integrations.langfuse.listed_scores import listed_scores
 from sidejudge.integrations.langfuse.probe import probe
 
 _CLOCKS_NS: Final = 300 * 10**9

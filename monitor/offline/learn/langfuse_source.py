@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from sidejudge.integrations.langfuse.connections import Connections
+from sidejudge.integrations.langfuse.client import Connections
 from sidejudge.integrations.langfuse.observations import Window
 from sidejudge.integrations.langfuse.probe import probe
 from sidejudge.monitor.config import Config

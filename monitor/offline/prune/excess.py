@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from sidejudge.integrations.langfuse.annotations import listed_scores
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
-from sidejudge.integrations.langfuse.listed_scores import listed_scores
-from sidejudge.integrations.langfuse.reading_back import MOST_IDS, read_back
+from sidejudge.integrations.langfuse.existing_scores import MOST_IDS, read_back
 from sidejudge.integrations.langfuse.scores import ScoreSelection, names_of, score_id
 from sidejudge.scoring.verdict.rubric import Rubric
 from sidejudge.scoring.verdict.score_name import composite_name, pass_name

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from sidejudge.integrations.langfuse.client import Access, Langfuse
-from sidejudge.integrations.langfuse.traces import trace_exists
+from sidejudge.integrations.langfuse.observations import trace_exists
 from tests.fakes.langfuse.observations import Observations
 from tests.fakes.langfuse.otel_requests import part
 from tests.fakes.langfuse.server import (
