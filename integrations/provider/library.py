@@ -88,6 +88,8 @@ class LiteLLM:
         module.telemetry = False  # older versions have it
         module.DEFAULT_MAX_RETRIES = 0  # embeddings take a max_retries of 0 for none given, and then this
         module.suppress_debug_info = True  # it prints advice to standard output
+        # Pydantic's warnings about what a provider answered quote it.
+        warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)
         for name in _LOGGERS:  # they would log requests, which hold contents of traces
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._module = module

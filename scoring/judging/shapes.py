@@ -35,6 +35,7 @@ _OPENING: Final = re.compile(r"[\[{]")
 _MOST_OPENINGS: Final = 40
 """Places at which JSON is looked for in prose: each costs the rest of the text at most."""
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
+_BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
 _EXPLAINS: Final = ("reason", "reasoning")
 
 
@@ -100,6 +101,9 @@ def _open(value: Json, found: ShapedItems, *, within: bool = False) -> None:
             _open(next(iter(value.values())), found, within=True)
         case dict():
             found.fault = found.fault or "answers is missing"
+        case str() if not within and parse_output(value).error is None:  # JSON that was encoded twice
+            found.shapes["wrapped"] += 1
+            _open(parse_output(value).value, found, within=True)
         case _:
             found.fault = found.fault or "not a JSON object"
 
@@ -135,7 +139,10 @@ def named(
     for each in found.items:
         own, metric = each.get("id"), each.get("metric")
         if isinstance(own, str):
-            name, shape = numbers.get(own.strip().lower()), "no_code"
+            number = own.strip().lower()
+            name, shape = numbers.get(f"q{number}" if number.isdecimal() else number), "no_code"
+        elif isinstance(own, int) and not isinstance(own, bool):
+            name, shape = numbers.get(f"q{own}"), "no_code"
         elif own is None and isinstance(metric, str):
             name, shape = once.get(metric), "no_id"
         elif own is None and metric is None and len(ids) == 1 and len(found.items) == 1:
@@ -170,9 +177,9 @@ def mended(value: object, schema: Mapping[str, Json], shapes: Counter[Shape]) ->
             }
         case {"type": "array", "items": dict(items)} if isinstance(value, list):
             return [mended(each, items, shapes) for each in value]
-        case {"type": "boolean"} if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        case {"type": "boolean"} if isinstance(value, str) and (meant := value.strip().lower()) in _BOOLEANS:
             shapes["quoted_boolean"] += 1
-            return value.strip().lower() == "true"
+            return _BOOLEANS[meant]
         case {"type": "string", "enum": list(names)} if isinstance(value, str) and value not in names:
             return _spelt(value, [str(each) for each in names], shapes)
         case {"type": "integer" | "number" as kind}:

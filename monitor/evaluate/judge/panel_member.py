@@ -227,7 +227,7 @@ class PanelMember:
                 usage = completion.usage
                 self._written += _LEARNING * (min(1.0, usage.output_tokens / allowed) - self._written)
             except ProviderError as error:
-                usage = expected if error.kind is ProviderErrorKind.TIMEOUT else error.usage
+                usage = _charged(error, expected, price) or expected
                 raise
             except UnansweredError:
                 usage = ProviderUsage()
@@ -266,7 +266,7 @@ class PanelMember:
             usage = completion.usage
             self.estimating = usage.estimated
         except ProviderError as error:
-            usage = error.usage if error.kind is not ProviderErrorKind.TIMEOUT else None
+            usage = _charged(error, expected, price)
             raise
         finally:
             if usage is not None:
@@ -338,6 +338,22 @@ class PanelMember:
         if usage.cost_usd is None and price is not None:
             return price.of(usage.input_tokens, usage.output_tokens)
         return usage.cost_usd
+
+
+def _charged(error: ProviderError, expected: ProviderUsage, price: TokenPrice | None) -> ProviderUsage | None:
+    """What a call without an answer consumed; None where it is not known whether it is charged.
+
+    A refusal and a response that cannot be read were written by a model, so that without an account they are estimated.
+    """
+    if error.kind is ProviderErrorKind.TIMEOUT:
+        return None
+    written = error.kind is ProviderErrorKind.BAD_ANSWER or (
+        error.kind is ProviderErrorKind.CONTENT_REFUSED and error.status is None
+    )
+    if not written or error.usage.input_tokens > 0:
+        return error.usage
+    usd = price.of(expected.input_tokens, expected.output_tokens) if price is not None else None
+    return replace(expected, cost_usd=usd, estimated=True)
 
 
 def _accounted(completion: Completion, expected: ProviderUsage, price: TokenPrice | None) -> Completion:

@@ -84,6 +84,7 @@ def test_an_answer_as_it_was_asked_for_has_no_shape():
 @pytest.mark.parametrize(("question", "key", "given", "shape"), [
     (TONE, "answer", "Warm", "spelling"), (TONE, "answer", " WARM ", "spelling"),
     (POLITE, "answer", "true", "quoted_boolean"), (POLITE, "answer", "True", "quoted_boolean"),
+    (POLITE, "answer", "Yes", "quoted_boolean"),
     (STARS, "answer", 4.0, "decimal"), (STARS, "answer", "4", "quoted_number"),
     (CITES, "score", 1.0, "decimal"), (CITES, "score", "1", "quoted_number"),
     (GradeAgent("tool_routing"), "score", 3.0, "decimal"), (GradeAgent("tool_routing"), "turns", [1.0], "decimal"),
@@ -167,3 +168,19 @@ def test_every_form_can_be_answered_with_its_numbers_and_names_in_another_shape(
         request, (item,) = asked(question)
         keys = {key: other(value, {}) for key, value in item.items()}
         assert request.read(whole([keys])).answers[question].value == VALUES[question], question
+
+
+@pytest.mark.parametrize("number", [int, str])
+def test_an_id_that_is_the_number_of_its_question_is_one_without_its_code(number):
+    request, items = asked(CITES, SAME)
+    numbered = [{**each, "id": number(each["id"].partition("-")[0][1:])} for each in items]
+    reading = request.read(whole(numbered))
+    assert {question: each.value for question, each in reading.answers.items()} == {CITES: True, SAME: True}
+    assert dict(reading.shapes) == {"no_code": 2}
+    assert not request.read(whole([{**each, "id": True} for each in items])).answers
+
+
+def test_json_that_was_encoded_twice_is_read_and_no_deeper():
+    request, items = asked(CITES, SAME)
+    assert dict(request.read(json.dumps(whole(items))).shapes) == {"wrapped": 1}
+    assert not request.read(json.dumps(json.dumps(whole(items)))).answers

@@ -58,6 +58,25 @@ async def test_a_call_without_an_account_is_estimated_flagged_and_counted_by_the
     assert len(provider.seen) < 15
 
 
+def refused_without_usage(whole):
+    return no_usage({**whole, "choices": [{**whole["choices"][0], "finish_reason": "content_filter"}]})
+
+
+def in_parts(whole):
+    message = {"role": "assistant", "content": [{"type": "text", "text": "{}"}]}
+    return {**whole, "choices": [{**whole["choices"][0], "message": message}]}
+
+
+@pytest.mark.parametrize("body", [refused_without_usage, in_parts])
+async def test_what_was_written_and_cannot_be_used_is_charged_all_the_same(made, provider, body, recwarn):
+    provider.standing = changed(body)
+    judge = made(model={"price": PRICE}, budget_usd_per_hour=6.0, retries=0, cache_entries=0)
+    for count in range(1, 3):
+        await judge.answer(CASE, [ASKED])
+        assert judge.budget.spent(3600, judge._clock()) > 0.2 * count
+    assert not [each for each in recwarn if "refund" in str(each.message)]
+
+
 async def test_an_account_that_is_given_is_not_replaced(made, provider):
     judge = made(model={"price": PRICE})
     reply = (await judge.answer(CASE, [ASKED]))[ASKED]
