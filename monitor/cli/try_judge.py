@@ -15,6 +15,7 @@ from .progress import ProgressDisplay, progress
 from .settings import config_option, format_option, runnable, show_json
 
 if TYPE_CHECKING:
+    from sidejudge.monitor.config import Config
     from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
     from sidejudge.scoring.judging.golden import GoldenCase
     from sidejudge.scoring.runs.judge_leaning import Rate
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 @config_option
 @format_option
 @click.option("--judge", "chosen", multiple=True, metavar="NAME", help="Only this one of the judges; repeatable.")
+@click.option(
+    "--rubric",
+    "named",
+    multiple=True,
+    metavar="NAME",
+    help="Ask the labelled examples of this ready rubric instead, in your wording of it if you have one; repeatable.",
+)
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only questions of this metric; repeatable.")
 @click.option("--repeats", type=click.IntRange(1, 20), default=2, show_default=True, help="How often all is asked.")
 @click.option("--max-usd", type=click.FloatRange(min=0, min_open=True), help="Spend no more. The budgets hold too.")
@@ -38,6 +46,7 @@ def try_judge(
     config: Path | None,
     form: str,
     chosen: tuple[str, ...],
+    named: tuple[str, ...],
     metrics: tuple[str, ...],
     repeats: int,
     max_usd: float | None,
@@ -53,7 +62,9 @@ def try_judge(
     much of the difference between good and bad they lose (compression); options that are confused, and the place in
     the list to which they are drawn. Traps show bias by pairs that differ in nothing else: position, verbosity,
     authority, injection, language, format, self-praise, sycophancy. Stability over repeats, cost and latency of a case
-    follow. The exit code is 1 where something is wrong with a judge. Nothing of any trace is sent.
+    follow. With --rubric the questions are those that ready rubrics ask about their labelled examples, forty and more
+    of each, good and bad in balance. The exit code is 1 where something is wrong with a judge. Nothing of any trace is
+    sent.
     """
     from sidejudge.monitor.evaluate.build import judge_settings
     from sidejudge.monitor.offline.try_judge.golden_set import golden_set
@@ -70,7 +81,7 @@ def try_judge(
     for name in chosen:
         if name not in known:
             raise CommandError(f"--judge: there is no judge {name!r}", f"choose from {', '.join(known)}")
-    cases = _of_metrics(golden_set(), metrics)
+    cases = _of_metrics(labelled(given, named) if named else golden_set(), metrics)
     asked = {name: each for name, each in known.items() if not chosen or name in chosen}
     with progress(len(asked) * repeats * sum(len(each.questions) for each in cases), "questions") as shown:
         reports = asyncio.run(_run(asked, cases, shown, repeats, min_accuracy))
@@ -79,6 +90,29 @@ def try_judge(
     else:
         _show(reports, wrong=wrong)
     return DATA if any(each.findings for each in reports) else 0
+
+
+def labelled(config: Config, names: Sequence[str]) -> Sequence[GoldenCase]:
+    """The labelled examples of these ready rubrics as questions, in the wording that the configuration has of them."""
+    from sidejudge.monitor.config.library import library
+    from sidejudge.monitor.config.rubrics import configured
+    from sidejudge.monitor.offline.try_judge.golden_set import labelled_cases
+    from sidejudge.scoring.declared.metric import Sources
+    from sidejudge.scoring.declared.rubric import declared_rubric
+
+    ready, own, found = library(), configured(config), []
+    for name in names:
+        if name not in ready:
+            raise CommandError(f"--rubric: there are no examples of {name!r}", f"choose from {', '.join(ready)}")
+        rubric = own.get(name) or declared_rubric(name, ready[name].declared, Sources(rubrics=own))
+        try:
+            cases = labelled_cases(rubric, ready[name].examples)
+        except ValueError as error:
+            raise CommandError(f"--rubric: {error}", "ask for the same kind of answer as the ready rubric") from None
+        if not cases:
+            raise CommandError(f"--rubric: {name} asks no judge", "name one whose questions a judge answers")
+        found += cases
+    return found
 
 
 def _of_metrics(cases: Sequence[GoldenCase], metrics: Sequence[str]) -> Sequence[GoldenCase]:

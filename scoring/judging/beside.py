@@ -104,7 +104,11 @@ def _fact(question: Question, name: str, wanted: object, given: Facts) -> Iterat
         worth = [LEVELS[str(each)] for each in _listed(wanted)]
         yield _grade(worth, LEVELS[stated], _UNIT)
     elif isinstance(question, AskDeclared) and question.kind == "one_of":
-        yield OptionChosen(str(wanted), str(stated), tuple(map(str, question.choices)))
+        right = [str(each) for each in _listed(wanted)]
+        chosen = str(stated)
+        yield OptionChosen(chosen if chosen in right else right[0], chosen, tuple(map(str, question.choices)))
+    elif isinstance(question, AskDeclared) and question.kind == "findings" and name == "count":
+        yield YesOrNo(_none(wanted), _none(stated))  # to find nothing is the favourable answer
     elif (ends := ends_of(question, name)) is not None and isinstance(stated, int | float):
         yield _grade([each for each in _listed(wanted) if isinstance(each, int | float)], float(stated), ends)
 

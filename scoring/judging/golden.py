@@ -37,18 +37,22 @@ _EXPLAINS: Final = frozenset({"reason", "reasoning", "rationale", "failure_code"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenQuestion:
-    """A question and its right answer. ``twin`` names the same question without the ``trap``, where it has one."""
+    """A question and its right answer. ``twin`` names the same question without the ``trap``, where it has one.
+
+    ``label`` is the metric that it is counted under in reports; without one the kind of its question.
+    """
 
     name: str
     question: Question
     right: Expected
     trap: Trap | None = None
     twin: str | None = None
+    label: str = ""
 
     @property
     def metric(self) -> str:
         """How the kind of question is called in reports."""
-        return metric_of(self.question)
+        return self.label or metric_of(self.question)
 
 
 def metric_of(question: Question) -> str:

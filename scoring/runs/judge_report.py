@@ -244,9 +244,15 @@ def _with_findings(report: JudgeReport, timeout_s: float, min_accuracy: float) -
 
 def unproven(report: JudgeReport) -> list[str]:
     """The rates that too few answers speak for, with their number: that nothing is wrong with them is not shown."""
+    leaning = report.leaning
+    sides = (("sensitivity", leaning.sensitivity), ("specificity", leaning.specificity))
+    if not any(isinstance(rate, ErrorRate) for _, rate in sides) and any(
+        not isinstance(of, Unavailable) and of.n >= FEW for of in (leaning.choices, leaning.bias)
+    ):
+        return []  # nothing that was asked is a yes or no
     return [
         f"{name} ({rate.n:.0f} answers)" if isinstance(rate, ErrorRate) else f"{name} ({rate.reason})"
-        for name, rate in (("sensitivity", report.leaning.sensitivity), ("specificity", report.leaning.specificity))
+        for name, rate in sides
         if not isinstance(rate, ErrorRate) or rate.n < FEW
     ]
 

@@ -10,6 +10,8 @@ from importlib.resources import files
 from sidejudge.monitor.config.document import read_document
 from sidejudge.scoring.trace.span import Json, JsonRecord
 
+EXPECT = "expect"
+"""The key of an example under which stands what is expected of each metric."""
 _SOURCE = "# Source: "
 
 
