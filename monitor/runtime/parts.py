@@ -62,7 +62,7 @@ from sidejudge.monitor.ingest.trace_limits import TraceLimits
 from sidejudge.monitor.revise.build import revision_schedule
 from sidejudge.monitor.route.build import router_of
 from sidejudge.monitor.route.silent_routes import SilentRoutes
-from sidejudge.monitor.runtime.tuning.yield_to_requests import YieldToRequests
+from sidejudge.monitor.runtime.tuning import YieldToRequests
 from sidejudge.monitor.sessions.windows import SessionWindows
 from sidejudge.scoring.alerts.event import AlertEvent
 from sidejudge.scoring.checks.redaction import Redaction

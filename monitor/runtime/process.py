@@ -9,9 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from sidejudge.monitor.config import Config, Loaded
-from sidejudge.monitor.runtime.tuning.gc import collect_if_due, collect_rarely
-from sidejudge.monitor.runtime.tuning.malloc import keep_freed_memory
-from sidejudge.monitor.runtime.tuning.scheduling import shorten_slices
+from sidejudge.monitor.runtime.tuning import collect_if_due, collect_rarely, keep_freed_memory, shorten_slices
 
 from .app import Monitor
 from .forward_only import ForwardOnly

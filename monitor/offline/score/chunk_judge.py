@@ -9,7 +9,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.rubrics import configured
 from sidejudge.monitor.evaluate.judge.observer import JudgeObserver
 from sidejudge.monitor.route.router import Router
-from sidejudge.monitor.runtime.tuning.gc import collect_rarely
+from sidejudge.monitor.runtime.tuning import collect_rarely
 
 from .chunks import ChunkVerdicts, JudgedChunk
 from .gaps import Gaps

@@ -48,7 +48,7 @@ async def longest_pause(until: asyncio.Task) -> float:
     """The longest work of the event loop between two turns while a task was under way, in seconds of its processor.
 
     What other tests have left is collected before, and nothing meanwhile: a monitor says itself when garbage is looked
-    for (``monitor.runtime.tuning.gc``), and this process holds more than one does.
+    for (``monitor.runtime.tuning``), and this process holds more than one does.
     """
     gc.collect()
     gc.disable()

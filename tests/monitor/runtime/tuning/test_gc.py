@@ -8,7 +8,7 @@ import sys
 
 LOOKED = """
 import gc, json, weakref
-from sidejudge.monitor.runtime.tuning.gc import collect_if_due, collect_rarely
+from sidejudge.monitor.runtime.tuning import collect_if_due, collect_rarely
 
 class Knot:
     def __init__(self):

@@ -11,7 +11,7 @@ import pytest
 FAULTS = """
 import resource, sys
 if sys.argv[1] == "kept":
-    from sidejudge.monitor.runtime.tuning.malloc import keep_freed_memory
+    from sidejudge.monitor.runtime.tuning import keep_freed_memory
     keep_freed_memory()
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -10,7 +10,7 @@ import pytest
 
 ASKED = """
 import ctypes, json, os, struct, sys, threading
-from sidejudge.monitor.runtime.tuning import scheduling
+from sidejudge.monitor.runtime import tuning as scheduling
 
 GETATTR = {314: 315, 274: 275}
 

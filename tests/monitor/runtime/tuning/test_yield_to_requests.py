@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
-from sidejudge.monitor.runtime.tuning.yield_to_requests import YieldToRequests
+from sidejudge.monitor.runtime.tuning import YieldToRequests
 
 
 class Clock:
