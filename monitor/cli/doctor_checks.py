@@ -415,7 +415,7 @@ def _in_langfuse(loaded: Loaded) -> Iterator[CheckResult]:
 
 def _otel_events(section: OtelEventsSink) -> CheckResult:
     """Whether the endpoint answers and accepts an empty request."""
-    from sidejudge.monitor.deliver.otel_events.probe import try_endpoint
+    from sidejudge.monitor.deliver.otel_events.destination import try_endpoint
 
     found, remedy = try_endpoint(section)
     return CheckResult("sinks.otel_events", "fail" if remedy else "ok", found, remedy)

@@ -10,20 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 from sidejudge.integrations.backoff import Backoff
 from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from sidejudge.scoring.status.export_snapshot import ExportSnapshot
-
-from .queue import PendingItem, Queue
-from .task import DeliveryCounters, DeliveryTask
+from sidejudge.integrations.store.notification_outbox import NotificationOutbox, PendingNotice
+from sidejudge.monitor.deliver.task import DeliveryCounters, DeliveryTask
+from sidejudge.scoring.status.export_snapshot import ExportSnapshot, QueueStatus
 
 log = logging.getLogger("sidejudge.deliver")
-
-P = TypeVar("P", bound=PendingItem)
 
 NOT_DELIVERED: Final = "not_delivered"
 """Why a delivery failed: the destination refused it, or could not take it in time."""
@@ -32,6 +29,54 @@ EXPIRES_NS: Final = 24 * 3_600 * 10**9
 """How old something grows before it is set aside because its destination cannot be reached."""
 KEEP_PARKED_NS: Final = 7 * EXPIRES_NS
 """How long what was set aside is kept."""
+T_co = TypeVar("T_co", covariant=True)
+
+
+class PendingItem(Protocol):
+    """Something that waits: ``seq`` is its place and its name, ``queued_ns`` when it came, in ns since the epoch."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def queued_ns(self) -> int: ...
+
+
+P = TypeVar("P", bound=PendingItem)
+
+
+class Queue(Protocol[T_co]):
+    """What waits for one destination. Methods that write return once that is safe; they raise ``StoreError``."""
+
+    def waiting(self, limit: int, /) -> Sequence[T_co]:
+        """The first that wait, in order."""
+
+    async def settle(self, delivered: Collection[int], refused: Mapping[int, str], /) -> None:
+        """Let go of what was delivered, and set aside what was refused, with the reason, by ``seq``."""
+
+    async def retry_refused(self) -> int:
+        """Let what was set aside wait again; how many that are."""
+
+    def status(self) -> QueueStatus:
+        """How much waits, since when, and how much is set aside."""
+
+
+class StoredQueue:
+    """One destination's part of the notification outbox: nothing of it is lost when the process is killed."""
+
+    def __init__(self, outbox: NotificationOutbox, destination: str) -> None:
+        self._outbox, self._destination = outbox, destination
+
+    def waiting(self, limit: int) -> list[PendingNotice]:
+        return self._outbox.waiting(self._destination, limit)
+
+    async def settle(self, delivered: Collection[int], refused: Mapping[int, str]) -> None:
+        await self._outbox.settle(list(delivered), refused)
+
+    async def retry_refused(self) -> int:
+        return await self._outbox.unpark(self._destination)
+
+    def status(self) -> QueueStatus:
+        return self._outbox.queue(self._destination)
 
 
 class Destination(Protocol[P]):

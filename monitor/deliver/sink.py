@@ -1,4 +1,4 @@
-"""Sink: its interface to the commit and to the process, and its parts."""
+"""Sinks: their interface to the commit and to the process, their parts, and one of whole verdicts."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sidejudge.integrations.jsonl import line
 from sidejudge.integrations.langfuse.client import Connections
-from sidejudge.integrations.store.notification_outbox import Entry
+from sidejudge.integrations.store.notification_outbox import Entry, PendingNotice
 from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config import Config
+from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, Dispatcher, StoredQueue
+from sidejudge.monitor.deliver.task import DeliveryCounters
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.fleet.fleet import Fleet
 from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric
-
-from .task import DeliveryCounters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +67,55 @@ class Sink(ABC):
     @abstractmethod
     def snapshots(self) -> Sequence[ExportSnapshot]:
         """How far deliveries have come."""
+
+
+class VerdictSink(Sink):
+    """A sink that is the destination of its own dispatcher. ``name`` is its name in the outbox, metrics and logs."""
+
+    batch = 256
+    """Verdicts delivered in one go, and settled in one transaction."""
+    gather_s = 0.0
+
+    def __init__(self, name: str, parts: SinkParts, terms: DeliveryTerms, queue: StoredQueue | None = None) -> None:
+        self.name = name
+        queue = StoredQueue(parts.store.notifications, name) if queue is None else queue
+        self._dispatcher = Dispatcher(self, queue, clock_ns=parts.clock_ns, counters=parts.counters, terms=terms)
+
+    @abstractmethod
+    async def deliver(self, entries: Sequence[PendingNotice], /) -> Mapping[int, str]:
+        """Deliver verdicts, each a line of JSON; see ``Destination``."""
+
+    def entries(self, result: TraceResult) -> Sequence[Entry]:
+        """The verdicts that are new or changed."""
+        changed = {verdict.rubric for verdict in result.changed}
+        return [
+            Entry(
+                destination=self.name,
+                id=f"{result.trace_id.hex()}/{verdict.rubric}/{verdict.revision}",
+                body=line(record).decode(),
+            )
+            for verdict, record in zip(result.verdicts, result.verdicts_json, strict=True)
+            if verdict.rubric in changed
+        ]
+
+    def committed(self, result: TraceResult) -> None:
+        """Wake the dispatcher."""
+        if result.changed:
+            self._dispatcher.wake()
+
+    def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
+        """All of them."""
+        return entries
+
+    @property
+    def working(self) -> bool:
+        return self._dispatcher.working
+
+    async def start(self) -> None:
+        await self._dispatcher.start()
+
+    async def stop(self) -> None:
+        await self._dispatcher.close()
+
+    def snapshots(self) -> Sequence[ExportSnapshot]:
+        return [self._dispatcher.snapshot()]

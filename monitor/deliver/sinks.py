@@ -9,21 +9,21 @@ from typing import Final
 from sidejudge.integrations.store.notification_outbox import Entry
 from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.monitor.config import Config
+from sidejudge.monitor.deliver.fleet import FLEET, NOT_ARCHIVED, fleet_sink
+from sidejudge.monitor.deliver.jsonl import JSONL, NOT_WRITTEN, jsonl_sink
+from sidejudge.monitor.deliver.parquet import NOT_WRITTEN as NOT_IN_HISTORY
+from sidejudge.monitor.deliver.parquet import PARQUET, parquet_sink
+from sidejudge.monitor.deliver.plugin import plugin_sinks
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 
 from .dispatcher import NOT_DELIVERED
-from .fleet.sink import FLEET, NOT_ARCHIVED, fleet_sink
-from .jsonl.sink import JSONL, NOT_WRITTEN, jsonl_sink
 from .langfuse.delivery import LANGFUSE
 from .langfuse.delivery import REASONS as LANGFUSE_REASONS
 from .langfuse.sink import LangfuseScores, langfuse_sink
 from .otel_events.destination import OTEL_EVENTS
 from .otel_events.destination import REASONS as OTEL_EVENTS_REASONS
 from .otel_events.sink import OtelEvents, otel_events_sink
-from .parquet.sink import NOT_WRITTEN as NOT_IN_HISTORY
-from .parquet.sink import PARQUET, parquet_sink
-from .plugin.sink import plugin_sinks
 from .sink import Sink, SinkParts
 
 

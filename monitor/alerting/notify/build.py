@@ -34,8 +34,7 @@ from sidejudge.monitor.config.notify import (
     names,
 )
 from sidejudge.monitor.config.rubrics import configured
-from sidejudge.monitor.deliver.dispatcher import KEEP_PARKED_NS, Dispatcher
-from sidejudge.monitor.deliver.queue import StoredQueue
+from sidejudge.monitor.deliver.dispatcher import KEEP_PARKED_NS, Dispatcher, StoredQueue
 from sidejudge.monitor.deliver.task import DeliveryCounters
 from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.event import AlertEvent

@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sidejudge.integrations.langfuse.client import Langfuse
 from sidejudge.integrations.langfuse.probe import LangfuseServer, trace_url
-from sidejudge.integrations.langfuse.scores import declared
+from sidejudge.integrations.langfuse.scores import ScoreSelection, declared, scores_of
 from sidejudge.integrations.store.outbox import ScoreRow
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.langfuse import LangfuseSink
+from sidejudge.monitor.deliver.langfuse.delivery import Overtaken, ScoreDelivery
 from sidejudge.monitor.deliver.sink import Sink, SinkParts
 from sidejudge.monitor.deliver.task import DeliveryCounters
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric
 
-from .delivery import Overtaken, ScoreDelivery
-from .score_rows import outgoing
-
 TRACE_LINK: Final = "trace_link"
 """Name of the fact that holds the beginning of the address of a trace's page."""
+
+
+def time_of(result: TraceResult) -> int:
+    """The time of a result's scores: the end of the trace's last span, the same wherever and whenever it is judged."""
+    return result.ended_ns if result.last_span_ns is None else result.last_span_ns
+
+
+def outgoing(
+    result: TraceResult,
+    rubrics: Mapping[str, Rubric],
+    which: ScoreSelection,
+    *,
+    judge_traces: bool = False,
+    link_base: str | None = None,
+) -> list[ScoreRow]:
+    """The selected scores of all its verdicts, changed or not: the store knows what is new, and what is withdrawn."""
+    at_ns = time_of(result)
+    return [
+        ScoreRow(id=body["id"], at_ns=at_ns, body=json.dumps(body, separators=(",", ":"), allow_nan=False))
+        for verdict in result.verdicts
+        for body in scores_of(verdict, rubrics[verdict.rubric], which, judge_traces=judge_traces, link_base=link_base)
+    ]
 
 
 def langfuse_sink(parts: SinkParts) -> LangfuseScores | None:

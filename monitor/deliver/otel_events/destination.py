@@ -16,6 +16,7 @@ from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
 
 if TYPE_CHECKING:
     from sidejudge.integrations.otel_events.request import Signal
+from sidejudge.monitor.config.otel_events import OtelEventsSink
 
 OTEL_EVENTS: Final = "otel_events"
 NO_ROOM: Final = "no_room"
@@ -71,3 +72,25 @@ class SignalDestination:
         rejected, why = self._signal.rejected(answer)
         # A partial success states how many were rejected, not which.
         return {entry.seq: f"{path}: it refuses what it is sent: {why}" for entry in entries[:rejected]}
+
+
+_PATHS = {"traces": "/v1/traces", "logs": "/v1/logs"}
+
+
+def try_endpoint(section: OtelEventsSink) -> tuple[str, str]:
+    """The finding, and the remedy, empty when all is well."""
+    return asyncio.run(_try(section))
+
+
+async def _try(section: OtelEventsSink) -> tuple[str, str]:
+    headers = {"content-type": "application/x-protobuf", **section.sent_headers}
+    for signal in section.signals:
+        path = _PATHS[signal]
+        try:
+            await Poster(section.endpoint + path, section.timeout.seconds).post(b"", headers)
+        except DestinationUnreachableError as error:
+            return f"{path}: {error.reason}", "check sinks.otel_events.endpoint and that it runs"
+        except RefusedError as error:
+            remedy = "check endpoint, authorization and headers of sinks.otel_events; Langfuse: signals: [traces]"
+            return f"{path}: {error.reason}", remedy
+    return f"{section.endpoint} takes {' and '.join(section.signals)}", ""

@@ -28,8 +28,7 @@ from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.langfuse import LangfuseSink
 from sidejudge.monitor.config.match import MatchSection
 from sidejudge.monitor.config.rubrics import configured
-from sidejudge.monitor.deliver.langfuse.score_rows import time_of
-from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores
+from sidejudge.monitor.deliver.langfuse.sink import LangfuseScores, time_of
 from sidejudge.monitor.evaluate.build import EvaluationBackends
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one

@@ -11,9 +11,9 @@ from sidejudge.integrations.otlp.wire.kept import decode_kept
 from sidejudge.integrations.store.erasure import HeldTrace
 from sidejudge.integrations.store.notification_outbox import Entry
 from sidejudge.monitor.config import Config
-from sidejudge.monitor.deliver.fleet.sink import FLEET
-from sidejudge.monitor.deliver.parquet.erasure_request import ERASURE, ErasureRequest
-from sidejudge.monitor.deliver.parquet.sink import PARQUET
+from sidejudge.monitor.deliver.fleet import FLEET
+from sidejudge.monitor.deliver.parquet import PARQUET
+from sidejudge.monitor.deliver.result_sink import ERASURE, ErasureRequest
 from sidejudge.monitor.evaluate.stages import user_digest
 
 

@@ -10,8 +10,7 @@ import pytest
 from sidejudge.integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from sidejudge.integrations.store.notification_outbox import Entry
 from sidejudge.integrations.store.sqlite import Store
-from sidejudge.monitor.deliver.dispatcher import EXPIRES_NS, DeliveryTerms, Dispatcher
-from sidejudge.monitor.deliver.queue import StoredQueue
+from sidejudge.monitor.deliver.dispatcher import EXPIRES_NS, DeliveryTerms, Dispatcher, StoredQueue
 from sidejudge.scoring.status.export_snapshot import QueueStatus
 from tests.waiting import until
 

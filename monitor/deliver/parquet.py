@@ -15,17 +15,15 @@ from sidejudge.integrations.delivery_errors import DestinationUnreachableError, 
 from sidejudge.integrations.jsonl import SinkError
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox, PendingNotice
 from sidejudge.monitor.config.sinks import ParquetSink
-from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
-from sidejudge.monitor.deliver.queue import StoredQueue
-from sidejudge.monitor.deliver.result_sink import ResultSink
+from sidejudge.monitor.deliver.dispatcher import DeliveryTerms, StoredQueue
+from sidejudge.monitor.deliver.result_sink import ERASURE, ErasureRequest, ResultSink
 from sidejudge.monitor.deliver.sink import SinkParts
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .erasure_request import ERASURE, ErasureRequest
-
 if TYPE_CHECKING:
     from sidejudge.integrations.history.history import History
+
 
 log = logging.getLogger("sidejudge.parquet")
 

@@ -15,8 +15,7 @@ from sidejudge.integrations.store.notification_outbox import PendingNotice
 from sidejudge.monitor.config.plugins import SINKS, factory
 from sidejudge.monitor.config.sinks import PluginSink
 from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
-from sidejudge.monitor.deliver.sink import SinkParts
-from sidejudge.monitor.deliver.verdict_sink import VerdictSink
+from sidejudge.monitor.deliver.sink import SinkParts, VerdictSink
 from sidejudge.scoring.lexical.label import label
 
 _LIMIT = 300

@@ -10,8 +10,7 @@ from typing import Final
 from sidejudge.integrations.jsonl import JsonLines
 from sidejudge.integrations.store.notification_outbox import PendingNotice
 from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
-from sidejudge.monitor.deliver.sink import SinkParts
-from sidejudge.monitor.deliver.verdict_sink import VerdictSink
+from sidejudge.monitor.deliver.sink import SinkParts, VerdictSink
 
 log = logging.getLogger("sidejudge.deliver")
 

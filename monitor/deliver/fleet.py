@@ -11,8 +11,7 @@ from sidejudge.integrations.postgres.archive import ArchivedResult, erase_result
 from sidejudge.integrations.postgres.errors import DatabaseError, DatabaseRefuses
 from sidejudge.integrations.store.notification_outbox import PendingNotice
 from sidejudge.monitor.deliver.dispatcher import DeliveryTerms
-from sidejudge.monitor.deliver.parquet.erasure_request import ERASURE, ErasureRequest
-from sidejudge.monitor.deliver.result_sink import ResultSink
+from sidejudge.monitor.deliver.result_sink import ERASURE, ErasureRequest, ResultSink
 from sidejudge.monitor.deliver.sink import SinkParts
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.fleet.fleet import Fleet

@@ -1,1 +1,0 @@
-"""Results come in and go, through the outbox, into the archive of the fleet."""

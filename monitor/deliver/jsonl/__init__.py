@@ -1,1 +1,0 @@
-"""Verdicts come in through the outbox; lines of JSON go out to one file."""
