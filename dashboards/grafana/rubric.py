@@ -169,7 +169,7 @@ def _scores() -> tuple[Panel, ...]:
     return (
         Panel(
             title="Where scores lie", kind="heatmap", unit="short", width=24, height=9,
-            description="Scores of all metrics as shares of their scales, in tenths. Drift shows as a band that moves.",
+            description="Scores of all metrics as shares of their scales. Drift shows as a band that moves.",
             queries=(Query(expr=by_tenth, legend="{{le}}", heatmap=True),),
         ),
         series(

@@ -30,6 +30,8 @@ from .recordings import (
 )
 from .rule import RecordingRule, prometheus_duration
 
+_CODES = tuple(zip(("critical", "warning", "healthy", "insufficient_data", "no_data"), (2, 1, 0, -1, -2), strict=True))
+"""A number for each status; of several processes the largest holds."""
 _AT = "{service=%q,environment=%q,rubric=%q}"
 
 
@@ -110,16 +112,20 @@ def _status(declared: Declaration) -> RecordingRule:
     undecided = fleet(f.STATUS, "status", where=f'status="{Status.INSUFFICIENT_DATA.value}"', operation="max")
     return RecordingRule(
         record=STATUS,
-        expr=f"{_silent('min')}\nor\n"
+        expr=f"{_silent()}\nor\n"
         f"({warned} >= bool {needed}) + ({critical} >= bool {needed})\nand\n{proved}\nand\n{enough}\n"
         f"or\n{effective(window)} * 0 - 1\nor\n0 - ({undecided} > 0)",
     )
 
 
-def _silent(operation: str) -> str:
-    """-2 where processes say that verdicts no longer come: all that know the place (min), or any (max)."""
-    silent = fleet(f.STATUS, "status", where=f'status="{Status.NO_DATA.value}"', operation=operation)
-    return f"-2 * {silent} < 0"
+def _silent() -> str:
+    """-2 where all processes that know the place say that verdicts no longer come."""
+    return f"-2 * {_of_any('=')}\nunless\n{_of_any('!=')}"
+
+
+def _of_any(matcher: str) -> str:
+    where = f'status{matcher}"{Status.NO_DATA.value}"'
+    return over_processes(f"{f.STATUS.name}{{{where}}} == 1", "status", operation="max")
 
 
 def _known() -> RecordingRule:
@@ -149,8 +155,5 @@ def _of_worse(series: str) -> str:
 
 def _in_process() -> RecordingRule:
     """PromQL cannot follow verdicts one by one, as these modes do, so the worst status of any process holds."""
-    by = {status: fleet(f.STATUS, "status", where=f'status="{status.value}"', operation="max") for status in Status}
-    known = f"clamp_max(2 * {by[Status.CRITICAL]} + {by[Status.WARNING]}, 2)"
-    reported = f"{by[Status.HEALTHY]} + {by[Status.WARNING]} + {by[Status.CRITICAL]} > 0"
-    undecided = f"-1 * {by[Status.INSUFFICIENT_DATA]} < 0"
-    return RecordingRule(record=STATUS, expr=f"{known}\nand\n{reported}\nor\n{undecided}\nor\n{_silent('max')}")
+    codes = "\n  or\n  ".join(f'{code} * ({f.STATUS.name}{{status="{each}"}} == 1)' for each, code in _CODES)
+    return RecordingRule(record=STATUS, expr=over_processes(f"\n  {codes}\n", "status", operation="max"))

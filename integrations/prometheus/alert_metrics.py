@@ -9,6 +9,8 @@ from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import Condition
 from sidejudge.scoring.alerts.lifecycle import Stage
 from sidejudge.scoring.status.service_status import ServiceStatus
+from sidejudge.scoring.status.slice_status import SliceStatus
+from sidejudge.scoring.status.status import Status
 
 from . import families as f
 from .collect import Series
@@ -27,31 +29,36 @@ def alert_gauges(conditions: Iterable[Condition], posted: Iterable[Posted]) -> I
 
 
 def watch_gauges(who: tuple[str, str, str], service: ServiceStatus, *, full: bool = True) -> Iterator[Series]:
-    """The watch's state of one window; unless ``full`` the worst case is left out where it is the pass ratio."""
+    """The watch's state of one window; unless ``full`` without what says nothing beside the others.
+
+    That is a worst case that is the pass ratio, the last verdict while verdicts come, a change detector without
+    evidence, and slices that are not worse than the rest.
+    """
     missing = service.missing
     if missing is not None and (full or (service.estimate is not None and missing.worst != missing.best)):
         yield f.PASS_WORST_RATIO, who, missing.worst
         yield f.PASS_BEST_RATIO, who, missing.best
-    if service.last_ns is not None:
+    if service.last_ns is not None and (full or service.appraisal.status is Status.NO_DATA):
         yield f.LAST_VERDICT, who, service.last_ns / 1e9
     if service.reach_ns is not None:
         yield f.WINDOW_REACH, who, service.reach_ns / 1e9
     if service.since_ns is not None:
         yield f.STATUS_SINCE, who, service.since_ns / 1e9
-    yield from _slice_gauges(who, service)
+    yield from _slice_gauges(who, [each for each in service.slices if full or each.worse])
     for change, score, since in (
         (service.change, f.CHANGE_SCORE, f.CHANGE_SINCE),
         (service.drift, f.DRIFT_SCORE, f.DRIFT_SINCE),
     ):
         if change is not None:
-            yield score, who, change.share
+            if full or change.share:
+                yield score, who, change.share
             if change.alarmed and change.since_ns is not None:
                 yield since, who, change.since_ns / 1e9
 
 
-def _slice_gauges(who: tuple[str, str, str], service: ServiceStatus) -> Iterator[Series]:
+def _slice_gauges(who: tuple[str, str, str], slices: Iterable[SliceStatus]) -> Iterator[Series]:
     seen = set()
-    for each in service.slices:
+    for each in slices:
         labels = (*who, each.by, clean(each.value))
         if labels in seen:  # two values that only differ in what no label may hold
             continue

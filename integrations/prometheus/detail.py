@@ -25,8 +25,20 @@ LEFT_OUT: Final = frozenset(
 )  # fmt: skip
 ADDED_UP: Final = frozenset({f.METRIC_SCORE, f.EVALUATION_LAG})
 """Families whose services are added up."""
-COARSE: Final = {f.APPLICATION_DURATION: (0.5, 2.0, 5.0, 15.0, 60.0, 300.0)}
+COARSE: Final = {
+    f.APPLICATION_DURATION: (0.5, 2.0, 5.0, 15.0, 60.0, 300.0), f.METRIC_SCORE: (0.1, 0.3, 0.5, 0.7, 0.9, 1.0),
+}  # fmt: skip
 """Bounds of histograms, some of those that the family declares."""
+
+ONLY: Final = {
+    f.STATUS: "for the status in force, with zeros beside `warning` and `critical`",
+    f.LAST_VERDICT: "while the status is `no_data`",
+    **dict.fromkeys((f.PASS_LOWER_RATIO, f.PASS_UPPER_RATIO), "while the status is `warning` or `critical`"),
+    **dict.fromkeys((f.CHANGE_SCORE, f.DRIFT_SCORE), "while it is not 0"),
+    **dict.fromkeys((f.SLICE_PASS_RATIO, f.SLICE_OTHERS_PASS_RATIO), "for parts that are worse"),
+    f.RUN_SIGNS: "from the first time on that it was found",
+}  # fmt: skip
+"""Families of which the standard detail has some series, and which."""
 
 
 def added_up(family: Family, labels: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from itertools import chain
 from prometheus_client import CollectorRegistry, Metric
 
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
-from sidejudge.scoring.result.result import Failed, NotApplicable, Scored
+from sidejudge.scoring.result.result import Failed, Method, NotApplicable, Scored
 from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
 from sidejudge.scoring.status.status import Status
 from sidejudge.scoring.verdict.rubric import Rubric
@@ -39,6 +39,7 @@ from .source_metrics import fleet_gauges, late_reference_gauges, pull_gauges
 from .version_metrics import VersionMetrics
 from .window_metrics import window_gauges
 
+_ASKED = {Method.EMBEDDING, Method.JUDGE}
 _PAIRS_PER_CAP = 4
 """Combinations of service and environment that are kept apart, per value that a label may have."""
 
@@ -92,7 +93,7 @@ class Exporter:
         }
         self.embedding = EmbeddingMetrics(self._counted)
         self.judge = JudgeMetrics(self._counted, known.judge, label_cap=label_cap) if known.judge is not None else None
-        self.runs = RunMetrics(self._counted, service=self._service, label_cap=label_cap)
+        self.runs = RunMetrics(self._counted, service=self._service, label_cap=label_cap, zeros=self._full)
         self._versions = VersionMetrics(self._counted, label_cap=label_cap)
         self.application = ApplicationMetrics(self._counted, self._versions, bounded=self.bounded, label_cap=label_cap)
         self.limits = LimitMetrics(self._counted, known.limits, self.bounded)
@@ -292,9 +293,14 @@ class Exporter:
     def _zeros_of_incomplete(self, service: str, rubric: str) -> None:
         if self._full:
             self._counter(f.VERDICTS_REVISED, service, rubric)
-        # In the standard detail those that an alert goes by; of the others the first ones of a service are not seen.
-        for reason in INCOMPLETE if self._full else ("error",):
+        # In the standard detail what an alert on the judge goes by; of others the first ones of a service are not seen.
+        for reason in INCOMPLETE if self._full else ("error",) if self._asks(rubric) else ():
             self._counter(f.VERDICTS_INCOMPLETE, service, rubric, reason)
+
+    def _asks(self, rubric: str) -> bool:
+        """Whether a metric of it may ask a judge or a model of embeddings."""
+        declared = self._rubrics.get(rubric)
+        return declared is None or any(_ASKED & {*each.metric.methods} for each in declared.criteria)
 
     def _rubrics_of(self, service: str) -> Mapping[str, Rubric]:
         """Those that this service can have a verdict by. What no one knows by name may have any."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .detail import ADDED_UP, ALL, COARSE, LEFT_OUT, LOST
+from .detail import ADDED_UP, ALL, COARSE, LEFT_OUT, LOST, ONLY
 from .families import FAMILIES, LABELS, TRACES, Family
 
 PAGE = Path(__file__).resolve().with_name("FAMILIES.md")
@@ -26,7 +26,7 @@ ask for it, else in the classic text format.
 - Every series that the configuration lets one know is exported as 0 from the start, those of a service from its first
   trace on, those of a service and a rubric from their first verdict on. Histograms appear with their first observation.
 - `metrics.detail: standard`, the default, has what rules, boards and documentation ask for. `full` has also the
-  families that say so below, services where `standard` adds them up as `__all__`, all statuses and reasons as zeros,
+  families that say so below, services where `standard` adds them up as `__all__`, zeros of all statuses and reasons,
   and all zeros from a service's first trace on.
 - A number that is not known is absent, never 0 and never NaN.
 - A label holds at most `metrics.label_cap` values (default 50) that came from traces; later ones are counted as
@@ -61,14 +61,17 @@ def _in_standard(family: Family) -> str:
     """What of it is not in the standard detail."""
     if family in LEFT_OUT:
         return "Only with `metrics.detail: full`."
+    stated = []
     if family is TRACES:
         kept = ", ".join(f"`{reason}`" for reason in LOST)
-        return f"By service for {kept}; for other reasons `service` is `{ALL}` unless `metrics.detail` is `full`."
+        stated.append(f"By service for {kept}; for other reasons `service` is `{ALL}`")
     if family in ADDED_UP:
-        return f"`service` is `{ALL}` unless `metrics.detail` is `full`."
+        stated.append(f"`service` is `{ALL}`")
     if family in COARSE:
-        return f"Buckets unless `metrics.detail` is `full`: {', '.join(f'{bound:g}' for bound in COARSE[family])}."
-    return ""
+        stated.append(f"Buckets are {', '.join(f'{bound:g}' for bound in COARSE[family])}")
+    if family in ONLY:
+        stated.append(f"Only {ONLY[family]}")
+    return " ".join(f"{each} unless `metrics.detail` is `full`." for each in stated)
 
 
 if __name__ == "__main__":

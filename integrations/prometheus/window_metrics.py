@@ -13,7 +13,7 @@ from .agreement_metrics import corrected_gauges
 from .alert_metrics import watch_gauges
 from .collect import Series
 
-_KNOWN = (Status.HEALTHY, Status.WARNING, Status.CRITICAL)
+_WORSE = (Status.WARNING, Status.CRITICAL)
 
 
 def window_gauges(who: tuple[str, str, str], service_status: ServiceStatus, *, full: bool = True) -> Iterator[Series]:
@@ -26,11 +26,10 @@ def window_gauges(who: tuple[str, str, str], service_status: ServiceStatus, *, f
 
 
 def _statuses(who: tuple[str, str, str], service_status: ServiceStatus, *, full: bool) -> Iterator[Series]:
-    """1 for the status in force, 0 for the others: unless ``full``, for those that rules compute with."""
+    """1 for the status in force, and 0 for others if ``full``; rules of older versions need those of a worse one."""
     now = service_status.appraisal.status
-    for status in Status:
-        if full or status in (now, Status.NO_DATA) or (now in _KNOWN and status in _KNOWN):
-            yield f.STATUS, (*who, status.value), float(status is now)
+    for status in Status if full else (Status.HEALTHY, *_WORSE) if now in _WORSE else (now,):
+        yield f.STATUS, (*who, status.value), float(status is now)
 
 
 def _cascade_gauges(who: tuple[str, str, str], service_status: ServiceStatus) -> Iterator[Series]:
@@ -50,8 +49,9 @@ def _gauges(who: tuple[str, str, str], service_status: ServiceStatus, *, full: b
         if full or estimate.design_effect != 1:  # for the rules a process that exports none has 1
             yield f.DESIGN_EFFECT, who, estimate.design_effect
         yield f.PASS_RATIO, who, estimate.pass_ratio
-        yield f.PASS_LOWER_RATIO, who, estimate.lower
-        yield f.PASS_UPPER_RATIO, who, estimate.upper
+        if full or service_status.appraisal.status in _WORSE:  # alerts state them
+            yield f.PASS_LOWER_RATIO, who, estimate.lower
+            yield f.PASS_UPPER_RATIO, who, estimate.upper
     decided = estimate.n if estimate else 0
     if decided + service_status.incomplete:
         yield f.VERDICTS_JUDGE_FAILED, who, service_status.judge_failed / (decided + service_status.incomplete)

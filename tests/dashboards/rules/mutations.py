@@ -24,6 +24,10 @@ _VALUES = {
 Rule = Mapping[str, Any]
 ALIKE = {
     ("service_environment_rubric:sidejudge_status:code", "sum"): "without its level one series is left",
+    **dict.fromkeys(
+        (("service_environment_rubric:sidejudge_status:code", what) for what in ("max at 5", "max at 117", "* at 3")),
+        "all that is left of a status is 1",
+    ),
     ("SidejudgeMonitorSilent", "sum at 124"): "what is asked of the verdicts is whether there is any",
     ("SidejudgePassRateChange", "min"): "only the time in the text differs",
     ("SidejudgeScenarioDrift", "min"): "only the time in the text differs",

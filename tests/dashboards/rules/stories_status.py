@@ -295,14 +295,14 @@ def _undecided() -> Iterator[Scenario]:
 
 def _stopped() -> Iterator[Scenario]:
     name = "sidejudge_status"
-    for said, code in (((1, 1), -2), ((1, 0), None), ((0, 0), None)):
+    for said, code in ((("no_data", "no_data"), -2), (("no_data", "healthy"), None), (("healthy", "healthy"), None)):
         yield Scenario(
-            name=f"two processes say {said} of no data",
+            name=f"two processes say {said}",
             under=(r.STATUS,),
             given={
                 series: course
-                for process, value in zip("ab", said, strict=True)
-                for series, course in constant(name, {**PLACE, "status": "no_data", **target(process)}, value).items()
+                for process, status in zip("ab", said, strict=True)
+                for series, course in constant(name, {**PLACE, "status": status, **target(process)}, 1).items()
             },
             checks=(
                 is_number(r.STATUS, "1h", code),
