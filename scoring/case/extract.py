@@ -125,8 +125,9 @@ def _failed_without_answer(root: Span | None, agents: Sequence[Span]) -> bool:
 
 
 def _first_stated(values: Iterator[Json]) -> Json:
+    """The first value that holds anything that can be seen: spaces and marks without a width say nothing."""
     for value in values:
-        if value is not None and _stated(value):
+        if value is not None and _stated(value) and (not isinstance(value, str) or shows_text(value)):
             return value
     return None
 
@@ -136,6 +137,11 @@ def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
     ids = {run.span_id for run in runs if run.kind is SpanKind.AGENT}
     found = ([span for span in level if span.span_id in ids] for level in trace.levels) if ids else iter(())
     return next((sorted(agents, key=lambda span: span.start_ns) for agents in found if agents), [])
+
+
+def shows_text(text: str) -> bool:
+    """Whether any mark of a text can be seen."""
+    return any(mark.isprintable() and not mark.isspace() for mark in text)
 
 
 def _stated(value: Json) -> bool:

@@ -321,9 +321,10 @@ def _holds_result(span: Span) -> bool:
 calls_valid = Metric(
     id="calls_valid",
     title="Valid calls",
-    meaning="The share of tool calls that name a tool that was offered, with arguments that fit its declaration. A call "
-    "that failed counts in tool_success alone.",
-    formula="1 − misfits / calls; a misfit did not fail, and was not offered (though a model chose it) or breaks its schema",
+    meaning="The share of tool calls that name a tool that was offered, with arguments that fit its declaration. A "
+    "call that failed counts in tool_success alone.",
+    formula="1 − misfits / calls; a misfit did not fail, and breaks its schema or, though a model chose it, was not "
+    "offered",
     source=SOURCE,
     measure=_calls_valid,
     bands=at_least(good=1.0, acceptable=0.8),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sidejudge.scoring.case.case import Case
+from sidejudge.scoring.case.extract import shows_text
 from sidejudge.scoring.case.grounds import headless, incomplete
 from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.metrics.metric import Metric
@@ -151,7 +152,7 @@ def no_run(case: Case) -> NotApplicable | Unavailable | None:
 
 
 def _has_text(value: Json) -> bool:
-    return bool(value.strip()) if isinstance(value, str) else value not in (None, [], {})
+    return shows_text(value) if isinstance(value, str) else value not in (None, [], {})
 
 
 def _failed(span: Span, error: str) -> Reason:

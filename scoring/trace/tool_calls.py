@@ -73,12 +73,13 @@ def _requested(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
     if not asking:
         return []
     covered = _above_models(trace)
+    at_first_hand = any(span.kind is SpanKind.LLM for span in asking)
     found: list[RequestedCall] = []
     seen: set[tuple[str, str, str]] = set()
     made: set[tuple[str, str]] = set()
     for span in sorted(asking, key=lambda s: s.end_ns):
-        # A step's messages count only where no model call below it has them at first hand.
-        if span.kind is not SpanKind.LLM and span.span_id in covered:
+        # A step's messages count only where no model call has them at first hand.
+        if span.kind is not SpanKind.LLM and span.span_id in covered and at_first_hand:
             continue
         calls = [call for message in span.output_messages for call in message.tool_calls]
         ids = {call.call_id for call in calls}

@@ -21,7 +21,7 @@ from sidejudge.scoring.trace.agent_runs import NAMED_BY_SPAN
 from sidejudge.scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Unread, Usage
 
 from . import counts, kinds, values
-from .sources import TURNS, NamedValue, sources, turns
+from .sources import TURNS, NamedValue, named_turns, sources, turns, with_results
 from .values import Seen
 from .words import is_way, words
 
@@ -32,6 +32,7 @@ _READ: Final = frozenset(
 )
 _MODELED: Final = frozenset({SpanKind.LLM, SpanKind.AGENT})
 _CALLING: Final = frozenset({"llm", "chat", "completion", "completions", "generate", "generation", "inference"})
+_CALLERS: Final = frozenset({SpanKind.AGENT, SpanKind.CHAIN})
 _STEPS: Final = frozenset({SpanKind.CHAIN, SpanKind.OTHER})
 _GENERAL: Final = frozenset({"generic", "genai", "langwatch"})
 """Dialects of no one client: what they leave open of a step may stand in the client's own words."""
@@ -74,7 +75,8 @@ _PROVIDER: Final = re.compile(
 
 def complete(raw: RawSpan, span: Span) -> Span:
     """The span with what its attributes and events show by their shapes, where the dialect left it open."""
-    if _whole(span) or (span.kind in _STEPS and span.dialect not in _GENERAL):
+    events = bool(raw.events) and span.kind in _CALLERS and span.dialect in _GENERAL
+    if (_whole(span) and not events) or (span.kind in _STEPS and span.dialect not in _GENERAL):
         return span
     there = sources(raw, tuple(raw.attributes))
     if span.kind is not SpanKind.LLM and not any(_tells(source) for source in there):
@@ -164,6 +166,10 @@ class _Reader:
                 self._fields["tags"] = tuple(tag for tag in self._span.tags if tag != "LLM")
             self._agent()
         self._contents()
+        stated = self._span.output_messages
+        if self._kind in _CALLERS and not any(m.tool_calls for m in stated) and (called := with_results(self._turns)):
+            self._fields["output_messages"] = (*called, *stated)
+            self._note("output_messages", TURNS.name)
         if self._kind is SpanKind.RETRIEVER and not self._span.documents:
             self._retrieved()
 
@@ -425,7 +431,7 @@ class _Reader:
             outcome = unwrap.result(came[1].value)
             tool = replace(tool, result=outcome.result, error=outcome.error, call_id=tool.call_id or outcome.call_id)
             self._note("tool.result", came[0].name)
-        answers = [message for message in self._turns if message.role == "tool"]
+        answers = [message for message in self._turns if message.role == "tool" and not named_turns(self._raw)]
         if tool.result is None and tool.error is None and len(answers) == 1:
             outcome = unwrap.result(answers[0].text)
             failed = outcome.error or (answers[0].text if answers[0].error else None)
@@ -570,8 +576,8 @@ class _Reader:
             return SpanKind.LLM, chat_in or chat_out or ""
         if model and used:
             return SpanKind.LLM, used[1]
-        if model and self._ins and self._outs and not _CALLING.isdisjoint(words(self._span.name)):
-            return SpanKind.LLM, model[1]
+        if (used or (model and self._ins and self._outs)) and not _CALLING.isdisjoint(words(self._span.name)):
+            return SpanKind.LLM, used[1] if used else model[1] if model else ""
         if not chat_in and not chat_out and (tool := self._shown_tool()) is not None:
             return SpanKind.TOOL, tool
         for source in self._of("documents"):
@@ -621,7 +627,10 @@ class _Reader:
             named = source.meaning in ("input", "output", "content")
             if not named and not (silent and source.meaning is None and values.is_data(source.value)):
                 continue
-            if not values.says_something(source.value):
+            blank = (
+                values.is_blank(source.value) and source.meaning == "output" and "messages" not in words(source.name)
+            )
+            if not blank and not values.says_something(source.value):
                 continue
             if (source.meaning == "input" and not open_in) or (source.meaning == "output" and not open_out):
                 continue

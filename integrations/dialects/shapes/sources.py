@@ -16,6 +16,7 @@ from sidejudge.integrations.dialects.reading import SpanReading
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
 from sidejudge.scoring.trace.span import Message
 
+from . import values
 from .words import Meaning, directness, foreign, meaning, words
 
 _NUMBERED: Final = re.compile(r"(.+?)[.:\[_](\d{1,4})(?:\]?[.:](.+)|\]?)")
@@ -23,6 +24,14 @@ _STEPS: Final = re.compile(r"[.:]|\[(?=\d)|\](?:\.|\Z)")
 _MOST_EVENTS: Final = 256
 _SPEAKERS: Final = frozenset({"system", "user", "assistant", "tool"})
 _NO_EVENTS: Final = frozenset({"exception"})
+_RETURNING: Final = frozenset(
+    {"result", "response", "output", "end", "ended", "finished", "returned", "error", "failed"}
+)
+_TOOL_NAMES: Final = ("tool_name", "toolName", "tool", "name", "function")
+_CALL_IDS: Final = ("tool_call_id", "call_id", "toolCallId", "id")
+_PIECES: Final = frozenset({"chunk", "delta", "token", "stream", "partial", "piece", "streaming"})
+"""Words in the name of an event that adds to an answer."""
+_STREAMED: Final = frozenset({"content", "output", None})
 _DEEPEST: Final = 10
 
 
@@ -86,6 +95,7 @@ def sources(raw: RawSpan, names: tuple[str, ...]) -> list[NamedValue]:
         found.append(NamedValue(name=f"{prefix}.*", meaning=says, value=value, directness=direct))
     if raw.events:
         found += of_events(raw.events)
+        found += streamed(raw.events)
         if any(map(_is_turn, raw.events[:_MOST_EVENTS])):
             found.append(TURNS)
     return found
@@ -94,7 +104,7 @@ def sources(raw: RawSpan, names: tuple[str, ...]) -> list[NamedValue]:
 def of_events(events: Sequence[RawEvent]) -> Iterator[NamedValue]:
     """The sources in events: an event's name stands before the names of its attributes."""
     for event in events[:_MOST_EVENTS]:
-        if event.name in _NO_EVENTS or _is_turn(event):
+        if event.name in _NO_EVENTS or _is_turn(event) or _is_piece(event):
             continue
         for key, value in event.attributes.items():
             if value is None or foreign(key) or (isinstance(value, str) and value.endswith(event.name)):
@@ -106,35 +116,79 @@ def of_events(events: Sequence[RawEvent]) -> Iterator[NamedValue]:
             )  # fmt: skip
 
 
+def streamed(events: Sequence[RawEvent]) -> Iterator[NamedValue]:
+    """The texts that came piece by piece, an event each, put together."""
+    pieces: dict[tuple[str, str], list[str]] = {}
+    for event in filter(_is_piece, events):
+        for key, value in event.attributes.items():
+            if meaning(f"{event.name}.{key}") in _STREAMED and (text := values.piece(value)) is not None:
+                pieces.setdefault((event.name, key), []).append(text)
+    for (name, key), texts in pieces.items():
+        yield NamedValue(
+            name=f"events {name}: {key}", meaning="output", value="".join(texts), directness=1, attribute=False
+        )
+
+
+def _is_piece(event: RawEvent) -> bool:
+    return not _PIECES.isdisjoint(words(event.name))
+
+
 def turns(raw: RawSpan) -> tuple[Message, ...]:
     """The messages of a chat with an event for each: by the event's name (``acme.user.message``), else by its role."""
-    spoken = [
-        replace(event, name=f"gen_ai.{named}") for event in raw.events if (named := _speaker(event.name)) is not None
-    ]
+    spoken = named_turns(raw)
     if spoken:
         found = genai_events.read(SpanReading(raw), spoken)
         return (*found.requested, *found.answered)
-    return tuple(m for event in raw.events[:_MOST_EVENTS] if _is_turn(event) for m in _spoken(event.attributes))
+    return tuple(m for event in raw.events[:_MOST_EVENTS] if _is_turn(event) for m in _spoken(event))
+
+
+def named_turns(raw: RawSpan) -> list[RawEvent]:
+    """Events named after who speaks. In those of a tool's span its message may be what it was given, or returned."""
+    return [
+        replace(event, name=f"gen_ai.{named}") for event in raw.events if (named := _speaker(event.name)) is not None
+    ]
 
 
 def _is_turn(event: RawEvent) -> bool:
-    """Whether an event is a message, or the call of a tool that a model made."""
-    return is_message(event.attributes) or is_call(event.attributes)
+    """Whether an event is a message, the call of a tool that a model made, or what such a call returned."""
+    return is_message(event.attributes) or is_call(event.attributes) or _is_returned(event)
 
 
-def _spoken(entries: Mapping[str, AttributeValue]) -> tuple[Message, ...]:
+def _is_returned(event: RawEvent) -> bool:
+    named = set(words(event.name))
+    return "tool" in named and not _RETURNING.isdisjoint(named) and any(key in event.attributes for key in _TOOL_NAMES)
+
+
+def _spoken(event: RawEvent) -> tuple[Message, ...]:
     """The messages of one event; the call of a tool may have its result beside it."""
+    entries = event.attributes
     said = entries.get("content", entries.get("text"))
     body = {key: unwrap.decoded(value) for key, value in entries.items()} | {"content": messages.content(said)}
     if is_message(entries):
         return tuple(m for m in messages.read(body) if m.text or m.tool_calls)
-    called = next(
-        (held for key in ("tool_name", "toolName", "tool", "name", "function") if (held := body.get(key))), None
-    )
-    calls = message_parts.calls([body | {"name": called}])
-    result = message_parts.joined(body.get("result", body.get("output")))
-    answer = (Message(role="tool", text=result),) if result else ()
-    return (Message(role="assistant", tool_calls=calls), *answer) if calls else ()
+    called = next((held for key in _TOOL_NAMES if isinstance(held := body.get(key), str) and held), None)
+    calls = message_parts.calls([body | {"name": called}]) if is_call(entries) else ()
+    failed = body.get("error") or None
+    given = (held for key in ("result", "output", "response", "content") if (held := body.get(key)) is not None)
+    result = message_parts.joined(failed if isinstance(failed, str) else next(given, None))
+    call_id = next((held for key in _CALL_IDS if isinstance(held := body.get(key), str) and held), None)
+    answer = Message(role="tool", text=result, name=called, tool_call_id=call_id, error=failed is not None)
+    asked = (Message(role="assistant", tool_calls=calls),) if calls else ()
+    return (*asked, answer) if result or failed else asked
+
+
+def with_results(spoken: Sequence[Message]) -> tuple[Message, ...]:
+    """The calls of tools in messages, each with what the next message of its tool returned."""
+    answers = [message for message in spoken if message.role == "tool"]
+    found = []
+    for call in (call for message in spoken for call in message.tool_calls):
+        own = next((m for m in answers if m.name in (None, call.name) and m.tool_call_id in (None, call.call_id)), None)
+        if own is not None:
+            answers.remove(own)
+            error = (own.text or "error") if own.error else None
+            call = replace(call, error=error, result=None if error else own.text)  # noqa: PLW2901  # the same call, whole
+        found.append(call)
+    return (Message(role="assistant", tool_calls=tuple(found)),) if found else ()
 
 
 def _speaker(event: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from sidejudge.integrations.contents_in_logs import CHAT
-from sidejudge.integrations.dialects import message_parts, messages, unwrap
+from sidejudge.integrations.dialects import message_parts, messages, pyrepr, unwrap
 from sidejudge.scoring.trace.span import Json, Message
 
 from .words import words
@@ -87,9 +87,23 @@ def look(given: unwrap.Content) -> Seen | None:
     if not isinstance(read, dict | list):
         stated = _messages(read) if isinstance(read, str) and CHAT.search(read[:400]) else ()
         if not stated and isinstance(read, str) and _PRINTED.match(read):
-            return None
+            text = _printed_text(read)
+            return None if text is None else Seen(value=text, read=text)
         return Seen(value=value, read=read, messages=stated)
     return Seen(value=value, read=read, messages=_chat(read, value))
+
+
+def _printed_text(printed: str) -> str | None:
+    """The only text of an object of Python's that was printed whole: ``AgentRunResult(output='On its way.')``."""
+    try:
+        held = pyrepr.read(printed)
+    except (pyrepr.UnreadableError, RecursionError):
+        return None
+    parts = held.get("parts") if isinstance(held, dict) else None
+    given = (
+        asked({key: value for key, value in held.items() if key != pyrepr.CLASS}) if isinstance(held, dict) else None
+    )
+    return given[0] if given else sole_text(parts or held)
 
 
 def is_state(value: Json, depth: int = _STATE_DEPTH) -> bool:
@@ -257,6 +271,22 @@ def sole_text(value: Json) -> str | None:
         return None
     texts = [held for key in _TEXTS if isinstance(held := value.get(key), str) and held]
     return texts[0] if len(texts) == 1 else None
+
+
+def piece(given: unwrap.Content) -> str | None:
+    """The text that one event of a stream adds: plain, or where the providers' chunks have it; None for no text."""
+    value = unwrap.decoded(given)
+    if isinstance(value, dict) and isinstance(choices := value.get("choices"), list) and choices:
+        value = choices[0]
+    for _ in range(2):
+        if isinstance(value, dict):
+            value = next((held for key in ("delta", *_TEXTS) if (held := value.get(key)) is not None), None)
+    return value if isinstance(value, str) else None
+
+
+def is_blank(given: unwrap.Content) -> bool:
+    """Whether a text is an empty list or map in JSON, which may be an answer, or stand for none."""
+    return isinstance(given, str) and given.strip() in ("[]", "{}")
 
 
 def is_envelope(value: Json) -> bool:

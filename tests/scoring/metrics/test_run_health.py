@@ -87,6 +87,9 @@ FAULTS = {
         run(model("m1", 1, "", error="HTTP 500"), answer=None, error="E: x"),
         {"completed", "answered", "step_success"}, False,
     ),
+    "an answer that cannot be seen": (
+        run(*SOUND[:2], model("m2", 5, ""), answer=" \u200b\ufeff\n"), {"answered"}, False,
+    ),
     "an empty answer": (run(*SOUND[:2], model("m2", 5, ""), answer=""), {"answered"}, False),
     "cut off": (run(*SOUND[:2], model("m2", 5, "Aurora sai", finish="length")), {"answer_intact"}, False),
     "filtered": (run(*SOUND[:2], model("m2", 5, "Auro", finish="content_filter")), {"answer_intact"}, False),

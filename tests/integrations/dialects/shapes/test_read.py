@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.raw import AttributeValue, RawEvent, RawSpan
@@ -77,6 +78,53 @@ def test_a_cost_is_read_where_its_name_says_that_it_is_in_us_dollars() -> None:
 def test_so_are_its_events(events: tuple[RawEvent, ...]) -> None:
     span = _span(*events, acme__span__kind="LLM")
     assert (span.kind, span.input, span.output) == (SpanKind.LLM, "Where is A-1?", "On its way.")
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [_event("llm.chunk", content=text) for text in ("On ", "its ", "way.")],
+        [_event("delta", data=json.dumps({"choices": [{"delta": {"content": text}}]})) for text in ("On its", " way.")],
+    ],
+)
+def test_an_answer_that_came_piece_by_piece_is_put_together(events: list[RawEvent]) -> None:
+    span = _span(*events, name="llm call", acme__model="m-1", acme__prompt="Where is A-1?")
+    assert (span.kind, span.output, span.unread) == (SpanKind.LLM, "On its way.", ())
+
+
+@pytest.mark.parametrize(
+    ("returned", "result", "error"),
+    [({"content": "gone"}, "gone", None), ({"error": "IOError: no database"}, None, "IOError: no database")],
+)
+@pytest.mark.parametrize("kind", [{"acme__agent__name": "ops"}, {"gen_ai__operation__name": "invoke_agent"}])
+def test_calls_of_tools_that_an_agent_reports_as_events_are_calls(
+    kind: dict[str, str], returned: dict[str, str], result: str | None, error: str | None
+) -> None:
+    called = _event("tool_call", tool="lookup", arguments='{"id": "A-1"}')
+    contents = {"gen_ai.input.messages": json.dumps(ASKED), "gen_ai.output.messages": json.dumps(ANSWERED)}
+    named = {key.replace("__", "."): value for key, value in kind.items()}
+    agent = _raw(named | contents, name="agent.run", events=(called, _event("tool_result", tool="lookup", **returned)))
+    model = replace(agent, span_id="3" * 16, parent_id=agent.span_id, name="chat", events=(), attributes={
+        "gen_ai.operation.name": "chat", **contents})  # fmt: skip
+    case = extract(Trace.of("1" * 32, [normalise(agent), normalise(model)], "batch"))
+    assert case.tools_used == (ToolCall(name="lookup", arguments={"id": "A-1"}, result=result, error=error),)
+    assert case.model_output == "On its way."
+
+
+@pytest.mark.parametrize(
+    ("printed", "text"),
+    [("AgentRunResult(output='On its way.')", "On its way."), ("Answer(parts=[TextPart(content='Yes.')])", "Yes."),
+     ("AgentRunResult(output='On its", None)],
+)  # fmt: skip
+def test_the_only_text_of_a_printed_object_is_the_answer(printed: str, text: str | None) -> None:
+    span = _span(acme__agent__name="ops", question="Where is A-1?", output=printed, name="agent ops")
+    assert span.output == text
+    assert bool(span.unread) is (text is None)
+
+
+def test_an_empty_list_may_be_an_answer_and_is_named() -> None:
+    (named,) = _span(acme__agent__name="ops", question="List them.", answer="[]", name="agent ops").unread
+    assert (named.source, named.field) == ("answer", "output")
 
 
 @pytest.mark.parametrize(
