@@ -21,6 +21,7 @@ from sidejudge.scoring.alerts.lifecycle import Alert, AlertTransition, Stage, ad
 from sidejudge.scoring.alerts.observed import Observed, WindowFacts
 from sidejudge.scoring.alerts.quality import FORGOTTEN_NS
 from sidejudge.scoring.rubrics import RUBRICS
+from sidejudge.scoring.statistics.arrivals import LEARNED_NS
 from sidejudge.scoring.statistics.ppi import LabelSums
 from sidejudge.scoring.statistics.sequence import ConfidenceSequence
 from sidejudge.scoring.status.hysteresis import HysteresisState, Look, contradicted, step
@@ -124,7 +125,7 @@ class Watch:
         tracked = self._track(key)
         if tracked is None:
             return
-        kept = keeps_to_scenario(seen.metrics.items()) if self._checks_scenario(key) else None
+        kept = keeps_to_scenario(seen.metrics.items(), signs=True) if self._checks_scenario(key) else None
         tracked.learn(
             self.declared, self._pace(key), passed=seen.passed, weight=seen.weight, at_ns=seen.at_ns,
             cluster=seen.cluster, kept=kept,
@@ -278,13 +279,13 @@ class Watch:
         return replace(found, silence=silence, appraisal=Appraisal(Status.NO_DATA, silence.stated(now_ns)))
 
     def _silence(self, key: Key, now_ns: int, *, incomplete: int = 0) -> Silence | None:
-        """What is known of a silence that is not plausible, or longer than any window reaches."""
+        """What is known of a silence that is not plausible, or longer than one that is learned as usual."""
         tracked = self._tracked.get(key)
         last_ns = tracked.arrivals.last_ns if tracked is not None else None
         if tracked is None or last_ns is None:
             return None
-        window_ns, longest_ns = self.declared.window_ns, max(self.declared.window_ns, self.declared.longest_ns)
-        if now_ns - last_ns < longest_ns and not tracked.arrivals.is_silent(now_ns, window_ns):
+        bound_ns = max(self.declared.longest_ns, LEARNED_NS)
+        if now_ns - last_ns < bound_ns and not tracked.arrivals.is_silent(now_ns, self.declared.window_ns):
             return None
         cause = SilenceCause.INCOMPLETE if incomplete else self.why_silent(key.service, last_ns)
         return Silence(since_ns=last_ns, cause=cause)

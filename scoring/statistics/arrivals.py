@@ -19,7 +19,7 @@ PLAUSIBLE: Final = 12.0
 _WEEK: Final = 168
 _WEEKS: Final = 4.0
 """Weeks after which one counts for 1/e."""
-_LEARNED_NS: Final = 72 * HOUR_NS
+LEARNED_NS: Final = 72 * HOUR_NS
 """Silence up to so long is learned as usual, such as that of a weekend; a longer one is an outage."""
 _LATEST: Final = 20
 """Verdicts whose pace bounds what is expected."""
@@ -55,7 +55,7 @@ class Arrivals:
         """Verdicts that usually come from one time to another, a few days at most."""
         if self.last_ns is None or until_ns <= since_ns:
             return 0.0
-        found, at_ns = 0.0, max(since_ns, until_ns - _LEARNED_NS)
+        found, at_ns = 0.0, max(since_ns, until_ns - LEARNED_NS)
         while at_ns < until_ns:
             end_ns = min(until_ns, (at_ns // HOUR_NS + 1) * HOUR_NS)
             found += self._of_hour(at_ns // HOUR_NS) * (end_ns - at_ns) / HOUR_NS
@@ -93,7 +93,7 @@ class Arrivals:
         part = 1.0 if self._began_ns <= self._hour * HOUR_NS else 1 - (self._began_ns % HOUR_NS) / HOUR_NS
         if part >= _LEAST_HOUR:
             self._learn_hour(self._hour, self._count / part)
-        if at_ns - (self.last_ns or at_ns) <= _LEARNED_NS:
+        if at_ns - (self.last_ns or at_ns) <= LEARNED_NS:
             for silent in range(self._hour + 1, hour):
                 self._learn_hour(silent, 0.0)
         self._hour, self._count = hour, 0.0

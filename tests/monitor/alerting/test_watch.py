@@ -140,6 +140,24 @@ def test_an_application_that_stops_is_no_data_after_an_hour_and_a_restart_does_n
     assert played.minutes(3, ratio=0.97)[-1] is not Status.NO_DATA
 
 
+def test_a_weekend_is_no_silence_where_there_never_is_traffic_and_a_monday_without_any_is():
+    declared, monday_ns = Declaration(), 4 * 86_400 * 10**9 + 2_900 * 7 * 86_400 * 10**9
+    windows = windows_of(declared)
+    watch, hour_ns = Watch(declared, windows), 60 * MINUTE_NS
+    for hour in (h for h in range(3 * 168) if h % 168 < 120 and 8 <= h % 24 < 18):
+        for place in range(12):
+            at_ns = monday_ns + hour * hour_ns + 5 * place * MINUTE_NS
+            seen = Observation(identity=f"{hour}-{place}", at_ns=at_ns, passed=True)
+            windows.add(KEY, seen)
+            watch.learn(KEY, seen)
+    found = {}
+    for hour in (114, 130, 150, 168 + 8, 168 + 11):  # Friday evening, Saturday, Sunday, Monday at eight and at eleven
+        now_ns = monday_ns + (2 * 168 + hour) * hour_ns
+        watch.look(Observed(now_ns=now_ns), {}, {})
+        (found[hour],) = (each.appraisal.status is Status.NO_DATA for each in watch.service_statuses(now_ns))
+    assert found == {114: False, 130: False, 150: False, 176: False, 179: True}
+
+
 def test_a_window_reaches_further_only_where_traffic_is_usually_thin():
     reach = {}
     for per_minute in (4, 0):
@@ -283,6 +301,15 @@ def test_a_drift_from_the_scenario_is_warned_of_early_and_dated():
     other = Watch(QUICK, played.windows)
     other.restore(played.watch.to_memory())
     assert other.service_statuses(played.now_ns)[0].drift == status.drift
+
+
+def test_departures_from_signs_drift_and_violate_nothing():
+    played = Played(key=Key("agent", "prod", "workflow"))
+    played.minutes(120, ratio=1.0, metrics={"habits": 1.0})
+    for _ in range(30):
+        played.minutes(1, ratio=1.0, per_minute=3, metrics={"habits": 1.0})
+        played.minutes(1, ratio=1.0, per_minute=1, metrics={"habits": 0.0})
+    assert {each[0] for each in played.reported} == {"scenario_drift"}
 
 
 def test_drift_is_watched_where_a_scenario_is_checked_alone():
