@@ -132,14 +132,23 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_EXPORTERS] = {}
 
 
+def _need_otel() -> None:
+    """Fails what needs the extra where only a part of it is there: many applications have the SDK alone."""
+    try:
+        import opentelemetry.exporter.otlp.proto.common.trace_encoder  # noqa: PLC0415  # of an extra
+        import opentelemetry.sdk.trace  # noqa: F401, PLC0415  # likewise
+    except ImportError as error:
+        cause = f"sidejudge: the extra 'otel' is not installed whole: {error}; pip install 'sidejudge[otel]'"
+        pytest.fail(cause, pytrace=False)
+
+
 @pytest.fixture(scope="session")
 def sidejudge_tracer_provider() -> TracerProvider:
     """The provider whose spans are captured: the global one, which is set where there is none. Override it at will."""
-    try:
-        from opentelemetry import trace  # noqa: PLC0415  # of an extra
-        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  # likewise
-    except ImportError:
-        pytest.fail("sidejudge: OpenTelemetry's SDK is missing; install the extra 'otel'", pytrace=False)
+    _need_otel()
+    from opentelemetry import trace  # noqa: PLC0415  # of an extra
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415  # likewise
+
     found = trace.get_tracer_provider()
     if not isinstance(found, TracerProvider):
         found = TracerProvider()
@@ -150,6 +159,7 @@ def sidejudge_tracer_provider() -> TracerProvider:
 @pytest.fixture
 def sidejudge_traces(request: pytest.FixtureRequest, sidejudge_tracer_provider: TracerProvider) -> CapturedTraces:
     """Captures the traces of this test, from here on."""
+    _need_otel()
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: PLC0415  # of an extra
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: PLC0415  # likewise
 

@@ -135,3 +135,12 @@ def test_a_provider_of_the_applications_own_is_captured_where_a_fixture_returns_
     found = outcomes(repository, "-k", "provider or good")
     assert found.pop("test_of_another_provider") is None
     assert all("no trace was captured" in str(told) for told in found.values()), found
+
+
+def test_a_part_of_the_extra_that_is_missing_is_one_line_with_the_remedy(repository):
+    (repository / "conftest.py").write_text(
+        "import sys\nsys.modules['opentelemetry.exporter.otlp.proto.common'] = None\n"
+        'pytest_plugins = ["sidejudge.testing.pytest"]\n'
+    )
+    found = outcomes(repository, "-k", "test_good")
+    assert all("pip install 'sidejudge[otel]'" in str(told) for told in found.values()), found

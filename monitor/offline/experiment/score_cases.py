@@ -101,7 +101,8 @@ def score(
 
     Raises:
         ConfigError: The configuration cannot be used.
-        CaseError: A row has a field that violates the format of cases; it names row, field and remedy.
+        CaseError: A row has a field that violates the format of cases; it names row, field and remedy. Of rows that are
+            there at once none is judged then.
         ValueError: There is no rubric of that name, or none is named.
     """
     rubrics = _rubrics(rubric)
@@ -112,7 +113,9 @@ def score(
         judges = [InlineJudge(each, config).judge for each in rubrics]
     single = isinstance(case, Case | Mapping)
     rows, total = rows_of([case] if isinstance(case, Case | Mapping) else case)
-    cases = (read_row(row, number) for number, row in enumerate(rows, start=1))
+    cases: Iterable[Case] = (read_row(row, number) for number, row in enumerate(rows, start=1))
+    if total is not None:
+        cases = list(cases)  # a row that is no case ends the call before a judge was paid for another
     found = _in_order(judged(each) for each in cases for judged in judges)
     shown = _shown(found, None if total is None else total * len(judges), wanted=progress)
     verdicts = Verdicts(_dated(each, created_at) for each in shown)

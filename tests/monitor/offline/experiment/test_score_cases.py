@@ -155,6 +155,20 @@ def test_a_row_that_is_no_case_is_named_with_its_number_and_field(config):
         score([ROWS[0], {"modell_output": "x"}], "polite", config=config)
 
 
+def test_no_row_is_judged_where_one_that_is_there_is_no_case_and_of_a_stream_those_before_it_are(config):
+    judged = []
+
+    def answer(case, question):
+        judged.append(case)
+        return sidejudge.NoAnswer("nobody was asked")
+
+    rows = [{"model_output": "a"}, {"model_output": None}]
+    for given, least in ((rows, 0), (iter(rows), 1)):
+        with pytest.raises(sidejudge.SidejudgeError, match=r"line 2: model_output: is missing"):
+            score(given, "quality", answer=answer)
+        assert (len(judged) >= 1) == bool(least)
+
+
 def test_a_rubric_that_is_not_there_is_refused_with_those_that_are(config):
     with pytest.raises(ValueError, match=r"there is no rubric 'polit'; did you mean 'polite'\? choose"):
         score(ROWS, "polit", config=config)
