@@ -32,8 +32,17 @@ _READINGS = 2
     nargs=2,
     type=click.Path(path_type=Path),
     metavar="A B",
-    help="Two files of verdicts on the labelled cases: which judge or wording do people agree with more?",
+    help="Two configurations (YAML), or files of verdicts: which judge or wording do people agree with more?",
 )
+@click.option(
+    "--cases",
+    type=click.Path(path_type=Path),
+    help="With two configurations: the labelled cases, which both judge.",
+)
+@click.option(
+    "--rubric", "named", multiple=True, metavar="NAME",
+    help="With two configurations: compare on the labelled examples of this ready rubric; repeatable.",
+)  # fmt: skip
 @engine_options
 @config_option
 def calibrate(
@@ -44,6 +53,8 @@ def calibrate(
     pairs: str | None,
     write: bool,
     prompts: tuple[Path, Path] | None,
+    cases: Path | None,
+    named: tuple[str, ...],
     config: Path | None,
     engine: EngineChoice,
 ) -> int:
@@ -59,9 +70,11 @@ def calibrate(
     {"kind": "statement", "one": "…", "other": "…", "same": true}; the other kind is "entity", for names. The thresholds
     of evaluators.embedding are fitted to them, and shown beside those of the seeds with how well both separate.
 
-    With --prompts two wordings of a prompt, or two judges, are compared on the same labels, case by case: A and B are
-    verdicts that 'score' wrote of these cases under two configurations. Shown are the share of right answers of each
-    (for numbers the mean distance), the difference with its 95 % interval, its p-value, and the cost of both.
+    With --prompts two wordings of a prompt, or two judges, are compared on the same labels, case by case. A and B are
+    verdicts that 'score' wrote of these cases, or two configurations: then the cases of --cases are judged by both,
+    into A.verdicts.jsonl and B.verdicts.jsonl beside them, from which a second call goes on. Without LABELS, --rubric
+    names ready rubrics whose labelled examples both judge. Shown are the share of right answers of each (for numbers
+    the mean distance), the difference with its 95 % interval, its p-value, and the cost of both.
 
     --workers and --engine have the verdicts read and compared by several processes; every figure is the same.
     """
@@ -71,6 +84,11 @@ def calibrate(
         from .calibrate_embedding import calibrate_embedding
 
         return calibrate_embedding(pairs, config, form, write=write)
+    _fit(prompts, cases, named, labelled=labels is not None)
+    if named and prompts is not None:
+        from .calibrate_prompts import calibrate_examples
+
+        return calibrate_examples(prompts, named, form)
     if labels is None:
         raise CommandError("no LABELS are given, and no --embedding", "'sidejudge calibrate --help' shows both")
     if prompts is not None and verdicts is not None:
@@ -83,7 +101,7 @@ def calibrate(
         from .calibrate_prompts import calibrate_prompts
 
         with engine_of(engine) as working:
-            return calibrate_prompts(labels, prompts, form, working)
+            return calibrate_prompts(labels, prompts, form, working, cases=cases, choice=engine)
     calibration = Calibration()
     with engine_of(engine) as working:
         clean = _read(labels, verdicts, calibration, working)
@@ -94,6 +112,15 @@ def calibrate(
         for each in found:
             _show(each)
     return 0 if clean else DATA
+
+
+def _fit(prompts: tuple[Path, Path] | None, cases: Path | None, named: tuple[str, ...], *, labelled: bool) -> None:
+    """Refuse options that are given without what they go with: ``CommandError``."""
+    if (named or cases is not None) and (prompts is None or labelled == bool(named)):
+        raise CommandError(
+            "--rubric goes with --prompts and no LABELS, --cases with --prompts and LABELS",
+            "'sidejudge calibrate --help' shows both",
+        )
 
 
 def _read(labels: Path, verdicts: Path | None, calibration: Calibration, engine: Engine) -> bool:

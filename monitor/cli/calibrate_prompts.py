@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from .engine import EngineChoice
 from .errors import DATA, CommandError
 from .progress import ProgressDisplay, progress
 from .settings import show_json
@@ -27,8 +29,16 @@ class _Labels:
         self.taken.append(given)
 
 
-def calibrate_prompts(labels: Path, files: tuple[Path, Path], form: str, engine: Engine) -> int:
-    """Read labels and both files of verdicts, and show which judge people agree with more."""
+_CONFIGURATIONS: Final = (".yaml", ".yml")
+
+
+def calibrate_prompts(
+    labels: Path, files: tuple[Path, Path], form: str, engine: Engine, *, cases: Path | None, choice: EngineChoice
+) -> int:
+    """Read labels and both files of verdicts, and show which judge people agree with more.
+
+    Of a configuration in place of verdicts the verdicts are made, of ``cases`` by the rubrics of the labels.
+    """
     from sidejudge.monitor.offline.score.label_source import read_labels
     from sidejudge.scoring.runs.paired_judges import JudgedCases, compare, grouped
 
@@ -38,6 +48,9 @@ def calibrate_prompts(labels: Path, files: tuple[Path, Path], form: str, engine:
         if not taken.taken:
             raise CommandError(f"LABELS: {labels} holds no label", "'sidejudge calibrate --help' shows one")
         by_subject = grouped(taken.taken)
+    rubrics = tuple(dict.fromkeys(given.rubric for given in taken.taken))
+    files = _judged(files[0], cases, rubrics, choice), _judged(files[1], cases, rubrics, choice)
+    with progress(2 * sum(file.stat().st_size for file in files), "bytes") as shown:
         a, b = (JudgedCases(by_subject) for _ in files)
         for judged, file in zip((a, b), files, strict=True):
             bad += _read(judged, file, shown, engine)
@@ -54,9 +67,54 @@ def calibrate_prompts(labels: Path, files: tuple[Path, Path], form: str, engine:
         return DATA if bad else 0
     for name, judged, file in zip("AB", (a, b), files, strict=True):
         click.echo(f"{name}: {file} · {judged.cases} labelled verdicts · {_cost(judged)}")
+    _show(found)
+    return DATA if bad else 0
+
+
+def _judged(file: Path, cases: Path | None, rubrics: tuple[str, ...], engine: EngineChoice) -> Path:
+    """The verdicts of a configuration on the labelled cases; a file of verdicts is itself."""
+    if file.suffix not in _CONFIGURATIONS:
+        return file
+    if cases is None:
+        raise CommandError(
+            f"--prompts: {file} is a configuration, and no --cases are given for it to judge",
+            "name the labelled cases: --cases FILE",
+        )
+    from .score import score
+
+    verdicts = file.with_suffix(".verdicts.jsonl")
+    judge: Callable[..., int] = score.callback  # type: ignore[assignment]  # click's type of it is that of any command
+    judge(
+        cases=str(cases), out=str(verdicts), shards=None, chosen=rubrics, form=None, overwrite=False, repeat=None,
+        keep_outputs=False, config=file, **engine._asdict(),
+    )  # fmt: skip
+    return verdicts
+
+
+def calibrate_examples(configs: tuple[Path, Path], named: tuple[str, ...], form: str) -> int:
+    """Ask the default judges of two configurations about the labelled examples of ready rubrics, and compare them."""
+    from sidejudge.scoring.runs.paired_judges import compare_answers
+
+    from .try_judge import report_on_examples
+
+    a, b = (report_on_examples(config, named) for config in configs)
+    found = list(compare_answers(a.answers, b.answers))
+    if form == "json":
+        show_json(
+            {"metrics": [each.to_json() for each in found],
+             **{name: {"judge": of.judge, "usd": of.usd, "cases": of.cases} for name, of in (("a", a), ("b", b))}}
+        )  # fmt: skip
+        return 0
+    for name, of, config in (("A", a, configs[0]), ("B", b, configs[1])):
+        cost = "what it costs is not known" if of.usd is None else f"${of.usd:.4f}"
+        click.echo(f"{name}: {config} · {of.judge} · {of.questions} questions in {of.cases} cases · {cost}")
+    _show(found)
+    return 0
+
+
+def _show(found: Sequence[PairedJudges]) -> None:
     heads = ("rubric", "metric", "figure", "n", "A", "B", "B - A", "95 % interval", "p", "people agree more with")
     click.echo(table(heads, list(map(_row, found))))
-    return DATA if bad else 0
 
 
 def _row(each: PairedJudges) -> tuple[str, ...]:

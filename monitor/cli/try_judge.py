@@ -92,6 +92,22 @@ def try_judge(
     return DATA if any(each.findings for each in reports) else 0
 
 
+def report_on_examples(config: Path, named: Sequence[str]) -> JudgeReport:
+    """What the default judge (or panel) of a configuration makes of the labelled examples of these ready rubrics."""
+    from sidejudge.monitor.evaluate.build import judge_settings
+    from sidejudge.monitor.offline.try_judge.run import judges
+
+    given = runnable(config).config
+    if given.evaluators.judge is None:
+        raise CommandError(f"{config}: no judge is configured", "add evaluators.judge")
+    known = judges(replace(judge_settings(given), others={}))
+    name = list(known)[-1]  # a panel stands behind its members
+    cases = labelled(given, named)
+    with progress(sum(len(each.questions) for each in cases), "questions") as shown:
+        (report,) = asyncio.run(_run({name: known[name]}, cases, shown, 1, 0.0))
+    return report
+
+
 def labelled(config: Config, names: Sequence[str]) -> Sequence[GoldenCase]:
     """The labelled examples of these ready rubrics as questions, in the wording that the configuration has of them."""
     from sidejudge.monitor.config.library import library
@@ -100,7 +116,8 @@ def labelled(config: Config, names: Sequence[str]) -> Sequence[GoldenCase]:
     from sidejudge.scoring.declared.metric import Sources
     from sidejudge.scoring.declared.rubric import declared_rubric
 
-    ready, own, found = library(), configured(config), []
+    ready, own = library(), configured(config)
+    found: list[GoldenCase] = []
     for name in names:
         if name not in ready:
             raise CommandError(f"--rubric: there are no examples of {name!r}", f"choose from {', '.join(ready)}")

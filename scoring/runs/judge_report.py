@@ -107,8 +107,18 @@ class JudgeReport:
     usd_per_case: float | None
     latency_s: tuple[float | None, float | None]
     reasons: Mapping[str, int]
-    wrong: tuple[GoldenAnswer, ...]
+    answers: tuple[GoldenAnswer, ...]
     findings: tuple[str, ...] = field(default=())
+
+    @property
+    def usd(self) -> float | None:
+        """Dollars of everything that was asked; None where a price is not known."""
+        return None if self.effort.unpriced else sum(self.effort.usd)
+
+    @property
+    def wrong(self) -> tuple[GoldenAnswer, ...]:
+        """The questions whose first answer is wrong."""
+        return tuple(one for one in self.answers if one.right is False)
 
     def to_json(self) -> dict[str, object]:
         """As JSON: what is unknown is a null ``value`` with its ``reason``."""
@@ -195,7 +205,7 @@ def judge_report(
         usd_per_case=sum(effort.usd) / len(effort.usd) if effort.usd and not effort.unpriced else None,
         latency_s=(p50(effort.seconds), p95(effort.seconds)),
         reasons=dict(unanswered.most_common()),
-        wrong=tuple(one for one in graded if not one.right),
+        answers=tuple(answers),
     )
     return _with_findings(report, timeout_s, min_accuracy)
 

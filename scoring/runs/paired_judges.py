@@ -9,6 +9,7 @@ from typing import Final
 
 from sidejudge.scoring.statistics.paired import signed_ranks, symmetry
 
+from .judge_report import GoldenAnswer
 from .label_line import PASS, LabelLine, Said, Subject
 from .verdict_line import VerdictLine
 
@@ -134,6 +135,24 @@ def compare(a: JudgedCases, b: JudgedCases) -> Iterator[PairedJudges]:
         yield PairedJudges(
             rubric=rubric, metric=metric, unit=unit, n=len(pairs), missing=(missing[0], missing[1]), **compared
         )  # fmt: skip
+
+
+def compare_answers(a: Iterable[GoldenAnswer], b: Iterable[GoldenAnswer]) -> Iterator[PairedJudges]:
+    """Both judges' answers to the same labelled examples (``RUBRIC.CASE.METRIC``), metric by metric."""
+    by_metric: dict[str, dict[str, list[bool | None]]] = {}
+    for place, answers in enumerate((a, b)):
+        for one in answers:
+            row = by_metric.setdefault(one.question.metric, {}).setdefault(one.question.name, [None, None])
+            row[place] = one.right
+    for name, rows in by_metric.items():
+        rubric, _, metric = name.rpartition(".")
+        pairs: list[tuple[Said, Said, Said]] = [
+            (1.0, float(one), float(other)) for one, other in rows.values() if one is not None and other is not None
+        ]
+        none = [sum(row[place] is None for row in rows.values()) for place in (0, 1)]
+        yield PairedJudges(
+            rubric=rubric, metric=metric, unit="right", n=len(pairs), missing=(none[0], none[1]), **_right(pairs)
+        )
 
 
 def _right(pairs: Sequence[tuple[Said, Said, Said]]) -> dict[str, float | None]:

@@ -119,7 +119,8 @@ def _asked(case: Case, metric: Metric) -> AskDeclared | None:
 
 def _right(question: AskDeclared, case: Case, metric: Metric, wanted: Json) -> Expected:
     """The answers that give the value that is expected; empty where none does."""
-    ends = [float(wanted)] * 2 if isinstance(wanted, bool) else list(wanted) if isinstance(wanted, list) else []
+    listed = [wanted, wanted] if isinstance(wanted, bool) else wanted if isinstance(wanted, list) else []
+    ends = [float(each) for each in listed if isinstance(each, int | float)]
     if question.kind not in ("boolean", "one_of"):
         return {"count" if question.kind == "findings" else "value": ends} if ends else {}
     offered = (True, False) if question.kind == "boolean" else question.choices

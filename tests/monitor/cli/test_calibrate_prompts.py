@@ -6,6 +6,10 @@ import json
 
 import pytest
 
+from sidejudge.scoring.judging.golden import GoldenQuestion
+from sidejudge.scoring.questions.declared import AskDeclared
+from sidejudge.scoring.runs.judge_report import GoldenAnswer
+from sidejudge.scoring.runs.paired_judges import compare_answers
 from tests.verdict_lines import metric_line, verdict_line
 
 
@@ -94,3 +98,75 @@ def test_people_get_a_table_and_a_file_that_does_not_fit_is_named(compared):
     done = compared(labels, a, [verdict_line("another")])
     assert done.exit_code != 0
     assert "holds no verdict on a case that was labelled" in done.stderr
+
+
+CONFIG = """
+rubrics:
+  polite:
+    title: Polite
+    metrics: [{id: thanks, check: {icontains: "%s"}}]
+"""
+
+
+@pytest.fixture
+def run_by_both(call, tmp_path):
+    """Two configurations whose rubric differs in one word, labels, and the labelled cases."""
+
+    def run(*more, words=("thank", "regards"), given=("--cases", "cases.jsonl")):
+        for name, word in zip("ab", words, strict=True):
+            (tmp_path / f"{name}.yaml").write_text(CONFIG % word)
+        texts = [f"Number {i}{', thank you' if i % 2 else ''}" for i in range(40)]
+        rows = {
+            "cases.jsonl": [{"case_id": f"c{i}", "model_output": text} for i, text in enumerate(texts)],
+            "labels.jsonl": [
+                {"case_id": f"c{i}", "rubric": "polite", "label": i % 2 == 1, "by": "ann"} for i in range(40)
+            ],
+        }
+        for name, lines in rows.items():
+            (tmp_path / name).write_text("".join(json.dumps(each) + "\n" for each in lines))
+        named = [tmp_path / each if each.endswith(".jsonl") else each for each in given]
+        return call(
+            "calibrate", tmp_path / "labels.jsonl", "--prompts", tmp_path / "a.yaml", tmp_path / "b.yaml", *named, *more
+        )
+
+    return run
+
+
+def test_two_configurations_are_run_on_the_labelled_cases_and_compared(run_by_both, tmp_path):
+    metric, _ = read(run_by_both("--format", "json"))
+    assert (metric["n"], metric["a"], metric["b"], metric["better"]) == (40, 1.0, 0.5, "A")
+    assert len((tmp_path / "a.verdicts.jsonl").read_text().splitlines()) == 40
+    before = (tmp_path / "b.verdicts.jsonl").read_bytes()
+    assert read(run_by_both("--format", "json"))[0] == metric
+    assert (tmp_path / "b.verdicts.jsonl").read_bytes() == before  # judged once
+
+
+def test_verdicts_of_another_wording_are_refused_and_not_compared(run_by_both):
+    assert run_by_both().exit_code == 0
+    again = run_by_both(words=("number", "regards"))
+    assert again.exit_code != 0
+    assert "a.verdicts.jsonl" in again.stderr
+
+
+def test_configurations_without_cases_and_cases_without_configurations_are_refused(run_by_both, call, tmp_path):
+    assert "no --cases are given" in run_by_both(given=()).stderr
+    assert "--cases with --prompts" in call("calibrate", tmp_path / "labels.jsonl", "--cases", "x.jsonl").stderr
+    assert "--rubric goes with --prompts" in run_by_both(given=("--rubric", "tone")).stderr
+
+
+def test_answers_to_labelled_examples_are_compared_question_by_question():
+    question = AskDeclared("toxic-1", "Is it?", "boolean", (), ("model_output",))
+
+    def answers(right):
+        return [
+            GoldenAnswer(
+                question=GoldenQuestion(name=f"toxicity.c{i}.toxic", question=question, right={"value": True},
+                                        label="toxicity.toxic"),
+                given=("no answer" if i == 0 else {"value": i < right},),
+            )
+            for i in range(41)
+        ]  # fmt: skip
+
+    (found,) = compare_answers(answers(21), answers(36))
+    assert (found.rubric, found.metric, found.n, found.missing) == ("toxicity", "toxic", 40, (1, 1))
+    assert (found.a, found.b, found.better) == (0.5, 35 / 40, "B")
