@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from .bounded_read import bounded_read
+from .connection import bounded_read
 from .statements import queries
 
 MOST: Final = 100_000

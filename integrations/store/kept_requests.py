@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from .capacity import give_back
 from .connection import connect, identity, reading
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .health import StoreHealth
 from .lock import Lock
-from .purging import give_back
 from .writer import Writer
 
 _SCHEMA: Final = """

@@ -24,23 +24,21 @@ from sidejudge.scoring.verdict.trace_document import TraceDocument
 from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 from .archive import finished, stored_verdict, trace_document
-from .capacity import Capacity
+from .capacity import SLICE, Capacity, give_back, purge_some
 from .compared import ComparedFilter, ComparedVerdict, read_compared
 from .connection import connect, identity, migrate
 from .contents import ContentsTable
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, changed, explain
 from .finishing import finish
 from .health import StoreHealth
-from .judge_cache import JudgeCacheTable
 from .judge_calls import JudgeCallTable
 from .late_references import LateReferenceTable
 from .lock import Lock
-from .lru import Lru
+from .lru import JudgeCacheTable, Lru
 from .memory import KeyValueTable
 from .notification_outbox import NotificationOutbox
 from .outbox import Outbox
 from .pulled import Pulled
-from .purging import SLICE, give_back, purge_some
 from .statements import queries
 from .stored import FinishedTrace, Storable, StoredChunk, StoredTurn, id_bytes, json_text
 from .untaken import Untaken, mark

@@ -11,7 +11,7 @@ from pathlib import Path
 from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
 from .archive import stored_verdict
-from .bounded_read import bounded_read
+from .connection import bounded_read
 from .statements import queries
 
 MOST = 20_000

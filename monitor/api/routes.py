@@ -20,7 +20,6 @@ from sidejudge.scoring.metrics.judge_metrics import available_metrics
 from sidejudge.scoring.verdict.verdict import State
 
 from .access import AccessRules, Guard, add_sessions, asked_by_a_page
-from .alert_schemas import AlertBody, BoardBody, ConditionBody
 from .compare_route import ComparedView, add_comparisons
 from .compression import accepts_gzip, compressed
 from .errors import ProblemError, SecurityHeaders, explain_errors
@@ -40,6 +39,7 @@ from .readers import Readers
 from .report import Passed, ReloadOutcome, TraceQuery, VerdictQuery
 from .schemas import AvailableMetricsBody, StatusBody
 from .shared_result import SharedResult
+from .status_schemas import AlertBody, BoardBody, ConditionBody
 from .verdict_schemas import JudgeCallsBody, ProblemBody, TraceBody, TracesBody, VerdictsBody
 
 MAX_LIMIT = 1000

@@ -19,12 +19,9 @@ from sidejudge.scoring.status.silence import SilenceCause
 from sidejudge.scoring.status.slice_status import SliceStatus
 from sidejudge.scoring.status.status import WORST_FIRST, Status
 
-from .agreement_schemas import AgreementBody, CorrectedBody
-from .alert_schemas import AlertBody, ChangeBody
-from .metric_schemas import LimitedMetricBody
-from .prompt_schemas import PromptBody
 from .report import MonitorReport
 from .response_body import Count, Counts, Instant, Ratio, ResponseBody, Text, instant, moment, shown
+from .status_schemas import AgreementBody, AlertBody, ChangeBody, CorrectedBody, LimitedMetricBody, PromptBody
 
 MOST_SERVICES = 1000
 """Services and rubrics in one body of the status."""

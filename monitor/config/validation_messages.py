@@ -18,8 +18,11 @@ Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
 _REQUIRED = "is required"
 _SECRET = frozenset(
-    {"api_key", "auth", "authorization", "database", "handover_key", "headers", "password", "randomness_key", "secret", "token"}
-)
+    {
+        "api_key", "auth", "authorization", "database", "handover_key", "headers", "password", "randomness_key",
+        "secret", "token",
+    }
+)  # fmt: skip
 """Keys at or below which secrets stand: what was given there is never shown."""
 _ADDRESSES = frozenset({"notify", "slack", "url", "webhook"})
 """Keys that hold an address with a secret in it, or that somebody gives one by mistake."""

@@ -47,12 +47,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
-from sidejudge.integrations.otlp.wire.tracestate import hashed_randomness, incoming_threshold, randomness
+from sidejudge.integrations.otlp.wire.tracestate import (
+    NEVER,
+    hashed_randomness,
+    incoming_threshold,
+    probability,
+    randomness,
+    threshold,
+)
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.verdict.verdict import Selection
 
-from .thresholds import NEVER, probability, threshold
 from .upstream_trust import TrustedUpstream, UpstreamTrust
 
 __all__ = [

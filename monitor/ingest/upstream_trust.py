@@ -24,13 +24,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
-from sidejudge.integrations.otlp.wire.tracestate import incoming_threshold, randomness
+from sidejudge.integrations.otlp.wire.tracestate import NEVER, incoming_threshold, probability, randomness, threshold
 from sidejudge.scoring.lexical.label import label
 from sidejudge.scoring.statistics.evidence import against_uniform
 from sidejudge.scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 
 from .anomaly import Anomaly, AnomalyKind
-from .thresholds import NEVER, probability, threshold
 
 Disbelief: TypeAlias = Literal["undeclared", "contradicted", "below_floor", "share", "unsigned"]
 """Why a claim is not believed: nobody is trusted; the trace's own randomness does not reach it; it is below the floor;

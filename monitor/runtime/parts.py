@@ -68,8 +68,17 @@ from sidejudge.scoring.alerts.event import AlertEvent
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.status.export_snapshot import ExportSnapshot
 
-from .builders import conversations, fleet_of, judge_queue, limits, opened, session_limits
-from .fleet_parts import share_judging, share_upkeep, shared_answers
+from .builders import (
+    conversations,
+    fleet_of,
+    judge_queue,
+    limits,
+    opened,
+    session_limits,
+    share_judging,
+    share_upkeep,
+    shared_answers,
+)
 from .judging_loop import PACE_S, JudgingLoop
 from .metric_labels import known
 from .own_facts import OwnFacts

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from sidejudge.scoring.trace.record import record
 
-from .tracestate import hashed_randomness, randomness
-
-_NEVER: Final = 1 << 56
+from .tracestate import NEVER, hashed_randomness, randomness
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +28,7 @@ class ChunkOrigin:
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        never = self.threshold >= _NEVER
+        never = self.threshold >= NEVER
         object.__setattr__(self, "floor", b"\xff" * 8 if never else self.threshold.to_bytes(7, "big"))
         object.__setattr__(
             self,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from sidejudge.integrations.store.judge_cache import JudgeCacheTable
+from sidejudge.integrations.store.lru import JudgeCacheTable
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox
 from sidejudge.integrations.store.period_sums import MetricMean, read_courses
 from sidejudge.monitor.alerting.details import WatchedWindow

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sidejudge.integrations.store import bounded_read, verdict_search
+from sidejudge.integrations.store import connection, verdict_search
 from sidejudge.integrations.store.compared import ComparedFilter, read_compared
 from sidejudge.integrations.store.errors import StoreUnavailable
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
@@ -103,8 +103,8 @@ def test_only_so_many_are_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_search_that_takes_too_long_is_ended_with_the_remedy(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_read, "_LONGEST_S", -1.0)
-    monkeypatch.setattr(bounded_read, "_INSTRUCTIONS", 1)
+    monkeypatch.setattr(connection, "_LONGEST_S", -1.0)
+    monkeypatch.setattr(connection, "_INSTRUCTIONS", 1)
     with pytest.raises(StoreUnavailable, match="narrow it by time"):
         search_verdicts(path, VerdictFilter(), after=None, limit=10)
 
