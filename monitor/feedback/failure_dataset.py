@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, cast
 
 from sidejudge.integrations.dialects import normalise
-from sidejudge.integrations.langfuse.client import Langfuse
-from sidejudge.integrations.langfuse.datasets import dataset_exists, item_id, make_dataset, put_item
+from sidejudge.integrations.langfuse.client import Langfuse, encoded
+from sidejudge.integrations.langfuse.datasets import NewDatasetItem, dataset_exists, item_id, make_dataset, put_item
 from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.packed_spans import PackedSpansError
@@ -27,14 +28,20 @@ from sidejudge.monitor.ingest.langfuse.rows import UnreadError, spans_of
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.extract import extract
 from sidejudge.scoring.checks.redaction import Redaction
+from sidejudge.scoring.lexical.label import label
+from sidejudge.scoring.runs.case_as_test import failing_metrics_of
 from sidejudge.scoring.status.export_snapshot import ExportSnapshot
+from sidejudge.scoring.trace.span import Json
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.verdict.verdict_document import VerdictDocument
 
-from .failing_item import failing_item
-
 log = logging.getLogger("sidejudge.langfuse")
 
+MOST_BYTES: Final = 900_000
+"""The largest item; Langfuse takes requests of 1 MiB."""
+_MAX_REASON: Final = 1_000
+_NESTED: Final = 64
+"""Levels of a value that are looked into; what is deeper is left out."""
 LANGFUSE_DATASET: Final = "langfuse_dataset"
 """Its name among connections and as a label of metrics."""
 NO_CONTENTS: Final = "no_contents"
@@ -52,6 +59,65 @@ _DAY_NS: Final = 24 * 3600 * 10**9
 _AGAIN_NS: Final = 600 * 10**9
 """Verdicts are looked at again for this long: one may be committed after others that were reached later."""
 _DESCRIPTION: Final = "Traces that failed, written by sidejudge. What would have been right is for people to add."
+
+
+def failing_item(
+    dataset: str, trace_id: str, case: Case, verdicts: Sequence[VerdictDocument], redaction: Redaction
+) -> NewDatasetItem | None:
+    """The item of a trace.
+
+    Args:
+        dataset: the dataset that it goes to.
+        trace_id: the trace, in hex.
+        case: what was judged.
+        verdicts: its verdicts that fail, as JSON objects.
+        redaction: what is replaced in contents and reasons.
+
+    Returns:
+        The item, with the answer that failed in its metadata; without the answer where both are too large together;
+        None where the input alone is.
+    """
+
+    def clean(value: object, left: int = _NESTED) -> Json:
+        if isinstance(value, str):
+            return redaction.apply(_storable(value))[0]
+        if isinstance(value, float) and not math.isfinite(value):
+            return str(value)
+        if isinstance(value, Mapping):
+            return {_storable(str(key)): clean(each, left - 1) for key, each in value.items()} if left else None
+        if isinstance(value, list | tuple):
+            return [clean(each, left - 1) for each in value] if left else None
+        return cast("Json", value)
+
+    about: dict[str, Json] = {
+        "source": "sidejudge",
+        "verdicts": {str(each["rubric"]): _about(each, redaction) for each in verdicts},
+        **{key: value for key in ("service", "environment", "task") if (value := getattr(case, key)) is not None},
+    }
+    asked, right = clean(case.input), clean(case.expected_outcome)
+    for more in ({"output": clean(case.model_output)}, {"output_left_out": "too large"}):
+        item = NewDatasetItem(
+            id=item_id(dataset, trace_id), input=asked, expected_output=right, metadata={**about, **more},
+            source_trace_id=trace_id,
+        )  # fmt: skip
+        if len(encoded([item.input, item.expected_output, dict(item.metadata)])) <= MOST_BYTES:
+            return item
+    return None
+
+
+def _storable(text: str) -> str:
+    """The text without what PostgreSQL, where Langfuse keeps items, stores in no JSON: NUL, halves of surrogates."""
+    return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _about(verdict: VerdictDocument, redaction: Redaction) -> Json:
+    """Why it failed."""
+    return {
+        "version": str(verdict.get("rubric_version", "")),
+        "reason": redaction.apply(_storable(label(str(verdict.get("reason") or ""), _MAX_REASON)))[0],
+        "composite": verdict.get("composite"),
+        "metrics": list(failing_metrics_of([verdict])),
+    }
 
 
 class FailureDatasetFeeder:

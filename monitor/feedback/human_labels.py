@@ -23,6 +23,7 @@ from sidejudge.integrations.langfuse.errors import LangfuseError, LangfuseErrorK
 from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.store.sqlite import Store
 from sidejudge.monitor.config.annotations import PeopleScore
+from sidejudge.monitor.feedback.comparison import LabelledScore, failing, requested
 from sidejudge.scoring.alerts.agreements import Agreements
 from sidejudge.scoring.alerts.observed import Agreement
 from sidejudge.scoring.runs.calibrated import Calibrated
@@ -30,7 +31,6 @@ from sidejudge.scoring.status.agreement_snapshot import AgreementSnapshot
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .comparison import CORRECTING, OTHER_VERSION, UNMET, UNREADABLE, Label, LabelComparison
-from .score_names import LabelledScore, failing, requested
 
 log = logging.getLogger("sidejudge.langfuse")
 

@@ -1,8 +1,9 @@
-"""Judges traces that were read once more, and commits the revision of their verdicts.
+"""Reads traces once more, judges them, and commits the revision of their verdicts.
 
-The same stages, router and backends as live, with a judge queue of their own: nothing else waits.
-The spans are held in memory until the revision is on disk, so few traces are judged at a time; what a kill loses is
-still owed (``monitor/revise/schedule.py``).
+Langfuse gives their spans back; what the first verdict knew of a trace besides is taken from there. The same stages,
+router and backends as live, with a judge queue of their own: nothing else waits. The spans are held in memory until the
+revision is on disk, so few traces are judged at a time; what a kill loses is still owed
+(``monitor/revise/schedule.py``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import structs
+
+from sidejudge.integrations.langfuse.client import Langfuse
+from sidejudge.integrations.langfuse.observations import Window
+from sidejudge.integrations.langfuse.probe import LangfuseServer
 from sidejudge.integrations.otlp.wire.chunk import ChunkOrigin
 from sidejudge.integrations.otlp.wire.encode import encode_spans
 from sidejudge.integrations.raw import RawSpan
@@ -23,17 +29,66 @@ from sidejudge.monitor.evaluate.pipeline import Pipeline, one_by_one
 from sidejudge.monitor.evaluate.result import TraceResult
 from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.closing import Closing
-from sidejudge.monitor.ingest.sampler import Decision
+from sidejudge.monitor.ingest.langfuse.rows import UnreadError, spans_of
+from sidejudge.monitor.ingest.sampler import NEVER, Decision, random_bits
+from sidejudge.monitor.revise.failure import RevisionFailure, worse
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.trace.instant import written
 from sidejudge.scoring.trace.span import JsonRecord
 from sidejudge.scoring.verdict.trace_document import TraceDocument
 
-from .failure import RevisionFailure, worse
-from .first_verdict import drawn_as_before, spans_as_they_were
-
+_REACHES_ALL: Final = NEVER - 1
+_AROUND_NS: Final = 30 * 60 * 10**9
+"""How far from the times of the spans that were judged they are looked for."""
 MOST_HELD: Final = 4
 """Traces that are held in memory while they are judged."""
+
+
+def spans_as_they_were(spans: Sequence[RawSpan], before: TraceDocument) -> list[RawSpan]:
+    """With the service and the environment under which the trace was judged: verdicts stay where they are counted."""
+    resource = {"service.name": before["service"]} if before.get("service") else {}
+    attribute = {"langfuse.environment": before["environment"]} if before.get("environment") else {}
+    return [
+        structs.replace(span, resource={**span.resource, **resource}, attributes={**span.attributes, **attribute})
+        for span in spans
+    ]
+
+
+def drawn_as_before(before: TraceDocument, trace_id: bytes, hash_key: bytes) -> Decision:
+    """The decision that was made when the trace was drawn: it is not drawn again."""
+    sampling = before.get("sampling") or {}
+    first = before["verdicts"][0] if before["verdicts"] else {}
+    chance = float(sampling.get("probability") or first.get("sampling_probability") or 1.0)
+    bits = random_bits(trace_id, hash_key)
+    if sampling.get("judged_share") is not None:  # so was what the judge's budget could pay for
+        bits = 0 if sampling.get("over_budget") else _REACHES_ALL
+    return Decision(
+        kept=True, probability=chance, base_probability=chance, rule=sampling.get("rule"), randomness=bits,
+        selection="forced" if sampling.get("selection") == "forced" else "random",
+        upstream=float(sampling.get("upstream", 1.0)),
+    )  # fmt: skip
+
+
+async def read(
+    langfuse: Langfuse, server: LangfuseServer, trace_id: str, before: TraceDocument
+) -> list[RawSpan] | RevisionFailure:
+    """All spans of a trace, at least as many as were judged before. Raises ``LangfuseError``."""
+    try:
+        spans = await spans_of(langfuse, server, trace_id, window=_around(before))
+    except UnreadError:
+        return RevisionFailure.TOO_LARGE
+    if not spans:
+        return RevisionFailure.GONE
+    judged = int(before.get("spans") or 0)
+    return spans if len({span.span_id for span in spans}) >= judged else RevisionFailure.INCOMPLETE
+
+
+def _around(before: TraceDocument) -> Window | None:
+    """Where its spans are, which spares Langfuse a search through everything; None where the details do not hold it."""
+    first, last = before.get("first_ns"), before.get("last_ns")
+    if not isinstance(first, int) or not isinstance(last, int):
+        return None
+    return Window(from_ns=max(0, first - _AROUND_NS), to_ns=last + _AROUND_NS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,7 @@ import pytest
 from sidejudge.integrations.langfuse.datasets import item_id
 from sidejudge.integrations.langfuse.probe import probe
 from sidejudge.integrations.store.sqlite import FinishedTrace
-from sidejudge.monitor.feedback.failing_item import failing_item
-from sidejudge.monitor.feedback.failure_dataset import FailureDatasetFeeder
+from sidejudge.monitor.feedback.failure_dataset import FailureDatasetFeeder, failing_item
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.trace.span import Json
