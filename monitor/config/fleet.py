@@ -55,8 +55,8 @@ class FleetSection(Section):
         default=None,
         pattern=_NAME,
         description="name of the whole fleet, the same on each of its monitors, such as `production`: while one of "
-        "them is there, a monitor with another identity is refused, and goes on alone (default: whoever has the "
-        "address belongs to the fleet)",
+        "them is there, a monitor with another identity, or with none, is refused and goes on alone (default: of a "
+        "fleet that has none, to which whoever has the address belongs)",
     )
     name: str | None = Field(
         default=None,

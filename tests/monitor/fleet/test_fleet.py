@@ -232,12 +232,13 @@ async def test_a_schema_is_one_fleet_s_and_a_monitor_of_another_is_refused_with_
     for each in (first, second, unnamed, other):
         each.want("labels")
         await each.round()
-    assert [each.snapshot().state for each in (first, second, unnamed)] == ["ok"] * 3
-    assert other.snapshot().state == "stopped"
+    assert [each.snapshot().state for each in (first, second, unnamed, other)] == ["ok", "ok", "stopped", "stopped"]
     assert other.away is not None
+    assert unnamed.away is not None
+    assert "this monitor has no fleet.identity\ngive this fleet another fleet.schema_name" in unnamed.away
     assert "is the fleet blue's, this monitor is of green\ngive this fleet another fleet.schema_name" in other.away
     await first.round()
-    assert first.present == ["a", "b", "e"], "what is refused leaves nothing behind"
+    assert first.present == ["a", "b"], "what is refused leaves nothing behind"
     stated, to_do = await asyncio.to_thread(try_database, other.section)
     assert "blue" in stated
     assert "fleet.schema_name" in to_do
