@@ -161,15 +161,16 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
             status = window.status
             estimate, state = status.estimate, status.appraisal.status
             known = state not in UNKNOWN
+            contested = state not in breaching and status.appraisal.contested in breaching
             yield AlertFinding(
                 labels=place(status),
-                breached=state in breaching if known else None,
+                breached=state in breaching if known and not contested else None,
                 stated=status.appraisal.reason,
                 value=estimate.pass_ratio if estimate else None, lower=estimate.pair.lower if estimate else None,
                 upper=estimate.pair.upper if estimate else None, n=estimate.n if estimate else 0,
                 limit=getattr(declared.policy_of(status.rubric).thresholds, level),
                 changed_ns=status.change.since_ns if status.change and status.change.alarmed else None,
-                undecided=not known and status.appraisal.undecided,
+                undecided=contested or (not known and status.appraisal.undecided),
             )  # fmt: skip
 
     return find

@@ -29,6 +29,10 @@ Mode: TypeAlias = Literal["adaptive", "point", "bound", "sequence"]
 ratio itself (the seed), its upper bound, or a confidence sequence alone."""
 
 
+_HOLDS = 0.5
+"""Evidence of so much of what convinces holds an alert that was raised, and raises none."""
+
+
 class Status(StrEnum):
     """The five states, as Prometheus, the API and the pages name them. ``no_data``: verdicts no longer come."""
 
@@ -88,12 +92,14 @@ class Policy:
 class Appraisal:
     """A status and, in one short sentence, the numbers that led to it.
 
-    ``undecided``: there is enough data, but the window says one thing and what came before it another.
+    ``undecided``: there is enough data, but the window says one thing and what came before it another. ``contested`` is
+    a worse status that what came before shows and the window rules out: no alert on it fires, and none is over.
     """
 
     status: Status
     reason: str
     undecided: bool = False
+    contested: Status | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,26 +193,29 @@ def _worse(estimate: Estimate, policy: Policy, sequence: ConfidenceSequence | No
 
     A drop stands on its own verdicts; what is about the level as it is now must not contradict the window.
     """
+    contested: Status | None = None
     for level, threshold, since in (
         (Status.CRITICAL, policy.thresholds.critical, drops.collapse),
         (Status.WARNING, policy.thresholds.warning, drops.fall),
     ):
         below = f"below the {level.value} threshold {threshold:g}"
         if since is not None and round(since, 9) < threshold:
-            return Appraisal(level, f"the pass ratio fell, and is {since:.3f} since: {below}")
+            return Appraisal(level, f"the pass ratio fell, and is {since:.3f} since: {below}", contested=contested)
         convinced = sequence.evidence(threshold) / drops.series if sequence is not None else 0.0
         slid = level is Status.WARNING and drops.slide is not None and round(drops.slide, 9) < threshold
+        is_above = round(estimate.pair.lower, 9) > threshold
+        if is_above and level is Status.CRITICAL and convinced >= _HOLDS:
+            contested = level
         if convinced < 1 and not slid:
             continue
-        if round(estimate.pair.lower, 9) > threshold:
+        if is_above:
             if level is Status.WARNING:
                 return _contradicted(estimate, threshold)
             continue
-        if convinced >= 1:
-            return Appraisal(
-                level, f"the evidence that the pass ratio is {below} is {_times(convinced)} what convinces"
-            )
-        return Appraisal(level, f"the pass ratio slid from what it was a week ago to {drops.slide:.3f}: {below}")
+        reason = f"the evidence that the pass ratio is {below} is {_times(convinced)} what convinces"
+        if convinced < 1:
+            reason = f"the pass ratio slid from what it was a week ago to {drops.slide:.3f}: {below}"
+        return Appraisal(level, reason, contested=contested)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -83,6 +84,26 @@ def test_whatever_comes_no_status_in_force_says_what_its_own_interval_rules_out(
 @pytest.mark.parametrize(("course", "traffic"), list(zip(COURSES.values(), TRAFFIC * 2, strict=True)), ids=COURSES)
 def test_no_status_in_force_says_what_its_own_interval_rules_out(course, traffic):
     assert {held(each) for each in looks(course, **traffic)}
+
+
+def test_critical_is_neither_over_nor_sent_again_while_the_window_hovers_about_its_threshold():
+    """The evidence of hours shows that it is critical, and the window rules that out at some looks."""
+    declared, chance = Declaration(), random.Random(3)
+    windows = windows_of(declared)
+    watch, now_ns, turns, statuses = Watch(declared, windows), 10**18, [], []
+    for minute in range(420):
+        now_ns += MINUTE_NS
+        for place in range(4):
+            passed = chance.random() < (0.96 if minute < 100 else 0.0 if minute < 200 else 0.74)
+            seen = Observation(identity=f"{minute}-{place}", at_ns=now_ns, passed=passed)
+            windows.add(KEY, seen)
+            watch.learn(KEY, seen)
+        events = watch.look(Observed(now_ns=now_ns), {}, {})
+        turns += [each.transition.value for each in events if each.condition == "pass_rate_critical"]
+        statuses += [each.appraisal.status for each in watch.service_statuses(now_ns)]
+    left = [a for a, b in itertools.pairwise(statuses) if a is Status.CRITICAL is not b]
+    assert len(left) > 1
+    assert turns in (["firing"], ["firing", "resolved"])
 
 
 def test_between_two_looks_no_status_is_shown_beside_figures_that_rule_it_out():
