@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from sidejudge.scoring.trace import usage as leaves
 from sidejudge.scoring.trace.agent_runs import agent_runs
+from sidejudge.scoring.trace.answer_tools import answer_given
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.reported import MOST_REPORTED
-from sidejudge.scoring.trace.span import Json, Span, SpanKind
+from sidejudge.scoring.trace.span import Json, Span, SpanKind, ToolCall
 from sidejudge.scoring.trace.tool_calls import tool_calls
 from sidejudge.scoring.trace.trace import Trace
 from sidejudge.scoring.trace.trace_index import TraceIndex
@@ -37,10 +38,10 @@ def extract(trace: Trace, *, reference_keys: Sequence[str] = REFERENCE_KEYS) -> 
     runs = agent_runs(trace, index.agents)
     metadata = _metadata(index.metadata)
     task_input = _first_stated(_requested(trace, index, root, runs))
-    answer = _first_stated(_answered(trace, index, root, runs))
+    called = tool_calls(trace, index, runs)
+    answer = _first_stated(chain(_answered(trace, index, root, runs), _given(trace, root, runs, called or ())))
     input_tokens, output_tokens = leaves.tokens(trace, index.usage) or (None, None)
     calls = leaves.model_calls(trace)
-    called = tool_calls(trace, index, runs)
     captured = answer is not None or any(_has_content(span) for span in trace.spans)
     unread = {(each.client, each.source): each for span in trace.spans for each in span.unread}
     return Case(
@@ -111,6 +112,14 @@ def _answered(trace: Trace, index: TraceIndex, root: Span | None, runs: Sequence
     # Where models have messages without text, the output of the steps below them is not the answer.
     for span in index.chains if not any(call.output_messages for call in trace.models) else ():
         yield span.output
+
+
+def _given(
+    trace: Trace, root: Span | None, runs: Sequence[Span], called: Sequence[tuple[ToolCall, str]]
+) -> Iterator[Json]:
+    """The answer that was given by a tool for it, where nothing else states one and the run did not fail."""
+    if not _failed_without_answer(root, _topmost_agents(trace, runs)[-1:]):
+        yield answer_given(call for call, _ in called)
 
 
 def _asks_for_tools(span: Span) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -16,6 +15,7 @@ from sidejudge.scoring.metrics.metric import Metric
 from sidejudge.scoring.result.bands import at_least, must_be_one
 from sidejudge.scoring.result.reason import Reason, part, together
 from sidejudge.scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from sidejudge.scoring.trace.answer_tools import NAMESPACE, gives_answer, plain
 from sidejudge.scoring.trace.jsontext import decoded
 from sidejudge.scoring.trace.record import record
 from sidejudge.scoring.trace.span import Json, Span, SpanKind
@@ -35,17 +35,8 @@ REMEMBERED: Final = 1 << 18
 """Characters of definitions, and of schemas, that are remembered: an application sends the same with every call."""
 _NONE_OFFERED: Final = NotApplicable(Reason("which tools the models were offered is not in the trace"))
 _ALL_FAILED: Final = NotApplicable(Reason("every run that was offered tools ended in an error before it answered"))
-ANSWER_TOOLS: Final = frozenset({
-    "finalanswer", "finalresult", "finaloutput", "finalresponse", "submit", "submitanswer", "submitfinalanswer",
-    "finish", "done", "taskdone", "completetask", "attemptcompletion", "giveanswer", "provideanswer",
-    "providefinalanswer", "returnanswer",
-})  # fmt: skip
-"""Tools by which an agent gives its answer, as ``plain`` names them: who calls one of these has tried no tool."""
 _ACTS: Final = (SpanKind.TOOL, SpanKind.RETRIEVER)
 _GRAPH: Final = "langgraph"
-_PLAIN_NAME: Final = re.compile(r"\W+")
-_NAMESPACE: Final = re.compile(r"\W+|__")
-"""What stands between the name of a plugin or a server and that of its tool."""
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -82,20 +73,11 @@ def _read_definitions(text: str) -> Mapping[str, OfferedTool]:
     found = {plain(tool.name): tool for tool in _tools_in(decoded(text))}
     for tool in list(found.values()):
         # A framework that offers ``orders-lookup`` calls its tool ``lookup``.
-        found.setdefault(plain(_NAMESPACE.split(tool.name)[-1]), tool)
+        found.setdefault(plain(NAMESPACE.split(tool.name)[-1]), tool)
     return found
 
 
 _known: Final = TextMemory(_read_definitions, REMEMBERED)
-
-
-def plain(name: str) -> str:
-    """A tool's name without what clients change of it: case, punctuation.
-
-    >>> plain("functions.get-Weather")
-    'functionsgetweather'
-    """
-    return _PLAIN_NAME.sub("", name).replace("_", "").lower()
 
 
 def _tools_in(value: Json) -> Iterator[OfferedTool]:
@@ -201,7 +183,7 @@ def _fault(step: CallStep, offered: Mapping[str, OfferedTool], chosen: frozenset
     if tool is None:
         # Frameworks run steps of their own as tools; a name that no model called is no model's invention, and the tool
         # by which a model answers is often not listed among the others.
-        unknown = own in chosen and not _gives_answer(step.call.name)
+        unknown = own in chosen and not gives_answer(step.call.name)
         return Reason("{tool}: no such tool was offered", tool=name) if unknown else None
     arguments = decoded(step.call.arguments)
     check = None if tool.schema is None else _validator(tool.schema)
@@ -288,15 +270,11 @@ def _runs(trace: Trace) -> list[_AgentRun]:
     return list(found.values())
 
 
-def _gives_answer(name: str) -> bool:
-    return plain(_NAMESPACE.split(name)[-1]) in ANSWER_TOOLS
-
-
 def _offers_work(span: Span) -> bool:
     """Whether a model was offered a tool by which anything is done; what cannot be read may be one."""
     for text in span.tool_definitions:
         tools = _read(text) if len(text) <= _LONGEST_TEXT else {}
-        if not tools or any(not _gives_answer(tool.name) for tool in tools.values()):
+        if not tools or any(not gives_answer(tool.name) for tool in tools.values()):
             return True
     return False
 
@@ -304,8 +282,8 @@ def _offers_work(span: Span) -> bool:
 def _acts(span: Span) -> bool:
     """Whether a step does something, or asks for it, other than giving the answer."""
     if span.kind in _ACTS:
-        return span.tool is None or not _gives_answer(span.tool.name)
-    return any(not _gives_answer(call.name) for message in span.output_messages for call in message.tool_calls)
+        return span.tool is None or not gives_answer(span.tool.name)
+    return any(not gives_answer(call.name) for message in span.output_messages for call in message.tool_calls)
 
 
 def _holds_result(span: Span) -> bool:

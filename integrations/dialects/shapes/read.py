@@ -494,7 +494,11 @@ class _Reader:
                 held = unwrap.decoded(source.value)
                 if values.is_call(held) and (calls := message_parts.calls([held])):
                     found.append((calls[0], source.name))
-        found += [(call, TURNS.name) for message in self._turns for call in message.tool_calls]
+        own = {self._span.name, kinds.tool_name(self._span.name), (self._text("tool") or ("",))[0]}
+        found += [
+            (call, TURNS.name) for message in self._turns for call in message.tool_calls
+            if self._span.kind is SpanKind.TOOL or call.name in own
+        ]  # fmt: skip
         return found[0] if len(found) == 1 else None
 
     def _arguments(self) -> tuple[Json, str] | None:

@@ -137,6 +137,19 @@ def test_a_fault_lowers_its_own_metrics_and_no_other(fault):
     assert verdict.passed is passed
 
 
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [(tool("t1", 3, None, name="final_answer", answer="At 9."), "At 9."),
+     (tool("t1", 3, "At 9.", name="agent-submit", port="Riga", ship="Aurora"), "At 9."),
+     (tool("t1", 3, "gone", name="submit_order", answer="At 9."), None),
+     (tool("t1", 3, error="E: x", name="final_answer", answer="At 9."), None)],
+)  # fmt: skip
+def test_an_answer_may_be_given_by_a_tool_for_it(call, answer):
+    case = run(model("m1", 1, "", calls=[(call.tool.name, call.tool.arguments)]), call, answer=None)
+    assert case.model_output == answer
+    assert values(judged(case))["answered"] == float(answer is not None)
+
+
 def seen(*roles):
     return tuple(Message(role=role, text="text") for role in roles)
 

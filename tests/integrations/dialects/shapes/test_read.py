@@ -96,18 +96,23 @@ def test_an_answer_that_came_piece_by_piece_is_put_together(events: list[RawEven
     ("returned", "result", "error"),
     [({"content": "gone"}, "gone", None), ({"error": "IOError: no database"}, None, "IOError: no database")],
 )
-@pytest.mark.parametrize("kind", [{"acme__agent__name": "ops"}, {"gen_ai__operation__name": "invoke_agent"}])
+@pytest.mark.parametrize("kind", [
+    {"acme__agent__name": "ops"}, {"gen_ai__operation__name": "invoke_agent"},
+    {"agent__name": "ops", "question": "Where is A-1?", "answer": "On its way."},
+])  # fmt: skip
 def test_calls_of_tools_that_an_agent_reports_as_events_are_calls(
     kind: dict[str, str], returned: dict[str, str], result: str | None, error: str | None
 ) -> None:
     called = _event("tool_call", tool="lookup", arguments='{"id": "A-1"}')
     contents = {"gen_ai.input.messages": json.dumps(ASKED), "gen_ai.output.messages": json.dumps(ANSWERED)}
     named = {key.replace("__", "."): value for key, value in kind.items()}
-    agent = _raw(named | contents, name="agent.run", events=(called, _event("tool_result", tool="lookup", **returned)))
+    own = named if "question" in named else named | contents
+    agent = _raw(own, name="agent.run", events=(called, _event("tool_result", tool="lookup", **returned)))
     model = replace(agent, span_id="3" * 16, parent_id=agent.span_id, name="chat", events=(), attributes={
         "gen_ai.operation.name": "chat", **contents})  # fmt: skip
     case = extract(Trace.of("1" * 32, [normalise(agent), normalise(model)], "batch"))
     assert case.tools_used == (ToolCall(name="lookup", arguments={"id": "A-1"}, result=result, error=error),)
+    assert normalise(agent).kind is SpanKind.AGENT
     assert case.model_output == "On its way."
 
 
