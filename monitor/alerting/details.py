@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sidejudge.scoring.rubrics.workflow import CHECKS, SIDES
+from sidejudge.scoring.rubrics.workflow import CHECKS, SIDES, habits
 from sidejudge.scoring.statistics.estimate import Estimate, estimate, from_sums
 from sidejudge.scoring.statistics.mean import MeanEstimate, mean_estimate
 from sidejudge.scoring.verdict.rubric import Rubric
@@ -51,9 +51,12 @@ class WatchedWindow:
         )
 
 
-def keeps_to_scenario(metrics: Iterable[tuple[str, float]]) -> bool | None:
-    """Whether a run departed from its scenario in nothing; None where nothing of it was checked."""
-    checked = [value for name, value in metrics if name in _WORKFLOW]
+def keeps_to_scenario(metrics: Iterable[tuple[str, float]], *, signs: bool = False) -> bool | None:
+    """Whether a run departed from its scenario in nothing; None where nothing of it was checked.
+
+    ``signs``: nor from what most runs do. Such a departure is no violation, and the first that shows a drift.
+    """
+    checked = [value for name, value in metrics if name in _WORKFLOW or (signs and name == habits.id)]
     return min(checked) >= 1.0 if checked else None
 
 

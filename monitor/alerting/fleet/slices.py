@@ -141,7 +141,7 @@ def first_of(seen: Observation, *, scenario: bool) -> First | None:
     """What is counted of a verdict as it is first; None of one that is no first or decided nothing."""
     if seen.revision != 1 or seen.passed is None:
         return None
-    kept = keeps_to_scenario(seen.metrics.items()) if scenario else None
+    kept = keeps_to_scenario(seen.metrics.items(), signs=True) if scenario else None
     return First(seen.passed, seen.weight, kept, None if seen.cluster is None else digest(seen.cluster))
 
 
