@@ -36,6 +36,8 @@ def in_our_names(data: Mapping[str, Json]) -> dict[str, Json]:
     chosen: dict[str, str] = {}
     for field, others in OTHER_NAMES.items():
         found = next((other for other in others if data.get(other) is not None), None)
+        if found is None and field == "model_output":
+            found = next((other for other in others if other in data and field not in data), None)  # no answer: null
         if found is not None and data.get(field) is None:
             chosen[found] = field
     taken = set(chosen.values())

@@ -102,8 +102,15 @@ def _result(metric: Metric, case: Case) -> Result:
         requests(case, [question], context_tokens=1_000_000)
         return NoAnswer("nobody answers in this test")
 
-    begun = metric.measure(case)
-    found = run({metric.id: begun}, answer).results[metric.id] if isinstance(begun, GeneratorType) else begun
+    try:
+        begun = metric.measure(case)
+        found = run({metric.id: begun}, answer).results[metric.id] if isinstance(begun, GeneratorType) else begun
+    except AssertionError:
+        raise
+    except Exception as error:
+        cause = f"{metric.id} raises {type(error).__name__} on the case {case.case_id}: {error}"
+        remedy = "return NotApplicable or Unavailable with a reason where there is nothing to measure"
+        raise AssertionError(f"{cause}; {remedy}") from error
     assert isinstance(found, _RESULTS), f"{metric.id} returns {type(found).__name__} of {case.case_id}, no result"
     return found
 

@@ -160,6 +160,10 @@ def test_a_plain_function_conforms_as_it_stands_in_the_pages():
         (mood, "passes has to name"),
         (lambda case: (yield "Is it polite?"), r"'Is it polite\?', which is no question"),
         ("polite", "neither a metric nor a function"),
+        (
+            lambda case: float(len(case.model_output) < 9),
+            "raises TypeError on the case empty: .*; return NotApplicable",
+        ),
     ],
 )
 def test_a_function_that_would_fail_in_every_case_is_refused(function, stated):

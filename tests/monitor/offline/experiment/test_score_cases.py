@@ -162,11 +162,18 @@ def test_no_row_is_judged_where_one_that_is_there_is_no_case_and_of_a_stream_tho
         judged.append(case)
         return sidejudge.NoAnswer("nobody was asked")
 
-    rows = [{"model_output": "a"}, {"model_output": None}]
+    rows = [{"model_output": "a"}, {"input": "b"}]
     for given, least in ((rows, 0), (iter(rows), 1)):
         with pytest.raises(sidejudge.SidejudgeError, match=r"line 2: model_output: is missing"):
             score(given, "quality", answer=answer)
         assert (len(judged) >= 1) == bool(least)
+
+
+def test_an_empty_answer_is_one_under_any_name(config):
+    for name in ("model_output", "answer", "response"):
+        verdict = score({name: None}, "quality")
+        assert verdict.passed is None
+        assert "model_output is null" in verdict.reason, name
 
 
 def test_a_rubric_that_is_not_there_is_refused_with_those_that_are(config):
