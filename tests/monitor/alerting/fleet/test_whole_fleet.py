@@ -30,7 +30,7 @@ async def test_three_monitors_have_one_status_and_receivers_hear_one_story(start
             app = await started(
                 clock_ns=lambda: time.time_ns() + later_ns[0], **FAILING,
                 store={"path": str(tmp_path / f"{number}.sqlite")},
-                fleet={"database": database, "name": f"m{number}", "every": "200ms", "lease": "11s"},
+                fleet={"database": database, "name": f"m{number}", "every": "200ms", "lease": "60s"},
                 alerts={
                     "look": "1s", "min_samples": 30, "metrics": [{"metric": "latency_p50", "warning": "1h"}],
                     "notify": [{"webhook": {"url": receiver.url, "severity": "warning"}}],
