@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,8 @@ from .settings import config_option, format_option, loaded, show_json
 
 if TYPE_CHECKING:
     from sidejudge.monitor.alerting.plan import Expected
+    from sidejudge.monitor.config import Config
+    from sidejudge.monitor.offline.backfill.estimate import TraceCost
 
 _UNITS = {"s": 3600.0, "sec": 3600.0, "min": 60.0, "m": 60.0, "h": 1.0, "d": 1 / 24}
 _SHARES = (0.01, 0.05, 0.2, 1.0)
@@ -30,13 +32,19 @@ _FEWEST = 0.5
 @click.option("--bad", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Pass rate to be noticed.")
 @click.option("--within", default="1h", show_default=True, help="How soon half of such drops are to be noticed.")
 @click.option("--series", type=click.IntRange(min=1), default=1, show_default=True, help="Services times rubrics.")
+@click.option(
+    "--trace-tokens", type=click.IntRange(1, 10_000_000), default=1_000, show_default=True,
+    help="Tokens of a trace's contents, which the judge is paid by.",
+)  # fmt: skip
 @format_option
 @config_option
 def plan(  # noqa: PLR0917  # click passes options by name
     rate: str, sampling: float | None, good: float | None, bad: float | None, within: str, series: int,
-    form: str, config: Path | None,
+    trace_tokens: int, form: str, config: Path | None,
 ) -> int:  # fmt: skip
     """Show what to expect at this traffic: false alarms, minutes until a drop is noticed, time without an answer.
+
+    With a judge: what it and a cascade cost, and how often a cascade agrees with its strongest judge in simulations.
 
     Simulated with the alerts of --config and independent verdicts; good and bad default to those of the early warning.
     Sessions whose turns fail together count as one trace each. Exit code 1: no sampling rate is enough.
@@ -46,7 +54,8 @@ def plan(  # noqa: PLR0917  # click passes options by name
     from sidejudge.monitor.config.units import parse_duration
 
     per_hour = _per_hour(rate)
-    declared = declaration(loaded(config).config)
+    given = loaded(config).config
+    declared = declaration(given)
     default_good, default_bad = declared.good_and_bad("")
     good, bad = default_good if good is None else good, default_bad if bad is None else bad
     if bad >= good:
@@ -60,18 +69,84 @@ def plan(  # noqa: PLR0917  # click passes options by name
     with waiting("reckoning"):
         rows = [(share, expected(declared, replace(traffic, per_hour=per_hour * share))) for share in shares]
         enough = proposed_rate(declared, traffic, within_h=within_h)
+        costs = _costs(given, trace_tokens)
     share = None if enough is None else enough / per_hour
     if form == "json":
         show_json({
             "mode": declared.policy.mode, "good": good, "bad": bad, "series": series,
             "rows": [{"sampling": each, **_record(found)} for each, found in rows],
             "proposed": None if share is None else {"sampling": {"rate": share}},
+            "judging": [asdict(each) for each in costs],
         })  # fmt: skip
     else:
         _show(
             rows, share, f"mode {declared.policy.mode}: {good:g} falls to {bad:g}, {per_hour:g} traces an hour", within
         )
+        _show_costs(costs, per_hour, sampling or share or 1.0, trace_tokens)
     return DATA if share is None else 0
+
+
+def _costs(config: Config, tokens: int) -> list[TraceCost]:
+    """What judging one trace takes, of each rubric that a route leads to; empty without a judge."""
+    if config.evaluators.judge is None:
+        return []
+    import asyncio
+    import time
+
+    from sidejudge.integrations.provider.errors import ProviderError
+    from sidejudge.monitor.config.rubrics import configured
+    from sidejudge.monitor.evaluate.build import build_backends
+    from sidejudge.monitor.offline.backfill.estimate import cost_of_trace
+    from sidejudge.monitor.offline.score.transient import LruCache, Transient
+
+    rubrics = configured(config)
+    named = dict.fromkeys([*(name for route in config.routes for name in route.rubrics), *config.default_rubrics])
+    who = build_backends(
+        config, memory=Transient(forgetful=True), vectors=LruCache(1), observer=None, clock_ns=time.time_ns
+    )
+
+    async def found() -> list[TraceCost]:
+        try:
+            return await cost_of_trace(config, [rubrics[name] for name in named if name in rubrics], who, tokens)
+        finally:
+            if who.library is not None:
+                await who.library.close()
+
+    try:
+        return asyncio.run(found())
+    except ProviderError as error:
+        raise CommandError(f"evaluators.judge: {error}", "set price, or install the extra 'judge'") from None
+
+
+def _show_costs(costs: list[TraceCost], per_hour: float, share: float, tokens: int) -> None:
+    if not costs:
+        return
+    from .table import table
+
+    a_day = per_hour * share * 24
+    click.echo(f"\njudging a trace of {tokens:,} tokens, and {a_day:,.0f} of them a day (USD)")
+    click.echo(table(
+        ("rubric", "judges", "questions", "first judge", "strongest", "cascade", "a day", "agrees with the strongest"),
+        [
+            (
+                each.rubric, " > ".join(each.judges), str(each.questions), _usd(each.usd), _usd(each.strong_usd),
+                "-" if each.cascade_usd is None else "–".join(map(_usd, each.cascade_usd)),
+                "–".join(_usd(usd * a_day) for usd in each.cascade_usd) if each.cascade_usd is not None
+                else _usd(None if each.usd is None else each.usd * a_day),
+                "-" if each.agrees is None else "–".join(f"{one:.0%}" for one in each.agrees),
+            )
+            for each in costs
+        ],
+    ))  # fmt: skip
+    if any(each.cascade_usd is not None for each in costs):
+        click.echo(
+            "ranges: a small judge with moderate to large errors, simulated; a running monitor measures yours on what "
+            "is drawn (page, 'sidejudge status')"
+        )
+
+
+def _usd(usd: float | None) -> str:
+    return "not known" if usd is None else f"{usd:.6f}" if usd < 0.01 else f"{usd:,.2f}"
 
 
 def _per_hour(text: str) -> float:

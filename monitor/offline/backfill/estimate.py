@@ -15,9 +15,12 @@ from sidejudge.monitor.config.judge_choice import ONE_JUDGE
 from sidejudge.monitor.evaluate.addressed import Addressed, plain
 from sidejudge.monitor.evaluate.build import EvaluationBackends, judge_settings
 from sidejudge.monitor.evaluate.evaluation import Evaluation
+from sidejudge.monitor.evaluate.judge.panel_member import Client
+from sidejudge.monitor.evaluate.judge.settings import JudgeSettings
 from sidejudge.monitor.route.router import Route, Router
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.judging.request import requests
+from sidejudge.scoring.lexical.token_estimate import estimate
 from sidejudge.scoring.questions.question import Question
 from sidejudge.scoring.verdict.rubric import Rubric
 
@@ -91,12 +94,100 @@ async def _cost(config: Config, case: Case, requested: Sequence[Question], who: 
     for question in requested:
         by_judge.setdefault(question.judge if isinstance(question, Addressed) else "", []).append(plain(question))
     for judge, questions in by_judge.items():
-        settings = first.others.get(judge, first)
-        for model in settings.models:
-            price = await client.price(model)
-            if price is None:
-                return None
-            context = settings.context_tokens or await client.context_tokens(model)
-            made, _ = requests(case, questions, context_tokens=context)
-            usd += sum(price.of(each.prompt_tokens, each.answer_tokens) for each in made)
+        paid = await _paid(first.others.get(judge, first), client, case, questions)
+        if paid is None:
+            return None
+        usd += paid
     return usd
+
+
+async def _paid(
+    settings: JudgeSettings, client: Client, case: Case, questions: Sequence[Question], answer_tokens: int | None = None
+) -> float | None:
+    """Dollars of asking all models of a judge these questions; ``answer_tokens`` to each, None: the most there are."""
+    usd = 0.0
+    for model in settings.models:
+        price = await client.price(model)
+        if price is None:
+            return None
+        context = settings.context_tokens or await client.context_tokens(model)
+        made, _ = requests(case, questions, context_tokens=context)
+        for each in made:
+            written = each.answer_tokens if answer_tokens is None else answer_tokens * len(each.questions)
+            usd += price.of(each.prompt_tokens, written)
+    return usd
+
+
+DOUBTED: Final = {True: (0.06, 0.18), False: (0.01, 0.08)}
+"""Share of verdicts that the small judge of a cascade doubts, with and without ``permuted``, in simulations of moderate
+and large errors of yes-or-no and graded rubrics (``tests/bench/bench_cascade.py``)."""
+AGREES: Final = {True: (0.88, 0.98), False: (0.82, 0.97)}
+"""Share of the cascade's verdicts that are the strong judge's, in the same simulations."""
+_ANSWER: Final = 60
+"""Tokens of an answer to one question, about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceCost:
+    """Dollars of judging one trace by one rubric, with the first judge alone and the strongest alone; None: no price.
+
+    ``cascade_usd`` and ``agrees`` are ranges where several judges are named, else None.
+    """
+
+    rubric: str
+    judges: tuple[str, ...]
+    questions: int
+    usd: float | None
+    strong_usd: float | None
+    cascade_usd: tuple[float, float] | None
+    agrees: tuple[float, float] | None
+
+
+async def cost_of_trace(
+    config: Config, rubrics: Sequence[Rubric], who: EvaluationBackends, tokens: int
+) -> list[TraceCost]:
+    """What judging one trace with so many tokens of contents takes, rubric by rubric; those that ask no judge are out.
+
+    Counted are the requests of the first round, by prompts as they would be sent and usual answers.
+    """
+    from sidejudge.integrations.judge.client import JudgeClient  # noqa: PLC0415  # only with a judge
+
+    if config.evaluators.judge is None or who.library is None or who.judge is None:
+        return []
+    client, first, case = who.batches or JudgeClient(who.library), judge_settings(config), _typical(tokens)
+    choice = who.others.choice if who.others is not None else ONE_JUDGE
+    found: list[TraceCost] = []
+    for rubric in rubrics:
+        opened = Evaluation(case, [rubric], who.at_once, choice=choice).open
+        questions = list(dict.fromkeys(plain(each) for each in opened if who.judge.can_answer(each)))
+        if not questions:
+            continue
+        judges = max((choice.of(rubric.id, metric) for metric in rubric.metric_ids), key=len)
+        small, strong = [
+            await _paid(first.others.get(name, first), client, case, questions, _ANSWER)
+            for name in (judges[0], judges[-1])
+        ]
+        policy, cascade = choice.cascade, None
+        if len(judges) > 1 and small is not None and strong is not None:
+            twice = small * (2 if policy.permuted else 1)
+            low, high = (twice + (share + (1 - share) * policy.rate) * strong for share in DOUBTED[policy.permuted])
+            cascade = (low, high)
+        found.append(
+            TraceCost(
+                rubric=rubric.id, judges=judges, questions=len(questions), usd=small, strong_usd=strong,
+                cascade_usd=cascade, agrees=AGREES[policy.permuted] if cascade is not None else None,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _typical(tokens: int) -> Case:
+    """A case whose parts have so many tokens together."""
+
+    def words(share: float) -> str:
+        return "lorem ipsum dolor sit amet " * max(1, round(tokens * share / estimate("lorem ipsum dolor sit amet ")))
+
+    return Case(
+        case_id="typical", trace_id="0" * 32, input=words(0.1), model_output=words(0.2), context=(words(0.3),),
+        transcript=f"user: {words(0.15)}\nassistant: {words(0.15)}", expected_outcome=words(0.1),
+    )  # fmt: skip

@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.monitor.cli.plan import _costs
+from sidejudge.monitor.config import load
 from tests.verdict_lines import verdict_line
 
 
@@ -75,3 +77,30 @@ def test_check_says_that_a_limit_of_the_sampling_never_makes_a_window(call, tmp_
     given = {"store": {"path": str(tmp_path / "none")}, "sampling": {"traces_per_hour": 1}}
     config.write_text(yaml.safe_dump(given))
     assert "every status is insufficient_data" in call("check", config).stderr
+
+
+PRICED = """
+evaluators:
+  judge: {model: openai/small, api_key: k, context_tokens: 32000,
+          price: {input_usd_per_million: 0.1, output_usd_per_million: 0.4}}
+  judges:
+    strong: {model: openai/large, price: {input_usd_per_million: 2.0, output_usd_per_million: 8.0}}
+  cascade: {permuted: %s, rate: 0.05}
+rubrics: {quality: {judge: [default, strong]}}
+routes: [{match: {}, rubrics: [quality, dimensions, workflow]}]
+"""
+
+
+@pytest.mark.parametrize("permuted", ["true", "false"])
+def test_what_a_judge_and_a_cascade_cost_is_known_before(tmp_path, permuted):
+    (tmp_path / "sidejudge.yaml").write_text(PRICED % permuted)
+    config = load(tmp_path / "sidejudge.yaml", {})
+    short, long = (_costs(config, tokens) for tokens in (1_000, 20_000))
+    quality, dimensions = short  # workflow asks no judge
+    assert (quality.rubric, quality.judges, quality.questions) == ("quality", ("default", "strong"), 1)
+    assert quality.strong_usd == pytest.approx(20 * quality.usd)
+    assert quality.usd < quality.cascade_usd[0] < quality.cascade_usd[1] < 0.4 * quality.strong_usd
+    assert (dimensions.cascade_usd, dimensions.agrees) == (None, None)
+    # twenty thousand tokens of contents at 0.1 USD a million, of which the rubric shows a part
+    assert 0.0005 < long[0].usd < 0.004
+    assert _costs(load(None, {}), 1_000) == []
