@@ -60,8 +60,10 @@ class NoticeReceiver:
         notices = [_notice(entry) for entry in entries]
         notice = notices[0]
         if len(notices) > 1:
-            events = tuple(event for each in notices for event in each.events)
-            notice = Notice(id=notices[-1].id, kind=NoticeKind.GROUP, at_ns=notices[-1].at_ns, events=events)
+            # Of an alert that began and ended meanwhile only the end is news, which names its beginning.
+            last = {event.fingerprint: event for each in notices for event in each.events}
+            kind = NoticeKind.GROUP if len(last) > 1 else NoticeKind.ALERT
+            notice = Notice(id=notices[-1].id, kind=kind, at_ns=notices[-1].at_ns, events=tuple(last.values()))
         await self.sender.send(notice if self.names else without_names(notice))
         return {}
 

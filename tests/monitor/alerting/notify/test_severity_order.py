@@ -11,6 +11,8 @@ from sidejudge.monitor.alerting.notify.receiver import NoticeReceiver
 from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.lifecycle import AlertTransition
 from sidejudge.scoring.notices.notice import Notice, NoticeKind
+from sidejudge.scoring.notices.text import Wording
+from sidejudge.scoring.notices.wording import report
 from tests.alert_events import SINCE_NS, event
 
 INFO, WARNING, CRITICAL = Severity.INFO, Severity.WARNING, Severity.CRITICAL
@@ -48,3 +50,23 @@ def pending(seq, severity=None, kind=NoticeKind.ALERT, **changes):
 def test_the_most_severe_goes_first(waiting, most, first):
     receiver = NoticeReceiver(name="x", sender=Nobody(), most=most)
     assert [entry.seq for entry in receiver.together(waiting)] == first
+
+
+async def test_an_alert_that_began_and_ended_while_it_waited_is_one_message():
+    taken = []
+
+    class Chat:
+        async def send(self, notice):
+            taken.append(notice)
+
+    ended = pending(2, CRITICAL, transition=AlertTransition.RESOLVED, number=2)
+    other = pending(3, WARNING, condition="blocker_rate")
+    receiver = NoticeReceiver(name="chat", sender=Chat(), most=5)
+    await receiver.deliver([pending(1, CRITICAL), ended])
+    await receiver.deliver([pending(1, CRITICAL), ended, other])
+    alone, group = taken
+    assert (alone.kind, [each.transition.value for each in alone.events]) == (NoticeKind.ALERT, ["resolved"])
+    assert (group.kind, [each.condition for each in group.events]) == (
+        NoticeKind.GROUP, ["pass_rate_critical", "blocker_rate"]
+    )  # fmt: skip
+    assert "It began 2026-11-21 10:03 UTC and lasted 12 minutes." in report(alone, Wording()).text
