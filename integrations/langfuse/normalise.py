@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from sidejudge.integrations.langfuse.contents import text
+from sidejudge.integrations.langfuse.origins import text
 from sidejudge.integrations.raw import AttributeValue, RawSpan
 from sidejudge.scoring.trace.span import Json
 
