@@ -11,7 +11,7 @@ from pathlib import Path
 from sidejudge.dashboards.grafana.alert_rules import alert_rules
 from sidejudge.dashboards.grafana.forms import config_map, dashboards, data_source, provider
 from sidejudge.dashboards.rules.alertmanager import alertmanager, inhibit_rules
-from sidejudge.dashboards.rules.forms import prometheus_rule, rule_file
+from sidejudge.dashboards.rules.groups import prometheus_rule, rule_file
 from sidejudge.dashboards.runbooks.pages import pages
 from sidejudge.scoring.alerts.declaration import Declaration
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from sidejudge.dashboards.grafana.forms import dashboards
-from sidejudge.dashboards.rules.forms import rules
+from sidejudge.dashboards.rules.groups import rules
 from sidejudge.scoring.alerts.declaration import Declaration
 
 

@@ -6,13 +6,12 @@ Every process knows the labels of its project: of several, the one that finds le
 from __future__ import annotations
 
 import sidejudge.integrations.prometheus.families as f
-from sidejudge.dashboards.rules import people
+from sidejudge.dashboards.rules import recordings as people
 from sidejudge.dashboards.rules import recordings as r
 from sidejudge.integrations.prometheus.families import Family
 from sidejudge.scoring.alerts.declaration import Declaration
 
-from .board import GREEN, GREY, RED, DashboardRow, Panel, Query
-from .panels import series, stat
+from .board import GREEN, GREY, RED, DashboardRow, Panel, Query, series, stat
 from .words import SITE, WHERE
 
 _RUBRIC = f'{SITE},rubric=~"$rubric"'

@@ -9,9 +9,8 @@ from sidejudge.dashboards.rules.limited import kept
 from sidejudge.dashboards.rules.promql import fleet
 from sidejudge.scoring.alerts.declaration import Declaration
 
-from .board import Board, DashboardRow, Panel, Query
-from .panels import series
-from .versions import version_change
+from .board import Board, DashboardRow, Panel, Query, series
+from .firing import version_change
 from .words import DRILL, WHERE, per_minute, per_second, ratio_steps, site_variables
 
 _PLACE = "service", "environment"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sidejudge.integrations.prometheus.families as f
 
-from .board import GREEN, RED, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query, Steps
-from .panels import series, stat, table
+from .board import GREEN, RED, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query, Steps, series, stat, table
 from .words import SITE, per_minute, per_second, targets
 
 _JOB = f'{SITE},instance=~"$instance"'

@@ -6,10 +6,8 @@ import sidejudge.integrations.prometheus.families as f
 from sidejudge.dashboards.rules import recordings as r
 from sidejudge.scoring.alerts.declaration import Declaration
 
-from .board import BLUE, GREEN, GREY, RED, YELLOW, Board, DashboardRow, Panel, Query, Steps
-from .firing import RANKS, with_rank, with_runbook
-from .panels import series, stat, table
-from .versions import version_change
+from .board import BLUE, GREEN, GREY, RED, YELLOW, Board, DashboardRow, Panel, Query, Steps, series, stat, table
+from .firing import RANKS, version_change, with_rank, with_runbook
 from .words import (
     ALERTING,
     CHOSEN,

@@ -8,9 +8,8 @@ from sidejudge.dashboards.rules import shares as s
 from sidejudge.scoring.alerts.declaration import Declaration
 
 from .agreement import agreement
-from .board import GREEN, GREY, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query
-from .panels import series, stat
-from .versions import version_change
+from .board import GREEN, GREY, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query, series, stat
+from .firing import version_change
 from .words import (
     LANGFUSE,
     SERVICE,

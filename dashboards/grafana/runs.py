@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sidejudge.integrations.prometheus.families as f
 
-from .board import Board, DashboardRow, Panel, Query
-from .panels import series
+from .board import Board, DashboardRow, Panel, Query, series
 from .words import SERVICE, per_minute, per_second, site_variables
 
 _ENDINGS = "completed|answered|answer_intact|not_refused"

@@ -1,7 +1,10 @@
-"""Groups: all rules under a declaration, in the groups that Prometheus evaluates one after the other."""
+"""Groups: all rules under a declaration, one group after the other, as a rule file and as a PrometheusRule."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from sidejudge.dashboards.yaml_text import written
 from sidejudge.scoring.alerts.declaration import Declaration
 
 from .by_version import by_version
@@ -9,11 +12,9 @@ from .declared_alerts import declared_alerts
 from .fleet_alerts import fleet_alerts, health_alerts
 from .limited import limited
 from .looks import looks
-from .people import people
-from .recordings import BURN_WINDOWS, burning, day, estimates, sums, threshold, window_of
+from .recordings import BURN_WINDOWS, burning, day, estimates, people, sums, threshold, traffic, window_of
 from .rule import AlertingRule, Group, RecordingRule
 from .shares import shares
-from .traffic import traffic
 
 LONG_NS = 2 * 60 * 10**9
 """Between two evaluations of long windows; well below the five minutes after which a series counts as gone."""
@@ -48,3 +49,26 @@ def _day(window: str) -> list[RecordingRule]:
 def alerts(declared: Declaration) -> list[AlertingRule]:
     """All alerts, those of the declaration first."""
     return [rule for group in groups(declared) for rule in group.rules if isinstance(rule, AlertingRule)]
+
+
+def rules(declared: Declaration, runbooks: str | None = None) -> Mapping[str, object]:
+    """The rule file's content."""
+    return {"groups": [group.to_json(runbooks) for group in groups(declared)]}
+
+
+def rule_file(declared: Declaration, runbooks: str | None = None) -> str:
+    """A file for ``rule_files`` of Prometheus."""
+    return written(rules(declared, runbooks))
+
+
+def prometheus_rule(declared: Declaration, runbooks: str | None = None) -> str:
+    """The same as an object for Prometheus' operator (``kubectl apply -f``)."""
+    labels = {"app.kubernetes.io/name": "sidejudge", "app.kubernetes.io/component": "rules"}
+    return written(
+        {
+            "apiVersion": "monitoring.coreos.com/v1",
+            "kind": "PrometheusRule",
+            "metadata": {"name": "sidejudge", "labels": labels},
+            "spec": rules(declared, runbooks),
+        }
+    )

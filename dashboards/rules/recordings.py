@@ -10,11 +10,13 @@ while a window fills; ratios do not.
 from __future__ import annotations
 
 import sidejudge.integrations.prometheus.families as f
+from sidejudge.integrations.prometheus.families import Family
+from sidejudge.scoring.alerts.condition import Severity
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.statistics.interval import Z_99_ONE_SIDED
 
-from .promql import PLACE, bound, configured, fleet, over_processes
-from .rule import RecordingRule, prometheus_duration
+from .promql import PLACE, SITE, bound, configured, fleet, over_processes
+from .rule import AlertingRule, RecordingRule, prometheus_duration
 
 BURN_WINDOWS = ("5m", "30m", "1h", "6h", "3d")
 DAY = "1d"
@@ -139,3 +141,48 @@ def day() -> list[RecordingRule]:
     """The day's estimate, for services that are too quiet for the window of the status."""
     strict = bound(pass_ratio(DAY), effective(DAY), upper=True, z=Z_99_ONE_SIDED)
     return [*estimates(DAY), RecordingRule(record=upper(DAY, 99), expr=strict)]
+
+
+_MINUTE_NS = 60 * 10**9
+
+
+def traffic() -> list[AlertingRule]:
+    """One alert for each kind of anomaly, which a label names."""
+    return [
+        AlertingRule(
+            id="traffic_suspected", severity=Severity.WARNING, title="Something is odd about the traffic",
+            when="a monitor reports an anomaly: ids that are not random, traces that are torn, or claims about how "
+            "traces were drawn that are not believed",
+            meaning="verdicts are fewer than the configuration asks for, or weigh other than their senders claim",
+            expr=f"{fleet(f.TRAFFIC_SUSPECTED, operation='max')} == 1",
+            stated="{{ $labels.kind }} was found; the status page has its cause and remedy.",
+            for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+        )
+    ]  # fmt: skip
+
+
+TRUE_POSITIVE = "rubric:sidejudge_agreement_true_positive:avg"
+TRUE_NEGATIVE = "rubric:sidejudge_agreement_true_negative:avg"
+_ON_RUBRIC = f"on ({', '.join((*SITE, 'rubric'))}) group_left ()"
+
+
+def corrected(window: str) -> str:
+    """The corrected pass ratio; absent where labels do not show both errors, or the judge only guesses."""
+    return f"{PLACE}:sidejudge_pass_corrected:ratio_increase{window}"
+
+
+def people(window: str) -> list[RecordingRule]:
+    """Errors, and the corrected ratio over one window."""
+    return [
+        RecordingRule(record=TRUE_POSITIVE, expr=_of_verdicts(f.AGREEMENT_TRUE_POSITIVE)),
+        RecordingRule(record=TRUE_NEGATIVE, expr=_of_verdicts(f.AGREEMENT_TRUE_NEGATIVE)),
+        RecordingRule(
+            record=corrected(window),
+            expr=f"clamp(\n  ({pass_ratio(window)} + {_ON_RUBRIC} {TRUE_NEGATIVE} - 1)\n"
+            f"  / {_ON_RUBRIC} ({TRUE_POSITIVE} + {TRUE_NEGATIVE} - 1 > 0),\n  0, 1\n)",
+        ),
+    ]
+
+
+def _of_verdicts(family: Family) -> str:
+    return over_processes(f'{family.name}{{metric="pass"}}', "metric", operation="avg")

@@ -13,10 +13,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from opentelemetry._logs import Logger, NoOpLogger
+from opentelemetry.context import Context
 from opentelemetry.metrics import NoOpMeterProvider
-from opentelemetry.sdk._logs import LoggerProvider, LogRecordLimits, ReadableLogRecord
+from opentelemetry.sdk._logs import (
+    LoggerProvider,
+    LogRecordLimits,
+    LogRecordProcessor,
+    ReadableLogRecord,
+    ReadWriteLogRecord,
+)
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import NoOpTracer, Tracer
@@ -24,8 +31,6 @@ from opentelemetry.trace import NoOpTracer, Tracer
 from sidejudge.integrations.memory_queue import MemoryQueue
 from sidejudge.scoring.errors import SidejudgeError
 from sidejudge.scoring.trace.loop_guard import OWN_SCOPE, OWN_SERVICE
-
-from .queue import EventsInto, SpansInto
 
 ROOM: Final = 4096
 """Spans, and events, that may wait; 1 to 4 kB each."""
@@ -104,3 +109,42 @@ def telemetry(*, version: str, environment: str | None, clock_ns: Callable[[], i
     if isinstance(tracer, NoOpTracer) or isinstance(logger, NoOpLogger):
         raise DisabledError("OTEL_SDK_DISABLED is set in this process's environment")
     return Telemetry(ids=ids, tracer=tracer, logger=logger, spans=spans, events=events)
+
+
+class SpansInto(SpanProcessor):
+    """Puts spans that have ended into a queue."""
+
+    def __init__(self, queue: MemoryQueue[ReadableSpan]) -> None:
+        self._queue = queue
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None: ...
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self._queue.put(span)
+
+    def shutdown(self) -> None: ...
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002  # the delivery empties the queue
+        return True
+
+
+class EventsInto(LogRecordProcessor):
+    """Puts events into a queue."""
+
+    def __init__(self, queue: MemoryQueue[ReadableLogRecord]) -> None:
+        self._queue = queue
+
+    def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+        self._queue.put(
+            ReadableLogRecord(
+                log_record=log_record.log_record,
+                resource=log_record.resource or Resource({}),
+                instrumentation_scope=log_record.instrumentation_scope,
+                limits=log_record.limits,
+            )
+        )
+
+    def shutdown(self) -> None: ...
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002  # as above
+        return True

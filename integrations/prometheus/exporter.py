@@ -22,22 +22,19 @@ from sidejudge.scoring.verdict.verdict import State, Verdict
 
 from . import families as f
 from .agreement_metrics import agreement_gauges
-from .alert_metrics import alert_gauges
 from .application_metrics import ApplicationMetrics
 from .collect import Families, MetricValues, Sampled, Series
 from .detail import COARSE, LEFT_OUT, Detail, added_up
-from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
-from .failure_metrics import failure_gauges
-from .judge_metrics import JudgeMetrics, gauges
+from .judge_metrics import EmbeddingMetrics, JudgeMetrics, gauges
 from .known_labels import CLASSES, IGNORED, IGNORED_LOGS, INCOMPLETE, REFUSED, SELECTIONS, SIGNALS, KnownLabels
 from .labels import LabelCap
 from .limit_metrics import LimitMetrics, limit_gauges
-from .run_metrics import RunMetrics
+from .run_metrics import RunMetrics, failure_gauges
 from .snapshot import CONNECTION_STATES, Snapshot
 from .source_metrics import fleet_gauges, late_reference_gauges, pull_gauges
 from .version_metrics import VersionMetrics
-from .window_metrics import window_gauges
+from .window_metrics import alert_gauges, window_gauges
 
 _ASKED = {Method.EMBEDDING, Method.JUDGE}
 _PAIRS_PER_CAP = 4

@@ -1,4 +1,4 @@
-"""Judge metrics: what judging does, counted as it does it, and how the judge stands at a scrape."""
+"""Judge metrics: what a judge and a model of embeddings do, counted as they do it, and how the judge stands."""
 
 from __future__ import annotations
 
@@ -114,3 +114,22 @@ def gauges(snapshot: JudgeSnapshot) -> Iterator[Series]:
     for priority, share in snapshot.shares.items():
         yield f.JUDGE_SHARE, (priority,), share
     yield f.JUDGE_IN_FLIGHT, (), snapshot.under_way
+
+
+class EmbeddingMetrics:
+    """Counts every look into the cache and every call of the model. Lives on the event loop."""
+
+    def __init__(self, counted: MetricValues) -> None:
+        self._counted = counted
+
+    def looked_up(self, *, hits: int, misses: int) -> None:
+        """So many texts had their vectors in the cache, so many not."""
+        self._counted.counter(f.EMBEDDING_CACHE_HITS).inc(hits)
+        self._counted.counter(f.EMBEDDING_CACHE_MISSES).inc(misses)
+
+    def embedded(self, model: str, *, texts: int, duration_s: float, failed: bool) -> None:  # noqa: ARG002  # there is one
+        """The model was given so many texts at once, and is through."""
+        self._counted.counter(f.EMBEDDING_TEXTS).inc(texts)
+        if failed:
+            self._counted.counter(f.EMBEDDING_TEXTS_FAILED).inc(texts)
+        self._counted.histogram(f.EMBEDDING_DURATION).observe(max(0.0, duration_s))

@@ -1,14 +1,16 @@
-"""Counters of run health: runs, what was found in them, and the calls of their tools."""
+"""Run health: counters of runs, what was found in them and the calls of their tools; gauges of groups of failures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from sidejudge.scoring.status.failure_groups import FailureGroup
 from sidejudge.scoring.status.service_status import OTHER
 
 from . import families as f
-from .collect import MetricValues
+from .collect import MetricValues, Series
 from .labels import LabelCap
 
 _PAIRS_PER_CAP: Final = 4
@@ -55,3 +57,23 @@ class RunMetrics:
             return service, OTHER
         self._pairs.add(pair)
         return pair
+
+
+MOST: Final = 20
+"""Groups that have a series of their own; the others share one for each rubric."""
+
+
+def failure_gauges(groups: Sequence[FailureGroup], label: Callable[[str, str], str]) -> Iterator[Series]:
+    """The gauges of the last day's groups, the largest first; ``label`` makes a value of a label fit to be one."""
+    current = [group for group in groups if group.count]
+    for group in current[:MOST]:
+        yield f.FAILURE_GROUP_VERDICTS, _labels(group, label), float(group.count)
+    others = Counter[str]()
+    for group in current[MOST:]:
+        others[label("rubric", group.rubric)] += group.count
+    for rubric, count in others.items():
+        yield f.FAILURE_GROUP_VERDICTS, (rubric, OTHER, OTHER), float(count)
+
+
+def _labels(group: FailureGroup, label: Callable[[str, str], str]) -> tuple[str, str, str]:
+    return label("rubric", group.rubric), label("metric", group.metric), group.group

@@ -11,8 +11,7 @@ from sidejudge.scoring.status.service_status import OTHER
 
 from . import families as f
 from .collect import MetricValues
-from .labels import clean
-from .recent import Recent
+from .labels import Recent, clean
 
 log = logging.getLogger("sidejudge.metrics")
 

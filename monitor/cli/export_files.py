@@ -43,7 +43,7 @@ def rules(form: str, data_source: str, runbooks: str | None, config: Path | None
     """Print recording and alerting rules with the guards, windows and mode of the configuration."""
     from sidejudge.dashboards.grafana.alert_rules import alert_rules
     from sidejudge.dashboards.rules.alertmanager import alertmanager, inhibit_rules
-    from sidejudge.dashboards.rules.forms import prometheus_rule, rule_file
+    from sidejudge.dashboards.rules.groups import prometheus_rule, rule_file
     from sidejudge.monitor.alerting.build import declaration
 
     settings = loaded(config).config

@@ -17,8 +17,7 @@ from .cli_page import cli_page
 from .config_page import config_page
 from .metrics_page import metrics_page
 from .promises import KINDS, pins
-from .rubrics_page import rubrics_page
-from .which_rubric_page import which_rubric_page
+from .rubrics_page import rubrics_page, which_rubric_page
 
 _ROOT = Path(__file__).resolve().parents[2]
 PROMISES = _ROOT / "docs" / "reference" / "promises"

@@ -9,7 +9,7 @@ from typing import cast
 from sidejudge.monitor.api.routes import MonitorView, create_app
 from sidejudge.scoring.trace.span import JsonRecord
 
-from .schema_fields import schema_fields
+from .config_page import schema_fields
 
 _HEAD = """# HTTP API
 

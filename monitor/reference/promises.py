@@ -21,7 +21,7 @@ from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
 
 from .api_page import openapi
-from .schema_fields import SchemaField, schema_fields
+from .config_page import SchemaField, schema_fields
 
 EXIT_CODES: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "exit-codes.md"
 _FRONT: Final = ("sidejudge", "sidejudge.langfuse", "sidejudge.testing")

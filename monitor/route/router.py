@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sidejudge.monitor.config import RouteSection
+from sidejudge.monitor.config import Config, RouteSection
 from sidejudge.monitor.config.budgets import BudgetSection
 from sidejudge.monitor.config.evaluators import Priority
 from sidejudge.monitor.config.match import task_of
@@ -174,3 +174,14 @@ class Router:
             rubrics = (*rubrics, *(name for name in SCENARIO_RUBRICS if name not in rubrics))
         rubrics = tuple(name for name in rubrics if name not in self._elsewhere)
         return self.to(rubrics, f"task {task}" if rubric else "scenario", case) if rubrics else None
+
+
+def router_of(config: Config) -> Router:
+    """The router of traces; that of sessions is made of their own section."""
+    return Router(
+        config.routes,
+        config.scenarios,
+        elsewhere=config.session_rubrics,
+        default=config.default_rubrics,
+        budgets=config.budgets,
+    )

@@ -32,7 +32,7 @@ from sidejudge.monitor.evaluate.references.lookup import REFRESH_S
 from sidejudge.monitor.ingest.http_connection import reader_connections
 from sidejudge.monitor.ingest.server import AddressError, HttpServer, address, bind
 from sidejudge.monitor.revise.schedule import EVERY_S as ROUND_S
-from sidejudge.monitor.route.build import router_of
+from sidejudge.monitor.route.router import router_of
 from sidejudge.scoring.verdict.rubric import Rubric
 
 from .drain import Drain, DrainResult

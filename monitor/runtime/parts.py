@@ -60,7 +60,7 @@ from sidejudge.monitor.ingest.sampler import Sampler
 from sidejudge.monitor.ingest.tls import CertificateError
 from sidejudge.monitor.ingest.trace_limits import TraceLimits
 from sidejudge.monitor.revise.build import revision_schedule
-from sidejudge.monitor.route.build import router_of
+from sidejudge.monitor.route.router import router_of
 from sidejudge.monitor.route.silent_routes import SilentRoutes
 from sidejudge.monitor.runtime.tuning import YieldToRequests
 from sidejudge.monitor.sessions.windows import SessionWindows

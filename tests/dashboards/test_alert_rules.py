@@ -16,7 +16,7 @@ import yaml
 from click.testing import CliRunner
 
 from sidejudge.dashboards.grafana.alert_rules import alert_rules
-from sidejudge.dashboards.rules.forms import rules
+from sidejudge.dashboards.rules.groups import rules
 from sidejudge.monitor.cli.export import export
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.status import Policy

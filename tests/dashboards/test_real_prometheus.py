@@ -16,8 +16,8 @@ import yaml
 from sidejudge.dashboards.generated import FOLDER
 from sidejudge.dashboards.rules import by_version as v
 from sidejudge.dashboards.rules import recordings as r
-from sidejudge.dashboards.rules.forms import rule_file, rules
-from sidejudge.dashboards.rules.people import corrected
+from sidejudge.dashboards.rules.groups import rule_file, rules
+from sidejudge.dashboards.rules.recordings import corrected
 from sidejudge.monitor.demo.scene import CONFIG
 from sidejudge.monitor.demo.traffic import SampleTraffic
 from sidejudge.scoring.alerts.declaration import Declaration

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from sidejudge.dashboards.grafana.versions import version_change
+from sidejudge.dashboards.grafana.firing import version_change
 from tests.dashboards.rules.scenario import PLACE, Check, Scenario, counted, on_both_pods, points
 from tests.needs import PROMTOOL
 

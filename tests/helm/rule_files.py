@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sidejudge.dashboards.grafana.forms import dashboards
-from sidejudge.dashboards.rules.forms import rule_file
+from sidejudge.dashboards.rules.groups import rule_file
 from sidejudge.dashboards.rules.rule import prometheus_duration
 from sidejudge.scoring.alerts.declaration import AlertLimits, ChangeRule, Declaration
 from sidejudge.scoring.alerts.judge_scale import Correction

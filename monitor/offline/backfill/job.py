@@ -27,7 +27,7 @@ from sidejudge.monitor.evaluate.references.lookup import References
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
 from sidejudge.monitor.ingest.sampler import Sampler
-from sidejudge.monitor.route.build import router_of
+from sidejudge.monitor.route.router import router_of
 from sidejudge.monitor.runtime.builders import conversations
 from sidejudge.monitor.sessions.windows import Identity
 from sidejudge.scoring.case.case import Case

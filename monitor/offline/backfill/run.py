@@ -38,7 +38,7 @@ from sidejudge.monitor.evaluate.stages import EvaluationStages
 from sidejudge.monitor.ingest.closing import Closing
 from sidejudge.monitor.ingest.langfuse.listed_trace import ListedTrace
 from sidejudge.monitor.ingest.sampler import Sampler
-from sidejudge.monitor.route.build import router_of
+from sidejudge.monitor.route.router import router_of
 from sidejudge.monitor.runtime.builders import conversations, judge_queue, session_limits
 from sidejudge.monitor.sessions.turns import SessionTurn
 from sidejudge.monitor.sessions.windows import SessionLimits

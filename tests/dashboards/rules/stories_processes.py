@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sidejudge.dashboards.rules.people import TRUE_NEGATIVE, TRUE_POSITIVE, corrected
+from sidejudge.dashboards.rules.recordings import TRUE_NEGATIVE, TRUE_POSITIVE, corrected
 from tests.dashboards.rules.scenario import (
     PLACE,
     RUBRIC,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sidejudge.dashboards.rules.forms import rule_file
+from sidejudge.dashboards.rules.groups import rule_file
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.status import Policy
 from tests.needs import PROMTOOL

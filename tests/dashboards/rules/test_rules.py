@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from sidejudge.dashboards.generated import FOLDER, files
-from sidejudge.dashboards.rules.forms import prometheus_rule, rule_file, rules
+from sidejudge.dashboards.rules.groups import prometheus_rule, rule_file, rules
 from sidejudge.scoring.alerts.conditions import conditions
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.status import Policy

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from sidejudge.dashboards.grafana.alert_rules import alert_rules
 from sidejudge.dashboards.grafana.forms import dashboards
-from sidejudge.dashboards.rules.forms import rules
+from sidejudge.dashboards.rules.groups import rules
 from sidejudge.integrations.prometheus import families as f
 from sidejudge.integrations.prometheus.detail import ADDED_UP, ALL, COARSE, LEFT_OUT, LOST
 from sidejudge.integrations.prometheus.exporter import Exporter

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sidejudge.monitor.reference import promised
+from sidejudge.monitor.reference.config_page import SchemaField, schema_fields
 from sidejudge.monitor.reference.promises import KINDS, broken, pins
-from sidejudge.monitor.reference.schema_fields import SchemaField, schema_fields
 
 PROMISED = promised()
 
