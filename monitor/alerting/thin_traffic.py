@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.integrations.store.period_sums import read_courses, read_first
+from sidejudge.integrations.store.trends import read_courses, read_first
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.units import Duration
 from sidejudge.scoring.alerts.declaration import DAY_NS, HOUR_NS, MINUTE_NS, Declaration

@@ -10,8 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.integrations.store.period_sums import read_first
-from sidejudge.integrations.store.trends import first_verdict, read_trends
+from sidejudge.integrations.store.trends import first_verdict, read_first, read_trends
 from sidejudge.scoring.alerts.declaration import Declaration
 from sidejudge.scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from sidejudge.scoring.status.trend import Stretch, Trend

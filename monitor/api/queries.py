@@ -74,7 +74,7 @@ from .report import (
     VerdictSearch,
 )
 from .service_page import ServiceChoice
-from .shared_metrics import SharedMetrics
+from .shared_result import SharedMetrics
 from .totals import claim_totals, forwarding_totals, intake_totals, receiving_totals
 from .trace_details import TraceDetails
 

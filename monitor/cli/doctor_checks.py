@@ -29,7 +29,7 @@ from sidejudge.monitor.config.langfuse import LangfuseProject
 from sidejudge.monitor.config.otel_events import OtelEventsSink
 from sidejudge.monitor.config.plugins import all_plugins
 from sidejudge.monitor.config.units import Address, size_text
-from sidejudge.monitor.ingest.tls import CertificateError, check_authority, read
+from sidejudge.monitor.ingest.listeners import CertificateError, check_authority, read_certificates
 from sidejudge.monitor.runtime.memory_bound import memory_bound
 
 _MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
@@ -183,7 +183,7 @@ def _certificates(config: Config) -> Iterator[CheckResult]:
     remedy = "give PEM files that belong together and can be read"
     if tls is not None:
         try:
-            read(tls)
+            read_certificates(tls)
         except CertificateError as error:
             yield CheckResult("sources.otlp.tls", "fail", str(error), remedy)
         else:

@@ -121,7 +121,7 @@ def _errors_with_remedy() -> Iterator[None]:
     from sidejudge.integrations.jsonl import SinkError
     from sidejudge.integrations.store.sqlite import StoreError
     from sidejudge.monitor.ingest.server import AddressError
-    from sidejudge.monitor.ingest.tls import CertificateError
+    from sidejudge.monitor.ingest.listeners import CertificateError
 
     try:
         yield

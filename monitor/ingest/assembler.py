@@ -40,7 +40,7 @@ from .assembled_trace import AssembledTrace
 from .closing import Closing
 from .expected_roots import ExpectedRoots
 from .load_shedding import LoadShedding
-from .recent_ids import RecentIds
+from .outcomes import RecentIds
 from .trace_limits import TraceSize
 
 _SECOND: Final = 1_000_000_000

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import ssl
+from pathlib import Path
 from typing import Protocol
 
 from sidejudge.integrations.otlp.proxy.forward import Forward
@@ -14,7 +16,7 @@ from sidejudge.integrations.otlp.server.active_requests import ActiveRequests
 from sidejudge.integrations.otlp.server.admission import Admission
 from sidejudge.integrations.otlp.server.body import Receive
 from sidejudge.integrations.otlp.server.cors import Cors
-from sidejudge.integrations.otlp.server.grpc_receiver import GrpcReceiver
+from sidejudge.integrations.otlp.server.grpc_receiver import Certificates, GrpcReceiver
 from sidejudge.integrations.otlp.server.paths import signal_of
 from sidejudge.integrations.otlp.server.receiver import AsgiApp, OtlpReceiver, Scope
 from sidejudge.integrations.otlp.server.response import Message, Refusal, Send
@@ -25,13 +27,13 @@ from sidejudge.integrations.peers import PATH as PEERS
 from sidejudge.integrations.store.kept_requests import KeptRequest, beside
 from sidejudge.monitor.config import Config
 from sidejudge.monitor.config.forward import ForwardSection
-from sidejudge.monitor.config.sources import OtlpSection
+from sidejudge.monitor.config.sources import OtlpSection, TlsSection
+from sidejudge.scoring.errors import SidejudgeError
 
 from .forward_buffer import ForwardBuffer
 from .http_connection import ConnectionLimits, half_of_open_files
 from .intake import IntakeCounts
 from .server import DRAIN_S, AddressError, HttpServer, bind
-from .tls import check_authority, read
 
 _log = logging.getLogger("sidejudge.forward")
 
@@ -61,9 +63,9 @@ class Listeners:
         self._config = config
         self.peers: AsgiApp | None = None
         """The ASGI application that other monitors talk to; None where there are none."""
-        self.certificates = read(otlp.tls) if otlp.tls else None
+        self.certificates = read_certificates(otlp.tls) if otlp.tls else None
         if config.api.tls:
-            read(config.api.tls, "api.tls")
+            read_certificates(config.api.tls, "api.tls")
         cors = Cors(otlp.cors_origins) if otlp.cors_origins else None
         self.receiver = OtlpReceiver(
             intake.consume,
@@ -243,3 +245,44 @@ def _upstream(section: ForwardSection) -> Upstream:
         replaced=replaced,
         ca=str(section.ca) if section.ca is not None else None,
     )
+
+
+class CertificateError(SidejudgeError):
+    """A certificate or key that cannot be used; the message names the configuration key."""
+
+
+def read_certificates(tls: TlsSection, key: str = "sources.otlp.tls") -> Certificates:
+    """Read the files of a ``tls`` section. Raises :class:`CertificateError`."""
+    made = Certificates(
+        chain=_bytes(tls.certificate, f"{key}.certificate"),
+        key=_bytes(tls.key, f"{key}.key"),
+        client_ca=_bytes(tls.client_ca, f"{key}.client_ca") if tls.client_ca else None,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(tls.certificate, tls.key, password=_no_password)
+    except (ssl.SSLError, ValueError) as error:
+        raise CertificateError(f"{key}: {tls.certificate} and {tls.key} cannot be used together ({error})") from None
+    if tls.client_ca:
+        check_authority(tls.client_ca, f"{key}.client_ca")
+    return made
+
+
+def check_authority(path: Path, key: str) -> None:
+    """Raise :class:`CertificateError` unless the file holds certificates."""
+    _bytes(path, key)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError as error:
+        raise CertificateError(f"{key}: {path} holds no certificates ({error})") from None
+
+
+def _bytes(path: Path, key: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CertificateError(f"{key}: {path}: {error.strerror or error}") from None
+
+
+def _no_password() -> str:
+    raise ValueError("the key is encrypted")

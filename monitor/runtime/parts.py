@@ -53,11 +53,10 @@ from sidejudge.monitor.ingest.anomalies import TrafficAnomalies
 from sidejudge.monitor.ingest.assembler import Assembler
 from sidejudge.monitor.ingest.intake import Intake
 from sidejudge.monitor.ingest.langfuse.source import traces_in
-from sidejudge.monitor.ingest.listeners import Listeners
+from sidejudge.monitor.ingest.listeners import CertificateError, Listeners
 from sidejudge.monitor.ingest.load_shedding import LoadShedding
 from sidejudge.monitor.ingest.outcomes import EndReason, TraceOutcomes
 from sidejudge.monitor.ingest.sampler import Sampler
-from sidejudge.monitor.ingest.tls import CertificateError
 from sidejudge.monitor.ingest.trace_limits import TraceLimits
 from sidejudge.monitor.revise.build import revision_schedule
 from sidejudge.monitor.route.router import router_of

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from sidejudge.integrations.store.lru import JudgeCacheTable
 from sidejudge.integrations.store.notification_outbox import NotificationOutbox
-from sidejudge.integrations.store.period_sums import MetricMean, read_courses
+from sidejudge.integrations.store.trends import MetricMean, read_courses
 from sidejudge.monitor.alerting.details import WatchedWindow
 from sidejudge.scoring.alerts.board import Posted
 from sidejudge.scoring.alerts.condition import Condition

@@ -11,7 +11,7 @@ import pytest
 from sidejudge.monitor.cli.ask import TOKEN, ask
 from sidejudge.monitor.cli.errors import CommandError
 from sidejudge.monitor.config import load
-from sidejudge.monitor.ingest.tls import CertificateError
+from sidejudge.monitor.ingest.listeners import CertificateError
 from sidejudge.monitor.runtime.app import Monitor
 from tests.certificates import make
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from sidejudge.monitor.api.readers import ReaderLimits, Readers
-from sidejudge.monitor.api.shared_metrics import SharedMetrics
+from sidejudge.monitor.api.shared_result import SharedMetrics
 from sidejudge.monitor.ingest.http_connection import ConnectionLimits
 from sidejudge.monitor.ingest.server import HttpServer, address, bind
 from tests.waiting import until

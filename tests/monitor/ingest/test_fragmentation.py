@@ -7,9 +7,9 @@ import random
 import pytest
 
 from sidejudge.integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from sidejudge.monitor.ingest.anomalies import Fragmentation
 from sidejudge.monitor.ingest.assembler import Assembler, AssemblyLimits
 from sidejudge.monitor.ingest.closing import Closing
-from sidejudge.monitor.ingest.fragmentation import Fragmentation
 
 HERE = ChunkOrigin("shop", None, 0)
 

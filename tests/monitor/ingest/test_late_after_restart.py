@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin, split
-from sidejudge.monitor.ingest.outcomes import EndReason
-from sidejudge.monitor.ingest.recent_ids import RecentIds
+from sidejudge.monitor.ingest.outcomes import EndReason, RecentIds
 from sidejudge.monitor.runtime.app import Monitor
 from tests.otlp_requests import S, request, span, trace
 

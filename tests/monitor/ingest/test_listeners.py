@@ -18,7 +18,7 @@ from sidejudge.monitor.cli.doctor_checks import examine
 from sidejudge.monitor.config import resolve
 from sidejudge.monitor.config.extras import Extra, installed, missing
 from sidejudge.monitor.config.warnings import cautions
-from sidejudge.monitor.ingest.tls import CertificateError
+from sidejudge.monitor.ingest.listeners import CertificateError
 from sidejudge.monitor.runtime.app import Monitor
 from tests.certificates import make
 from tests.dashboards.pages.rendered import card

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidejudge.monitor.ingest.recent_ids import RecentIds
+from sidejudge.monitor.ingest.outcomes import RecentIds
 
 SEEN = st.lists(st.sets(st.integers(0, 30).map(lambda n: n.to_bytes(16, "big"))), max_size=30)
 
