@@ -30,7 +30,7 @@ class ContentsTable(Part):
     def __init__(self, *, write: Write, read: Read) -> None:
         super().__init__(write=write, read=read)
         ((self.bytes,),) = read("contents_bytes", ())
-        """Bytes of all bodies when they were counted last: after each writing and each purge of this process."""
+        """Bytes of all bodies: counted at each purge of this process, and what was written since; erased ones too."""
 
     def of(self, trace_id: bytes) -> bytes | None:
         """What is kept of a trace, as it was put; None for nothing."""
@@ -43,14 +43,22 @@ class ContentsTable(Part):
     async def put(self, found: Sequence[tuple[WaitingContents, bytes | None]], most_bytes: int) -> None:
         """Write bodies, None where a trace has none to write; then the oldest beyond ``most_bytes`` are let go of."""
 
-        def work(connection: Connection) -> None:
+        def work(connection: Connection) -> int:
+            grown = 0
             for (trace_id, revision), body in found:
                 row = {"trace_id": trace_id, "revision": revision, "body": body}
-                for name in ("contents_missed", "contents_stand") if body is None else ("contents_put",):
-                    connection.execute(self._sql[name], row)
+                if body is None:
+                    for name in ("contents_missed", "contents_stand"):
+                        connection.execute(self._sql[name], row)
+                    continue
+                ((before,),) = connection.execute(self._sql["contents_size"], (trace_id,))
+                if connection.execute(self._sql["contents_put"], row).rowcount:
+                    grown += len(body) - before
+            return grown
 
-        await self._write(work)
-        await self.trim(most_bytes)
+        self.bytes += await self._write(work)
+        if self.bytes > most_bytes:  # to count them all takes as long as there are many of them
+            await self.trim(most_bytes)
 
     async def purge(self, before_ns: int, most_bytes: int) -> None:
         """Let go of what was closed before ``before_ns``, and of the oldest beyond ``most_bytes``."""

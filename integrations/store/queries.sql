@@ -712,5 +712,8 @@ DELETE FROM contents WHERE closed_ns < ?;
 -- name: contents_bytes
 SELECT ifnull(sum(size), 0) FROM contents;
 
+-- name: contents_size
+SELECT ifnull(sum(size), 0) FROM contents WHERE trace_id = ?;
+
 -- name: contents_oldest
 SELECT trace_id, size FROM contents ORDER BY closed_ns, trace_id LIMIT ?;

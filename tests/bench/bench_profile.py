@@ -30,8 +30,10 @@ from sidejudge.integrations.dialects import normalise
 from sidejudge.integrations.otlp.wire.kept import decode_kept
 from sidejudge.integrations.otlp.wire.request import ChunkOrigin, split
 from sidejudge.integrations.store.sqlite import FinishedTrace, Store
+from sidejudge.monitor.deliver.kept_contents import KeepingTerms, KeptContents
 from sidejudge.monitor.evaluate.evaluator import Evaluator
 from sidejudge.scoring.case.extract import extract
+from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.trace.trace import Trace
 from tests.bench.load import KEPT, Load
@@ -39,6 +41,7 @@ from tests.bench.servers import _attributes, _each_span
 
 LAPS = 5
 JUDGED = ("workflow", "entity")
+TERMS = KeepingTerms(keep_ns=1 << 60, passed=1.0, most_bytes=1 << 30, redaction=Redaction(("key",)))
 
 
 def lap(load: Load, spans: int, seed: int) -> tuple[dict[str, float], int, int]:
@@ -79,12 +82,20 @@ def lap(load: Load, spans: int, seed: int) -> tuple[dict[str, float], int, int]:
             FinishedTrace(
                 trace_id=bytes.fromhex(trace.trace_id), service="bench", reason="scored", closed_ns=0,
                 completion="root_ended", revision=1, details={}, chunks=1, verdicts=each,
+                keep_contents=True,
             )
             for trace, each in zip(traces, documents, strict=True)
         ]  # fmt: skip
         timed("commit", lambda: asyncio.run(store.finish_each(ends)))
+        timed("contents kept of each", lambda: asyncio.run(_keep(store)))
         store.close()
     return took, sum(map(len, spans_of)), len(traces)
+
+
+async def _keep(store: Store) -> None:
+    contents = KeptContents(store, TERMS)
+    while store.contents.waiting(1):
+        await contents.write()
 
 
 def main() -> None:

@@ -45,6 +45,21 @@ async def test_what_is_wanted_waits_until_it_is_written_and_nothing_else_does(st
     assert store.contents.of(B) is None
 
 
+async def test_what_is_held_is_known_without_counting_it_anew(store):
+    await store.finish_each([ended(A), ended(B)])
+    await put(store, A, b"spans")
+    await put(store, A, b"of another revision", revision=9)
+    await put(store, trace(3), b"erased meanwhile")
+    assert store.contents.bytes == 5
+    await store.finish(ended(A, revision=2))
+    await put(store, A, b"all spans", revision=2)
+    await put(store, B, b"others")
+    assert store.contents.bytes == len(b"all spansothers")
+    held = store.contents.bytes
+    await store.contents.trim(PLENTY)  # counts
+    assert store.contents.bytes == held
+
+
 async def test_a_trace_without_chunks_leaves_no_row_and_a_revision_without_any_leaves_what_was_kept(store):
     await store.finish_each([ended(A), ended(B)])
     await put(store, A, None)
