@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,6 +89,8 @@ def score(
     from sidejudge.monitor.offline.score.run_memory import memory_of
     from sidejudge.monitor.offline.score.verdict_output import verdict_output
 
+    if logging.lastResort is not None:  # what is logged comes out of it, for no other handler is set up here
+        logging.lastResort.setFormatter(CausesShown())
     settings = runnable(config).config
     sources = _sources(cases, form)
     _check(settings, chosen, sources, out)
@@ -129,6 +132,14 @@ def score(
     wrong = bool(tally.bad_lines or (tally.unrouted and not settings.routes))
     _refuse_nothing(tally, cases, reported=wrong)
     return DATA if wrong else 0
+
+
+class CausesShown(logging.Formatter):
+    """The event of a log record and its cause: whoever waits for a judge sees why."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        cause = getattr(record, "cause", None)
+        return super().format(record) + (f": {cause}" if cause else "")
 
 
 @contextlib.contextmanager

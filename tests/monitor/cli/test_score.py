@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import resource
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sidejudge.monitor.cli.score import CausesShown
 from sidejudge.monitor.offline.score.append_file import AnotherRunError
 from sidejudge.monitor.offline.score.lines import lines
 from sidejudge.monitor.offline.score.verdict_file import VerdictFile
@@ -396,3 +398,10 @@ def test_outputs_are_kept_as_they_were_where_asked(tmp_path: Path) -> None:
     assert [each["model_output"] for each in verdicts(out)] == outputs
     assert done.returncode == 1
     assert "line 5: model_output: is nested too deeply to be kept" in done.stderr
+
+
+def test_whoever_waits_for_a_judge_sees_why():
+    record = logging.LogRecord("sidejudge.judge", logging.WARNING, __file__, 1, "the judge is unreachable", None, None)
+    assert CausesShown().format(record) == "the judge is unreachable"
+    record.cause = "overloaded: boom"
+    assert CausesShown().format(record) == "the judge is unreachable: overloaded: boom"
