@@ -68,18 +68,9 @@ def _once(url: str, form: str, *, any_state: bool) -> int:
 
 
 def _show(answer: JsonRecord) -> None:
-    from .table import in_clusters, number, table, visible
+    from .table import screen, visible
 
-    head = ("status", "service", "environment", "rubric", "pass ratio", "95 % from", "to", "n", "failed", "incomplete")
-    rows = [
-        (
-            str(each["status"]), str(each["service"]), str(each["environment"]), str(each["rubric"]),
-            number(each["pass_ratio"]), number(each["interval_lower"]), number(each["interval_upper"]),
-            in_clusters(each["n"], each["clusters"], "session"), str(each["failures"]), str(each["incomplete"]),
-        )
-        for each in answer["services"]
-    ]  # fmt: skip
-    click.echo(table(head, rows) if rows else "no verdict in the window yet")
+    click.echo(services_table(answer["services"], screen()) if answer["services"] else "no verdict in the window yet")
     for each in answer["services"]:
         if each["status"] in ("warning", "critical", "no_data"):  # the table is enough for the others
             where = f"{each['service']}, {each['environment']}, {each['rubric']}"
@@ -117,6 +108,32 @@ def _show(answer: JsonRecord) -> None:
     click.echo(f"since start: traces seen {outcomes['seen']}, open {outcomes['open']}, ended: {ended}")
     click.echo(visible(f"sampling rate {answer['sampling']['rate']:g}, version {answer['version']}, "), nl=False)
     click.echo(visible(f"configuration {answer['config_fingerprint']}, up {answer['uptime_s']:.0f} s"))
+
+
+def services_table(services: Sequence[JsonRecord], columns: int | None) -> str:
+    """A table of the services; where that is wider than a terminal's ``columns``, the same in fewer of them."""
+    from .table import in_clusters, number, table
+
+    head = ("status", "service", "environment", "rubric", "pass ratio", "95 % from", "to", "n", "failed", "incomplete")
+    rows = [
+        (
+            str(each["status"]), str(each["service"]), str(each["environment"]), str(each["rubric"]),
+            number(each["pass_ratio"]), number(each["interval_lower"]), number(each["interval_upper"]),
+            in_clusters(each["n"], each["clusters"], "session"), str(each["failures"]), str(each["incomplete"]),
+        )
+        for each in services
+    ]  # fmt: skip
+    whole = table(head, rows, columns)
+    if columns is None or max(map(len, click.unstyle(whole).splitlines())) <= columns:
+        return whole
+    few = [
+        (
+            status.replace("_", " "), f"{service} {environment}", rubric, ratio, f"{lower} – {upper}", n,
+            failed if incomplete == "0" else f"{failed}, {incomplete} incomplete",
+        )
+        for status, service, environment, rubric, ratio, lower, upper, n, failed, incomplete in rows
+    ]  # fmt: skip
+    return table(("status", "service", "rubric", "pass", "95 %", "n", "failed"), few, columns)
 
 
 def _show_metrics(metrics: Sequence[JsonRecord]) -> None:

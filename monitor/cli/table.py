@@ -25,17 +25,17 @@ _LONGEST = 48
 """Characters of a word that is not broken, however narrow the terminal."""
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None = None) -> str:
     """Rows under their heads; columns of numbers stand right. Control characters of foreign text are made visible.
 
-    On a terminal the widest columns of text are wrapped until a row fits.
+    On a terminal, or in so many ``columns``, the widest columns of text are wrapped until a row fits.
     """
     cells = [[visible(cell) for cell in row] for row in rows]
     right = [bool(cells) and all(_NUMBER.fullmatch(row[i]) for row in cells) for i in range(len(head))]
     widths = [max(len(head[i]), *(len(row[i]) for row in cells), 0) for i in range(len(head))]
-    columns = [[row[i] for row in cells] for i in range(len(head))]
-    least = [_least(column, name, number=flush) for column, name, flush in zip(columns, head, right, strict=True)]
-    widths = _fitted(widths, least, screen())
+    turned = [[row[i] for row in cells] for i in range(len(head))]
+    least = [_least(column, name, number=flush) for column, name, flush in zip(turned, head, right, strict=True)]
+    widths = _fitted(widths, least, columns or screen())
 
     def line(row: Sequence[str], colours: Sequence[str | None]) -> str:
         parts = []

@@ -12,6 +12,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidejudge.monitor.cli.status import services_table
 from sidejudge.monitor.cli.table import _fitted, table
 
 ENTRY = Path(sys.executable).with_name("sidejudge")
@@ -51,6 +52,20 @@ def test_a_card_goes_on_under_itself() -> None:
     plain = CODES.sub("", on_a_terminal("explain", "factual_accuracy", columns=80))
     assert max(map(len, plain.splitlines())) <= 80
     assert [line for line in plain.splitlines() if line.startswith(" " * 15)]
+
+
+def test_the_status_fits_eighty_columns_and_a_pipe_gets_all_of_them() -> None:
+    each = {
+        "status": "insufficient_data", "service": "unknown_service:python", "environment": "production",
+        "rubric": "run_health", "pass_ratio": 0.912, "interval_lower": 0.855, "interval_upper": 1.0, "n": 12345,
+        "clusters": None, "failures": 1086, "incomplete": 12,
+    }  # fmt: skip
+    narrow = CODES.sub("", services_table([each], 80))
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert {"production", "run_health", "0.912", "0.855", "12345", "1086,", "12"} <= set(narrow.split())
+    whole = CODES.sub("", services_table([each], None))
+    assert whole == CODES.sub("", services_table([each], 140))
+    assert whole.splitlines()[0].split()[-2:] == ["FAILED", "INCOMPLETE"]
 
 
 def test_a_pipe_gets_a_line_a_metric_and_no_colours(call) -> None:
