@@ -6,6 +6,7 @@ The strong judge is the truth. The small one differs from it in two ways: by noi
 questions, and by errors that it repeats in every order. The evaluator, the doubts, the draw and the estimate are those
 of the product; only the judges' answers are made up. Tokens are those of the prompts as they would be sent, prices
 those of the list. ``agrees`` is the share of verdicts that are the strong judge's, ``cost`` is that of asking it alone.
+The last line of each part is the best that is possible by the small judge's own doubt.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from sidejudge.scoring.rubrics import RUBRICS
 from sidejudge.scoring.verdict.verdict import Verdict
 
 ANSWER_TOKENS = 60
+SAMPLES = 7
+"""Answers of the small judge by which the best possible cascade knows its doubt."""
 STRONG = TokenPrice(input_usd_per_million=2.0, output_usd_per_million=8.0)
 SMALL = TokenPrice(input_usd_per_million=0.1, output_usd_per_million=0.4)
 AT = "2026-01-01T00:00:00+00:00"
@@ -65,11 +68,12 @@ def normal(*names: object) -> float:
 
 @dataclass(slots=True)
 class Simulated:
-    """Both judges. ``noise`` changes with the order, ``error`` is repeated; ``usd`` is what each has cost."""
+    """Both judges. ``noise`` changes with order and ``sample``, ``error`` is repeated; ``usd``: what each has cost."""
 
     noise: float
     error: float
     price: Mapping[str, TokenPrice]
+    sample: int = 0
     usd: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     outage: None = None
@@ -107,15 +111,19 @@ class Simulated:
         if judge == "strong":
             return strong
         if uniform(case, name, "hard") < self.noise:
-            return uniform(case, name, permuted) < 0.5
+            return uniform(case, name, permuted, *self._drawn) < 0.5
         return strong ^ (uniform(case, name, "wrong") < self.error)
 
     def grade(self, case: str, name: str, judge: str, *, permuted: bool) -> float:
         strong = 0.82 + 0.14 * normal(case, "case") + 0.06 * normal(case, name)
         if judge == "strong":
             return rounded(strong)
-        off = self.error * normal(case, name, "error") + self.noise * normal(case, name, permuted)
+        off = self.error * normal(case, name, "error") + self.noise * normal(case, name, permuted, *self._drawn)
         return rounded(strong + 0.02 + off)
+
+    @property
+    def _drawn(self) -> tuple[int, ...]:
+        return (self.sample,) if self.sample else ()
 
 
 def rounded(grade: float) -> float:
@@ -193,6 +201,32 @@ async def main(n: int) -> None:
             f"{passing(strong):.4f} ({n} traces)"
         )
         console.print(table)
+        samples = [
+            await verdicts(Simulated(noise, error, prices, sample=each), rubric, ("default",), CascadeSection(), n)
+            for each in range(SAMPLES)
+        ]
+        curve = best_possible(strong, samples, SMALL.input_usd_per_million / STRONG.input_usd_per_million)
+        console.print("best possible: " + ", ".join(f"{agrees:.1%} at {cost:.0%}" for cost, agrees in curve))
+
+
+def best_possible(
+    strong: Sequence[Verdict], samples: Sequence[Sequence[Verdict]], small_share: float
+) -> list[tuple[float, float]]:
+    """(cost, agreement) of a cascade that knew how often the small judge contradicts itself, and paid for one answer.
+
+    The strong judge is asked where samples of the small one differ most, the rest is what most of them say: no rule
+    that goes by the small judge's own doubt does better. What it is wrong about in every sample it cannot know.
+    """
+    passed = [[each[place].passed for each in samples] for place in range(len(strong))]
+    most = [sum(map(bool, each)) * 2 > len(each) for each in passed]
+    doubt = [min(sum(map(bool, each)), len(each) - sum(map(bool, each))) for each in passed]
+    order = sorted(range(len(strong)), key=lambda place: -doubt[place])
+    found = []
+    for cost in (0.10, 0.15, 0.20, 0.25, 0.30, 0.40):
+        asked = set(order[: max(0, round((cost - small_share) * len(strong)))])
+        right = sum(place in asked or most[place] == each.passed for place, each in enumerate(strong))
+        found.append((cost, right / len(strong)))
+    return found
 
 
 def agreement(one: Sequence[Verdict], other: Sequence[Verdict]) -> float:
