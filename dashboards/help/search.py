@@ -22,37 +22,13 @@ from .site import address, document, files, runbook_of
 MOST_WORDS: Final = 12
 """Words of a question that are looked for."""
 _WORD: Final = re.compile(r"\w+")
+_ADDRESS: Final = re.compile(r"https?://\S+")
 _WEIGHTS: Final = "12.0, 5.0, 2.0, 0.5"
 _LIKE: Final = 0.75
-_IDLE: Final = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "can",
-        "do",
-        "does",
-        "for",
-        "how",
-        "i",
-        "in",
-        "is",
-        "it",
-        "my",
-        "not",
-        "of",
-        "on",
-        "or",
-        "the",
-        "to",
-        "what",
-        "when",
-        "where",
-        "why",
-        "with",
-    ]
-)
+_IDLE: Final = frozenset([
+    "a", "an", "and", "are", "at", "can", "do", "does", "for", "how", "i", "in", "is", "it", "my", "not", "of", "on",
+    "or", "the", "to", "what", "when", "where", "why", "with",
+])  # fmt: skip
 """Words of questions, which every page holds."""
 _DECLARED: Final = ("monitor/CONFIG.md", "scoring/METRICS.md", "integrations/prometheus/FAMILIES.md")
 """Pages that declare what others mention."""
@@ -123,7 +99,10 @@ def search(words: str, limit: int = 40) -> Sequence[FoundPage]:
         limit: The most pages.
     """
     index = _index()
-    asked = [each for each in words.casefold().split() if each not in _IDLE] or words.casefold().split()
+    typed = (
+        _ADDRESS.sub(" ", words.casefold()).strip() or words.casefold()
+    ).split()  # in an error it is the asker's own
+    asked = [each for each in typed if each not in _IDLE] or typed
     wanted = [" ".join(map(index.meant, _WORD.findall(each))) for each in asked]
     wanted = [each for each in wanted if each][:MOST_WORDS]
     if not wanted:
