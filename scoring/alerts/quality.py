@@ -67,7 +67,8 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
             title="Behaviour seems to drift from its scenario",
             when=f"CUSUM of the runs that keep to their scenario, {declared.change.drift_good:.3g} (good) against "
             f"{declared.change.drift_bad:.3g} (bad){_measured(declared)}; {_drift_rarity(declared)}, or more rarely",
-            meaning="early warning: new tools, vanished steps or new orders since the scenario was written or learned",
+            meaning="early warning: new tools, vanished steps or new orders since the scenario was written or learned, "
+            "whether its lines or only its signs ask for them",
             find=_drifting, muted_by="workflow_violation_rate", examples=True,
         ),
         Condition(
