@@ -10,8 +10,8 @@ from typing import TypeVar
 from fastapi import Request
 
 from sidejudge.monitor.config.errors import nearest
+from sidejudge.monitor.config.section import rubric_named
 from sidejudge.monitor.config.units import parse_duration
-from sidejudge.monitor.config.values import rubric_named
 from sidejudge.monitor.ingest.outcomes import EndReason
 
 from .errors import ProblemError

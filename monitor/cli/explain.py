@@ -166,7 +166,7 @@ def _rubric(rubric: Rubric) -> Iterator[str]:
 
     chosen = choice(rubric)
     passes = "by its own conditions" if rubric.pass_mark is None else f"composite >= {rubric.pass_mark:g}"
-    from sidejudge.monitor.config.values import RUBRIC_ALIASES
+    from sidejudge.monitor.config.section import RUBRIC_ALIASES
 
     yield click.style(rubric.id, bold=True) + f" · {rubric.title}"
     aliases = [alias for alias, name in RUBRIC_ALIASES.items() if name == rubric.id]

@@ -57,7 +57,7 @@ def show_json(value: object) -> None:
 
 def own_name(_: click.Context, __: click.Parameter, given: str | Iterable[str] | None) -> str | tuple[str, ...] | None:
     """Callback of options and arguments that name rubrics: an alias becomes the rubric's own name."""
-    from sidejudge.monitor.config.values import rubric_named
+    from sidejudge.monitor.config.section import rubric_named
 
     if isinstance(given, str):
         return rubric_named(given)

@@ -9,9 +9,8 @@ from pydantic import Field, field_validator, model_validator
 
 from .metric_limits import MetricLimitSection
 from .notify import LinksSection, NotifySection, ReportSection, names
-from .section import GIVEN_AS_LIST, Section
+from .section import GIVEN_AS_LIST, Rate, RubricName, Section, Share
 from .units import Duration, PositiveDuration, SizeField, parse_duration
-from .values import Rate, RubricName, Share
 
 Slice: TypeAlias = Annotated[str, Field(pattern=r"^(version|prompt|model|name|metadata\..{1,100})$")]
 """What traffic is divided by."""

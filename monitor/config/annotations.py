@@ -6,9 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, FiniteFloat, ValidationInfo, model_validator
 
-from .section import GIVEN_AS_LIST, Section
+from .section import GIVEN_AS_LIST, RubricName, Section
 from .units import PositiveDuration, parse_duration
-from .values import RubricName
 
 
 class PeopleScore(Section):

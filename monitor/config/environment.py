@@ -20,8 +20,8 @@ from .document import Document, read_document
 from .errors import Problem, nearest
 from .model import Config
 from .renamed import RENAMED
-from .shape import bare, item_of, walk
 from .units import Address, Duration
+from .validation_messages import bare, item_of, walk
 
 PREFIX = "SIDEJUDGE_"
 NOT_KEYS = frozenset(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sidejudge.scoring.errors import SidejudgeError
 
 if TYPE_CHECKING:
-    from .read_files import ReadFiles
+    from .document import ReadFiles
 
 UNREADABLE = "cannot be read"
 """How the message on a file begins that could not be opened."""

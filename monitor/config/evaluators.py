@@ -11,9 +11,8 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from sidejudge.scoring.checks.redaction import Redaction
 from sidejudge.scoring.evaluators.embedding import OF_THE_SEED, SAME_ENTITY, SAME_STATEMENT, CosineThresholds
 
-from .section import GIVEN_AS_LIST, Section
+from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, JudgeName, Section, Share
 from .units import PositiveDuration, SizeField, parse_duration
-from .values import DEFAULT_JUDGE, JudgeName, Share
 
 EvaluatorName: TypeAlias = Literal["lexical", "embedding", "judge"]
 Priority: TypeAlias = Literal["high", "normal", "low"]

@@ -10,7 +10,7 @@ from sidejudge.scoring.metrics.judge_config import parse_judge_config
 
 from . import Config
 from .evaluators import CascadeSection, JudgeSection, NamedJudgeSection
-from .values import DEFAULT_JUDGE
+from .section import DEFAULT_JUDGE
 
 
 @dataclass(frozen=True, slots=True)

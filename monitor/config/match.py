@@ -15,7 +15,7 @@ from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.case.feedback import negative
 from sidejudge.scoring.trace.span import Json
 
-from .values import STRING_OR_LIST, as_tuple
+from .section import STRING_OR_LIST, as_tuple
 
 _LATENCY = re.compile(r"\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*")
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

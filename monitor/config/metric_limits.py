@@ -16,9 +16,8 @@ from sidejudge.scoring.verdict.rubric import Rubric
 
 from .errors import nearest
 from .match import Globs
-from .section import Section
+from .section import RubricName, Section
 from .units import parse_duration
-from .values import RubricName
 
 _NAME: Final = re.compile(r"(?P<measure>.+)_(?:(?P<mean>mean)|p(?P<percent>\d{1,2}(?:\.\d{1,2})?))")
 _FORM: Final = "must be a metric and what of it: `latency_p95`, `cost_p50`, `tokens_p95`, `answer_relevance_mean`"

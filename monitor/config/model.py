@@ -26,7 +26,6 @@ from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks he
 
 from .alerts import AlertsSection
 from .budgets import BudgetSection
-from .drain import DrainSection
 from .evaluators import EvaluatorsSection, Priority
 from .fleet import FleetSection
 from .forward import ForwardSection
@@ -34,15 +33,14 @@ from .langfuse import LangfuseProject
 from .match import MatchSection
 from .metric_limits import metric_limits
 from .notify import names
-from .peers import PeersSection
+from .peers import DrainSection, PeersSection
 from .references import ReferenceSection
 from .rubric_section import RubricSection
 from .sampling import SamplingSection
-from .section import GIVEN_AS_LIST, JsonMap, Section
+from .section import DEFAULT_JUDGE, GIVEN_AS_LIST, FilePath, JsonMap, Rate, RubricName, Section, Share
 from .sinks import SinksSection
 from .sources import AuthSection, SourcesSection, TlsSection
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
-from .values import DEFAULT_JUDGE, FilePath, Rate, RubricName, Share
 
 if TYPE_CHECKING:
     from sidejudge.scoring.verdict.rubric import Rubric

@@ -15,9 +15,8 @@ from sidejudge.integrations.notify.webhook import body_template
 from sidejudge.scoring.notices.runbook_link import check_runbooks
 from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
-from .section import GIVEN_AS_LIST, JsonMap, Section
+from .section import GIVEN_AS_LIST, DestinationName, JsonMap, Section
 from .units import PositiveDuration
-from .values import DestinationName
 
 SeverityName: TypeAlias = Literal["critical", "warning", "info"]
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -105,8 +104,8 @@ class ReasonsSection(Section):
     )
     names: bool = Field(
         default=True,
-        description="whether notices name parts of the application: tools, agents, models, arguments, exceptions, terms of "
-        "scenarios, and parts of the traffic such as a tenant or a version",
+        description="whether notices name parts of the application: tools, agents, models, arguments, exceptions, "
+        "terms of scenarios, and parts of the traffic such as a tenant or a version",
     )
 
     @model_validator(mode="after")

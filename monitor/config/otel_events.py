@@ -1,4 +1,4 @@
-"""The section of the configuration on where the monitor's own traces and events go."""
+"""The sections of the configuration on where the monitor's own traces, events and metrics go."""
 
 from __future__ import annotations
 
@@ -53,6 +53,27 @@ class OtelEventsSink(Section):
         "Langfuse",
     )
     timeout: PositiveDuration = Field(default=parse_duration("10s"), description="of one request")
+
+    @property
+    def sent_headers(self) -> dict[str, str]:
+        """The headers of each request."""
+        return sent_headers(self.headers, self.authorization)
+
+
+class OtelMetricsSink(Section):
+    """The monitor's metrics, pushed over OTLP/HTTP under the names that Prometheus shows (extra `otel`).
+
+    For processes that live shorter than a scrape, and where nobody scrapes. The last values go when the process ends.
+    """
+
+    endpoint: BaseUrl = Field(
+        description="where to, a Collector, Prometheus (`http://prometheus:9090/api/v1/otlp`) or any OTLP/HTTP "
+        "endpoint: `/v1/metrics` is put after it"
+    )
+    authorization: Secret | None = Field(default=None, description="the `Authorization` header, as `${NAME}`")
+    headers: Mapping[str, Secret] = Field(default_factory=dict, description="further headers, as `${NAME}`")
+    every: PositiveDuration = Field(default=parse_duration("60s"), description="time between two pushes")
+    timeout: PositiveDuration = Field(default=parse_duration("5s"), description="of one request")
 
     @property
     def sent_headers(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The section of the configuration that lets monitors join the spans of one trace that came to several of them."""
+"""Sections on the end of a process, and on monitors that join the spans of one trace that came to several of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from .forward import BaseUrl, HeaderValue, _are_names
 from .section import GIVEN_AS_LIST, Section
 from .sources import sent_headers
-from .units import PositiveDuration, parse_duration
+from .units import Duration, PositiveDuration, parse_duration
 
 
 def _is_not_empty(addresses: tuple[str, ...]) -> tuple[str, ...]:
@@ -45,6 +45,35 @@ class PeersSection(Section):
     )
     headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(
         default_factory=dict, description="headers of what is sent to them, such as `Authorization`, as `${NAME}`"
+    )
+
+    @property
+    def sent_headers(self) -> dict[str, str]:
+        """The headers of each request."""
+        return sent_headers(self.headers)
+
+
+class DrainSection(Section):
+    """What SIGTERM begins where the store goes with the process: open traces are closed, judged and delivered first.
+
+    Without this section what is not judged stays in the store, and the next start judges it.
+    """
+
+    timeout: PositiveDuration = Field(
+        default=parse_duration("20s"),
+        description="how long the end may take; some seconds less than the grace period of the Pod or container",
+    )
+    quiet: Duration = Field(
+        default=parse_duration("1s"),
+        description="how long no request must have come before it ends; after half of `timeout` requests are refused",
+    )
+    to: BaseUrl | None = Field(
+        default=None,
+        description="another monitor, or a Collector in front of several, that takes what cannot be judged in time "
+        "(`/v1/traces` is put after it); without it that is lost, and the last line of the log counts it",
+    )
+    headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(
+        default_factory=dict, description="headers of what is handed over, such as `Authorization`, as `${NAME}`"
     )
 
     @property

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from sidejudge.scoring.trace.span import Json
 
-from .document import Document, Location, read_document
+from .document import Document, Location, ReadFiles, read_document
 from .errors import UNREADABLE, Problem, path_of
 from .plugins import RUBRICS, plugins
-from .read_files import ReadFiles
 
 if TYPE_CHECKING:
     from sidejudge.scoring.declared.errors import Fault

@@ -11,8 +11,7 @@ from sidejudge.scoring.metrics.trajectory_selection import Budget
 from sidejudge.scoring.trace.span import Json
 
 from .rubric_schema import MAX_METRICS, METRIC_SCHEMA
-from .section import GIVEN_AS_LIST, JsonMap, Section
-from .values import JudgeNames, Share
+from .section import GIVEN_AS_LIST, JsonMap, JudgeNames, Section, Share
 
 
 class TrajectorySection(Section):

@@ -9,8 +9,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from sidejudge.integrations.otlp.wire.tracestate import PUBLIC_HASH_KEY, secret_hash_key
 
 from .match import MatchSection
-from .section import GIVEN_AS_LIST, Section
-from .values import Rate
+from .section import GIVEN_AS_LIST, Rate, Section
 
 FIXED_RATE: Final = 0.01
 """The base rate where none is given and it cannot follow the traffic."""

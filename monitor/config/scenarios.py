@@ -8,9 +8,8 @@ from pathlib import Path
 
 from sidejudge.scoring.trace.span import Json
 
-from .document import Document, Location, read_document
+from .document import Document, Location, ReadFiles, read_document
 from .errors import UNREADABLE, Problem, path_of
-from .read_files import ReadFiles
 
 Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 

@@ -10,11 +10,9 @@ from pydantic import Field, StringConstraints, field_validator
 from sidejudge.scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
 from .langfuse import LangfuseSink
-from .otel_events import OtelEventsSink
-from .otel_metrics import OtelMetricsSink
-from .section import JsonMap, Section
+from .otel_events import OtelEventsSink, OtelMetricsSink
+from .section import DestinationName, FilePath, JsonMap, Section
 from .units import PositiveDuration, parse_duration
-from .values import DestinationName, FilePath
 
 FileMode: TypeAlias = Annotated[str, StringConstraints(pattern=r"^0?[0-7]{3}$")]
 """Permissions of a file, in octal and in quotes."""

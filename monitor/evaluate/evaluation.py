@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 from msgspec import structs
 
 from sidejudge.monitor.config.judge_choice import ONE_JUDGE, JudgeChoice
-from sidejudge.monitor.config.values import DEFAULT_JUDGE
+from sidejudge.monitor.config.section import DEFAULT_JUDGE
 from sidejudge.scoring.case.case import Case
 from sidejudge.scoring.questions.question import Answer, NoAnswer, PendingMetrics, Question, Reply, Steps
 from sidejudge.scoring.result.reason import Reason

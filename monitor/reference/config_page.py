@@ -11,8 +11,8 @@ from pydantic_core import PydanticUndefined
 
 from sidejudge.monitor.config import Config, MatchSection
 from sidejudge.monitor.config.environment import NOT_KEYS, name_of
-from sidejudge.monitor.config.shape import bare, item_of, keys_of
 from sidejudge.monitor.config.units import Address, Duration, size_text
+from sidejudge.monitor.config.validation_messages import bare, item_of, keys_of
 from sidejudge.scoring.trace.span import JsonRecord
 
 _CONFIG_HEAD = """\

@@ -7,22 +7,19 @@ dashboards may only name what stands here. Rules of naming: https://prometheus.i
 # ruff: noqa: F403  # each subject gives all that it declares; FAMILIES lists it
 from __future__ import annotations
 
-from . import intake, judge, limits, metrics, people, process, sources, status, traces, verdicts
+from . import intake, judge, metrics, people, process, status, traces
 from .family import LABELS as LABELS
 from .family import Family as Family
 from .family import Label as Label
 from .intake import *
 from .judge import *
-from .limits import *
 from .metrics import *
 from .people import *
 from .process import *
-from .sources import *
 from .status import *
 from .traces import *
-from .verdicts import *
 
-_SUBJECTS = (traces, verdicts, status, people, metrics, limits, intake, sources, judge, process)
+_SUBJECTS = (traces, status, people, metrics, intake, judge, process)
 
 FAMILIES = tuple(each for subject in _SUBJECTS for each in vars(subject).values() if isinstance(each, Family))
 """All of them, in the order of the reference page: that of their declarations."""

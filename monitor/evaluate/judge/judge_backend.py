@@ -19,7 +19,7 @@ from typing import Final, Protocol, TypeAlias
 from sidejudge.integrations.judge.client import JudgeModel
 from sidejudge.integrations.provider.errors import ProviderError, ProviderErrorKind
 from sidejudge.integrations.store.errors import StoreError
-from sidejudge.monitor.config.values import DEFAULT_JUDGE
+from sidejudge.monitor.config.section import DEFAULT_JUDGE
 from sidejudge.monitor.evaluate.addressed import Addressed, plain
 from sidejudge.monitor.evaluate.backends import JudgeAccount
 from sidejudge.scoring.case.case import Case

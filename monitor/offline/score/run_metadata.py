@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sidejudge.monitor.config.document import read_document
-from sidejudge.monitor.config.read_files import MAX_BYTES
+from sidejudge.monitor.config.document import MAX_BYTES, read_document
 from sidejudge.scoring.case.case import parse_output
 from sidejudge.scoring.errors import SidejudgeError
 

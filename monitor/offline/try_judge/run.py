@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
-from sidejudge.monitor.config.values import DEFAULT_JUDGE
+from sidejudge.monitor.config.section import DEFAULT_JUDGE
 from sidejudge.monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage
 from sidejudge.monitor.evaluate.judge.observer import JudgeAttempt, SilentJudgeObserver
 from sidejudge.monitor.evaluate.judge.panel_member import Client

@@ -8,7 +8,7 @@ from sidejudge.dashboards.help.search import search
 from sidejudge.dashboards.help.site import files
 from sidejudge.dashboards.pages.help_page import search_page
 from sidejudge.integrations.prometheus.families import FAMILIES
-from sidejudge.monitor.config.shape import walk
+from sidejudge.monitor.config.validation_messages import walk
 from sidejudge.scoring.rubrics import RUBRICS
 
 

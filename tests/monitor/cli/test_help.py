@@ -8,7 +8,7 @@ import pytest
 
 from sidejudge.dashboards.help.site import addresses
 from sidejudge.monitor.cli import COMMANDS
-from sidejudge.monitor.config.shape import walk
+from sidejudge.monitor.config.validation_messages import walk
 from tests.docs.blocks import ROOT
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sidejudge.monitor.config import Address, ConfigError, Duration, load, resolve
 from sidejudge.monitor.config.document import plain_value, read_document
 from sidejudge.monitor.config.environment import name_of, read_environment
-from sidejudge.monitor.config.shape import walk
 from sidejudge.monitor.config.summary import json_schema, summary
 from sidejudge.monitor.config.units import parse_address, parse_duration, parse_size, size_text
+from sidejudge.monitor.config.validation_messages import walk
 
 
 def problems(path: Path | None, environ: dict[str, str]) -> list[str]:

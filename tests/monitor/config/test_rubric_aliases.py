@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from sidejudge.monitor.api.params import rubric_of
 from sidejudge.monitor.config import Config
-from sidejudge.monitor.config.values import RUBRIC_ALIASES
+from sidejudge.monitor.config.section import RUBRIC_ALIASES
 from sidejudge.scoring.rubrics import RUBRICS
 
 STATED = {

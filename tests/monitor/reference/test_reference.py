@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sidejudge.monitor.config import resolve
 from sidejudge.monitor.config.environment import name_of
-from sidejudge.monitor.config.shape import walk
 from sidejudge.monitor.config.summary import summary
+from sidejudge.monitor.config.validation_messages import walk
 from sidejudge.monitor.reference import pages
 from sidejudge.scoring.rubrics import RUBRICS
 
