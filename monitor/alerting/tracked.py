@@ -180,7 +180,7 @@ class Tracked:
         return Drops(
             fall=self.cusum.pass_ratio if self.cusum.alarmed else None,
             collapse=self.drop.pass_ratio if self.drop.below else None,
-            slide=self.recent.mean if self.slide.alarmed else None,
+            slide=self.anchor.present(self.recent) if self.slide.alarmed else None,
             series=series,
         )
 

@@ -4,6 +4,9 @@
 there. A decay over days takes such a baseline with it, and no detector that measures from it notices. This mean fades
 with time instead: what is a week old counts for 1/e, however many verdicts there were since. Until many were seen it
 leans on the ratio that is expected, as ``PRIOR`` verdicts; what is used is one standard error below the mean.
+
+A mean of the latest verdicts is behind a ratio that slides, by what it falls within its memory. ``present`` takes
+three quarters of that off: the noise of the mean calls the ratio too low often enough.
 """
 
 from __future__ import annotations
@@ -14,11 +17,15 @@ from typing import Final
 
 from sidejudge.scoring.trace.span import JsonRecord
 
+from .baseline import Baseline
 from .group import Together
 from .scale import Scale
 
 MEMORY_NS: Final = 7 * 24 * 3600 * 10**9
 PRIOR: Final = 100.0
+_TAKEN_OFF: Final = 0.75
+_MOST_AHEAD: Final = 0.25
+"""Of a service with little traffic the latest verdicts and those of the week are nearly the same."""
 _LEAST_VARIANCE: Final = 1e-4
 
 
@@ -61,6 +68,12 @@ class Anchor:
         failed = (self._failed + PRIOR * (1 - self._expected)) / weight
         size = weight**2 / (self._squared + PRIOR)
         return 1 - failed - math.sqrt(max(failed * (1 - failed), _LEAST_VARIANCE) / size)
+
+    def present(self, recent: Baseline) -> float:
+        """The pass ratio of this moment, once a slide is proven, from the mean of the latest verdicts."""
+        between, fell = self._weight - recent.weight, max(0.0, self.lower - recent.mean)
+        ahead = min(_MOST_AHEAD, recent.weight / between) if between > 0 else _MOST_AHEAD
+        return max(0.0, recent.mean - _TAKEN_OFF * ahead * fell)
 
     def to_json(self) -> dict[str, object]:
         """What a restart needs."""

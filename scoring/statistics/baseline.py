@@ -69,6 +69,11 @@ class Baseline:
         self._squared = self._squared * kept * kept + used * squared
 
     @property
+    def weight(self) -> float:
+        """How many verdicts of the largest weight it is made of."""
+        return self._weight
+
+    @property
     def mean(self) -> float:
         """The mean, in [0, 1]."""
         return 1 - self._failed / self._weight

@@ -436,7 +436,10 @@ def followed(  # noqa: PLR0915  # one loop: each detector goes by what the other
             mean.add(worth * share, share, passed, elapsed)
         out.fall[k] = fall.ratio
         out.collapse[k] = np.where(below & (after > 0), 1 - lost / np.maximum(after, 1e-300), 1.0)
-        out.slide[k] = np.where(slide.alarmed, recent.mean, 1.0)
+        between = np.maximum(anchor.weight - recent.weight, 1e-9)
+        ahead = np.minimum(0.25, recent.weight / between)
+        present = np.maximum(0.0, recent.mean - 0.75 * ahead * np.maximum(0.0, anchor.lower - recent.mean))
+        out.slide[k] = np.where(slide.alarmed, present, 1.0)
         out.evidence[k] = held.mean(axis=0) * error / series
         out.effect[k] = np.maximum(effects[:, k], serial.value)
         out.early[k] = fall.alarmed | slide.alarmed

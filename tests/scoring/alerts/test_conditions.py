@@ -300,3 +300,15 @@ def test_a_change_is_said_in_words_that_a_tired_person_understands(alarmed, shar
     moved = replace(change(alarmed=alarmed), share=share)
     (found,) = next(each for each in ALL if each.id == "pass_rate_change").find(window(status=standing(change=moved)))
     assert found.stated == f"{said} raises the early warning"
+
+
+def test_a_critical_pass_rate_speaks_for_all_that_it_explains():
+    by_id = {condition.id: condition for condition in ALL}
+
+    def above(name):
+        muted_by = by_id[name].muted_by
+        return set() if muted_by is None else {muted_by, *above(muted_by)}
+
+    explained = {"pass_rate_warning", "pass_rate_change", "scenario_drift", "workflow_violation_rate", "blocker_rate",
+                 "metric_mean_low", "version_worse", "slice_worse"}  # fmt: skip
+    assert {name for name in by_id if "pass_rate_critical" in above(name)} == explained

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sidejudge.scoring.statistics.anchor import Anchor
-from sidejudge.scoring.statistics.baseline import Baseline
+from sidejudge.scoring.statistics.baseline import RECENT, Baseline
 
 HOUR_NS = 3_600 * 10**9
 
@@ -41,3 +41,18 @@ def test_a_restart_goes_on_and_weights_are_shares():
     again.restore(one.to_json())
     assert again.to_json() == one.to_json()
     assert one.lower == pytest.approx(other.lower)
+
+
+def test_of_a_ratio_that_slides_the_present_is_nearer_than_the_mean_of_the_latest():
+    anchor, recent, owed = Anchor(0.9), Baseline(0.9, RECENT), 0.0
+    for hour in range(480):
+        ratio = 0.96 - 0.16 * max(0, hour - 240) / 240
+        for _ in range(50):
+            owed += ratio
+            passed = owed >= 1  # without noise
+            owed -= passed
+            anchor.add(passed=passed, weight=1.0, at_ns=hour * HOUR_NS)
+            recent.add(passed=passed, weight=1.0)
+    assert 0.80 < anchor.present(recent) < recent.mean - 0.003
+    young = Anchor(0.9)
+    assert recent.mean - 0.02 < young.present(recent) <= recent.mean
