@@ -80,8 +80,8 @@ READING = """
   hour. A service that truly fell, and is healthy still, may alarm until that is usual.
 - No status says what its own interval rules out, so near a threshold a service is *insufficient data* (undecided) for
   minutes at a time, some percent of all looks. Alerts do not change with it.
-- What bounds the delay of a decay is the noise of the present level, not the budget: with three or ten times the budget of
-  its detector it is the same to the tenth of an hour. At 0.0007 an hour, 500 verdicts of noise are a day.
+- What bounds the delay of a decay is the noise of the present level, not the budget: with three or ten times the budget
+  of its detector it is the same. At 0.0007 an hour, the noise of 500 verdicts is a day.
 - `bound` is not built for a promise over time, and knows no answer while the window holds fewer than `min_samples`. Its
   figures here leave the design effect out, as if no session were named (`alerts.cluster: none`).
 - `sequence` keeps its promise however often one looks and is the slowest with little traffic.
