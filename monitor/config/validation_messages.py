@@ -93,6 +93,8 @@ def _wanted(error: ErrorDetails) -> str:
     hidden = _SECRET.intersection(keys) or _ADDRESSES.intersection(keys[-1:])
     got = "something else" if hidden else _shown(error["input"])
     context: Mapping[str, object] = error.get("ctx", {})
+    if isinstance(error["input"], str) and (least := context.get("min_length", 1)) != 1:
+        return f"must have {least} characters at least, got {'fewer' if hidden else got}"
     if error["type"] in _WANTED:
         meant = ratio_meant(error["input"]) if error["type"] == "float_type" and not hidden else ""
         return f"{_WANTED[error['type']]}, got {got}{meant}"
