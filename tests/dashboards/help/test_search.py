@@ -30,6 +30,8 @@ def first(words, among=1):
         ("error: sampling.rate (e.yaml, line 1): must be a number, got '5%'", "/help/monitor/CONFIG"),
         ("PYTEST", "/help/how-to/pytest"),
         ("dataframes", "/help/how-to/score-dataframe"),
+        ("jupyter", "/help/how-to/score-dataframe"),
+        ("error: no monitor answers at http://127.0.0.1:8790: Connection refused", "/help/how-to/debug"),
     ],
 )
 def test_what_somebody_types_finds_its_page_first(words, page):
