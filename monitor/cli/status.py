@@ -129,7 +129,7 @@ def services_table(services: Sequence[JsonRecord], columns: int | None) -> str:
     few = [
         (
             status.replace("_", " "), f"{service} {environment}", rubric, ratio, f"{lower} – {upper}", n,
-            failed if incomplete == "0" else f"{failed}, {incomplete} incomplete",
+            failed if incomplete == "0" else f"{failed}, {incomplete} undecided",
         )
         for status, service, environment, rubric, ratio, lower, upper, n, failed, incomplete in rows
     ]  # fmt: skip
