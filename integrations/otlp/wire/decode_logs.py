@@ -27,7 +27,9 @@ def decode_logs(payload: bytes) -> list[RawLogRecord]:
         request.ParseFromString(payload)
     except DecodeError:
         return _decode_deep(payload)
-    return [_record(record, attributes(record.attributes), any_value(record.body)) for record in _records(request)]
+    return [
+        read_record(record, (attributes(record.attributes), any_value(record.body))) for record in _records(request)
+    ]
 
 
 def _decode_deep(payload: bytes) -> list[RawLogRecord]:
@@ -42,16 +44,13 @@ def _decode_deep(payload: bytes) -> list[RawLogRecord]:
     return [read_record(record) for record in _records(request)]
 
 
-def read_record(record: Any) -> RawLogRecord:
-    """A record of the ``opaque`` view."""
-    return _record(record, opaque_attributes(record.attributes), opaque_value(record.body))
-
-
 def _records(request: Any) -> list[Any]:
     return [r for resource in request.resource_logs for scope in resource.scope_logs for r in scope.log_records]
 
 
-def _record(record: Any, found: dict[str, AttributeValue], body: AttributeValue) -> RawLogRecord:
+def read_record(record: Any, read: tuple[dict[str, AttributeValue], AttributeValue] | None = None) -> RawLogRecord:
+    """A record with its attributes and body as they were ``read``; None: one of the ``opaque`` view, read here."""
+    found, body = read or (opaque_attributes(record.attributes), opaque_value(record.body))
     trace_id, span_id = record.trace_id, record.span_id
     return RawLogRecord(
         trace_id=trace_id.hex() if len(trace_id) == 16 and trace_id != NO_TRACE else None,
