@@ -90,7 +90,7 @@ class Exporter:
         }
         self.embedding = EmbeddingMetrics(self._counted)
         self.judge = JudgeMetrics(self._counted, known.judge, label_cap=label_cap) if known.judge is not None else None
-        self.runs = RunMetrics(self._counted, service=self._service, label_cap=label_cap, zeros=self._full)
+        self.runs = RunMetrics(self._counted, service=self._service, label_cap=label_cap)
         self._versions = VersionMetrics(self._counted, label_cap=label_cap)
         self.application = ApplicationMetrics(self._counted, self._versions, bounded=self.bounded, label_cap=label_cap)
         self.limits = LimitMetrics(self._counted, known.limits, self.bounded)

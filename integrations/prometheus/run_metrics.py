@@ -18,15 +18,10 @@ _PAIRS_PER_CAP: Final = 4
 
 
 class RunMetrics:
-    """Counts runs and their tool calls. Names of tools come from traces, so they are cleaned and capped.
+    """Counts runs and their tool calls. Names of tools come from traces, so they are cleaned and capped."""
 
-    ``zeros``: what was never found in a service is exported as 0, so that the first time is seen.
-    """
-
-    def __init__(
-        self, counted: MetricValues, *, service: Callable[[str | None], str], label_cap: int, zeros: bool = True
-    ) -> None:
-        self._counter, self._service, self._zeros = counted.counter, service, zeros
+    def __init__(self, counted: MetricValues, *, service: Callable[[str | None], str], label_cap: int) -> None:
+        self._counter, self._service = counted.counter, service
         self._tools = LabelCap("tool", label_cap)
         self._pairs: set[tuple[str, str]] = set()
         self._most_pairs = _PAIRS_PER_CAP * label_cap
@@ -42,8 +37,9 @@ class RunMetrics:
         where = self._service(service)
         self._counter(f.RUNS, where).inc()
         for metric, found in metrics.items():
-            if found or self._zeros:
-                self._counter(f.RUN_SIGNS, where, metric).inc(int(found))
+            signs = self._counter(f.RUN_SIGNS, where, metric)  # exported as 0 before it is first found
+            if found:
+                signs.inc()
         for tool, (calls, failed) in tools.items():
             pair = self._pair(where, tool)
             self._counter(f.TOOL_CALLS, *pair).inc(calls)
