@@ -120,8 +120,8 @@ def _errors_with_remedy() -> Iterator[None]:
     """Turn what keeps a monitor from starting into an error with its remedy."""
     from sidejudge.integrations.jsonl import SinkError
     from sidejudge.integrations.store.sqlite import StoreError
-    from sidejudge.monitor.ingest.server import AddressError
     from sidejudge.monitor.ingest.listeners import CertificateError
+    from sidejudge.monitor.ingest.server import AddressError
 
     try:
         yield

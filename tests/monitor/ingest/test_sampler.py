@@ -295,11 +295,7 @@ def test_each_of_a_hundred_thousand_traces_is_decided_at_the_rate_of_its_rule():
 
 @given(tid=st.binary(min_size=16, max_size=16), rate=RATES, upstream=RATES)
 def test_hashed_randomness_multiplies_with_what_is_stated_upstream(tid, rate, upstream):
-    one = Sampler(
-        SamplingSection.model_construct(
-            rate=rate, rules=(), randomness="hashed", trust_upstream=WHOLLY
-        )
-    )
+    one = Sampler(SamplingSection.model_construct(rate=rate, rules=(), randomness="hashed", trust_upstream=WHOLLY))
     decision = one.decide(case(), one.admission, tid, [f"ot=th:{encoded(upstream)}"])
     believed = probability(threshold(upstream)) if randomness(tid) >= threshold(upstream) else 1.0
     assert decision.kept == (random_bits(tid, PUBLIC_HASH_KEY) >= threshold(rate))

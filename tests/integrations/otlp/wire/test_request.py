@@ -76,9 +76,7 @@ def test_hashed_spans_in_an_unusual_layout_and_invalid_ids_are_told_apart_too():
         shuffled, field(1, bytes(16)) + field(2, span(1)), field(1, trace(2)) + field(2, bytes(8)), b"\x0a"
     )
     for threshold in (0, NEVER):
-        found = split(
-            body, lambda resource, at=threshold: ChunkOrigin(*identify(resource), at, PUBLIC_HASH_KEY)
-        )
+        found = split(body, lambda resource, at=threshold: ChunkOrigin(*identify(resource), at, PUBLIC_HASH_KEY))
         assert (found.spans, found.invalid_ids, found.damaged) == (4, 2, 1)
         assert [chunk.trace_id for chunk in found.chunks] == ([trace(1)] if threshold == 0 else [])
 
